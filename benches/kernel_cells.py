@@ -21,11 +21,16 @@ from tcpcast.engines import RunOptions
 from tcpcast.engines.kernel import estimate_duration_s, kernel
 from tcpcast.errors import NotApplicable, ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast_papers.kernel.agreement import COUNTS, half_width, quantity, reach
-from tcpcast_papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged
-from tcpcast_papers.kernel.comparison import AGREES, DIFFERS, Compared, of_cell
+from tcpcast_papers.kernel.agreement import (
+    COUNT_QUANTITIES,
+    half_width,
+    max_difference,
+    quantity_format,
+)
+from tcpcast_papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged_cells
+from tcpcast_papers.kernel.comparison import AGREES, DIFFERS, Comparison, compare_cell
 from tcpcast_papers.kernel.runs import CellResult, SampleSizes
-from tcpcast_papers.kernel.scenarios import tables
+from tcpcast_papers.kernel.scenarios import scenario_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +68,7 @@ TRANSFERS_EACH = 40
 
 def chosen(words: Sequence[str]) -> list[Cell]:
     """Return the cells selected by words, or the default set."""
-    cells = [cell for cell in packaged() if cell.kind != STARTUP and not cell.unlike]
+    cells = [cell for cell in packaged_cells() if cell.kind != STARTUP and not cell.unsupported]
     if words:
         return [
             cell
@@ -87,7 +92,9 @@ def shorter(cell: Cell, max_s: float) -> Cell:
 def asked(cell: Cell, max_s: float) -> Scenario:
     """Return the scenario of a cell."""
     sample_sizes = SampleSizes(loss_runs=1, queue_runs=1, transfers=TRANSFERS_EACH)
-    return Scenario.from_dict({"name": "cell", **tables(shorter(cell, max_s), sample_sizes)})
+    return Scenario.from_dict(
+        {"name": "cell", **scenario_tables(shorter(cell, max_s), sample_sizes)}
+    )
 
 
 def scaled(cell: Cell, answer: Answer) -> Answer:
@@ -95,7 +102,7 @@ def scaled(cell: Cell, answer: Answer) -> Answer:
     if cell.kind != LOSS:
         return answer
     longer = cell.duration_s / (answer.measured_s or cell.duration_s)
-    names = ("td_indications", "to_indications", *COUNTS)
+    names = ("td_indications", "to_indications", *COUNT_QUANTITIES)
     for name in names:
         result = answer.metrics.get(name)
         if result is not None:
@@ -104,7 +111,7 @@ def scaled(cell: Cell, answer: Answer) -> Answer:
     return answer
 
 
-def repeated(cell: Cell, max_s: float) -> tuple[list[Compared], str]:
+def repeated(cell: Cell, max_s: float) -> tuple[list[Comparison], str]:
     """Run a cell; return its quantities with the recorded ones, or the reason for none."""
     try:
         answer = kernel(asked(cell, max_s), RunOptions())
@@ -112,32 +119,32 @@ def repeated(cell: Cell, max_s: float) -> tuple[list[Compared], str]:
         return [], "; ".join(str(reason).splitlines())
     if not answer.metrics:
         return [], str(answer.incomplete_reason)
-    lines = [counted(line, answer) for line in of_cell(cell, CellResult(scaled(cell, answer)))]
+    lines = [counted(line, answer) for line in compare_cell(cell, CellResult(scaled(cell, answer)))]
     # With few transfers percentiles are not reported.
     return [line for line in lines if line.own is None or math.isfinite(line.own.value)], ""
 
 
-def counted(line: Compared, answer: Answer) -> Compared:
+def counted(line: Comparison, answer: Answer) -> Comparison:
     """Return the completed files as a count, because the mean size of a short run varies more."""
     files = answer.metrics.get("transfers")
     if line.name != "completions_per_s" or files is None or not answer.measured_s:
         return line
     low, high = (None if e is None else e / answer.measured_s for e in (files.low, files.high))
     own = Metric(files.value / answer.measured_s, low, high)
-    return replace(line, own=own, reach=reach(line.cell, line.name, own))
+    return replace(line, own=own, max_difference=max_difference(line.cell, line.name, own))
 
 
-def verdict(line: Compared) -> str:
+def verdict(line: Comparison) -> str:
     """Return whether both agree; there is no verdict for a short run without an interval."""
     if line.own is not None and line.own.low is None and line.name != "delivery_time_p99_s":
         return UNKNOWN
     return line.verdict
 
 
-def rows(cell: Cell, lines: Sequence[Compared]) -> Iterator[str]:
+def rows(cell: Cell, lines: Sequence[Comparison]) -> Iterator[str]:
     """Yield one line per quantity."""
     for line in lines:
-        known = quantity(line.name)
+        known = quantity_format(line.name)
         if known is None or line.own is None:
             continue
         cells = (

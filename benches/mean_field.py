@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.cross import MODELS
+from tcpcast.scenario.cross import CROSS_MODELS
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop, Noise
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def of_hops() -> Iterator[tuple[str, Scenario]]:
 
 def of_cross_traffic() -> Iterator[tuple[str, Scenario]]:
     """Yield scenarios with cross traffic at the loop."""
-    cases = [(model, "droptail", load) for model in MODELS for load in (1.0, 1.2)]
+    cases = [(model, "droptail", load) for model in CROSS_MODELS for load in (1.0, 1.2)]
     cases += [("fgn", "droptail", 0.8), ("poisson", "fq", 1.0)]
     cases += [("fgn", "fq", load) for load in NEAR_SATURATION]
     for model, queue, load in cases:
@@ -256,7 +256,7 @@ def of_cross_traffic() -> Iterator[tuple[str, Scenario]]:
             f"{model}, droptail, load 1.0, N = 40,000",
             crossed(model, 40_000, 1.0, "droptail"),
         )
-    for model in MODELS:
+    for model in CROSS_MODELS:
         title = f"{model}, droptail, load 2.0, N = 40,000, 10,000 flows"
         yield title, crossed(model, 40_000, 2.0, "droptail", mean_field={"flows": 10_000})
 

@@ -52,7 +52,7 @@ __all__ = [
     "trace",
 ]
 
-_HOMES = {
+_MODULE_BY_NAME = {
     "Answer": "tcpcast.answer",
     "Metric": "tcpcast.answer",
     "Note": "tcpcast.answer",
@@ -87,15 +87,15 @@ def __getattr__(name: str) -> Any:
 
         number = globals()[name] = version("tcpcast")
         return number
-    if name not in _HOMES:
+    if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module 'tcpcast' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module(_MODULE_BY_NAME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES, "__version__"])
+    return sorted([*globals(), *_MODULE_BY_NAME, "__version__"])
 
 
 def run(  # noqa: PLR0913 - options of the run, by keyword

@@ -11,14 +11,14 @@ from tcpcast.engines.packet.config_types import Config
 
 __all__ = [
     "CLASS_CELLS",
-    "COURSE_CELLS",
     "GOODPUT_BUCKETS",
-    "GOODPUT_PIECES",
+    "GOODPUT_KINDS",
     "LINK_CELLS",
     "RATE_UNITS",
     "SIZE_CELLS",
     "STEP_CELLS",
     "TIMEOUT_KINDS",
+    "TIME_SERIES_CELLS",
     "Simulation",
     "__version__",
     "read_trace",
@@ -31,11 +31,11 @@ __version__: str
 LINK_CELLS: list[str]
 CLASS_CELLS: list[str]
 SIZE_CELLS: list[str]
-COURSE_CELLS: list[str]
+TIME_SERIES_CELLS: list[str]
 STEP_CELLS: list[str]
 TIMEOUT_KINDS: list[str]
 RATE_UNITS: float
-GOODPUT_PIECES: list[str]
+GOODPUT_KINDS: list[str]
 GOODPUT_BUCKETS: tuple[int, int]
 
 @final
@@ -73,7 +73,7 @@ class Simulation:
     def unfinished(self) -> list[list[tuple[int, int]]]: ...
     def delivered(self) -> list[list[list[int]]]: ...
     def sources(self) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]: ...
-    def courses(self) -> list[NDArray[np.uint64]]: ...
+    def time_series(self) -> list[NDArray[np.uint64]]: ...
     def time_counts(
         self, together: bool
     ) -> list[tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]]: ...

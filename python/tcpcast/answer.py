@@ -55,14 +55,20 @@ class Metric:
     at_least: float | None = None
 
     @property
-    def lacking(self) -> str | None:
+    def missing_interval(self) -> str | None:
         """Reason for a missing interval, such as "too few files"."""
         if self.interval_warning is None or self.low is not None:
             return None
         return self.interval_warning.partition(":")[0]
 
 
-_ENDINGS = {"_bps": "bit/s", "_pps": "packet/s", "_pkts": "packet", "_s": "s", "_ratio": "1"}
+_UNITS_BY_SUFFIX = {
+    "_bps": "bit/s",
+    "_pps": "packet/s",
+    "_pkts": "packet",
+    "_s": "s",
+    "_ratio": "1",
+}
 
 
 def unit_of(name: str, metric: Metric | None = None) -> str:
@@ -80,7 +86,7 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
         return UNITS[name]
     if metric is not None and metric.unit:
         return metric.unit
-    return next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "1")
+    return next((unit for ending, unit in _UNITS_BY_SUFFIX.items() if name.endswith(ending)), "1")
 
 
 NoteKind = Literal[
@@ -91,7 +97,7 @@ were not written, values outside the domain of a formula, a scenario without a s
 feature that the model lacks, a run that is too short for every interval, intervals that need a
 check, withheld intervals, other notes."""
 
-_KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
+_NOTE_KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ class Note:
         del fields["suggestions"]
         return fields | ({"suggestions": listed} if listed else {})
 
-    def about(self, shown: Collection[str]) -> Note | None:
+    def limited_to(self, shown: Collection[str]) -> Note | None:
         """Return the note with only the metrics in ``shown``; None if it affects none of them."""
         if not self.metrics:
             return self
@@ -153,7 +159,7 @@ def warning_severity(warning: Note | str) -> tuple[int, int]:
     """Return a key to sort warnings by descending severity; texts of a plan come before notes."""
     if isinstance(warning, str):
         return 0, 0
-    return _KINDS.index(warning.kind), -len(warning.metrics)
+    return _NOTE_KINDS.index(warning.kind), -len(warning.metrics)
 
 
 class Status(Enum):
@@ -164,7 +170,7 @@ class Status(Enum):
     NOT_APPLICABLE = "not applicable"
     FAILED = "failed"
     """An engine raised an error, and the other engines or the sweep continued."""
-    MACHINE = "machine"
+    MACHINE_BUSY = "machine"
     """The machine was too busy to measure."""
     INTERRUPTED = "interrupted"
 
@@ -264,7 +270,7 @@ class Answer:
         """Add notes that affect every value."""
         self.notes += texts_to_notes(texts, kind)
 
-    def stop(self, why: str, status: Status = Status.PARTIAL) -> None:
+    def mark_incomplete(self, why: str, status: Status = Status.PARTIAL) -> None:
         """Record why the answer is incomplete: join reasons; an interrupt has priority."""
         self.reason = f"{self.reason}; {why}" if self.reason else why
         if not self.interrupted:
@@ -389,7 +395,7 @@ def _without_intervals(table: Mapping[str, np.ndarray[Any, Any]], reason: str) -
 
 def _interval_text(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
-        return metric.lacking or ""
+        return metric.missing_interval or ""
     return f"{metric.low:.5g} to {metric.high:.5g}"
 
 

@@ -24,7 +24,7 @@ class FormField:
         Initial value; "" if the field may be empty.
     low, high
         Ends of the slider, as typed; "" without a slider.
-    zero
+    starts_at_zero
         True if the slider begins at zero.
     """
 
@@ -33,7 +33,7 @@ class FormField:
     default: str = ""
     low: str = ""
     high: str = ""
-    zero: bool = False
+    starts_at_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,15 @@ class Option:
         Placeholder of the value; "" for an option without a value.
     help
         Line of ``--help``.
-    spelled
+    custom_flag
         Spelling of the option on the command line, if it does not follow from the name.
-    former
+    former_flag
         Former spelling of the option, whose use is an error that suggests the present spelling.
     type
         Type of the value; by default text or, for an option without a value, bool.
     default
         Value without the option.
-    least
+    minimum
         Minimum of a number.
     completion
         Function from the beginning of a value to its completions.
@@ -64,27 +64,27 @@ class Option:
         Keys of the scenario that the option sets.
     example
         Range of values, for messages.
-    page
+    form_field
         Properties of the field on the web page, if the option has a field.
     """
 
     name: str
     metavar: str
     help: str
-    spelled: str = ""
+    custom_flag: str = ""
     type: Any = None
     default: Any = None
-    least: int | None = None
+    minimum: int | None = None
     completion: Callable[[str], list[str]] | None = None
     keys: tuple[str, ...] = ()
     example: str = ""
-    page: FormField | None = None
-    former: str = ""
+    form_field: FormField | None = None
+    former_flag: str = ""
 
     @property
     def flag(self) -> str:
         """The option as typed."""
-        return self.spelled or f"--{self.name.replace('_', '-')}"
+        return self.custom_flag or f"--{self.name.replace('_', '-')}"
 
     @property
     def value_type(self) -> Any:
@@ -102,6 +102,6 @@ class Argument(Option):
     default: Any = REQUIRED
 
 
-def option_names(rows: Iterable[Option]) -> dict[str, str]:
+def options_by_key(options: Iterable[Option]) -> dict[str, str]:
     """Return the option of each scenario key, for messages."""
-    return {key: row.flag for row in rows for key in row.keys}
+    return {key: row.flag for row in options for key in row.keys}

@@ -12,30 +12,30 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast import intervals
-from tcpcast.intervals import COSINES
+from tcpcast.intervals import MAX_COSINES
 from tcpcast.vector_products import matrix_product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tcpcast.intervals import Floats, Named
+    from tcpcast.intervals import Floats, MetricKey
     from tcpcast.statistics import Estimate
 
 DRIFT_LEVEL = 0.01
 """Share of answers without a trend in which the test may report a trend."""
 
-MIN_CHANGE = 0.005
+MIN_RELATIVE_CHANGE = 0.005
 """A trend is ignored if it changes a metric by less than this share of its value."""
 
 MIN_CYCLES = 24
 """Minimum number of cycles of a source in a long run. A cycle is an OFF time and the next file or,
 for endless flows, the time from one loss to the next."""
 
-MIN_INDEPENDENT = 12
+MIN_INDEPENDENT_UNITS = 12
 """Minimum number of independent units for an interval from correlated units."""
 
 
-def find_drifting_metrics(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
+def find_drifting_metrics(estimates: Mapping[MetricKey, Estimate | None]) -> frozenset[MetricKey]:
     """Return the metrics that change during the run by more than chance.
 
     Parameters
@@ -46,10 +46,10 @@ def find_drifting_metrics(estimates: Mapping[Named, Estimate | None]) -> frozens
     """
     levels = {}
     for name, e in estimates.items():
-        if e is None or e.pseudo is None or e.has_few_events or e.pairs == 0:
+        if e is None or e.pseudo_values is None or e.has_few_events or e.pairs == 0:
             continue
-        level, change = find_trend(e.pseudo, e.replications)
-        levels[name] = level if change > MIN_CHANGE * abs(e.value) else 1.0
+        level, change = find_trend(e.pseudo_values, e.replications)
+        levels[name] = level if change > MIN_RELATIVE_CHANGE * abs(e.value) else 1.0
     return intervals.select_significant_tests(levels, DRIFT_LEVEL)
 
 
@@ -76,9 +76,9 @@ def find_trend(units: Floats, replications: int) -> tuple[float, float]:
     """
     table = (units - units.mean()).reshape(replications, -1)
     length = table.shape[1]
-    cosines = min(length - 1, COSINES)
+    cosines = min(length - 1, MAX_COSINES)
     # Replications may be nearly identical, so they add no degrees of freedom.
-    freedom = min(replications * cosines, COSINES) - 1
+    freedom = min(replications * cosines, MAX_COSINES) - 1
     if cosines < 1 or freedom < 1:
         return 1.0, 0.0
     coefficients = matrix_product(table, intervals.lowest_cosines(length, cosines))

@@ -16,10 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn, Self
 
-INTERRUPTED = 130
-TOO_EARLY = "tcpcast: interrupted before there was an answer"
+INTERRUPTED_EXIT_CODE = 130
+NO_ANSWER_TEXT = "tcpcast: interrupted before there was an answer"
 
-_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
@@ -41,7 +41,7 @@ class Interrupts:
             return self
         sys.unraisablehook = self._on_dropped
         Interrupts._current = self
-        for number in _NUMBERS:
+        for number in _SIGNALS:
             handler = signal.getsignal(number)
             if handler != signal.SIG_IGN:
                 self._before[number] = handler
@@ -76,21 +76,21 @@ def raise_dropped_interrupt() -> None:
 
 def exit_on_interrupt() -> None:
     """End the process on Ctrl-C and SIGTERM, until :class:`Interrupts` handles them."""
-    for number in _NUMBERS:
+    for number in _SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _exit)
 
 
 def ignore_interrupts() -> None:
     """Ignore Ctrl-C and SIGTERM while a process exits after its output."""
-    for number in _NUMBERS:
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def _exit(*_: object) -> NoReturn:
     """Print a message and end the process without cleanup."""
     try:  # noqa: SIM105 - contextlib is a slow import
-        os.write(2, f"{TOO_EARLY}\n".encode())
+        os.write(2, f"{NO_ANSWER_TEXT}\n".encode())
     except OSError:  # standard error is closed
         pass
-    os._exit(INTERRUPTED)
+    os._exit(INTERRUPTED_EXIT_CODE)

@@ -1,8 +1,8 @@
 """Half-widths of 95 % intervals: long-run variance, skewness, and counts of rare events.
 
-Units are the rows returned by :func:`tcpcast.statistics.blocks`: consecutive batches of the first
-replication, then of the next one. The reasons for each rule and the measured coverage of the
-intervals are in ``docs/background/statistics.md``.
+Units are the rows returned by :func:`tcpcast.statistics.split_units`: consecutive batches of
+the first replication, then of the next one. The reasons for each rule and the measured coverage of
+the intervals are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
 Floats = NDArray[np.float64]
-Named = TypeVar("Named", bound="Hashable")
+MetricKey = TypeVar("MetricKey", bound="Hashable")
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 """Confidence of every interval."""
 
-STUDENT: dict[float, float] = dict(
+STUDENT_QUANTILES: dict[float, float] = dict(
     enumerate(
         (
             *(12.706204736174694, 4.302652729749462, 3.1824463052837078, 2.7764451051977934),
@@ -40,10 +40,11 @@ STUDENT: dict[float, float] = dict(
         start=1,
     )
 )
-"""Student's t quantile for 95 % intervals, by degrees of freedom. This table and :data:`GARWOOD`
-avoid the import of ``scipy.special``, which takes as long as simulating ten minutes of a path."""
+"""Student's t quantile for 95 % intervals, by degrees of freedom. This table and
+:data:`GARWOOD_INTERVALS` avoid the import of ``scipy.special``, which takes as long as simulating
+ten minutes of a path."""
 
-GARWOOD: dict[float, tuple[float, float]] = {
+GARWOOD_INTERVALS: dict[float, tuple[float, float]] = {
     1: (0.025317807984289897, 5.571643390938898),
     2: (0.24220927854396507, 7.22468766772396),
     3: (0.6186721228956015, 8.767273069742323),
@@ -56,19 +57,19 @@ GARWOOD: dict[float, tuple[float, float]] = {
 }
 """Both ends of the exact interval of the mean of a Poisson count, by count (Garwood 1936)."""
 
-COSINES = 8
+MAX_COSINES = 8
 """Number of low frequencies for the variance of one run. The number is small enough to include
 correlations over 1/30 of the run, and large enough for a t quantile of 2.31."""
 
 
-CORRELATED_Z = 1.282
+MIN_CORRELATED_Z = 1.282
 """Lag-1 correlation of units, in standard errors, above which a slow component is possible. 10 % of
 metrics with independent units exceed this limit. A run with a requested precision continues above
 the limit."""
 
 
 def variance_of_mean(
-    units: Floats, replications: int, max_cosines: int = COSINES
+    units: Floats, replications: int, max_cosines: int = MAX_COSINES
 ) -> tuple[float, int]:
     """Estimate the variance of the mean of correlated units, and its degrees of freedom.
 
@@ -150,7 +151,7 @@ def half_widths(
         The interval by half as many frequencies is then also computed, and the wider interval is
         returned.
     """
-    cosines = (COSINES, COSINES // 2) if correlated else (COSINES,)
+    cosines = (MAX_COSINES, MAX_COSINES // 2) if correlated else (MAX_COSINES,)
     variances = (variance_of_mean(units, replications, most) for most in cosines)
     return max(
         skew_corrected_half_widths(
@@ -174,11 +175,11 @@ def skew_corrected_half_widths(
 
 
 def _student_quantile(freedom: float) -> float:
-    if freedom in STUDENT:
-        return STUDENT[freedom]
+    if freedom in STUDENT_QUANTILES:
+        return STUDENT_QUANTILES[freedom]
     from scipy.special import stdtrit  # noqa: PLC0415 - slow import
 
-    return float(stdtrit(freedom, (1.0 + LEVEL) / 2.0))
+    return float(stdtrit(freedom, (1.0 + CONFIDENCE_LEVEL) / 2.0))
 
 
 def student_tail_probability(t: float, freedom: int) -> float:
@@ -201,11 +202,11 @@ def student_tail_probability(t: float, freedom: int) -> float:
 
 
 def _garwood_interval(count: float) -> tuple[float, float]:
-    if count in GARWOOD:
-        return GARWOOD[count]
+    if count in GARWOOD_INTERVALS:
+        return GARWOOD_INTERVALS[count]
     from scipy.special import gammaincinv  # noqa: PLC0415 - slow import
 
-    tail = (1.0 - LEVEL) / 2.0
+    tail = (1.0 - CONFIDENCE_LEVEL) / 2.0
     return float(gammaincinv(count, tail)), float(gammaincinv(count + 1.0, 1.0 - tail))
 
 
@@ -214,7 +215,7 @@ def include_poisson_interval(
 ) -> tuple[float, float]:
     """Widen an interval to include the exact interval of a Poisson count (Garwood 1936)."""
     if count == 0.0:
-        return 0.0, -math.log(1.0 - LEVEL) / total
+        return 0.0, -math.log(1.0 - CONFIDENCE_LEVEL) / total
     exact_low, exact_high = (end / total for end in _garwood_interval(count))
     if not math.isfinite(high):
         return exact_low, exact_high
@@ -232,7 +233,9 @@ def neighbour_correlation(units: Floats, replications: int) -> tuple[float, int]
     return float((table[:, 1:] * table[:, :-1]).sum()) / pairs / variance, pairs
 
 
-def select_significant_tests(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
+def select_significant_tests(
+    levels: Mapping[MetricKey, float], share: float
+) -> frozenset[MetricKey]:
     """Return the names of the significant tests, with a limited false discovery rate.
 
     With many tests, small p-values occur by chance. Therefore, with k tests, the i-th smallest

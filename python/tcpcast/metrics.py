@@ -19,7 +19,7 @@ Counters = tuple[str, ...]
 
 LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
 
-PATH = ("path",)
+ANY_TRAFFIC = ("path",)
 """Value of ``headline_of`` for metrics of the path, which reports show with any traffic."""
 
 
@@ -60,7 +60,7 @@ class MetricDefinition:
         Whether isolated transfers have a value that does not depend on the list of sizes or on the
         pauses between transfers.
     headline_of
-        Kinds of traffic whose report begins with the metric, or :data:`PATH`.
+        Kinds of traffic whose report begins with the metric, or :data:`ANY_TRAFFIC`.
     has_precision
         Whether a precision can be requested.
     precision_of
@@ -172,7 +172,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="share of time in which the bottleneck transmits; for a variable rate, bytes "
         "transmitted / bytes possible",
         ratio_of=(("busy_ns",), ("time_ns",)),
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
         has_precision=True,
         has_isolated_value=False,
         can_be_constant=True,
@@ -183,7 +183,7 @@ METRICS: dict[str, MetricDefinition] = {
         ratio_of=(("queue_drops", "random_drops"), ("arrived",)),
         counts_events=True,
         bursts=("queue_drops",),
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
         has_precision=True,
     ),
     "queue_loss_ratio": MetricDefinition(
@@ -211,20 +211,20 @@ METRICS: dict[str, MetricDefinition] = {
         unit="1",
         meaning="share of time in which the return link transmits",
         ratio_of=(("return_busy_ns",), ("time_ns",)),
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
     ),
     "return_loss_ratio": MetricDefinition(
         unit="1",
         meaning="ACKs lost (queue and random) / ACKs arrived at the return link",
         ratio_of=(("return_drops",), ("return_arrived",)),
         counts_events=True,
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
     ),
     "return_queue_delay_mean_s": MetricDefinition(
         unit="s",
         meaning="mean queueing delay of delivered ACKs on the return link",
         ratio_of=(("return_waited_ns",), ("return_passed",)),
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
     ),
     "timeout_ratio": MetricDefinition(
         unit="1",
@@ -244,7 +244,7 @@ METRICS: dict[str, MetricDefinition] = {
         unit="packet",
         meaning="time average of the queue at the bottleneck, including the packet in transmission",
         ratio_of=(("queue_integral",), ("time_ns",)),
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
         has_precision=True,
         has_isolated_value=False,
         can_be_constant=True,
@@ -260,7 +260,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="mean wait before transmission at the bottleneck; for drop-tail and RED only "
         "with modern stacks",
         ratio_of=(("waited_ns",), ("passed",)),
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
         has_precision=True,
         has_isolated_value=False,
         can_be_constant=True,
@@ -268,13 +268,13 @@ METRICS: dict[str, MetricDefinition] = {
     "queue_delay_p95_s": MetricDefinition(
         unit="s",
         meaning="95th percentile of the wait before transmission at the bottleneck, within 0.8 %",
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
         has_isolated_value=False,
     ),
     "queue_delay_p99_s": MetricDefinition(
         unit="s",
         meaning="99th percentile of the wait before transmission at the bottleneck, within 0.8 %",
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
         has_isolated_value=False,
     ),
     "ecn_mark_ratio": MetricDefinition(
@@ -282,14 +282,14 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="data packets marked / data packets that left the bottleneck, with `tcp.ecn`",
         ratio_of=(("marked",), ("passed",)),
         counts_events=True,
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
         has_precision=True,
     ),
     "rtt_mean_s": MetricDefinition(
         unit="s",
         meaning="mean of TCP's RTT samples: one packet per window, no retransmitted packets",
         ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
-        headline_of=PATH,
+        headline_of=ANY_TRAFFIC,
         has_precision=True,
         can_be_constant=True,
     ),
@@ -442,7 +442,7 @@ METRICS: dict[str, MetricDefinition] = {
 }
 """All built-in metrics, in report order; ratios have unit 1."""
 
-BY_CLASS = (
+CLASS_METRICS = (
     *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
     *("mean_size_pkts", "loss_ratio", "queue_delay_mean_s", "ecn_mark_ratio", "timeout_ratio"),
     *("idle_restart_ratio", "rtt_mean_s", "rtt_packet_mean_s"),
@@ -450,7 +450,7 @@ BY_CLASS = (
 )
 """Metrics of single classes of sources, in the column order of table ``by_class``."""
 
-HEADLINE = (
+HEADLINE_METRICS = (
     "connection_rate_bps",
     "completion_time_s",
     "goodput_bps",

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-_HEAD, _TAIL = 4096, 65536
-_TICK = r"$\mathdefault"
+_HEAD_BYTES, _TAIL_BYTES = 4096, 65536
+_TICK_LABEL_PREFIX = r"$\mathdefault"
 """Prefix of tick labels that matplotlib writes on logarithmic axes."""
 
 
@@ -49,17 +49,17 @@ class OutputKind:
     mark: bytes
 
 
-FIGURES = {
+FIGURE_KINDS = {
     "png": OutputKind("figure", b"Software\0tcpcast"),
     "svg": OutputKind("figure", b"<dc:title>tcpcast</dc:title>"),
     "pdf": OutputKind("figure", b"/Creator (tcpcast)"),
 }
 """Formats of plots by suffix."""
-PARQUET = OutputKind("Parquet file", b"tcpcast.table")
-PAGE = OutputKind("page", b"<!-- written by tcpcast reproduce -->")
-REPORT = OutputKind("report", b"<!-- written by tcpcast report -->")
+PARQUET_KIND = OutputKind("Parquet file", b"tcpcast.table")
+PAGE_KIND = OutputKind("page", b"<!-- written by tcpcast reproduce -->")
+REPORT_KIND = OutputKind("report", b"<!-- written by tcpcast report -->")
 
-_METADATA: dict[str, dict[str, Any]] = {
+_FIGURE_METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": "tcpcast"},
     "svg": {"Creator": "tcpcast", "Date": None},
     "pdf": {"Creator": "tcpcast", "CreationDate": None},
@@ -166,7 +166,7 @@ def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
     figure
         The figure.
     path
-        A name whose suffix is one of :data:`FIGURES`, which determines the format.
+        A name whose suffix is one of :data:`FIGURE_KINDS`, which determines the format.
     force
         As for :func:`check_file`.
 
@@ -176,7 +176,7 @@ def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
         As for :func:`atomic_file`.
     """
     format_name = path.suffix[1:]
-    with atomic_file(path, kind=FIGURES[format_name], force=force) as temporary:
+    with atomic_file(path, kind=FIGURE_KINDS[format_name], force=force) as temporary:
         temporary.write_bytes(figure_bytes(figure, format_name, path.stem))
     return path
 
@@ -196,7 +196,7 @@ def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
         if format_name == "svg":
             _draw_many_as_image(figure)
-        figure.savefig(written, format=format_name, metadata=_METADATA[format_name])
+        figure.savefig(written, format=format_name, metadata=_FIGURE_METADATA[format_name])
     return written.getvalue()
 
 
@@ -219,7 +219,7 @@ def _escape_texts(figure: Figure) -> None:
     from matplotlib.text import Text  # noqa: PLC0415 - optional, and slow to import
 
     for text in figure.findobj(Text):
-        if isinstance(text, Text) and not text.get_text().startswith(_TICK):
+        if isinstance(text, Text) and not text.get_text().startswith(_TICK_LABEL_PREFIX):
             text.set_text(escape_control_characters(text.get_text()))
             text.set_parse_math("$" not in text.get_text())
 
@@ -298,9 +298,9 @@ def _contains_mark(path: Path, mark: bytes) -> bool:
         # The file may have been replaced by a pipe or a link since the check.
         unblocked = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with open(os.open(path, unblocked), "rb") as file:
-            head = file.read(_HEAD)
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            return mark in head or mark in file.read(_TAIL)
+            head = file.read(_HEAD_BYTES)
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            return mark in head or mark in file.read(_TAIL_BYTES)
     except OSError:
         return False
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tcpcast.report.document import Document, Part
 
-GROUP = "tcpcast.papers"
+ENTRY_POINT_GROUP = "tcpcast.papers"
 """Name of the entry point group."""
 
 
@@ -57,7 +57,7 @@ class Reproduction(Protocol):
 def find_paper_packages() -> dict[str, Any]:
     """Return the module of each paper by name; the first module with a name has priority."""
     packages: dict[str, Any] = {}
-    for point in metadata.entry_points(group=GROUP):
+    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
         package = point.load()
         packages = dict.fromkeys(package.PAPERS, package) | packages
     return packages

@@ -18,14 +18,16 @@ from tcpcast.scenario import Scenario  # noqa: E402
 from tcpcast.sweeps import prepare_sweep  # noqa: E402
 from tcpcast.sweeps.worker import answer_batch  # noqa: E402
 
-_ANY = {
+_MINIMAL_SCENARIO = {
     "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt", "loss": "1%"}},
     "traffic": {"kind": "bulk", "flows": 1},
     "run": {"duration": "2s", "warmup": "1s"},
 }
 with suppress(MachineError, MemoryError):  # the sweep reports these errors
     # The first use fills many caches.
-    plan = prepare_sweep(Scenario.from_dict(_ANY), {"network.rtt": ["20ms"]}, engines="packet")
+    plan = prepare_sweep(
+        Scenario.from_dict(_MINIMAL_SCENARIO), {"network.rtt": ["20ms"]}, engines="packet"
+    )
     answer_batch(plan.spec, plan.variants(0))
 
 gc.freeze()  # so that garbage collection in workers does not copy shared pages

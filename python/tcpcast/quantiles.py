@@ -1,10 +1,10 @@
 """Quantiles with 95 % intervals, computed from values counted in buckets.
 
 The share of values above a limit is a ratio of counts over units
-(:func:`tcpcast.statistics.blocks`), so :func:`tcpcast.statistics.ratio` computes its interval,
-including correlation and rare events. The interval of a quantile contains the limits for which the
-interval of the share includes the given share (an inverted test). This assumes nothing about the
-density, and values may be discrete.
+(:func:`tcpcast.statistics.split_units`), so :func:`tcpcast.statistics.estimate_ratio` computes
+its interval, including correlation and rare events. The interval of a quantile contains the limits
+for which the interval of the share includes the given share (an inverted test). This assumes
+nothing about the density, and values may be discrete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-CLOSE = 1e-4
+END_TOLERANCE = 1e-4
 """Accuracy of the ends of intervals, relative to their distance to the smallest or largest
 value."""
 
@@ -38,7 +38,7 @@ def estimate_exceeded_value(
     ----------
     counts
         Number of values per bucket, ``[units, buckets]``, with units as in
-        :func:`tcpcast.statistics.ratio`.
+        :func:`tcpcast.statistics.estimate_ratio`.
     edges
         Ends of the buckets in ascending order, ``[buckets + 1]``, in the unit of the values. Within
         a bucket, values are assumed to be spread evenly.
@@ -51,8 +51,8 @@ def estimate_exceeded_value(
     -------
     Estimate, or None
         The estimate has no interval if fewer than 10 values are on the rarer side of the quantile,
-        or if :func:`tcpcast.statistics.ratio` has no interval. ``value`` is nan if fewer than one
-        value is on the rarer side. None if nothing was counted.
+        or if :func:`tcpcast.statistics.estimate_ratio` has no interval. ``value`` is nan if fewer
+        than one value is on the rarer side. None if nothing was counted.
 
     Raises
     ------
@@ -109,7 +109,7 @@ class _ExceedanceTest:
             self.below[:, upper] - self.below[:, upper - 1]
         )
         of_unit = self.below[:, -1]
-        return statistics.ratio(
+        return statistics.estimate_ratio(
             below if self.share >= 0.5 else of_unit - below,
             of_unit,
             replications=self.replications,
@@ -141,7 +141,7 @@ def _bisect_last_passing_value(start: float, end: float, passes: Callable[[float
     if passes(end):
         return end
     passed, failed = start, end
-    while abs(failed - passed) > CLOSE * abs(start - end):
+    while abs(failed - passed) > END_TOLERANCE * abs(start - end):
         middle = (passed + failed) / 2
         passed, failed = (middle, failed) if passes(middle) else (passed, middle)
     return passed

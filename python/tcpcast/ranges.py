@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT_POINTS = 10
 MAX_POINTS = 1000
-DIGITS = 3
+SIGNIFICANT_DIGITS = 3
 """Significant digits of the values between the ends of a range."""
 
 
@@ -75,7 +75,9 @@ def expand_range(
     else:
         between = (first * (last / first) ** share for share in shares)
         step = (last / first) ** (1 / (points - 1)) - 1
-    digits = max(DIGITS, 2 - math.floor(math.log10(step))) if exact else DIGITS
+    digits = (
+        max(SIGNIFICANT_DIGITS, 2 - math.floor(math.log10(step))) if exact else SIGNIFICANT_DIGITS
+    )
     rounded = (_round_value(value, digits, whole=quantity.whole) for value in between)
     inner = dict.fromkeys(value for value in rounded if first < value < last)
     return [low, *(quantity.write(value) for value in inner), high]
@@ -103,7 +105,7 @@ def is_range(text: str | None) -> bool:
 
 
 def _split_range(quantity: Quantity, text: str) -> tuple[str, str]:
-    from tcpcast.units import show
+    from tcpcast.units import quote
 
     parts = [part.strip() for part in text.split("..")]
     if len(parts) != 2:
@@ -117,10 +119,10 @@ def _split_range(quantity: Quantity, text: str) -> tuple[str, str]:
     elif parts[1].endswith("%") and not parts[0].endswith("%"):
         # 0.01..10% would mean 1 % to 10 %, which is hardly ever intended.
         what = f"has a percentage at only one end; write {parts[0]}%..{parts[1]}"
-        raise UnitError(f"{quantity.option}: {show(text)} {what}")
+        raise UnitError(f"{quantity.option}: {quote(text)} {what}")
     else:
         return parts[0], parts[1]
-    raise UnitError(f"{quantity.option}: {show(text)} {what}; write {quantity.range_example}")
+    raise UnitError(f"{quantity.option}: {quote(text)} {what}; write {quantity.range_example}")
 
 
 def _read_end(quantity: Quantity, text: str) -> float:
@@ -138,7 +140,7 @@ def _check_order(
     *,
     linear: bool,
 ) -> None:
-    from tcpcast.units import show
+    from tcpcast.units import quote
 
     (low_text, first), (high_text, last) = low, high
     if not math.isfinite(first) or not math.isfinite(last):
@@ -152,7 +154,7 @@ def _check_order(
         what += quantity.linear_example or quantity.range_example
     else:
         return
-    raise UnitError(f"{quantity.option}: {show(text)} {what}")
+    raise UnitError(f"{quantity.option}: {quote(text)} {what}")
 
 
 def _round_value(value: float, digits: int, *, whole: bool) -> float:

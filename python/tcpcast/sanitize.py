@@ -12,11 +12,11 @@ import re
 # Control characters except for tab and newline; direction marks, joiners and other format
 # characters (Cf); line and paragraph separators; surrogates, which stand for bytes that are not
 # UTF-8.
-_HIDDEN = re.compile(
+_INVISIBLE_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
-_BYTES = range(0xDC80, 0xDD00)
+_ESCAPED_BYTES = range(0xDC80, 0xDD00)
 
 
 def escape_control_characters(text: str) -> str:
@@ -24,12 +24,12 @@ def escape_control_characters(text: str) -> str:
 
     Bytes of a file name that are not UTF-8 are written as ``\xff``.
     """
-    return _HIDDEN.sub(_escape_character, text)
+    return _INVISIBLE_CHARACTERS.sub(_escape_character, text)
 
 
 def _escape_character(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if code in _BYTES:
+    if code in _ESCAPED_BYTES:
         code -= 0xDC00
     if code < 0x100:
         return f"\\x{code:02x}"

@@ -1,8 +1,9 @@
 """Statistics of simulated metrics: intervals, end of the warm-up, and stopping rule.
 
-:func:`blocks` splits cumulative counters, recorded in equally long time slots, into about 32 units.
-:func:`ratio` estimates a ratio of counters with a 95 % interval. :func:`mser5` finds the end of the
-warm-up. Reasons and measured coverage are in ``docs/background/statistics.md``.
+:func:`split_units` splits cumulative counters, recorded in equally long time slots, into about
+32 units. :func:`estimate_ratio` estimates a ratio of counters with a 95 % interval. :func:`mser5`
+finds the end of the warm-up. Reasons and measured coverage are in
+``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from tcpcast.errors import DomainError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.intervals import Named
+    from tcpcast.intervals import MetricKey
 
 Floats = NDArray[np.float64]
 
-UNITS = 32
+TOTAL_BATCHES = 32
 """Number of batches over all replications of an answer. The number is large enough for a t quantile
 (2.04) near the normal quantile, and small enough for batches longer than the correlation time."""
 
@@ -35,15 +36,15 @@ MIN_EVENTS = 10
 MIN_UNITS = 16
 """Minimum number of units for a precision."""
 
-SHORTEST_GROWTH, LONGEST_GROWTH = 1.5, 2.0
+MIN_GROWTH, MAX_GROWTH = 1.5, 2.0
 """Minimum and maximum factor by which a run grows between two checks. The minimum limits the number
 of checks, because each check may find a half-width that is small by chance. The maximum limits the
 time beyond the required length."""
 
-TOO_SHORT_Z = 2.576
+MAX_CORRELATION_Z = 2.576
 """Limit of the lag-1 correlation in standard errors; 0.5 % of independent series exceed it."""
 
-TOO_SHORT_LEVEL = 0.02
+CORRELATION_TEST_LEVEL = 0.02
 """Share of answers with independent units that may be reported as too short. Separate tests of each
 metric would have a share that grows with the number of metrics."""
 
@@ -57,12 +58,12 @@ class Estimate:
     before ``low`` and ``high`` are limited to possible values. ``units`` counts units whose
     denominator is not 0. ``lag1`` is the correlation of neighbouring units within replications,
     over ``pairs`` pairs. ``has_few_events`` is True for fewer than :data:`MIN_EVENTS` events.
-    ``bend`` is the skewness of the units divided by ``6 sqrt(units)``. ``differing_units`` counts
-    the units that differ from the most frequent ratio; None if no ratio occurs twice.
+    ``skewness_term`` is the skewness of the units divided by ``6 sqrt(units)``. ``differing_units``
+    counts the units that differ from the most frequent ratio; None if no ratio occurs twice.
     ``interval_warning`` is the reason why the interval needs a check or is withheld;
     ``is_permanent`` is True if a longer run would not help. ``at_least`` is a lower bound if the
-    value itself is withheld. ``pseudo`` contains the jackknife pseudo-values, ``[units]``, of
-    ``replications`` runs.
+    value itself is withheld. ``pseudo_values`` contains the jackknife pseudo-values, ``[units]``,
+    of ``replications`` runs.
     """
 
     value: float
@@ -73,18 +74,18 @@ class Estimate:
     lag1: float = 0.0
     pairs: int = 0
     has_few_events: bool = False
-    bend: float = 0.0
+    skewness_term: float = 0.0
     differing_units: int | None = None
     interval_warning: str | None = None
     is_permanent: bool = False
     at_least: float | None = None
-    pseudo: Floats | None = field(default=None, repr=False, compare=False)
+    pseudo_values: Floats | None = field(default=None, repr=False, compare=False)
     replications: int = 1
 
     @property
     def is_correlated(self) -> bool:
-        """True if the run is too short for this interval; :func:`too_short` combines such tests."""
-        return self.lag1 * math.sqrt(self.pairs) > TOO_SHORT_Z
+        """True if the run is too short for this interval, by a test of this metric alone."""
+        return self.lag1 * math.sqrt(self.pairs) > MAX_CORRELATION_Z
 
     @property
     def relative_half_width(self) -> float:
@@ -114,7 +115,9 @@ class Truncation:
     is_found: bool
 
 
-def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None = None) -> Floats:
+def split_units(
+    counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None = None
+) -> Floats:
     """Split the snapshots of all replications into about 32 units.
 
     Each of ``R`` replications is split into ``ceil(32 / R)`` batches of slots; the numbers of slots
@@ -135,7 +138,8 @@ def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None 
     -------
     array ``[units, counters]``
         Increments of each counter per unit. The units of a replication are consecutive and in order
-        of time, ``units / R`` per replication, as :func:`ratio` needs for ``replications=R``.
+        of time, ``units / R`` per replication, as :func:`estimate_ratio` needs for
+        ``replications=R``.
 
     Raises
     ------
@@ -144,16 +148,18 @@ def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None 
     """
     tables = [np.asarray(table, dtype=np.float64) for table in counters]
     if not tables:
-        raise DomainError("blocks: no replication given; give one array of snapshots for each")
+        raise DomainError("split_units: no replication given; give one array of snapshots for each")
     if any(table.ndim != 2 or table.shape[1] != tables[0].shape[1] for table in tables):
         shapes = [table.shape for table in tables]
-        raise DomainError(f"blocks: shapes {shapes}; each must be [slots + 1, the same counters]")
+        raise DomainError(
+            f"split_units: shapes {shapes}; each must be [slots + 1, the same counters]"
+        )
     fewest_slots = min(len(table) for table in tables) - 1
     if fewest_slots < (1 if totals is None else 0):
-        raise DomainError("blocks: a replication has no slot; run it for at least one slot")
+        raise DomainError("split_units: a replication has no slot; run it for at least one slot")
     if totals is not None and len(totals) != len(tables):
-        raise DomainError(f"blocks: {len(totals)} totals for {len(tables)} replications")
-    batches = max(1, min(math.ceil(UNITS / len(tables)), fewest_slots))
+        raise DomainError(f"split_units: {len(totals)} totals for {len(tables)} replications")
+    batches = max(1, min(math.ceil(TOTAL_BATCHES / len(tables)), fewest_slots))
     units = []
     for replication, table in enumerate(tables):
         edges = table[_batch_edges(len(table) - 1, batches)]
@@ -163,7 +169,7 @@ def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None 
     return np.concatenate(units)
 
 
-def ratio(
+def estimate_ratio(
     numerators: ArrayLike,
     denominators: ArrayLike,
     *,
@@ -181,7 +187,7 @@ def ratio(
     Parameters
     ----------
     numerators, denominators
-        Columns of :func:`blocks`, ``[units]``: drops and arrivals, ON time and transfers,
+        Columns of :func:`split_units`, ``[units]``: drops and arrivals, ON time and transfers,
         queue integral (packet s) and time (s), ... Denominators must not be negative.
     replications
         Number of replications of the units, each with the same number of units.
@@ -218,19 +224,19 @@ def ratio(
         return None
     value = float(y.sum()) / total
     low, high, half_width = -math.inf, math.inf, math.inf
-    lag1, pairs, bend, pseudo = 0.0, 0, 0.0, None
+    lag1, pairs, skewness_term, pseudo_values = 0.0, 0, 0.0, None
     units = int(np.count_nonzero(x))
     if units >= 2:
-        pseudo = _pseudo_values(y, x)
-        lag1, pairs = intervals.neighbour_correlation(pseudo, replications)
+        pseudo_values = _pseudo_values(y, x)
+        lag1, pairs = intervals.neighbour_correlation(pseudo_values, replications)
         freedom = total**2 / float((x * x).sum()) - 1.0
-        skewed = intervals.skewness(pseudo)
-        correlated = lag1 * math.sqrt(pairs) > intervals.CORRELATED_Z
+        skewed = intervals.skewness(pseudo_values)
+        correlated = lag1 * math.sqrt(pairs) > intervals.MIN_CORRELATED_Z
         below, above = intervals.half_widths(
-            pseudo, replications, freedom, skewed, correlated=correlated
+            pseudo_values, replications, freedom, skewed, correlated=correlated
         )
         low, high, half_width = value - below, value + above, max(below, above)
-        bend = skewed / (6.0 * math.sqrt(pseudo.size))
+        skewness_term = skewed / (6.0 * math.sqrt(pseudo_values.size))
     few = bool(events and y.sum() < MIN_EVENTS)
     if few:
         low, high = intervals.include_poisson_interval(float(y.sum()), total, low, high)
@@ -240,27 +246,38 @@ def ratio(
     if (y >= 0.0).all():
         low = max(low, 0.0)
     high = min(high, max(maximum, value))
-    values = (value, low, high, half_width, units, lag1, pairs, few, bend, _differing_units(y, x))
-    return Estimate(*values, pseudo=pseudo, replications=replications)
+    values = (
+        value,
+        low,
+        high,
+        half_width,
+        units,
+        lag1,
+        pairs,
+        few,
+        skewness_term,
+        _differing_units(y, x),
+    )
+    return Estimate(*values, pseudo_values=pseudo_values, replications=replications)
 
 
-def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
-    """Estimate the mean of equally weighted ``values``, ``[units]``: see :func:`ratio`."""
+def estimate_mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
+    """Estimate the mean of equally weighted ``values``, ``[units]``: see :func:`estimate_ratio`."""
     column = np.asarray(values, dtype=np.float64)
-    return ratio(column, np.ones_like(column), replications=replications)
+    return estimate_ratio(column, np.ones_like(column), replications=replications)
 
 
-def replication_mean(
+def estimate_replication_mean(
     values: ArrayLike, *, replications: int = 1, events: bool = False
 ) -> Estimate | None:
     """Estimate the mean over replications of a total per replication, such as timeouts.
 
-    ``values`` is a column of :func:`blocks`, ``[units]``; for the other
-    parameters see :func:`ratio`.
+    ``values`` is a column of :func:`split_units`, ``[units]``; for the other
+    parameters see :func:`estimate_ratio`.
     """
     column = np.asarray(values, dtype=np.float64)
     share = np.full_like(column, replications / max(column.size, 1))
-    return ratio(column, share, replications=replications, events=events)
+    return estimate_ratio(column, share, replications=replications, events=events)
 
 
 def mser5(series: ArrayLike) -> Truncation:
@@ -318,10 +335,10 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     """
     column, _ = _as_columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
     lag1, pairs = intervals.neighbour_correlation(column, replications)
-    return lag1 * math.sqrt(pairs) > TOO_SHORT_Z
+    return lag1 * math.sqrt(pairs) > MAX_CORRELATION_Z
 
 
-def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
+def find_correlated_metrics(estimates: Mapping[MetricKey, Estimate | None]) -> frozenset[MetricKey]:
     """Return the metrics of one answer, ``estimates``, whose units are significantly correlated.
 
     :func:`tcpcast.intervals.select_significant_tests` combines the tests; each returned metric must
@@ -332,7 +349,7 @@ def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
         for name, e in estimates.items()
         if e is not None and e.pairs > 0
     }
-    correlated = intervals.select_significant_tests(levels, TOO_SHORT_LEVEL)
+    correlated = intervals.select_significant_tests(levels, CORRELATION_TEST_LEVEL)
     return frozenset(
         name for name in correlated if (e := estimates[name]) is not None and e.is_correlated
     )
@@ -394,7 +411,7 @@ def next_length(
     unmet = unmet_precision(fixable, targets)
     if not unmet:
         return None
-    growth = SHORTEST_GROWTH
+    growth = MIN_GROWTH
     for name in unmet:
         estimate = estimates.get(name)
         lacking = (
@@ -403,9 +420,9 @@ def next_length(
             else estimate.relative_half_width
         )
         # For targets close to 0, the square would overflow.
-        missed = min(lacking / _max_relative_half_width(targets[name]), LONGEST_GROWTH)
+        missed = min(lacking / _max_relative_half_width(targets[name]), MAX_GROWTH)
         growth = max(growth, 1.05 * missed**2)
-    return length * min(growth, LONGEST_GROWTH)
+    return length * min(growth, MAX_GROWTH)
 
 
 def _batch_edges(slots: int, batches: int) -> NDArray[np.intp]:
@@ -431,11 +448,11 @@ def _pseudo_values(y: Floats, x: Floats) -> Floats:
     """``n * ratio - (n - 1) * ratio without unit i``; constants stay exactly constant."""
     n, total, sum_y = len(x), float(x.sum()), y.sum()
     without = (sum_y - y) / (total - x)
-    pseudo: Floats = n * (sum_y / total) - (n - 1) * without
+    pseudo_values: Floats = n * (sum_y / total) - (n - 1) * without
     # Rounding errors must not count as variance or correlation.
-    if np.ptp(pseudo) <= 1e-11 * n * np.abs(pseudo).max():
-        return np.full_like(pseudo, pseudo.mean())
-    return pseudo
+    if np.ptp(pseudo_values) <= 1e-11 * n * np.abs(pseudo_values).max():
+        return np.full_like(pseudo_values, pseudo_values.mean())
+    return pseudo_values
 
 
 def _differing_units(y: Floats, x: Floats) -> int | None:
@@ -466,6 +483,6 @@ def _unmet_reason(estimate: Estimate | None, target: float) -> str | None:
         )
     if estimate.units < MIN_UNITS:
         return f"only {estimate.units} batches"
-    if estimate.lag1 * math.sqrt(estimate.pairs) > intervals.CORRELATED_Z:
+    if estimate.lag1 * math.sqrt(estimate.pairs) > intervals.MIN_CORRELATED_Z:
         return "the batches of the run are still correlated"
     return None

@@ -25,7 +25,7 @@ NUMBER = r"[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
 """An unsigned decimal number, as a regular expression."""
 
 _QUANTITY = re.compile(rf"\s*([+-]?)({NUMBER})\s*(\S.*?)?\s*", re.DOTALL)
-_LONGEST = 64
+_MAX_LENGTH = 64
 
 RATE_UNITS = {
     "bit": Decimal(1),
@@ -56,10 +56,10 @@ BYTE_UNITS = {
     "TiB": Decimal(2**40),
 }
 
-LARGEST_RATE = Decimal(10**13)
-LARGEST_TIME = Decimal(10**8)
-LARGEST_BYTES = Decimal(10**15)
-LARGEST_PACKETS = Decimal(10**12)
+MAX_RATE = Decimal(10**13)
+MAX_TIME = Decimal(10**8)
+MAX_BYTES = Decimal(10**15)
+MAX_PACKETS = Decimal(10**12)
 
 _RATE = re.compile(r"(?i:([kmg]?)bit(?:/s)?)|([kKmMgG]?)b/s")
 """Units of rates: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a lower-case b."""
@@ -82,10 +82,10 @@ _TIME_NAMES = {
     "hours": "h",
     "hr": "h",
 }
-_ABOVE_ZERO = ("rate", "frequency")
+_POSITIVE_QUANTITIES = ("rate", "frequency")
 """Quantities that must not be 0, in any unit."""
 
-_LARGER_BYTES = re.compile(r"([pe])(i?)b", re.IGNORECASE)
+_TOO_LARGE_UNITS = re.compile(r"([pe])(i?)b", re.IGNORECASE)
 _PACKET_NAMES = ("pkts", "packet", "packets", "segment", "segments", "p")
 
 
@@ -115,7 +115,7 @@ def parse_rate(value: object) -> float:
     if match is None:
         raise UnitError(_bad_rate_text(value, number, unit))
     rate = number * RATE_UNITS[f"{match[1] or match[2] or ''}bit".lower()]
-    return _in_range(rate, value, Decimal(1), LARGEST_RATE, ("1bit", "10000gbit"))
+    return _in_range(rate, value, Decimal(1), MAX_RATE, ("1bit", "10000gbit"))
 
 
 def parse_duration(value: object, *, example: str = "50ms") -> float:
@@ -142,7 +142,7 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
     if unit and unit not in TIME_UNITS:
         raise UnitError(_bad_time_text(value, number, unit))
     seconds = number * TIME_UNITS[unit or "s"]
-    return _in_range(seconds, value, Decimal(0), LARGEST_TIME, ("0s", "100000000s"))
+    return _in_range(seconds, value, Decimal(0), MAX_TIME, ("0s", "100000000s"))
 
 
 def parse_bytes(value: object) -> int:
@@ -169,8 +169,8 @@ def parse_bytes(value: object) -> int:
         raise UnitError(_bad_size_text(value, number, unit, BYTE_UNITS))
     size = number * BYTE_UNITS[unit]
     if size != size.to_integral_value():
-        raise UnitError(f"{show(value)} is not a whole number of bytes; write whole bytes")
-    return int(_in_range(size, value, Decimal(0), LARGEST_BYTES, ("0B", "1000000GB")))
+        raise UnitError(f"{quote(value)} is not a whole number of bytes; write whole bytes")
+    return int(_in_range(size, value, Decimal(0), MAX_BYTES, ("0B", "1000000GB")))
 
 
 def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
@@ -196,12 +196,12 @@ def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
     """
     number, unit = _split_quantity(value, "size", '"12pkt"', bare=True)
     if unit in ("", "pkt"):
-        return _in_range(number, value, Decimal(0), LARGEST_PACKETS, ("0pkt", "1000000000000pkt"))
+        return _in_range(number, value, Decimal(0), MAX_PACKETS, ("0pkt", "1000000000000pkt"))
     if unit not in BYTE_UNITS:
         raise UnitError(_bad_size_text(value, number, unit, {"pkt": Decimal(1), **BYTE_UNITS}))
     if payload_bytes is None:
         raise UnitError(
-            f"{show(value)} is in bytes, but the packet size is not known; write packets"
+            f"{quote(value)} is in bytes, but the packet size is not known; write packets"
         )
     return parse_bytes(value) / payload_bytes
 
@@ -226,10 +226,10 @@ def parse_ratio(value: object) -> float:
     """
     number, unit = _split_quantity(value, "ratio", '"1%"', bare=True)
     if unit not in ("", "%"):
-        raise UnitError(f'{show(value)} is not a ratio; write "1%" or 0.01')
+        raise UnitError(f'{quote(value)} is not a ratio; write "1%" or 0.01')
     if unit == "" and 1 < number <= 100:
         raise UnitError(
-            f'{show(value)} is above 1; write "{decimal_text(number)}%" for a percentage'
+            f'{quote(value)} is above 1; write "{decimal_text(number)}%" for a percentage'
         )
     ratio = number / 100 if unit == "%" else number
     return _in_range(ratio, value, Decimal(0), Decimal(1), ("0%", "100%"))
@@ -256,7 +256,7 @@ def parse_per_second(value: object) -> float:
     number, unit = _split_quantity(value, "frequency", '"20/s"')
     period = unit.removeprefix("/").strip()
     if not unit.startswith("/") or period not in TIME_UNITS:
-        raise UnitError(f'{show(value)} is not a frequency; write "{decimal_text(number)}/s"')
+        raise UnitError(f'{quote(value)} is not a frequency; write "{decimal_text(number)}/s"')
     return _in_range(
         number / TIME_UNITS[period], value, Decimal("1e-9"), Decimal("1e12"), ("1e-9/s", "1e12/s")
     )
@@ -283,14 +283,14 @@ def parse_count(value: object, *, minimum: int, maximum: int) -> int:
         The value is not a number, not an integer, or out of range.
     """
     if isinstance(value, str):
-        raise UnitError(f"{show(value)} is a text; write a whole number without quotes")
+        raise UnitError(f"{quote(value)} is a text; write a whole number without quotes")
     number, _ = _split_quantity(value, "count", "134", bare=True, negative=True)
     if number != number.to_integral_value():
-        raise UnitError(f"{show(value)} is not a whole number; write {max(minimum, int(number))}")
+        raise UnitError(f"{quote(value)} is not a whole number; write {max(minimum, int(number))}")
     if number < minimum:
-        raise UnitError(f"{show(value)} is too small; write at least {minimum}")
+        raise UnitError(f"{quote(value)} is too small; write at least {minimum}")
     if number > maximum:
-        raise UnitError(f"{show(value)} is too large; write at most {maximum}")
+        raise UnitError(f"{quote(value)} is too large; write at most {maximum}")
     return int(number)
 
 
@@ -328,7 +328,7 @@ def format_per_second(rate: float) -> str:
     return f"{decimal_text(exact_decimal(rate))}/s"
 
 
-_MAX_IN_FULL = 10**15
+_MIN_WITH_EXPONENT = 10**15
 
 
 def digits(value: float, count: int = 4) -> str:
@@ -336,7 +336,7 @@ def digits(value: float, count: int = 4) -> str:
 
     Digits are in groups of three. From 10^15, an exponent is used.
     """
-    if math.isfinite(value) and 10**count <= abs(round(value)) < _MAX_IN_FULL:
+    if math.isfinite(value) and 10**count <= abs(round(value)) < _MIN_WITH_EXPONENT:
         return f"{value:,.0f}"
     return f"{value:,.{count}g}"
 
@@ -359,9 +359,9 @@ def decimal_text(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def show(value: object) -> str:
+def quote(value: object) -> str:
     """Format a value for a message, shortened to fit in a line."""
-    if isinstance(value, int) and abs(value) >= 10**_LONGEST:
+    if isinstance(value, int) and abs(value) >= 10**_MAX_LENGTH:
         return "a number of more than 64 digits"
     if isinstance(value, str):
         text = json.dumps(value, ensure_ascii=not value.isprintable())
@@ -371,7 +371,7 @@ def show(value: object) -> str:
         text = str(int(value))
     else:
         text = str(float(value)) if isinstance(value, float) else repr(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
 
 
 def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for uniform messages
@@ -389,22 +389,22 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
     elif isinstance(value, numbers.Real) and not isinstance(value, bool):
         text = _number_text(value, what, example)
     else:
-        raise UnitError(f"{show(value)} is not a {what}; write {example}")
-    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+        raise UnitError(f"{quote(value)} is not a {what}; write {example}")
+    match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         raise UnitError(_not_a_number_text(value, what, example))
     sign, digits, unit = match[1], match[2], match[3] or ""
     number = Decimal(digits.replace("_", ""))
     if sign == "-" and number != 0:
         if not negative:
-            written = show(f"{digits}{unit}") if unit else digits
-            raise UnitError(f"{show(value)} is negative; write {written}")
+            written = quote(f"{digits}{unit}") if unit else digits
+            raise UnitError(f"{quote(value)} is negative; write {written}")
         number = -number
-    if number == 0 and what in _ABOVE_ZERO:
-        raise UnitError(f"{show(value)} must be above 0; write {example}")
+    if number == 0 and what in _POSITIVE_QUANTITIES:
+        raise UnitError(f"{quote(value)} must be above 0; write {example}")
     if not unit and not bare and not (zero_needs_no_unit and number == 0):
         unit = example.strip('"').lstrip("0123456789.")
-        raise UnitError(f'{show(value)} has no unit; write "{decimal_text(number)}{unit}"')
+        raise UnitError(f'{quote(value)} has no unit; write "{decimal_text(number)}{unit}"')
     return number, unit
 
 
@@ -412,19 +412,19 @@ def _number_text(value: numbers.Real, what: str, example: str) -> str:
     """Return the text of a number, including numpy scalars."""
     if isinstance(value, numbers.Integral):
         whole = int(value)
-        if abs(whole) >= 10**_LONGEST:
-            raise UnitError(f"{show(whole)} is too large for a {what}; write {example}")
+        if abs(whole) >= 10**_MAX_LENGTH:
+            raise UnitError(f"{quote(whole)} is too large for a {what}; write {example}")
         return str(whole)
     if not math.isfinite(value):
-        raise UnitError(f"{show(value)} is not a {what}; write {example}")
+        raise UnitError(f"{quote(value)} is not a {what}; write {example}")
     return repr(float(value))
 
 
 def _not_a_number_text(value: object, what: str, example: str) -> str:
     words = str(value).strip().lower()
     if words in ("inf", "infinity", "infinite", "none", "unlimited"):
-        return f"{show(value)} is not a {what} here; write {example}, or leave the key out"
-    return f"{show(value)} is not a {what}; write {example}"
+        return f"{quote(value)} is not a {what} here; write {example}, or leave the key out"
+    return f"{quote(value)} is not a {what}; write {example}"
 
 
 def _bad_rate_text(value: object, number: Decimal, unit: str) -> str:
@@ -432,15 +432,15 @@ def _bad_rate_text(value: object, number: Decimal, unit: str) -> str:
     if byte is not None and not byte[2]:
         prefix = (byte[1] or "").lower()
         if "B" in unit or "yte" in unit:
-            return f'{show(value)} is in bytes; write "{decimal_text(number * 8)}{prefix}bit"'
+            return f'{quote(value)} is in bytes; write "{decimal_text(number * 8)}{prefix}bit"'
         return (
-            f"{show(value)} may mean bits or bytes; write "
+            f"{quote(value)} may mean bits or bytes; write "
             f'"{decimal_text(number)}{prefix}bit" for bits or '
             f'"{decimal_text(number * 8)}{prefix}bit" for bytes'
         )
     near = _nearest_unit(unit.lower(), RATE_UNITS)
     return (
-        f"{show(value)} is not a rate (bit, kbit, mbit or gbit); "
+        f"{quote(value)} is not a rate (bit, kbit, mbit or gbit); "
         f'write "{decimal_text(number)}{near or "mbit"}"'
     )
 
@@ -454,7 +454,7 @@ def _bad_time_text(value: object, number: Decimal, unit: str) -> str:
     else:
         near = _TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
         written = f'"{decimal_text(number)}{near or "ms"}"'
-    return f"{show(value)} is not a time (ns, us, ms, s, min or h); write {written}"
+    return f"{quote(value)} is not a time (ns, us, ms, s, min or h); write {written}"
 
 
 def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str, Decimal]) -> str:
@@ -462,7 +462,7 @@ def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str
         near: str | None = "pkt"
     elif unit.lower() in ("b", "byte", "bytes"):
         near = "B"
-    elif larger := _LARGER_BYTES.fullmatch(unit):
+    elif larger := _TOO_LARGE_UNITS.fullmatch(unit):
         step = 1024 if larger[2] else 1000
         number *= step if larger[1].lower() == "p" else step**2
         near = "TiB" if larger[2] else "TB"
@@ -470,7 +470,7 @@ def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str
         near = _nearest_unit(unit, known)
     units = ", ".join(known)
     written = f'"{decimal_text(number)}{near or next(iter(known))}"'
-    return f"{show(value)} is not a size ({units}); write {written}"
+    return f"{quote(value)} is not a size ({units}); write {written}"
 
 
 def _nearest_unit(unit: str, known: Mapping[str, Decimal]) -> str | None:
@@ -483,9 +483,9 @@ def _in_range(
     number: Decimal, value: object, minimum: Decimal, maximum: Decimal, written: tuple[str, str]
 ) -> float:
     if number < minimum:
-        raise UnitError(f'{show(value)} is too small; write at least "{written[0]}"')
+        raise UnitError(f'{quote(value)} is too small; write at least "{written[0]}"')
     if number > maximum:
-        raise UnitError(f'{show(value)} is too large; write at most "{written[1]}"')
+        raise UnitError(f'{quote(value)} is too large; write at most "{written[1]}"')
     return float(number)
 
 

@@ -14,7 +14,7 @@ A line has the columns below. A pattern selects rows by the cells of their label
 ``relative_to``
     Pattern of rows in the same section, by whose statistic the tested value is divided. Optional.
 ``measure``
-    Statistic of the rows, a key of :data:`MEASURES`.
+    Statistic of the rows, a key of :data:`STATISTICS`.
 ``low``, ``high``
     Range in which the statement holds; an empty limit does not apply.
 ``range_reason``
@@ -39,19 +39,19 @@ from typing import TYPE_CHECKING
 from tcpcast.errors import DomainError
 
 from tcpcast_papers.published import lines_of_runs
-from tcpcast_papers.reproduction import Cause, Range, Row, Section, Tolerance, Verdict, name
+from tcpcast_papers.reproduction import Cause, Range, Row, Section, Tolerance, Verdict, section_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tcpcast_papers.published import Line
 
-FILE = "claims.csv"
+FILE_NAME = "claims.csv"
 TITLE = "Claims of the paper"
 BETWEEN_LABELS = " | "
-JUDGED = (Verdict.INCONSISTENT, Verdict.UNKNOWN)
+FIXED_VERDICTS = (Verdict.INCONSISTENT, Verdict.UNKNOWN)
 
-MEASURES: dict[str, Callable[[Sequence[float]], float]] = {
+STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": fmean,
     "minimum": min,
     "maximum": max,
@@ -64,17 +64,17 @@ MEASURES: dict[str, Callable[[Sequence[float]], float]] = {
 """Statistics of computed values. Shares of rows, and shares of increases from one row to the next,
 are in %."""
 
-_PERCENT = ("share above 0", "rises")
+_PERCENT_STATISTICS = ("share above 0", "rises")
 
 
 def read(package: str, runs: str) -> tuple[Line, ...]:
     """Return the claims of a paper for whole or quick reproductions; () if it has none."""
-    if not files(package).joinpath("data", FILE).is_file():
+    if not files(package).joinpath("data", FILE_NAME).is_file():
         return ()
-    return lines_of_runs(package, FILE, runs)
+    return lines_of_runs(package, FILE_NAME, runs)
 
 
-def expected(line: Line) -> Verdict:
+def expected_verdict(line: Line) -> Verdict:
     """Return the expected verdict of a claim: explained, if its line has a cause but no verdict."""
     if line["verdict"]:
         return Verdict(line["verdict"])
@@ -106,11 +106,11 @@ def _range_remark(reason: str, lines: Iterable[Line]) -> str:
 
 def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     label = (line["place"], line["statement"])
-    verdict = expected(line)
-    judged = verdict if verdict in JUDGED else None
+    verdict = expected_verdict(line)
+    judged = verdict if verdict in FIXED_VERDICTS else None
     note = line["reason"]
     if not line["section"]:
-        return Row(label, "", None, None, note=note, judged=judged)
+        return Row(label, "", None, None, note=note, fixed_verdict=judged)
     there = _matching_rows(line, line["rows"], sections)
     base = _statistic_of_rows(line, "relative_to", sections) if line["relative_to"] else 1.0
     own = _statistic(line, _values(line, there, sections)) / base
@@ -126,12 +126,12 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
         tolerance=Tolerance(),
         note=note,
         explained_by=None if after is None else Cause(line["cause"], after),
-        judged=judged,
+        fixed_verdict=judged,
     )
 
 
 def _unit_of_claim(line: Line, row: Row) -> str:
-    if line["measure"] in _PERCENT:
+    if line["measure"] in _PERCENT_STATISTICS:
         return "%"
     return "ratio" if line["relative_to"] or line["measure"] == "last / first" else row.unit
 
@@ -153,20 +153,20 @@ def _statistic_after_change(line: Line, sections: Sequence[Section]) -> float:
 def _values(line: Line, rows: Sequence[Row], sections: Sequence[Section]) -> list[float | None]:
     if not line["of"]:
         return [row.own for row in rows]
-    (names,) = {part.others for part in sections if name(part.title) == line["section"]}
+    (names,) = {part.others for part in sections if section_name(part.title) == line["section"]}
     return [row.others[names.index(line["of"])] for row in rows]
 
 
 def _statistic(line: Line, values: Iterable[float | None]) -> float:
     finite = [value for value in values if value is not None and math.isfinite(value)]
-    return MEASURES[line["measure"]](finite) if finite else math.nan
+    return STATISTICS[line["measure"]](finite) if finite else math.nan
 
 
 def _matching_rows(line: Line, pattern: str, sections: Sequence[Section]) -> list[Row]:
     result = [
         row
         for part in sections
-        if name(part.title) == line["section"]
+        if section_name(part.title) == line["section"]
         for row in part.rows
         if fnmatchcase(BETWEEN_LABELS.join(row.label), pattern)
     ]

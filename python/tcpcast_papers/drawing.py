@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tcpcast.output import save_figure
-from tcpcast.report.chart import Points, Series, figure_class, lay_out
+from tcpcast.report.chart import Points, Series, import_figure_class, style_axes
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-MUTED = REFERENCE
+REFERENCE_COLOUR = REFERENCE
 _DPI = 130
 
 
-def panels(
+def create_panels(
     columns: int, rows: int = 1, *, width: float = 4.6, height: float = 3.6, share_y: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure and its panels, row by row.
@@ -37,16 +37,18 @@ def panels(
     MachineError
         matplotlib is not installed.
     """
-    figure = figure_class()(
+    figure = import_figure_class()(
         figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained"
     )
     axes = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
     for panel in axes:
-        lay_out(panel)
+        style_axes(panel)
     return figure, axes
 
 
-def curve(x: ArrayLike, rows: Floats, label: str = "", style: Style | None = None) -> Drawable:
+def curve_with_intervals(
+    x: ArrayLike, rows: Floats, label: str = "", style: Style | None = None
+) -> Drawable:
     """Return a line; points with error bars if a second row contains half-widths of intervals."""
     y, *half = rows
     if not half:
@@ -73,28 +75,28 @@ class Plot:
         save_figure(self.figure, self.path, force=force)
 
 
-def styles() -> Iterator[dict[str, Any]]:
+def series_styles() -> Iterator[dict[str, Any]]:
     """Yield a colour and a marker for each series, cyclically."""
     while True:
         for colour, marker in zip(COLOURS, MARKERS, strict=True):
             yield {"color": colour, "marker": marker}
 
 
-def tail(axes: Axes, *, floor: float, right: float) -> None:
-    """Set the axes of a tail probability: logarithmic y from ``floor`` to 1."""
-    axes.set_yscale("log")
-    axes.set_ylim(floor, 1.5)
-    axes.set_xlim(0, right)
+def set_tail_axes(axes: Axes, *, right: float) -> None:
+    """Set the axes of a tail probability: logarithmic y from 1e-6 to above 1."""
+    axes.set(yscale="log", ylim=(1e-6, 1.5), xlim=(0, right))
 
 
-def positive(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def positive_points(
+    x: ArrayLike, y: ArrayLike
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the points that a logarithmic axis can show: finite and above 0."""
     across, up = np.asarray(x), np.asarray(y)
     shown = np.isfinite(up) & (up > 0)
     return across[shown], up[shown]
 
 
-def thin(
+def reduce_points(
     x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], points: int = 60
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return about ``points`` points of a dense series, including the first and the last."""

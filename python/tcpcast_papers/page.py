@@ -12,10 +12,10 @@ from tcpcast.errors import MachineError
 from tcpcast.report import quantity
 from tcpcast.report.document import Column
 from tcpcast.report.markdown import markdown_table
-from tcpcast.report.quantity import ABSENT, Scale
+from tcpcast.report.quantity import ABSENT_MARK, Scale
 
 from tcpcast_papers.claims import TITLE
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Verdict, name
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Verdict, section_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         The folder cannot be written.
     """
     output.check_folder(folder)
-    output.check_file(folder / PAGE_NAME, kind=output.PAGE, force=force)
+    output.check_file(folder / PAGE_NAME, kind=output.PAGE_KIND, force=force)
 
 
 def write(report: Report, folder: Path, *, force: bool = False) -> None:
@@ -56,8 +56,8 @@ def write(report: Report, folder: Path, *, force: bool = False) -> None:
         section.figures = [each for each in section.figures if _write_plot(report, each, force)]
     page = folder / PAGE_NAME
     try:
-        text = f"{markdown(report, folder)}\n{output.PAGE.mark.decode()}\n"
-        output.write_text(page, text, kind=output.PAGE, force=force)
+        text = f"{markdown(report, folder)}\n{output.PAGE_KIND.mark.decode()}\n"
+        output.write_text(page, text, kind=output.PAGE_KIND, force=force)
         report.page = page
     except MachineError as error:
         report.write_errors.append(str(error))
@@ -74,26 +74,26 @@ def _write_plot(report: Report, plot: Plot, force: bool) -> bool:
 
 def published_text(row: Row) -> str:
     """Return the printed value, or a dash."""
-    return ABSENT if row.published is None else row.published.text
+    return ABSENT_MARK if row.published is None else row.published.text
 
 
 def own_text(row: Row) -> str:
     """Return tcpcast's value with as many digits as the printed one, or with three."""
-    return _figure_text(row, row.own)
+    return _value_text(row, row.own)
 
 
 def other_texts(row: Row) -> tuple[str, ...]:
     """Return further values of tcpcast with the digits of the row, withheld ones in brackets."""
-    texts = [_figure_text(row, figure) for figure in row.others]
+    texts = [_value_text(row, figure) for figure in row.others]
     for index, (figure, withheld) in enumerate(zip(row.others, row.withheld, strict=False)):
         if withheld and figure is not None:
             texts[index] = f"({texts[index]})"
     return tuple(texts)
 
 
-def _figure_text(row: Row, figure: float | None) -> str:
+def _value_text(row: Row, figure: float | None) -> str:
     if figure is None or not math.isfinite(figure):
-        return ABSENT
+        return ABSENT_MARK
     return f"{figure:.{_decimals(row)}f}"
 
 
@@ -118,13 +118,13 @@ def difference_text(row: Row) -> str:
 
     Return "" for a formula that gives every printed digit: the rest is rounding in print.
     """
-    if row.difference is None or _has_all_printed_digits(row):
+    if row.difference is None or _agrees_in_all_digits(row):
         return ""
     points = row.unit == "%"
     return quantity.difference_text(Difference(row.difference / (100 if points else 1), points))
 
 
-def _has_all_printed_digits(row: Row) -> bool:
+def _agrees_in_all_digits(row: Row) -> bool:
     exact = row.tolerance is not None and row.tolerance.printed_digits
     if not exact or not isinstance(row.published, Printed) or row.own is None:
         return False
@@ -133,7 +133,7 @@ def _has_all_printed_digits(row: Row) -> bool:
 
 def cause_text(row: Row) -> str:
     """Return tcpcast's value after the change that explains a difference, or ""."""
-    return "" if row.cause is None else _figure_text(row, row.cause.own)
+    return "" if row.cause is None else _value_text(row, row.cause.own)
 
 
 def note_text(row: Row) -> str:
@@ -152,7 +152,9 @@ def columns(section: Section) -> list[Column]:
     result = [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
         Column("unit", [row.unit for row in rows], right=False),
-        Column(_source_of_values(rows), printed if any(text != ABSENT for text in printed) else []),
+        Column(
+            _source_of_values(rows), printed if any(text != ABSENT_MARK for text in printed) else []
+        ),
         Column("own", list(map(own_text, rows))),
         Column("95 %", intervals),
         Column("difference", list(map(difference_text, rows))),
@@ -169,7 +171,7 @@ def _source_of_values(rows: list[Row]) -> str:
     return next(known, "published")
 
 
-def summary(report: Report) -> str:
+def summary_text(report: Report) -> str:
     """Return one sentence: the numbers of values checked, of agreements and of new differences."""
     agree, explained, differ, open_, wrong, unknown = (
         report.count(v)
@@ -184,7 +186,7 @@ def summary(report: Report) -> str:
     )
     parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
     if explained:
-        causes = (row.cause for title, row in report.explained if title != TITLE)
+        causes = (row.cause for title, row in report.explained_rows if title != TITLE)
         reasons = "; ".join(dict.fromkeys(cause.reason for cause in causes if cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
@@ -197,35 +199,35 @@ def summary(report: Report) -> str:
     new = sum(title != TITLE for title, _ in report.new)
     gone = len(report.gone)
     if differ > new:
-        parts.append(_counted(differ - new, "known difference"))
-    parts.append(_counted(new, "new difference"))
+        parts.append(_count_text(differ - new, "known difference"))
+    parts.append(_count_text(new, "new difference"))
     if gone:
-        parts.append(f"{_counted(gone, 'known difference')} gone")
-    return ", ".join(parts) + "." + _claims(report)
+        parts.append(f"{_count_text(gone, 'known difference')} gone")
+    return ", ".join(parts) + "." + _claims_text(report)
 
 
-def _claims(report: Report) -> str:
+def _claims_text(report: Report) -> str:
     """Return a sentence that counts the paper's claims by verdict."""
     counts = {verdict: report.count(verdict, claims=True) for verdict in Verdict}
     parts = [f"{verdict.value} {count}" for verdict, count in counts.items() if count]
     return f" Claims of the paper by verdict: {', '.join(parts)}." if parts else ""
 
 
-def _counted(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
 
 
 def explained_difference_lines(report: Report) -> dict[str, list[str]]:
     """Return the differences with known reasons: lines under a heading for each reason."""
     lines: dict[str, list[str]] = {}
-    for title, row in report.explained:
+    for title, row in report.explained_rows:
         if row.cause is not None:
             reason = row.cause.reason
             heading = f"Explained by {reason}, with the value before and after that change:"
             both = f"own {own_text(row)} to {cause_text(row)} {row.unit}"
             line = f"{_row_and_published(title, row)}, {both}"
             lines.setdefault(heading, []).append(line)
-    for title, row in report.failed:
+    for title, row in report.differing:
         if (known := report.reason(title, row)) is not None:
             lines.setdefault(f"Known differences, {known}:", []).append(
                 _row_with_values(title, row)
@@ -251,15 +253,14 @@ def _row_with_values(title: str, row: Row) -> str:
 
 
 def _row_and_published(title: str, row: Row) -> str:
-    return (
-        f"{', '.join((name(title), *row.label))}: {_source_of_values([row])} {published_text(row)}"
-    )
+    place = ", ".join((section_name(title), *row.label))
+    return f"{place}: {_source_of_values([row])} {published_text(row)}"
 
 
 def markdown(report: Report, folder: Path) -> str:
     """Return the report as Markdown, with links to the figures relative to ``folder``."""
     lines = [f"# {report.title}", "", *(line for p in report.preface for line in (p, ""))]
-    lines += [summary(report), ""]
+    lines += [summary_text(report), ""]
     lines += [line for each in new_difference_lines(report) for line in (f"**{each}**", "")]
     for heading, rows in explained_difference_lines(report).items():
         lines += [heading, "", *(f"- {row}" for row in rows), ""]

@@ -46,7 +46,7 @@ class Line:
             raise DomainError(f"the paper prints no {column} in this line: {self.cells}")
         return float(self.cells[column])
 
-    def whole(self, column: str) -> int | None:
+    def integer(self, column: str) -> int | None:
         """Return the cell as a whole number, or None if it is empty (an open interval)."""
         text = self.cells[column]
         return int(text) if text else None
@@ -57,7 +57,7 @@ class Line:
         return self.cells.get("misprint", "")
 
     @property
-    def judged(self) -> Verdict | None:
+    def fixed_verdict(self) -> Verdict | None:
         """Verdict of a misprinted cell that is not compared."""
         return Verdict.INCONSISTENT if self.misprint else None
 

@@ -6,11 +6,16 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.document import BLANK, Code, Document, Heading, Paragraph, Table
+from tcpcast.report.document import BLANK_LINE, Code, Document, Heading, Paragraph, Table
 
 from tcpcast_papers.claims import TITLE
-from tcpcast_papers.page import columns, explained_difference_lines, new_difference_lines, summary
-from tcpcast_papers.reproduction import Range, Verdict, name
+from tcpcast_papers.page import (
+    columns,
+    explained_difference_lines,
+    new_difference_lines,
+    summary_text,
+)
+from tcpcast_papers.reproduction import Range, Verdict, section_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +33,7 @@ class KnownDifference:
     Parameters
     ----------
     section
-        Name of the section (:func:`name`).
+        Name of the section (:func:`section_name`).
     label
         Label of the row; a cell ``*`` matches any text.
     reason
@@ -42,7 +47,7 @@ class KnownDifference:
     def covers(self, title: str, row: Row) -> bool:
         """Return True if this is the known difference of a row in the section with this title."""
         return (
-            self.section == name(title)
+            self.section == section_name(title)
             and len(self.label) == len(row.label)
             and all(cell in {"*", text} for cell, text in zip(self.label, row.label, strict=True))
         )
@@ -60,7 +65,7 @@ class Report:
     title: str
     sections: list[Section]
     preface: list[str] = field(default_factory=list)
-    accepted: tuple[KnownDifference, ...] = ()
+    known_differences: tuple[KnownDifference, ...] = ()
     page: Path | None = None
     interrupted: bool = False
     write_errors: list[str] = field(default_factory=list)
@@ -71,14 +76,14 @@ class Report:
         return ((section.title, row) for section in self.sections for row in section.rows)
 
     @property
-    def failed(self) -> list[tuple[str, Row]]:
+    def differing(self) -> list[tuple[str, Row]]:
         """Rows with an unexplained difference, known or new, with the titles of their sections."""
         return [(title, row) for title, row in self.rows if row.verdict is Verdict.DIFFERS]
 
     @property
     def new(self) -> list[tuple[str, Row]]:
         """The rows of ``failed`` that are not accepted."""
-        return [each for each in self.failed if self.reason(*each) is None]
+        return [each for each in self.differing if self.reason(*each) is None]
 
     @property
     def gone(self) -> list[KnownDifference]:
@@ -88,11 +93,11 @@ class Report:
         """
         doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
         there = [(title, row) for title, row in self.rows if row.verdict in doubtful]
-        listed = () if self.interrupted else self.accepted
+        listed = () if self.interrupted else self.known_differences
         return [each for each in listed if not any(each.covers(*at) for at in there)]
 
     @property
-    def explained(self) -> list[tuple[str, Row]]:
+    def explained_rows(self) -> list[tuple[str, Row]]:
         """Rows with an explained difference, with the titles of their sections."""
         return [(title, row) for title, row in self.rows if row.cause is not None]
 
@@ -100,7 +105,7 @@ class Report:
         """Return the reason of a known difference; or None for any other row."""
         if row.verdict is not Verdict.DIFFERS:
             return None
-        return next((a.reason for a in self.accepted if a.covers(title, row)), None)
+        return next((a.reason for a in self.known_differences if a.covers(title, row)), None)
 
     def count(self, verdict: Verdict, *, claims: bool = False) -> int:
         """Return the number of values with a verdict, or of the paper's statements."""
@@ -117,12 +122,16 @@ class Report:
         The differences are repeated at the end of the long output, where a reader looks first:
         explained and known ones before the summary, new ones after it.
         """
-        parts: list[Part] = [Paragraph(self.title, "heading"), BLANK]
+        parts: list[Part] = [Paragraph(self.title, "heading"), BLANK_LINE]
         for section in self.sections:
-            parts += [Paragraph(section.title, "heading"), *_section(self, section), BLANK]
+            parts += [
+                Paragraph(section.title, "heading"),
+                *_section_parts(self, section),
+                BLANK_LINE,
+            ]
         for heading, rows in explained_difference_lines(self).items():
-            parts += [Paragraph(heading), *(Paragraph(row, mark="  ") for row in rows), BLANK]
-        return [*parts, *_verdict(self)]
+            parts += [Paragraph(heading), *(Paragraph(row, mark="  ") for row in rows), BLANK_LINE]
+        return [*parts, *_summary_parts(self)]
 
     def document(self, again: str, figures: bool = False) -> Document:
         """Return the page of a reproduction: the verdict first, then each section.
@@ -134,14 +143,14 @@ class Report:
         figures
             Whether the page contains figures.
         """
-        parts: list[Part] = [*map(Paragraph, self.preface), *_verdict(self)]
+        parts: list[Part] = [*map(Paragraph, self.preface), *_summary_parts(self)]
         for heading, rows in explained_difference_lines(self).items():
             parts += [Paragraph(heading), *(Paragraph(row, mark="- ") for row in rows)]
         for section in self.sections:
             parts.append(Heading(section.title))
             if figures:
-                parts += _figures(section)
-            parts += _section(self, section)
+                parts += _figure_parts(section)
+            parts += _section_parts(self, section)
         return Document(self.title, [*parts, Heading("Reproduce"), Code(again)])
 
     def to_json(self) -> dict[str, Any]:
@@ -172,17 +181,17 @@ class Report:
         return document
 
 
-def _verdict(report: Report) -> Iterator[Part]:
-    yield Paragraph(summary(report), "heading")
+def _summary_parts(report: Report) -> Iterator[Part]:
+    yield Paragraph(summary_text(report), "heading")
     yield from (Paragraph(line, "warning", "! ") for line in new_difference_lines(report))
 
 
-def _section(report: Report, section: Section) -> Iterator[Part]:
+def _section_parts(report: Report, section: Section) -> Iterator[Part]:
     if section.rows:
         new = {id(row) for _, row in report.new}
         loud = [at for at, row in enumerate(section.rows) if id(row) in new]
         shown = [_with_drop_order(section, column) for column in columns(section)]
-        yield Table(shown, repeated=len(section.columns), emphasized=loud)
+        yield Table(shown, repeated_columns=len(section.columns), emphasized_rows=loud)
     yield from map(Paragraph, section.remarks)
 
 
@@ -199,11 +208,11 @@ def _with_drop_order(section: Section, column: Column) -> Column:
     return replace(column, heading=heading, drop_order=spare, min_width=least)
 
 
-def _figures(section: Section) -> Iterator[Part]:
-    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
+def _figure_parts(section: Section) -> Iterator[Part]:
+    from tcpcast.report.figures import svg_figure  # noqa: PLC0415 - matplotlib is slow to import
 
     for drawn in section.figures:
-        yield replace(figure_as_svg(drawn.path.stem, drawn.figure), caption=section.title)
+        yield replace(svg_figure(drawn.path.stem, drawn.figure), caption=section.title)
 
 
 def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
@@ -211,24 +220,29 @@ def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
     return {
         "label": list(row.label),
         "unit": row.unit,
-        "published": None if row.published is None else _finite(row.published.value),
+        "published": None if row.published is None else _finite_or_none(row.published.value),
         "claimed": row.published.text if isinstance(row.published, Range) else None,
-        "value": _finite(row.own),
-        "low": _finite(row.low),
-        "high": _finite(row.high),
-        "difference": _finite(row.difference),
+        "value": _finite_or_none(row.own),
+        "low": _finite_or_none(row.low),
+        "high": _finite_or_none(row.high),
+        "difference": _finite_or_none(row.difference),
         "verdict": row.verdict.value or None,
         "accepted": report.reason(section.title, row),
         "note": row.note or None,
         "explained_by": _cause_json(row.explained_by),
-        "beside": dict(zip(others, map(_finite, row.others), strict=True)) if row.others else None,
-        "withheld": [name for name, so in zip(others, row.withheld, strict=False) if so] or None,
+        "beside": dict(zip(others, map(_finite_or_none, row.others), strict=True))
+        if row.others
+        else None,
+        "withheld": [
+            section_name for section_name, so in zip(others, row.withheld, strict=False) if so
+        ]
+        or None,
     }
 
 
 def _cause_json(cause: Cause | None) -> dict[str, Any] | None:
-    return None if cause is None else {"reason": cause.reason, "value": _finite(cause.own)}
+    return None if cause is None else {"reason": cause.reason, "value": _finite_or_none(cause.own)}
 
 
-def _finite(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None

@@ -57,9 +57,9 @@ class Printed:
         """The number of digits after the decimal point."""
         return len(self.text.partition(".")[2])
 
-    def reach(self, tolerance: Tolerance) -> tuple[float, float]:
+    def agreeing_range(self, tolerance: Tolerance) -> tuple[float, float]:
         """Return the lowest and the highest value that agree with this one."""
-        return tolerance.reach(self)
+        return tolerance.agreeing_range(self)
 
     @property
     def half_digit(self) -> float:
@@ -86,7 +86,7 @@ class Range:
             return f"≥ {self.low:g}"
         return f"≤ {self.high:g}" if math.isinf(self.low) else f"{self.low:g} to {self.high:g}"
 
-    def reach(self, _: Tolerance) -> tuple[float, float]:
+    def agreeing_range(self, _: Tolerance) -> tuple[float, float]:
         """Return the limits."""
         return self.low, self.high
 
@@ -112,7 +112,7 @@ class Tolerance:
     printed_digits: bool = False
     between: tuple[float, float] | None = None
 
-    def reach(self, published: Printed) -> tuple[float, float]:
+    def agreeing_range(self, published: Printed) -> tuple[float, float]:
         """Return the lowest and the highest value that agree with the published one."""
         allowed = max(self.relative * abs(published.value), self.absolute)
         if self.printed_digits:
@@ -124,7 +124,7 @@ class Tolerance:
 
     def admits(self, own: float, published: Printed) -> bool:
         """Return whether a value agrees with the published one."""
-        lowest, highest = self.reach(published)
+        lowest, highest = self.agreeing_range(published)
         return lowest <= own <= highest
 
 
@@ -175,7 +175,7 @@ class Row:
         tcpcast's value, with ``low`` and ``high`` if it has a 95 % interval.
     tolerance
         Tolerance; None if the row is only shown.
-    settle
+    may_be_unsettled
         Whether a value outside the tolerance by less than its own interval is unsettled instead
         of different; set by the paper (:attr:`~tcpcast_papers.runner.Paper.unsettled`).
     note
@@ -186,7 +186,7 @@ class Row:
         Further values of tcpcast, one for each of the section's ``others``; None for a gap.
     withheld
         Whether each of ``others`` failed its own tests and is therefore shown in brackets.
-    judged
+    fixed_verdict
         Verdict of a statement that no value can settle; ``note`` has the reason.
     """
 
@@ -197,15 +197,15 @@ class Row:
     low: float | None = None
     high: float | None = None
     tolerance: Tolerance | None = None
-    settle: bool = False
+    may_be_unsettled: bool = False
     note: str = ""
     explained_by: Cause | None = None
     others: tuple[float | None, ...] = ()
     withheld: tuple[bool, ...] = ()
-    judged: Verdict | None = None
+    fixed_verdict: Verdict | None = None
 
     @classmethod
-    def of(
+    def from_metric(
         cls,
         label: tuple[str, ...],
         unit: str,
@@ -237,7 +237,7 @@ class Row:
     @property
     def verdict(self) -> Verdict:
         """Whether the values agree within the tolerance; if not, whether the cause is shown."""
-        return self.judged or self._compared
+        return self.fixed_verdict or self._compared
 
     @property
     def _compared(self) -> Verdict:
@@ -245,11 +245,11 @@ class Row:
             return Verdict.SHOWN
         if self.own is None or not math.isfinite(self.own):
             return Verdict.DIFFERS
-        lowest, highest = self.published.reach(self.tolerance)
+        lowest, highest = self.published.agreeing_range(self.tolerance)
         if lowest <= self.own <= highest:
             return Verdict.AGREES
         known = self.low is not None and self.high is not None
-        if self.settle and known and self.low <= highest and self.high >= lowest:  # type: ignore[operator]
+        if self.may_be_unsettled and known and self.low <= highest and self.high >= lowest:  # type: ignore[operator]
             return Verdict.UNSETTLED
         if self.explained_by is not None and self.explained_by.spans(self.own, (lowest, highest)):
             return Verdict.EXPLAINED
@@ -276,7 +276,7 @@ class Section:
     others: tuple[str, ...] = ()
 
 
-def name(title: str) -> str:
+def section_name(title: str) -> str:
     """Return a section's title up to the first full stop, such as ``Table 9``."""
     return title.partition(".")[0]
 

@@ -147,29 +147,29 @@ class Paper(Generic[SampleSizes, Simulated]):
         page.check_folder(output, force=force)
         if scenarios is not None:
             scenario_files.check_folder(scenarios, force=force)
-        drawing.panels(1)  # Raise before the simulations if matplotlib is missing.
+        drawing.create_panels(1)  # Raise before the simulations if matplotlib is missing.
         for part in self.parts:
             if (request := getattr(part, "request", None)) is not None:
                 request(simulations)
         simulations.simulate()
-        sections, interrupted = self._finished(simulations, output)
+        sections, interrupted = self._compute_sections(simulations, output)
         lines = QUICK if quick else WHOLE
         statements = claims.read(self.package, lines)
         if statements and not interrupted:
             sections.insert(0, claims.section(statements, sections))
         if self.unsettled in {lines, BOTH}:
             for section in sections:
-                section.rows = [replace(row, settle=True) for row in section.rows]
+                section.rows = [replace(row, may_be_unsettled=True) for row in section.rows]
         report = Report(
             self.title,
             sections,
             preface=self.preface(simulations),
-            accepted=accepted(self.package, lines),
+            known_differences=known_differences(self.package, lines),
             interrupted=interrupted,
         )
         try:
             if scenarios is not None and not interrupted:
-                runs_and_readers = simulations.runs()
+                runs_and_readers = simulations.recorded_runs()
                 report.write_errors += scenario_files.write(
                     runs_and_readers, scenarios, force=force
                 )
@@ -179,14 +179,14 @@ class Paper(Generic[SampleSizes, Simulated]):
             page.write(report, output)
         return report
 
-    def _finished(self, simulations: Simulated, output: Path) -> tuple[list[Section], bool]:
+    def _compute_sections(self, simulations: Simulated, output: Path) -> tuple[list[Section], bool]:
         """Return the finished sections, and whether Ctrl-C left some of them out."""
         result: list[Section] = []
         interrupted = simulations.interrupted
         for part in self.parts:
             try:
-                for made in _computed_together(part.sections(simulations, output)):
-                    simulations.assign(made)
+                for made in _section_batches(part.sections(simulations, output)):
+                    simulations.assign_results(made)
                     result += made
             except Unfinished:
                 continue
@@ -198,7 +198,7 @@ class Paper(Generic[SampleSizes, Simulated]):
         return result, interrupted
 
 
-def _computed_together(sections: Iterable[Section]) -> Iterator[list[Section]]:
+def _section_batches(sections: Iterable[Section]) -> Iterator[list[Section]]:
     """Yield a list of sections unchanged, or the sections of an iterator one by one."""
     if isinstance(sections, list):
         yield sections
@@ -206,7 +206,7 @@ def _computed_together(sections: Iterable[Section]) -> Iterator[list[Section]]:
         yield from ([section] for section in sections)
 
 
-def accepted(package: str, runs: str) -> tuple[KnownDifference, ...]:
+def known_differences(package: str, runs: str) -> tuple[KnownDifference, ...]:
     """Return the known differences of a paper's whole or quick reproduction."""
     values = (
         KnownDifference(
@@ -217,6 +217,6 @@ def accepted(package: str, runs: str) -> tuple[KnownDifference, ...]:
     statements = (
         KnownDifference(claims.TITLE, (line["place"], line["statement"]), line["reason"])
         for line in claims.read(package, runs)
-        if claims.expected(line) is Verdict.DIFFERS
+        if claims.expected_verdict(line) is Verdict.DIFFERS
     )
     return (*values, *statements)

@@ -21,25 +21,25 @@ from tcpcast.errors import MachineError
 from tcpcast.scenario.toml import write_toml
 
 from tcpcast_papers.claims import BETWEEN_LABELS
-from tcpcast_papers.reproduction import name
+from tcpcast_papers.reproduction import section_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from tcpcast_papers.reproduction import Row, Section
-    from tcpcast_papers.simulations import Readers, RowPlace, Run
+    from tcpcast_papers.simulations import RecordedRun, ResultReaders, RowPlace
 
 INDEX_NAME = "index.csv"
 COLUMNS = ("file", "engine", "section", "row", "unit", "published", "own", "metric", "value")
-INDEX = output.OutputKind("table", ",".join(COLUMNS).encode())
-SCENARIO = output.OutputKind("scenario", b"# written by tcpcast reproduce")
+INDEX_KIND = output.OutputKind("table", ",".join(COLUMNS).encode())
+SCENARIO_KIND = output.OutputKind("scenario", b"# written by tcpcast reproduce")
 
-_SCALES = (1.0, 100.0, 1e3, 1e-3, 1e-6)
+_UNIT_FACTORS = (1.0, 100.0, 1e3, 1e-3, 1e-6)
 """Factors from the units of an answer to those of rows: %, ms, kbit/s and Mbit/s."""
-_MAX_NAME = 80
-_COINCIDENTAL_DIGITS = 4
-_HEADLINES = ("connection_rate_bps", "completion_time_s", "send_rate_pps")
+_MAX_NAME_CHARS = 80
+_MIN_DISTINCTIVE_DIGITS = 4
+_HEADLINE_METRICS = ("connection_rate_bps", "completion_time_s", "send_rate_pps")
 """The index shows the first present metric of these for a run that has no row; otherwise, the run's
 first metric."""
 
@@ -63,7 +63,7 @@ the row combines several numbers."""
 class _File:
     """A run to write, with the values of the report that it repeats, in their order."""
 
-    run: Run
+    run: RecordedRun
     sections: dict[int, Section] = field(default_factory=dict)
     rows: set[RowPlace] = field(default_factory=set)
     matches: list[_Match] = field(default_factory=list)
@@ -85,12 +85,14 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         The folder cannot be written.
     """
     output.check_folder(folder)
-    output.check_file(folder / INDEX_NAME, kind=INDEX, force=force)
+    output.check_file(folder / INDEX_NAME, kind=INDEX_KIND, force=force)
     for scenario in folder.glob("*.toml"):
-        output.check_file(scenario, kind=SCENARIO, force=force)
+        output.check_file(scenario, kind=SCENARIO_KIND, force=force)
 
 
-def write(runs: Iterable[tuple[Run, Readers]], folder: Path, *, force: bool = False) -> list[str]:
+def write(
+    runs: Iterable[tuple[RecordedRun, ResultReaders]], folder: Path, *, force: bool = False
+) -> list[str]:
     """Write a scenario file for each run, and ``index.csv``.
 
     Parameters
@@ -109,10 +111,10 @@ def write(runs: Iterable[tuple[Run, Readers]], folder: Path, *, force: bool = Fa
     """
     errors: list[str] = []
     lines: list[tuple[str, ...]] = []
-    for path, file in _assign_file_names(_files(runs)).items():
+    for path, file in _assign_file_names(_files_of_runs(runs)).items():
         try:
             text = _scenario_text(path, file)
-            output.write_text(folder / path, text, kind=SCENARIO, force=force)
+            output.write_text(folder / path, text, kind=SCENARIO_KIND, force=force)
         except MachineError as error:
             errors.append(str(error))
         else:
@@ -120,13 +122,13 @@ def write(runs: Iterable[tuple[Run, Readers]], folder: Path, *, force: bool = Fa
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *lines])
     try:
-        output.write_text(folder / INDEX_NAME, stream.getvalue(), kind=INDEX, force=force)
+        output.write_text(folder / INDEX_NAME, stream.getvalue(), kind=INDEX_KIND, force=force)
     except MachineError as error:
         errors.append(str(error))
     return errors
 
 
-def _files(runs: Iterable[tuple[Run, Readers]]) -> list[_File]:
+def _files_of_runs(runs: Iterable[tuple[RecordedRun, ResultReaders]]) -> list[_File]:
     """Return the files with their matches; equal scenarios have one file."""
     files: dict[tuple[str, str], _File] = {}
     values: dict[int, list[_Value]] = {}
@@ -135,7 +137,7 @@ def _files(runs: Iterable[tuple[Run, Readers]]) -> list[_File]:
         file.rows |= readers.rows
         for section in readers.sections:
             file.sections[id(section)] = section
-            values.setdefault(id(section), _values(section))
+            values.setdefault(id(section), _values_of_section(section))
     for file in files.values():
         file.matches = [match for at in file.sections for match in _matches(file, values[at])]
     return list(files.values())
@@ -144,19 +146,19 @@ def _files(runs: Iterable[tuple[Run, Readers]]) -> list[_File]:
 def _matches(file: _File, values: Iterable[_Value]) -> Iterator[_Match]:
     """Yield the values that equal a number of the run in some unit, or depend on the run."""
     numbers = {
-        _digits(scale * number): (metric, number)
+        _rounded_text(scale * number): (metric, number)
         for metric, number in reversed(list(file.run.numbers.items()))
-        for scale in reversed(_SCALES)
+        for scale in reversed(_UNIT_FACTORS)
         if not _is_coincidental(scale * number)
     }
     for value in values:
-        if (found := numbers.get(_digits(value.own))) is not None:
+        if (found := numbers.get(_rounded_text(value.own))) is not None:
             yield (value, *found)
         elif (value.section.title, value.label) in file.rows:
             yield value, "", math.nan
 
 
-def _values(section: Section) -> list[_Value]:
+def _values_of_section(section: Section) -> list[_Value]:
     result = []
     for row in section.rows:
         further = zip(section.others, row.others, strict=False)
@@ -173,10 +175,10 @@ def _values(section: Section) -> list[_Value]:
 
 def _is_coincidental(value: float) -> bool:
     """Return whether a value has so few digits that unrelated numbers are often equal."""
-    return float(f"{value:.{_COINCIDENTAL_DIGITS - 1}e}") == float(_digits(value))
+    return float(f"{value:.{_MIN_DISTINCTIVE_DIGITS - 1}e}") == float(_rounded_text(value))
 
 
-def _digits(value: float) -> str:
+def _rounded_text(value: float) -> str:
     return f"{value:.9e}"
 
 
@@ -187,7 +189,7 @@ def _assign_file_names(files: Sequence[_File]) -> dict[str, _File]:
         groups[_slug(_section_and_row_text(file))].append(file)
     result: dict[str, _File] = {}
     for place, group in groups.items():
-        tables = [_flat(file.run.scenario.source_tables()[0]) for file in group]
+        tables = [_flatten(file.run.scenario.source_tables()[0]) for file in group]
         keys = _distinguishing_keys(tables)
         for file, table in zip(group, tables, strict=True):
             stem = unique = _slug([place, *_key_values_text(table, keys)])
@@ -223,21 +225,21 @@ def _key_values_text(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[
 
 def _section_and_row_text(file: _File) -> list[str]:
     """Return the section and the cells that the labels of all its rows share."""
-    words = [name(title) for title in file.titles[:1]]
+    words = [section_name(title) for title in file.titles[:1]]
     if file.matches:
         section = file.matches[0][0].section
         labels = [value.label for value, *_ in file.matches if value.section is section]
-        words = [name(section.title)]
+        words = [section_name(section.title)]
         words += [cell for cell in labels[0] if all(cell in label for label in labels)]
     return words + [file.run.engine] * (file.run.engine != "packet")
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the values of nested tables by dotted key."""
     result: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            result |= _flat(value, f"{prefix}{key}.")
+            result |= _flatten(value, f"{prefix}{key}.")
         else:
             result[f"{prefix}{key}"] = value
     return result
@@ -247,8 +249,8 @@ def _slug(words: Iterable[str]) -> str:
     """Return words as the safe name of a file: small letters, digits, dots and hyphens."""
     text = " ".join(words).lower().replace("%", " percent")
     slug = re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")
-    if len(slug) > _MAX_NAME:
-        slug = slug[:_MAX_NAME].rpartition("-")[0]
+    if len(slug) > _MAX_NAME_CHARS:
+        slug = slug[:_MAX_NAME_CHARS].rpartition("-")[0]
     return slug or "run"
 
 
@@ -257,20 +259,25 @@ def _scenario_text(path: str, file: _File) -> str:
     tables, _ = file.run.scenario.source_tables()
     command = f"tcpcast run {path} --engine {file.run.engine}"
     named = {"name": path.removesuffix(".toml")} | tables
-    return f"# {titles}\n{SCENARIO.mark.decode()}: {command}\n{write_toml(named)}"
+    return f"# {titles}\n{SCENARIO_KIND.mark.decode()}: {command}\n{write_toml(named)}"
 
 
 def _index_lines(path: str, file: _File) -> Iterator[tuple[str, ...]]:
     if not any(metric for _, metric, _ in file.matches):
-        titles = "; ".join(map(name, file.titles))
+        titles = "; ".join(map(section_name, file.titles))
         numbers = file.run.numbers
-        metric = next((each for each in (*_HEADLINES, *numbers) if each in numbers), "")
+        metric = next((each for each in (*_HEADLINE_METRICS, *numbers) if each in numbers), "")
         headline = _number_text(numbers.get(metric, math.nan))
         yield (path, file.run.engine, titles, "", "", "", "", metric, headline)
     for value, metric, number in file.matches:
         row = value.row
         published = "" if row.published is None else row.published.text
-        cells = (name(value.section.title), BETWEEN_LABELS.join(value.label), row.unit, published)
+        cells = (
+            section_name(value.section.title),
+            BETWEEN_LABELS.join(value.label),
+            row.unit,
+            published,
+        )
         own = _number_text(value.own)
         yield (path, file.run.engine, *cells, own, metric, _number_text(number))
 

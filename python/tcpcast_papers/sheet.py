@@ -29,14 +29,16 @@ Runs = TypeVar("Runs", bound=Simulations[Any])
 Case = TypeVar("Case")
 
 
-def estimate(value: float, half: float | None = None, least: float = -math.inf) -> Metric:
+def metric_from_half_width(
+    value: float, half: float | None = None, least: float = -math.inf
+) -> Metric:
     """Return a value and its interval from the half-width, limited to at least ``least``."""
     if half is None:
         return Metric(value)
     return Metric(max(value, least), max(value - half, least), value + half)
 
 
-def column(name: str) -> Callable[[Line], Printed | None]:
+def read_column(name: str) -> Callable[[Line], Printed | None]:
     """Return a function that reads the published value from this column of a line."""
     return lambda line: line.printed(name)
 
@@ -83,7 +85,7 @@ class Quantity(Generic[Runs, Case]):
         """Return the row of a case."""
         result, published = self.computed(runs, case), self.published(case)
         tolerance = self.tolerance(case) if callable(self.tolerance) else self.tolerance
-        row = Row.of(
+        row = Row.from_metric(
             (*label, *self.method),
             self.unit or unit,
             published,
@@ -96,9 +98,9 @@ class Quantity(Generic[Runs, Case]):
             return row
         if tolerance is None:
             if isinstance(case, Line) and case.misprint:
-                return replace(row, judged=case.judged, note=row.note or case.note)
+                return replace(row, fixed_verdict=case.fixed_verdict, note=row.note or case.note)
             return row
-        reach = tolerance.reach(published)
+        reach = tolerance.agreeing_range(published)
         causes = (Cause(reason, computed(runs, case).value) for reason, computed in self.causes)
         spanning = (cause for cause in causes if cause.spans(result.value, reach))
         return replace(row, explained_by=next(spanning, None))
@@ -142,7 +144,7 @@ class Sheet(Generic[Runs, Case]):
     def sections(self, runs: Runs, folder: Path) -> list[Section]:
         """Return the section, computed from the simulations."""
         rows = [
-            runs.assigned_row(self.title, partial(quantity.row, runs, case, label, self.unit))
+            runs.compute_row(self.title, partial(quantity.row, runs, case, label, self.unit))
             for case in self.cases(runs)
             for label in (self.label(case),)
             for quantity in self.quantities

@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedRun:
     """A run of an engine, and the numbers of its answer by name.
 
     The name of a number in a table has the column and the first cell of its row, for example
@@ -51,14 +51,16 @@ RowPlace = tuple[str, tuple[str, ...]]
 
 
 @dataclass(slots=True)
-class Readers:
+class ResultReaders:
     """Sections that read the result of a job, and rows that are known to depend on it."""
 
     sections: list[Section] = field(default_factory=list)
     rows: set[RowPlace] = field(default_factory=set)
 
 
-_runs_of_job: ContextVar[list[Run] | None] = ContextVar("_runs_of_job", default=None)
+_recorded_runs_of_job: ContextVar[list[RecordedRun] | None] = ContextVar(
+    "_runs_of_job", default=None
+)
 
 
 class Job(Protocol[Result_co]):
@@ -93,11 +95,13 @@ class Simulations(Generic[SampleSizes]):
     threads: int | None = None
     progress: Callable[[float], None] | None = None
     _jobs: dict[Hashable, Job[Any]] = field(default_factory=dict)
-    _done: dict[Hashable, Any] = field(default_factory=dict)
-    _shares: dict[Hashable, float] = field(default_factory=dict)
-    _runs: dict[Hashable, list[Run]] = field(default_factory=dict)
-    _read: dict[Hashable, None] = field(default_factory=dict)
-    _readers: defaultdict[Hashable, Readers] = field(default_factory=lambda: defaultdict(Readers))
+    _results: dict[Hashable, Any] = field(default_factory=dict)
+    _completed_shares: dict[Hashable, float] = field(default_factory=dict)
+    _recorded_runs: dict[Hashable, list[RecordedRun]] = field(default_factory=dict)
+    _keys_read: dict[Hashable, None] = field(default_factory=dict)
+    _readers: defaultdict[Hashable, ResultReaders] = field(
+        default_factory=lambda: defaultdict(ResultReaders)
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -107,8 +111,8 @@ class Simulations(Generic[SampleSizes]):
         Ctrl-C stops the running simulations and sets :attr:`interrupted`. Finished results
         are kept.
         """
-        todo = [key for key in self._jobs if key not in self._done]
-        self._done |= side_by_side(todo, self._run, self.threads, self._stopped)
+        todo = [key for key in self._jobs if key not in self._results]
+        self._results |= run_in_parallel(todo, self._run, self.threads, self._stopped)
 
     @property
     def interrupted(self) -> bool:
@@ -126,47 +130,49 @@ class Simulations(Generic[SampleSizes]):
 
     def _result(self, key: Hashable) -> Any:
         """Return the result of a simulation; raise Unfinished if Ctrl-C prevented it."""
-        if self.interrupted and key not in self._done:
+        if self.interrupted and key not in self._results:
             raise Unfinished
-        self._read[key] = None
-        return self._done[key]
+        self._keys_read[key] = None
+        return self._results[key]
 
-    def assign(self, sections: Sequence[Section]) -> None:
+    def assign_results(self, sections: Sequence[Section]) -> None:
         """Assign the results that were read since the last call to these sections."""
-        for key in self._read:
+        for key in self._keys_read:
             self._readers[key].sections += sections
-        self._read.clear()
+        self._keys_read.clear()
 
-    def assigned_row(self, title: str, compute: Callable[[], Row]) -> Row:
+    def compute_row(self, title: str, compute: Callable[[], Row]) -> Row:
         """Return the row that ``compute`` returns, and assign the results that it reads to it."""
-        before, self._read = self._read, {}
+        before, self._keys_read = self._keys_read, {}
         row = compute()
-        for key in self._read:
+        for key in self._keys_read:
             self._readers[key].rows.add((title, row.label))
-        self._read |= before
+        self._keys_read |= before
         return row
 
-    def runs(self) -> Iterator[tuple[Run, Readers]]:
+    def recorded_runs(self) -> Iterator[tuple[RecordedRun, ResultReaders]]:
         """Yield the runs of finished simulations, as requested, with the readers of the results."""
         for key in self._jobs:
-            yield from ((run, self._readers[key]) for run in self._runs.get(key, ()))
+            yield from ((run, self._readers[key]) for run in self._recorded_runs.get(key, ()))
 
     def _run(self, key: Hashable) -> Any:
-        runs: list[Run] = []
-        _runs_of_job.set(runs)
-        result = self._jobs[key].run(lambda share: self._report(key, share))
-        self._runs[key] = runs
-        self._report(key, 1.0)
+        runs: list[RecordedRun] = []
+        _recorded_runs_of_job.set(runs)
+        result = self._jobs[key].run(lambda share: self._report_progress(key, share))
+        self._recorded_runs[key] = runs
+        self._report_progress(key, 1.0)
         return result
 
-    def _report(self, key: Hashable, share: float) -> None:
+    def _report_progress(self, key: Hashable, share: float) -> None:
         if self._stopped.is_set():
             raise KeyboardInterrupt
         if self.progress is None:
             return
         with self._lock:
-            self._shares[key] = share
-            done = sum(self._jobs[each].weight * part for each, part in self._shares.items())
+            self._completed_shares[key] = share
+            done = sum(
+                self._jobs[each].weight * part for each, part in self._completed_shares.items()
+            )
             self.progress(min(1.0, done / self.packets))
 
 
@@ -195,7 +201,7 @@ class Runs(Simulations[SampleSizes]):
         return tuple(self._jobs.values())
 
 
-def simulated(
+def simulate_scenario(
     scenario: Scenario, progress: Callable[[float], None], *, engine: str = "packet"
 ) -> Answer:
     """Return an engine's answer, computed on one thread, because other simulations run in parallel.
@@ -208,18 +214,18 @@ def simulated(
     (given,) = answer(scenario, [engine], RunOptions(threads=1, progress=progress))
     if given.interrupted:
         raise KeyboardInterrupt
-    record(scenario, engine, dict(_numbers(given)))
+    record_run(scenario, engine, dict(_numbers_of_answer(given)))
     return given
 
 
-def record(scenario: Scenario, engine: str, numbers: Mapping[str, float]) -> None:
-    """Record a run of the current job; jobs that do not call :func:`simulated` call this."""
-    runs = _runs_of_job.get()
+def record_run(scenario: Scenario, engine: str, numbers: Mapping[str, float]) -> None:
+    """Record a run of the current job; :func:`simulate_scenario` does this for its own run."""
+    runs = _recorded_runs_of_job.get()
     if runs is not None:
-        runs.append(Run(scenario, engine, numbers))
+        runs.append(RecordedRun(scenario, engine, numbers))
 
 
-def _numbers(given: Answer) -> Iterator[tuple[str, float]]:
+def _numbers_of_answer(given: Answer) -> Iterator[tuple[str, float]]:
     yield from ((name, metric.value) for name, metric in given.metrics.items())
     for table, columns in given.tables.items():
         first, *others = columns
@@ -231,7 +237,7 @@ def _numbers(given: Answer) -> Iterator[tuple[str, float]]:
                     yield f"{table}.{name}, {first} {row}", float(value)
 
 
-def side_by_side(
+def run_in_parallel(
     todo: Sequence[Key], run: Callable[[Key], Result], threads: int | None, stopped: threading.Event
 ) -> dict[Key, Result]:
     """Run jobs in parallel, in their order, and return the results of those that finished.

@@ -11,7 +11,7 @@ import tcpcast
 from capture_file import Captured, read_capture
 from tcpcast import _native
 from tcpcast.engines import RunOptions
-from tcpcast.engines.packet.captures import CaptureFiles
+from tcpcast.engines.packet.capture_files import CaptureFiles
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import MachineError
 from tcpcast.scenario import Scenario
@@ -247,7 +247,7 @@ def test_trace_with_omitted_points_has_a_warning() -> None:
     assert 100_000 < answer.tables["windows"]["time_s"].size <= 1_000_000
     thinned = [note for note in answer.notes if "there are too many points" in str(note)]
     assert thinned
-    assert all(note.about(answer.metrics) is None for note in thinned)  # affects no metric
+    assert all(note.limited_to(answer.metrics) is None for note in thinned)  # affects no metric
     (short,) = tcpcast.run(
         tcpcast.load("web-10mbit", changes=changes | {"run.transfers": 1_000}), ["packet"]
     )

@@ -9,7 +9,7 @@ import pytest
 import tcpcast
 from scipy.optimize import brentq
 from tcpcast.cli import main
-from tcpcast.models.cubic import DECREASE, RANDOM_LOSSES, SCALE, cubic_response
+from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C, RANDOM_LOSS_FACTOR, cubic_response
 from tcpcast.scenario import Scenario
 
 RTT_S = 0.138
@@ -21,7 +21,7 @@ def sending_time_s(packets: float, max_window: float, k: float) -> float:
 
     def missing(t: float) -> float:
         # Packets sent in t seconds: most t + C/4 ((t - K)^4 - K^4), divided by the RTT.
-        return max_window * t + SCALE / 4 * ((t - k) ** 4 - k**4) - packets * RTT_S
+        return max_window * t + CUBIC_C / 4 * ((t - k) ** 4 - k**4) - packets * RTT_S
 
     latest = k + 1.0
     while missing(latest) < 0:
@@ -38,12 +38,12 @@ def window_function_pps(loss: float, *, random: bool) -> float:
     rng = np.random.default_rng(1)
     at_loss, before, packets, seconds = (RTT_S / loss) ** 0.75, 0.0, 0.0, 0.0
     for epoch in range(EPOCHS):
-        max_window = at_loss * (1 + DECREASE) / 2 if at_loss < before else at_loss
-        before, start = max_window, DECREASE * at_loss
-        k = np.cbrt(max(max_window - start, 0.0) / SCALE)
+        max_window = at_loss * (1 + CUBIC_BETA) / 2 if at_loss < before else at_loss
+        before, start = max_window, CUBIC_BETA * at_loss
+        k = np.cbrt(max(max_window - start, 0.0) / CUBIC_C)
         sent = rng.exponential(1 / loss) if random else 1 / loss
         took = sending_time_s(sent, max_window, k)
-        at_loss = max_window + SCALE * (took - k) ** 3
+        at_loss = max_window + CUBIC_C * (took - k) ** 3
         if epoch >= FIRST:
             packets, seconds = packets + sent, seconds + took
     return packets / seconds
@@ -54,7 +54,7 @@ def test_random_intervals_raise_the_rate_by_one_eighth(loss: float) -> None:
     formula = float(cubic_response(rtt_s=RTT_S, loss_ratio=loss).rate_pps)
     assert window_function_pps(loss, random=False) == pytest.approx(formula, rel=0.03)
     assert window_function_pps(loss, random=True) == pytest.approx(
-        RANDOM_LOSSES * formula, rel=0.02
+        RANDOM_LOSS_FACTOR * formula, rel=0.02
     )
 
 
@@ -74,7 +74,7 @@ def test_long_fast_path_differs_by_random_losses_only() -> None:
     sent = packet["send_rate_pps"]
     assert -0.25 < formula["send_rate_pps"] / sent - 1 < -0.08
     # The losses of one window are one loss indication; with random intervals the rates agree.
-    assert RANDOM_LOSSES * measured["send_rate_pps"] == pytest.approx(sent, rel=0.06)
+    assert RANDOM_LOSS_FACTOR * measured["send_rate_pps"] == pytest.approx(sent, rel=0.06)
 
 
 def test_predict_names_the_cause(capsys: pytest.CaptureFixture[str]) -> None:

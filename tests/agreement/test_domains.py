@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.models.domain import DOMAINS, describe_domain, is_in_domain, outside_domain_reason
-from tcpcast.models.pftk import path_values
+from tcpcast.models.pftk import path_domain_values
 
 from benches.domains import Bulk, Transfer, errors
 
@@ -62,7 +62,7 @@ def test_bounds_are_inclusive_and_alternatives_suffice() -> None:
 
 def test_trust_works_on_arrays() -> None:
     losses = np.array([0.001, 0.05, 0.2])
-    values = path_values(
+    values = path_domain_values(
         loss_ratio=losses,
         rtt_s=0.1,
         t0_s=1.0,

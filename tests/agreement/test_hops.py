@@ -94,7 +94,7 @@ def test_hops_equal_the_reference_simulator(name: str, unit: str) -> None:
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 20
     assert native.total("transfers") > 8
     scenario = Scenario.from_dict(in_series(hops) | {"run": {"duration": "9s"}})
-    measured = scenario.network.measured_at
+    measured = scenario.network.measured_index
     labels = [f"before {index}" for index in range(measured)] + [""]
     labels += [f"after {index}" for index in range(len(hops) - measured - 1)]
     lost = 0

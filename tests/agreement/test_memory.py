@@ -42,7 +42,7 @@ def test_free_memory_is_reported_if_known(
     (folder / "memory.max").write_text("3000000\n")
     (folder / "memory.current").write_text("1000000\n")
     (folder / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 4000 kB\n")
-    monkeypatch.setattr(memory, "GROUP", folder)
+    monkeypatch.setattr(memory, "CGROUP", folder)
     monkeypatch.setattr(memory, "MEMINFO", folder / "meminfo")
     assert memory.read_free_bytes() == 2_000_000
     (folder / "memory.stat").write_text("anon 9\nactive_file 300000\ninactive_file 200000\n")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tcpcast_papers.kernel.cells import packaged
-from tcpcast_papers.kernel.comparison import AGREES, of_cell
+from tcpcast_papers.kernel.cells import packaged_cells
+from tcpcast_papers.kernel.comparison import AGREES, compare_cell
 from tcpcast_papers.kernel.runs import CellJob, SampleSizes
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EFFORT = SampleSizes(loss_runs=6, queue_runs=3, transfers=1500)
 PAIRS_EFFORT = SampleSizes(loss_runs=12, queue_runs=6, transfers=3000)
 
-CELLS = {(cell.series, cell.name): cell for cell in packaged()}
+CELLS = {(cell.series, cell.name): cell for cell in packaged_cells()}
 
 DROPTAIL = (
     "cubic 20M 60ms B50",
@@ -67,10 +67,10 @@ TRANSFERS = (
 def find_differences(cell: Cell, effort: SampleSizes, quantities: set[str]) -> list[str]:
     """Return the quantities of a cell that differ by more than the tolerance."""
     replied = CellJob(cell.series, cell.name, effort, cell).run(lambda _: None)
-    lines = [line for line in of_cell(cell, replied) if line.name in quantities]
+    lines = [line for line in compare_cell(cell, replied) if line.name in quantities]
     assert {line.name for line in lines} == quantities
     return [
-        f"{line.name}: {line.own} beside {line.kernel}, at most {line.reach} apart"
+        f"{line.name}: {line.own} beside {line.kernel}, at most {line.max_difference} apart"
         for line in lines
         if line.verdict != AGREES
     ]

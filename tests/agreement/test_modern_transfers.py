@@ -78,10 +78,10 @@ def test_time_since_the_syn_has_one_round_trip_more() -> None:
 
 def test_table_of_engines_and_stacks_contains_the_error() -> None:
     for stack in ("linux-cubic", "linux-reno"):
-        assert get_stack_support("short", stack).verdict is SupportLevel.STATED_ERROR
+        assert get_stack_support("short", stack).level is SupportLevel.STATED_ERROR
     for stack in ("linux-bbr", "dctcp"):
-        assert get_stack_support("short", stack).verdict is SupportLevel.REFUSED
-    assert get_stack_support("cardwell", "linux-cubic").verdict is SupportLevel.REFUSED
+        assert get_stack_support("short", stack).level is SupportLevel.REFUSED
+    assert get_stack_support("cardwell", "linux-cubic").level is SupportLevel.REFUSED
 
 
 def test_moderate_losses_are_within_the_domain() -> None:

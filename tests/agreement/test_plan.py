@@ -262,14 +262,14 @@ def test_users_are_verified_by_simulation(
     assert scenarios[0].senders == 102
     assert len(scenarios) <= 9
     assert plan.tables["simulated"]["sources"].tolist() == sorted(s.senders for s in scenarios)
-    assert plan.there is not None
-    assert plan.there.value == pytest.approx(300e3)
+    assert plan.simulated_metric is not None
+    assert plan.simulated_metric.value == pytest.approx(300e3)
 
 
 def test_users_are_searched_further_if_the_model_is_far_off(
     simulated: Callable[[MetricFunction], list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curve_table, "POINTS", 2)  # tables that take long for many sources
+    monkeypatch.setattr(curve_table, "CURVE_POINTS", 2)  # tables that take long for many sources
     for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
         simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
         plan = plan_users(web(), rate_bps=300e3, verify=True)

@@ -67,8 +67,8 @@ def test_search_uses_the_distance_to_a_full_link(monkeypatch: pytest.MonkeyPatch
     buffers = simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
     plan = plan_buffer(bulk(), utilisation=0.99)
     assert plan.simulated == pytest.approx(50, abs=1)
-    assert plan.there is not None
-    assert plan.there.value == pytest.approx(0.99, abs=2e-4)
+    assert plan.simulated_metric is not None
+    assert plan.simulated_metric.value == pytest.approx(0.99, abs=2e-4)
     assert len(buffers) <= 14
     assert plan.to_json()["leading"]["by"] == "simulation"
 

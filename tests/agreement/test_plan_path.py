@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
+from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_rate_pps
@@ -275,7 +275,7 @@ def test_algorithm_1_answers_for_many_flows_with_few_timeouts() -> None:
     model = parallel_throughput(
         flows=5, rtt_s=0.08, t0_s=1.0, loss_event_ratio=p, packets_per_ack=1
     )
-    assert float(model.flows_in_timeout) / 5 > MAX_WAITING_SHARE
+    assert float(model.flows_in_timeout) / 5 > MAX_RTO_SHARE
 
 
 def test_full_link_limits_the_loss() -> None:
@@ -415,7 +415,7 @@ def test_streams_are_verified_by_simulation(simulated: Callable[..., list[Scenar
     table = plan.tables["simulated"]
     assert table["flows"].tolist() == sorted([value // 2, value, 2 * value, plan.simulated])
     assert table["utilisation"][-1] == pytest.approx(1)
-    assert plan.there is not None
+    assert plan.simulated_metric is not None
     half = parallel_pps(value // 2, 1e-3, 0.2) * 0.999 * PAYLOAD_BITS
     assert table["model_bps"][0] == pytest.approx(half)
     assert {s.run.warmup_s for s in scenarios} != {None}

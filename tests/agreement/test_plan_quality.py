@@ -12,7 +12,7 @@ import tcpcast
 from tcpcast.answer import Answer, Metric, Note, Status, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
-from tcpcast.plan.population_search import MIN_FILES, SEARCHED, VERIFIED
+from tcpcast.plan.population_search import MIN_FILES, SEARCH_REPLICATIONS, VERIFICATION_REPLICATIONS
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import plain_text as as_text
 from tcpcast.scenario import Scenario
@@ -198,7 +198,7 @@ def test_check_has_its_own_replications(
     scenarios = simulator(DISTRIBUTIONS["hyperbola"])
     plan = plan_quality(loop(), share=0.5, above_bps=3e5, verify=True)
     assert plan.simulated == 200
-    checked = [s for s in scenarios if s.run.replications == VERIFIED]
+    checked = [s for s in scenarios if s.run.replications == VERIFICATION_REPLICATIONS]
     assert checked[0].senders == plan.value
     table = plan.tables["simulated"]
     assert table["goodput_bps"] == pytest.approx(60e6 / table["sources"])
@@ -291,7 +291,7 @@ def test_withheld_answers_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
         if scenario.senders in sources_refused or (not sources_refused and scenario.senders < 100):
             result.metrics = {}
-            result.stop("no fixed point was reached")
+            result.mark_incomplete("no fixed point was reached")
         return [result]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -349,7 +349,7 @@ def test_incomplete_runs_have_a_warning(monkeypatch: pytest.MonkeyPatch) -> None
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
-        result.stop("run.max_wall was reached before the end of the run")
+        result.mark_incomplete("run.max_wall was reached before the end of the run")
         return [result]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -377,7 +377,7 @@ class SimulatedClock:
         self.sources.append(scenario.senders)
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:
-            result.stop("run.max_wall was reached before the end of the run")
+            result.mark_incomplete("run.max_wall was reached before the end of the run")
             result.tables = {}
         self.now = self.now + 1 if end is None else min(self.now + 1, end)
         return [result]
@@ -426,8 +426,8 @@ def test_check_of_many_packets_has_fewer_replications_or_none(
     scenarios = simulator(lambda n: 6e9 / n)
     fast = loop({"network.bottleneck.rate": "500mbit"})
     plan = plan_quality(fast, share=0.5, above_bps=4e5, verify=True)
-    assert {s.run.replications for s in scenarios[-3:]} == {VERIFIED}
-    assert plan.notes[-1].endswith(f"each population {VERIFIED} times.")
+    assert {s.run.replications for s in scenarios[-3:]} == {VERIFICATION_REPLICATIONS}
+    assert plan.notes[-1].endswith(f"each population {VERIFICATION_REPLICATIONS} times.")
     longer = fast.with_changes({"run.duration": "600s"})
     plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
     assert plan.simulated is not None
@@ -436,7 +436,7 @@ def test_check_of_many_packets_has_fewer_replications_or_none(
     before = len(scenarios)
     plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
     assert plan.simulated is None
-    assert {s.run.replications for s in scenarios[before:]} == {1, SEARCHED}
+    assert {s.run.replications for s in scenarios[before:]} == {1, SEARCH_REPLICATIONS}
     assert "not checked by simulation: the check would take 600 million packets" in str(
         plan.warnings[-1]
     )
@@ -450,7 +450,7 @@ def test_check_of_too_many_sources_is_not_started(
     simulator: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulator(DISTRIBUTIONS["hyperbola"])
-    monkeypatch.setattr("tcpcast.plan.quality.MAX_EXACT", 160)
+    monkeypatch.setattr("tcpcast.plan.quality.MAX_EXACT_SOURCES", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None
     assert "not checked by simulation: at most 160 sources are simulated one by one" in str(

@@ -11,7 +11,7 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.plan import plan_max_loss, plan_users, verification
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.monotone_fit import MeasuredPoint, fit_target_crossing
-from tcpcast.plan.search import UNDECIDED, SearchGoal, solve_from_start
+from tcpcast.plan.search import MAX_INTERVAL_WIDTH, SearchGoal, search_from_start
 from tcpcast.plan.verification import PlanSimulations, note_excess_scatter
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import plain_text as as_text
@@ -31,7 +31,7 @@ QUESTION = InverseQuestion(
     column="sources",
     unit="sources",
     metric="loss_ratio",
-    write=float,
+    format_value=float,
 )
 
 
@@ -59,7 +59,7 @@ def test_integer_answers_are_next_to_the_threshold(
 ) -> None:
     """For 1/x and a target of 1/t, both the smallest value below and the largest above are t."""
     runs = Runs(lambda x: 1 / x)
-    result = solve_from_start(runs, SearchGoal(target=1 / threshold, smallest=smallest), start)
+    result = search_from_start(runs, SearchGoal(target=1 / threshold, smallest=smallest), start)
     if threshold == 1 and (smallest or start == 1):
         # There is no smaller value, so the threshold has no lower bracket.
         assert result is None or result.value == 1
@@ -78,16 +78,16 @@ def test_fractional_answers_are_found(target: float, start: float) -> None:
     goal = SearchGoal(
         target=runs.distribution(target), integer=False, minimum=1e-12, maximum=1.0, power=2.5
     )
-    result = solve_from_start(runs, goal, start)
+    result = search_from_start(runs, goal, start)
     assert result is not None
     assert result.value == pytest.approx(target, rel=0.01)
-    assert result.there is not None
-    assert result.there.value == pytest.approx(goal.target, rel=0.01)
+    assert result.metric is not None
+    assert result.metric.value == pytest.approx(goal.target, rel=0.01)
 
 
 def test_rising_metric_is_searched() -> None:
     runs = Runs(lambda x: 3 * x, rtol=0.01)
-    result = solve_from_start(runs, SearchGoal(target=300.0, rises=True, smallest=True), 55)
+    result = search_from_start(runs, SearchGoal(target=300.0, rises=True, smallest=True), 55)
     assert result is not None
     assert result.value == pytest.approx(100, abs=1)
     assert result.low == pytest.approx(99, abs=2)
@@ -95,21 +95,21 @@ def test_rising_metric_is_searched() -> None:
 
 
 def test_missing_answer_is_reported() -> None:
-    assert solve_from_start(Runs(lambda _: 5.0), SearchGoal(target=1.0), 3) is None
-    assert solve_from_start(Runs(lambda _: 5.0), SearchGoal(target=1.0, maximum=10), 3) is None
-    assert solve_from_start(Runs(lambda _: 0.5), SearchGoal(target=1.0), 30) is None
+    assert search_from_start(Runs(lambda _: 5.0), SearchGoal(target=1.0), 3) is None
+    assert search_from_start(Runs(lambda _: 5.0), SearchGoal(target=1.0, maximum=10), 3) is None
+    assert search_from_start(Runs(lambda _: 0.5), SearchGoal(target=1.0), 30) is None
 
 
 def test_flat_curve_in_noise_is_undecided() -> None:
     """From 20 to 200 the curve falls by a tenth, which is also the uncertainty of the runs."""
     runs = Runs(lambda x: x**-0.05, rtol=0.1, noise=0.05)
-    result = solve_from_start(runs, SearchGoal(target=0.81), 60)
+    result = search_from_start(runs, SearchGoal(target=0.81), 60)
     assert result is not None
     assert result.undecided
     assert result.high is not None
     assert result.low is not None
-    assert result.high - result.low > UNDECIDED * result.value
-    steep = solve_from_start(
+    assert result.high - result.low > MAX_INTERVAL_WIDTH * result.value
+    steep = search_from_start(
         Runs(lambda x: (x / 60) ** -3, rtol=0.1, noise=0.05), SearchGoal(target=0.81), 60
     )
     assert steep is not None
@@ -121,7 +121,7 @@ def test_flat_curve_in_noise_is_undecided() -> None:
 
 
 def test_unclosed_interval_is_undecided() -> None:
-    result = solve_from_start(
+    result = search_from_start(
         Runs(lambda x: 0.9 if x < 60 else 0.89, rtol=0.2), SearchGoal(target=0.895), 60
     )
     assert result is not None
@@ -132,7 +132,7 @@ def test_unclosed_interval_is_undecided() -> None:
 def test_runs_without_interval_close_no_bracket() -> None:
     """Regression: without an interval, short runs gave 2,731, between 2,730 and 2,731."""
     runs = Runs(lambda x: 1 / x, rtol=0.0)
-    result = solve_from_start(runs, SearchGoal(target=1 / 2731, smallest=True), 900)
+    result = search_from_start(runs, SearchGoal(target=1 / 2731, smallest=True), 900)
     assert result is not None
     assert result.undecided
     assert (result.low, result.high) == (min(runs.answers), max(runs.answers))
@@ -146,7 +146,7 @@ def test_interval_contains_the_answers_of_other_seeds(noise: float, interval_sca
     answers = []
     for seed in range(20):
         runs = Runs(lambda x: (1000 / x) ** 2.5 / 1000, rtol, noise, seed=seed)
-        result = solve_from_start(runs, goal, 700)
+        result = search_from_start(runs, goal, 700)
         assert result is not None
         assert len(runs.answers) < 30
         answers += [] if result.undecided else [result]
@@ -172,15 +172,15 @@ def test_curvature_is_not_mistaken_for_noise(rises: bool) -> None:
     answers = []
     for seed in range(20):
         runs = Runs(distribution, 1.96 * 0.05, 0.05, seed=seed)
-        result = solve_from_start(runs, goal, 306)
+        result = search_from_start(runs, goal, 306)
         assert result is not None
         assert len(runs.answers) <= 16
         if result.undecided:
             continue
-        assert result.there is not None
-        assert result.there.low is not None
-        assert result.there.high is not None
-        assert result.there.low <= 1.0 <= result.there.high
+        assert result.metric is not None
+        assert result.metric.low is not None
+        assert result.metric.high is not None
+        assert result.metric.low <= 1.0 <= result.metric.high
         answers.append(result)
     assert len(answers) >= 19
     assert np.mean([result.value for result in answers]) == pytest.approx(104, rel=0.01)
@@ -192,7 +192,7 @@ def test_scatter_beyond_the_intervals_of_runs_is_reported() -> None:
     """A row that excludes the target is explained; the answer's own value follows the scatter."""
     for interval_scale, is_reported in ((1.0, False), (0.2, True)):
         runs = Runs(lambda x: (100 / x) ** 2, 1.96 * 0.1 * interval_scale, 0.1)
-        result = solve_from_start(runs, SearchGoal(target=1.0, smallest=True), 60)
+        result = search_from_start(runs, SearchGoal(target=1.0, smallest=True), 60)
         assert result is not None
         notes = note_excess_scatter(result)
         assert bool(notes) == is_reported
@@ -307,9 +307,9 @@ def test_search_simulates_loss_if_the_model_is_far_off(
     plan = plan_max_loss(lossy(), goodput_bps=5e3, verify=True)
     assert plan.simulated == pytest.approx(0.107, rel=0.01)
     assert any(loss_of(s) == pytest.approx(plan.simulated, rel=0.01) for s in scenarios)
-    assert plan.there is not None
-    assert plan.there.value == pytest.approx(5e3, rel=0.03)
-    assert plan.there.low is not None
+    assert plan.simulated_metric is not None
+    assert plan.simulated_metric.value == pytest.approx(5e3, rel=0.03)
+    assert plan.simulated_metric.low is not None
     assert plan.simulated is not None
     assert plan.simulated_low is not None
     assert plan.simulated_high is not None

@@ -64,7 +64,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     )
     return SimpleNamespace(
         captured=None,
-        own_packets=(),
+        packet_size_classes=(),
         populations=[population],
         network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
         tcp=sender,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tcpcast.engines.formula.sizing import (
+from tcpcast.engines.formula.path_requirements import (
     PathRequirements,
     compute_path_requirements,
     flows_to_fill_text,

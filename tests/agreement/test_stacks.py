@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 from tcpcast.engines import REGISTRY, answer
-from tcpcast.engines.registry import PATH, TRANSFERS, Formula, presets_covered_by_reno_model
+from tcpcast.engines.registry import (
+    PATH_FAMILY,
+    TRANSFERS_FAMILY,
+    Formula,
+    presets_covered_by_reno_model,
+)
 from tcpcast.engines.stack_support import (
     SupportLevel,
     find_omitted_formulas,
@@ -39,7 +44,9 @@ ON_OFF = {
 def make_scenario(engine: str, stack: str) -> Scenario:
     """Return a scenario with the type of traffic that an engine supports."""
     family = REGISTRY[engine].family
-    tables: dict[str, Any] = BULK if family == PATH else FILES if family == TRANSFERS else ON_OFF
+    tables: dict[str, Any] = (
+        BULK if family == PATH_FAMILY else FILES if family == TRANSFERS_FAMILY else ON_OFF
+    )
     return Scenario.from_dict({**tables, "tcp": {"stack": stack}})
 
 
@@ -50,7 +57,7 @@ ENGINES = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"
 @pytest.mark.parametrize("stack", STACKS)
 def test_table_agrees_with_each_engine_and_stack(stack: str) -> None:
     refused = {
-        name: get_stack_support(name, stack).verdict is SupportLevel.REFUSED for name in ENGINES
+        name: get_stack_support(name, stack).level is SupportLevel.REFUSED for name in ENGINES
     }
     result = {
         name: answer(make_scenario(name, stack), [name])[0].not_applicable is not None
@@ -63,12 +70,12 @@ def test_table_agrees_with_each_engine_and_stack(stack: str) -> None:
 def test_every_verdict_except_applies_has_an_explanation(stack: str) -> None:
     for name in REGISTRY:
         result = get_stack_support(name, stack)
-        assert bool(result.text) == (result.verdict is not SupportLevel.APPLIES)
+        assert bool(result.text) == (result.level is not SupportLevel.APPLIES)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
 def test_run_omits_formulas_that_the_stack_rejects(stack: str) -> None:
-    for tables, family in ((BULK, PATH), (FILES, TRANSFERS)):
+    for tables, family in ((BULK, PATH_FAMILY), (FILES, TRANSFERS_FAMILY)):
         scenario = Scenario.from_dict({**tables, "tcp": {"stack": stack}})
         names = [name for given in find_omitted_formulas(scenario).values() for name in given]
         assert names == [
@@ -76,7 +83,7 @@ def test_run_omits_formulas_that_the_stack_rejects(stack: str) -> None:
             for name, entry in REGISTRY.items()
             if isinstance(entry, Formula)
             and entry.family == family
-            and get_stack_support(name, stack).verdict is SupportLevel.REFUSED
+            and get_stack_support(name, stack).level is SupportLevel.REFUSED
         ]
 
 
@@ -105,7 +112,7 @@ def test_one_message_names_all_omitted_formulas() -> None:
         '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
         '"max-plus-reno")'
     )
-    message = omitted_formulas_text(make_scenario("engset", "linux-cubic"), asked=["engset"])
+    message = omitted_formulas_text(make_scenario("engset", "linux-cubic"), requested=["engset"])
     assert message.endswith(
         'cubic: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
     )
@@ -128,4 +135,4 @@ def test_model_answers_with_the_suggested_stack(engine: str) -> None:
     entry = REGISTRY[engine]
     assert isinstance(entry, Formula)
     for stack in presets_covered_by_reno_model(entry):
-        assert get_stack_support(engine, stack).verdict is not SupportLevel.REFUSED
+        assert get_stack_support(engine, stack).level is not SupportLevel.REFUSED

@@ -17,8 +17,8 @@ import pytest
 from reference_simulator import SECOND, Receiver, Sender
 from tcpcast.engines import answer
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast_papers.short.runs import BACKOFF, FRACTIONS, Rules
-from tcpcast_papers.short.settings import ALL, NEWRENO, Setting
+from tcpcast_papers.short.runs import BACKOFF_UNTIL_ACK, FRACTIONAL_WINDOWS, Rules
+from tcpcast_papers.short.settings import ALL_SETTINGS, NEWRENO, Setting
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
@@ -101,7 +101,7 @@ def compare(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, i
     return rows
 
 
-@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
+@pytest.mark.parametrize("setting", ALL_SETTINGS, ids=lambda setting: setting.name)
 def test_times_agree_with_all_sets_of_losses(setting: Setting) -> None:
     rows = compare(setting, (), 20_000)
     assert len(rows) == 4 * 4 + 3
@@ -110,7 +110,9 @@ def test_times_agree_with_all_sets_of_losses(setting: Setting) -> None:
         assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
 
 
-@pytest.mark.parametrize("rules", [BACKOFF, FRACTIONS], ids=["doubling", "fractions"])
+@pytest.mark.parametrize(
+    "rules", [BACKOFF_UNTIL_ACK, FRACTIONAL_WINDOWS], ids=["doubling", "fractions"]
+)
 def test_times_with_other_rules_agree(rules: Rules) -> None:
     for key, (mean, half, exact) in compare(NEWRENO, rules, 20_000).items():
         assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
@@ -130,11 +132,13 @@ def test_enumeration_with_ack_backoff_reset_equals_paper(
 ) -> None:
     for losses, expected in enumerate(published):
         # For 8 packets and two losses, the other sender differs in details.
-        assert exact_s(NEWRENO, BACKOFF, size, losses) == pytest.approx(expected, rel=5e-3)
+        assert exact_s(NEWRENO, BACKOFF_UNTIL_ACK, size, losses) == pytest.approx(
+            expected, rel=5e-3
+        )
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
+@pytest.mark.parametrize("setting", ALL_SETTINGS, ids=lambda setting: setting.name)
 def test_model_error_is_below_one_percent(setting: Setting) -> None:
     rows = compare(setting, (), 3_000_000)
     for key, (mean, half, exact) in rows.items():

@@ -12,11 +12,11 @@ import tcpcast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast.engines import REGISTRY
-from tcpcast.report.chart import MAX_LEGEND
-from tcpcast.report.figure_titles import class_title, flow_names
+from tcpcast.report.chart import MAX_LEGEND_ENTRIES
+from tcpcast.report.figure_titles import class_goodput_title, flow_names
 from tcpcast.report.figures import iter_figures
 from tcpcast.report.palette import class_styles, stack_colour
-from tcpcast.report.quantity import UNTRUSTED, scale_for_metric
+from tcpcast.report.quantity import UNTRUSTED_MARK, scale_for_metric
 from tcpcast.report.sweep_cells import MetricGrid, swept_key
 from tcpcast.report.sweep_titles import title
 
@@ -82,7 +82,7 @@ def test_every_figure_of_a_run_has_few_legend_entries_and_its_set_up() -> None:
     assert "completion" in shown.names
     for figure in shown:
         legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
-        assert all(len(legend.get_texts()) <= MAX_LEGEND for legend in legends)
+        assert all(len(legend.get_texts()) <= MAX_LEGEND_ENTRIES for legend in legends)
         assert any(
             isinstance(artist, Text) and artist.get_text().startswith("short-transfers: ")
             for artist in figure.findobj(Text)
@@ -104,16 +104,16 @@ def classes(values: list[float], half: float) -> Answer:
 
 def test_a_class_takes_a_share_only_if_the_intervals_are_disjoint() -> None:
     scenario = tcpcast.load("cubic-and-bbr")
-    text = class_title(classes([4e6, 36e6], 1e6), scenario)
+    text = class_goodput_title(classes([4e6, 36e6], 1e6), scenario)
     assert text == "The 2 flows of bbr take 90 % of the goodput"
-    text = class_title(classes([19e6, 21e6], 2e6), scenario)
+    text = class_goodput_title(classes([19e6, 21e6], 2e6), scenario)
     assert text.startswith("No significant difference in goodput: 21 Mbit/s (bbr)")
 
 
 def test_each_engine_has_a_colour_and_each_class_that_of_its_control() -> None:
-    looks = [(entry.family, entry.look) for entry in REGISTRY.values()]
+    looks = [(entry.family, entry.plot_style) for entry in REGISTRY.values()]
     assert len(set(looks)) == len(looks)
-    assert all(entry.look for entry in REGISTRY.values())
+    assert all(entry.plot_style for entry in REGISTRY.values())
     styles = class_styles(tcpcast.load("cubic-and-bbr").populations)
     assert styles["cubic"]["color"] == stack_colour("linux-cubic")
     assert styles["bbr"]["color"] == stack_colour("linux-bbr") != styles["cubic"]["color"]
@@ -182,14 +182,14 @@ def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
         flat = curve([2e6, 3e6, 4e6, 4.5e6], half)
         parts = {name: getattr(flat, name).reshape(2, 2) for name in ("value", "low", "high")}
         marks = np.full((2, 2), "", dtype=np.object_)
-        cells = replace(flat, **parts, marks=marks, doubts=marks)
+        cells = replace(flat, **parts, marks=marks, interval_warnings=marks)
         text = title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
         assert text.startswith(f"The goodput {word}")
         assert numbers(text) == [2, 4.5]
 
 
 def test_untrusted_values_are_not_named() -> None:
-    text, _ = message(curve([9e8, 3e6, 2e6], 0.01, [UNTRUSTED, "", ""]))
+    text, _ = message(curve([9e8, 3e6, 2e6], 0.01, [UNTRUSTED_MARK, "", ""]))
     assert text == "The goodput falls from 3 Mbit/s (loss 0.2 %) to 2 Mbit/s (loss 0.3 %)"
 
 

@@ -77,6 +77,21 @@ def test_predict_loads_no_scipy_and_no_simulator(
     assert loaded[MAIN.format(arguments=PREDICT + more)] == {"numpy", "pydantic"}
 
 
+def test_run_of_the_simulator_loads_no_scipy_optimize() -> None:
+    # It takes longer than the simulation of a short scenario.
+    words = ["run", "office-50mbit", "--engine", "packet"]
+    for change in ("run.duration=2s", "run.warmup=1s", "run.replications=2"):
+        words += ["--set", change]
+    code = f"""
+import sys
+from tcpcast.cli import main
+main({words})
+assert "tcpcast._native" in sys.modules
+assert "scipy.optimize" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
 def test_link_loads_no_scipy() -> None:
     code = (
         "from tcpcast.cli import link; "

@@ -8,9 +8,9 @@ from typing import Literal, get_args, get_origin
 
 import pytest
 import typer
-from tcpcast.cli.commands import COMMANDS, CONTEXT
+from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
 from tcpcast.command_option import Argument
-from tcpcast.path.option_definitions import PATH
+from tcpcast.path.option_definitions import PATH_OPTIONS
 
 
 def value_type(annotation: object) -> object:
@@ -31,7 +31,7 @@ def test_command_functions_accept_their_options(name: str) -> None:
     many = [p.name for p in taken.values() if p.kind is p.VAR_KEYWORD]
     assert set(taken) - {*many} <= rows.keys()
     for row in rows.values():
-        if row is CONTEXT:
+        if row is CONTEXT_OPTION:
             assert taken[row.name].annotation is typer.Context
         elif row.name in taken:
             assert value_type(row.value_type) == value_type(taken[row.name].annotation), row.name
@@ -40,7 +40,9 @@ def test_command_functions_accept_their_options(name: str) -> None:
 
 
 def test_flags_are_off_by_default() -> None:
-    rows = [row for command in COMMANDS.values() for row in command.options if row is not CONTEXT]
+    rows = [
+        row for command in COMMANDS.values() for row in command.options if row is not CONTEXT_OPTION
+    ]
     assert len(rows) > 80
     for row in rows:
         if not row.metavar:
@@ -57,5 +59,5 @@ def test_web_page_has_field_for_each_path_option() -> None:
         for f in QUESTIONS[name].fields
         for key in f.keys
     }
-    assert {row.flag for row in PATH.values() if row.page} <= keys
-    assert {key for row in PATH.values() if row.page for key in row.keys} <= keys
+    assert {row.flag for row in PATH_OPTIONS.values() if row.form_field} <= keys
+    assert {key for row in PATH_OPTIONS.values() if row.form_field for key in row.keys} <= keys

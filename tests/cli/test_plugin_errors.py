@@ -22,7 +22,7 @@ def make_entry(
 ) -> plugins.PluginEntry:
     for name, value in attributes.items():
         setattr(function, name, value)
-    point = metadata.EntryPoint("own", "own:function", plugins.ENGINES)
+    point = metadata.EntryPoint("own", "own:function", plugins.ENGINE_GROUP)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
     return plugins.import_plugin(point)
 
@@ -159,7 +159,7 @@ def test_plugin_check_runs_without_simulation(monkeypatch: pytest.MonkeyPatch) -
 
 def test_plugin_model_accepts_scenarios_with_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     function: Callable[..., float] = lambda rtt_s: 1 / rtt_s  # noqa: E731
-    point = metadata.EntryPoint("own", "own:function", plugins.MODELS)
+    point = metadata.EntryPoint("own", "own:function", plugins.MODEL_GROUP)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
     row = plugins.import_plugin(point)
     row.check(tcpcast.load("lossy-path"))

@@ -20,7 +20,7 @@ from tcpcast.path.prediction import select_path_formulas
 from tcpcast.report.document import Column, Paragraph, Table
 from tcpcast.report.text import plain_text
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.traffic import KINDS
+from tcpcast.scenario.traffic import TRAFFIC_KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     Capture = pytest.CaptureFixture[str]
 
 RATES = ["mathis", "td-only", "pftk-approx", "pftk", "cubic-response", "parallel"]
-needs_transfers = pytest.mark.skipif("transfers" not in KINDS, reason="no traffic of transfers")
+needs_transfers = pytest.mark.skipif(
+    "transfers" not in TRAFFIC_KINDS, reason="no traffic of transfers"
+)
 
 # (31) for RTT 100 ms, T0 1 s, b 1, p 1 %: (23) by hand gives Q = 0.2105 at E[W] = 17.279.
 AT_ONE_PERCENT = 98.829
@@ -237,9 +239,9 @@ def test_simulation_without_steady_state_is_not_shown(
     arguments: list[str], words: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    monkeypatch.setattr(run_size, "DURATION_S", 20.0)
-    monkeypatch.setattr(run_size, "DURATION_RTTS", 1.0)
-    monkeypatch.setattr(run_size, "LOSSES", 1.0)
+    monkeypatch.setattr(run_size, "DEFAULT_DURATION_S", 20.0)
+    monkeypatch.setattr(run_size, "MIN_DURATION_RTTS", 1.0)
+    monkeypatch.setattr(run_size, "MIN_LOSSES", 1.0)
     assert main(["predict", *arguments, *CLASSIC, "--packet"]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert f"packet: no steady state: {words}" in out

@@ -110,7 +110,7 @@ def test_incomplete_answer_is_printed_and_exits_1(
 ) -> None:
     def incomplete_answer(*_: object) -> Answer:
         answer = simulated()
-        answer.stop("the precision of 1 % was not reached within 1 s")
+        answer.mark_incomplete("the precision of 1 % was not reached within 1 s")
         return answer
 
     install(packet=incomplete_answer)
@@ -127,7 +127,7 @@ def test_interrupted_run_prints_completed_part_and_exits_130(
 ) -> None:
     def interrupted(*_: object) -> Answer:
         answer = simulated()
-        answer.stop("interrupted after 2 of 4 replications", Status.INTERRUPTED)
+        answer.mark_incomplete("interrupted after 2 of 4 replications", Status.INTERRUPTED)
         return answer
 
     install(packet=interrupted, engset=lambda *_: calculated())

@@ -20,7 +20,7 @@ Capture = pytest.CaptureFixture[str]
 
 def completions(monkeypatch: pytest.MonkeyPatch, capsys: Capture, *words: str) -> list[str]:
     """Return the completions of the last word in bash."""
-    monkeypatch.setenv(complete.VARIABLE, "complete_bash")
+    monkeypatch.setenv(complete.COMPLETION_VARIABLE, "complete_bash")
     monkeypatch.setenv("COMP_WORDS", " ".join(["tcpcast", *words]))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
     assert main([]) == 0
@@ -69,7 +69,7 @@ def test_completion_offers_scenario_files_and_directories(
 def test_completion_scripts_are_valid_shell_code(shell: str, capsys: Capture) -> None:
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert complete.VARIABLE in script
+    assert complete.COMPLETION_VARIABLE in script
     if shutil.which(shell) is not None:
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 

@@ -5,11 +5,11 @@ import math
 import pytest
 from tcpcast.path.options import PathOptions, expand_points
 from tcpcast.path.run_size import (
-    DURATION_S,
-    LOSSES,
+    DEFAULT_DURATION_S,
+    DEFAULT_TRANSFERS,
     MAX_PACKETS,
+    MIN_LOSSES,
     MIN_TRANSFERS,
-    TRANSFERS,
     SimulatedPath,
     choose_simulated_s,
     choose_transfer_count,
@@ -25,26 +25,30 @@ def path(loss: float, *, stack: str = "linux-cubic", link_pps: float = math.inf)
 def test_run_is_long_enough_for_hundreds_of_losses(stack: str) -> None:
     rare = path(1e-4, stack=stack)
     seconds = choose_simulated_s(rare)
-    assert seconds > DURATION_S
-    assert seconds * rare.pps * rare.loss_ratio == pytest.approx(LOSSES, rel=1e-2)
+    assert seconds > DEFAULT_DURATION_S
+    assert seconds * rare.send_rate_pps * rare.loss_ratio == pytest.approx(MIN_LOSSES, rel=1e-2)
 
 
 def test_run_length_is_limited_by_packet_count() -> None:
     rarer = path(1e-6)
-    assert choose_simulated_s(rarer) * rarer.pps <= 1.01 * max(
-        MAX_PACKETS, 0.2 * DURATION_S * rarer.pps
+    assert choose_simulated_s(rarer) * rarer.send_rate_pps <= 1.01 * max(
+        MAX_PACKETS, 0.2 * DEFAULT_DURATION_S * rarer.send_rate_pps
     )
 
 
 def test_link_limited_run_has_default_duration() -> None:
-    assert choose_simulated_s(path(1e-4, link_pps=1000)) == DURATION_S
-    assert choose_simulated_s(path(1e-4, link_pps=1000, stack="linux-bbr")) == DURATION_S
-    assert choose_simulated_s(path(0.01)) == DURATION_S
+    assert choose_simulated_s(path(1e-4, link_pps=1000)) == DEFAULT_DURATION_S
+    assert choose_simulated_s(path(1e-4, link_pps=1000, stack="linux-bbr")) == DEFAULT_DURATION_S
+    assert choose_simulated_s(path(0.01)) == DEFAULT_DURATION_S
 
 
 @pytest.mark.parametrize(
     ("stack", "seconds"),
-    [("linux-reno", 24 * 104 * 0.2), ("linux-cubic", DURATION_S), ("linux-bbr", DURATION_S)],
+    [
+        ("linux-reno", 24 * 104 * 0.2),
+        ("linux-cubic", DEFAULT_DURATION_S),
+        ("linux-bbr", DEFAULT_DURATION_S),
+    ],
 )
 def test_run_is_long_enough_for_window_cycles(stack: str, seconds: float) -> None:
     """Windows of 208 packets with an RTT of 200 ms: a shorter run gives a warning for Reno."""
@@ -62,6 +66,6 @@ def test_run_length_includes_buffer_option() -> None:
 
 
 def test_number_of_transfers_falls_with_size() -> None:
-    assert choose_transfer_count(70) == TRANSFERS
-    assert MIN_TRANSFERS < choose_transfer_count(400_000) < TRANSFERS
+    assert choose_transfer_count(70) == DEFAULT_TRANSFERS
+    assert MIN_TRANSFERS < choose_transfer_count(400_000) < DEFAULT_TRANSFERS
     assert choose_transfer_count(1e7) == MIN_TRANSFERS >= MIN_UNITS

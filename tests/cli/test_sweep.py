@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.cli import main
-from tcpcast.report.sweep_values import sweep_document
+from tcpcast.report.sweep_report import sweep_document
 from tcpcast.sweeps.definition import read_sweep
 
 if TYPE_CHECKING:

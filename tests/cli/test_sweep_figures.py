@@ -69,7 +69,7 @@ def test_simulated_curves_have_points_and_bands() -> None:
     table = results.to_arrow().to_pydict()
     axes = {RTT: swept_key(RTT, table[RTT], "time", "s")}
     formula, packet = metric_grids(table, "goodput_bps", axes)
-    assert (formula.simulated, packet.simulated) == (False, True)
+    assert (formula.is_simulated, packet.is_simulated) == (False, True)
     assert np.isnan(formula.low).all()
     assert (packet.low < packet.value).all()
     where = zip(table["engine"], table[RTT], table["goodput_bps"], strict=True)

@@ -118,7 +118,7 @@ def test_report_has_table_per_class() -> None:
 
 def test_report_lists_inapplicable_and_incomplete_answers() -> None:
     stopped = simulated()
-    stopped.stop("stopped after 3 of 10 replications")
+    stopped.mark_incomplete("stopped after 3 of 10 replications")
     refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="it needs bulk flows")
     printed = report_text([refused, stopped], 100)
     assert "pftk does not apply: it needs bulk flows" in printed

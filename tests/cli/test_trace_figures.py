@@ -21,7 +21,7 @@ from tcpcast.report.trace_figures.direction_data import (
 )
 from tcpcast.report.trace_figures.model import interval_points, model_figures
 from tcpcast.report.trace_figures.over_time import covered_shares, draw_over_time
-from tcpcast.report.trace_figures.palette import CAUSES, LIMITS
+from tcpcast.report.trace_figures.palette import CAUSE_MARKS, LIMIT_STYLES
 from tcpcast.report.trace_figures.sequence import DETAIL_SENDS, detail_span, draw_sequence
 
 matplotlib_text = pytest.importorskip("matplotlib.text")
@@ -109,11 +109,11 @@ def rounds(limits: list[str], duration_s: float = 0.1) -> Table:
 
 
 def test_causes_have_distinct_colours_and_markers() -> None:
-    assert len({look.colour for look in CAUSES.values()}) == len(CAUSES)
-    assert len({look.marker for look in CAUSES.values()}) == len(CAUSES)
-    assert len({colour for _, colour in LIMITS.values()}) == len(LIMITS)
+    assert len({look.colour for look in CAUSE_MARKS.values()}) == len(CAUSE_MARKS)
+    assert len({look.marker for look in CAUSE_MARKS.values()}) == len(CAUSE_MARKS)
+    assert len({colour for _, colour in LIMIT_STYLES.values()}) == len(LIMIT_STYLES)
     known = tcpcast.trace(TRANSFER).retransmissions["cause"]
-    assert set(known.tolist()) <= CAUSES.keys()
+    assert set(known.tolist()) <= CAUSE_MARKS.keys()
 
 
 def test_retransmissions_are_drawn_at_time_and_sequence() -> None:
@@ -126,7 +126,7 @@ def test_retransmissions_are_drawn_at_time_and_sequence() -> None:
         "retransmitted: tail-loss probe (1)", "retransmitted: timeout (1)",
     ]  # fmt: skip
     assert {text.get_text() for text in axes.texts} == {"acknowledged", "window edge"}
-    (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSES["timeout"].marker]
+    (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSE_MARKS["timeout"].marker]
     assert np.asarray(timeout.get_xdata()) == pytest.approx([0.201])
     assert np.asarray(timeout.get_ydata()) == pytest.approx([20.5])
     assert axes.get_ylabel() == "data sent so far (kB)"
@@ -139,7 +139,10 @@ def test_retransmissions_are_drawn_at_time_and_sequence() -> None:
 
 
 def test_rare_causes_share_one_legend_entry() -> None:
-    again = {10 + 3 * row: cause for row, cause in enumerate(CAUSES)} | {40: "rack", 45: "sack"}
+    again = {10 + 3 * row: cause for row, cause in enumerate(CAUSE_MARKS)} | {
+        40: "rack",
+        45: "sack",
+    }
     figure = draw_sequence(direction(trail=trail(60, again)), blank)
     assert figure is not None
     assert legend(figure.axes[0]) == [

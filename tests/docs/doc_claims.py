@@ -26,14 +26,14 @@ WITH_CLAIMS = tuple(name for name in PAPERS if of_paper(name))
 
 
 def summary(name: str) -> str:
-    """Return the claims that do not agree, by reason, and the places of the others."""
+    """Return the number of claims by verdict, and the claims that do not agree, by reason."""
     lines = of_paper(name)
     by_verdict = defaultdict(list)
     for line in lines:
-        by_verdict[claims.expected(line)].append(line)
+        by_verdict[claims.expected_verdict(line)].append(line)
     counts = ", ".join(f"{verdict.value} {len(of)}" for verdict, of in by_verdict.items())
     head = f"`tcpcast reproduce {name} --quick` measures {len(lines)} claims: {counts}."
-    agreeing = by_verdict.pop(Verdict.AGREES)
+    by_verdict.pop(Verdict.AGREES)
     items = []
     for verdict, of in by_verdict.items():
         by_reason: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -43,8 +43,6 @@ def summary(name: str) -> str:
             f"- **{verdict.value}**, {_by_place(places)}. {reason}."
             for reason, places in by_reason.items()
         ]
-    agreed = ", ".join(dict.fromkeys(line["place"] for line in agreeing))
-    items.append(f"- **agrees**: {agreed}.")
     wrapped = ("\n".join(textwrap.wrap(item, WIDTH, subsequent_indent="  ")) for item in items)
     return "\n" + textwrap.fill(head, WIDTH) + "\n\n" + "\n".join(wrapped) + "\n\n"
 

@@ -17,15 +17,15 @@ from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
 from tcpcast.engines.registry import (
-    CAPTURES,
+    CAPTURES_FAMILY,
     FAMILIES,
-    FIXED_POINT,
-    MEASUREMENT,
-    PATH,
-    POPULATION,
-    SIMULATION,
-    TRANSFERS,
-    USERS,
+    FIXED_POINT_FAMILY,
+    MEASUREMENT_FAMILY,
+    PATH_FAMILY,
+    POPULATION_FAMILY,
+    SIMULATION_FAMILY,
+    TRANSFERS_FAMILY,
+    USERS_FAMILY,
 )
 from tcpcast.engines.stack_support import StackSupport, SupportLevel, get_stack_support
 from tcpcast.metrics import METRICS
@@ -66,7 +66,7 @@ from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCro
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
-from tcpcast.scenario.stack_facts import CLASSIC_RECOVERY, MODERN_FACTS, PAPERS
+from tcpcast.scenario.stack_facts import CLASSIC_RECOVERY, MODERN_FACTS, PAPER_BY_STACK
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _example(field: FieldInfo) -> str:
 def presets() -> str:
     """Return every default of every preset, those of papers apart."""
     todays = {name: drop_classic_keys(keys) for name, keys in MODERN_PRESETS.items()}
-    return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPERS} | todays)
+    return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPER_BY_STACK} | todays)
 
 
 def modern_stacks() -> str:
@@ -281,7 +281,7 @@ def classic_stacks() -> str:
 def papers() -> str:
     """Return the differences of presets of papers from the presets after which they are named."""
     rows = []
-    for name, paper in PAPERS.items():
+    for name, paper in PAPER_BY_STACK.items():
         plain, own = PRESETS[PLAIN], PRESETS[name]
         keys = [
             f"`{key} = {_typed(value)}`"
@@ -363,18 +363,18 @@ def stacks() -> str:
 
 def _support(support: StackSupport) -> str:
     words = {SupportLevel.REFUSED: "refused", SupportLevel.UNCHECKED: "not validated"}
-    return words.get(support.verdict) or support.text or "applies"
+    return words.get(support.level) or support.text or "applies"
 
 
 BEST_FOR = {
-    PATH: "the rate of long flows at a known loss and round-trip time, in milliseconds",
-    TRANSFERS: "the time of files of some packets to some megabytes",
-    USERS: "populations of users with think times",
-    FIXED_POINT: "the schemes of a paper, and their errors",
-    POPULATION: "up to ten million users at the cost of a few thousand",
-    SIMULATION: "everything else, and to check any formula: the reference",
-    MEASUREMENT: "the TCP of the machine itself",
-    CAPTURES: "what really happened on a path",
+    PATH_FAMILY: "the rate of long flows at a known loss and round-trip time",
+    TRANSFERS_FAMILY: "the time of files of some packets to some megabytes",
+    USERS_FAMILY: "populations of users with think times",
+    FIXED_POINT_FAMILY: "only to measure the errors of a paper's schemes",
+    POPULATION_FAMILY: "up to ten million users at the cost of a few thousand",
+    SIMULATION_FAMILY: "everything else, and to check any formula: the reference",
+    MEASUREMENT_FAMILY: "the TCP of the machine itself",
+    CAPTURES_FAMILY: "what really happened on a path",
 }
 """Typical questions for each family of engines."""
 

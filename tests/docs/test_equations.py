@@ -77,7 +77,7 @@ def test_cubic_and_bbr_match_documented_equations(p: float, max_window: float) -
     }  # fmt: skip
     assert bbr.bbr_bound(**path).rate_pps == pytest.approx(link * (1 - p) / flows)
     share = 1 - max(0, 0.5 - link * RTT / (2 * buffer) - 4 * flows / buffer)
-    competing = bbr.bbr_bound(**path, buffer_pkts=buffer, beside_loss_based=True)
+    competing = bbr.bbr_bound(**path, buffer_pkts=buffer, with_loss_based_flows=True)
     assert competing.rate_pps == pytest.approx(link * (1 - p) * share / flows)
 
 

@@ -85,9 +85,9 @@ def test_wasm_returns_the_integers_of_the_native_module(name: str, plain: dict[s
         native.advance(transfers=None, until_ns=run["request"]["until_ns"], threads=1)
         answer, traces = run["answer"], native.traces()
         stale = "the module differs from the native one: make playground"
-        assert answer["course"] == native.courses()[0].tolist(), stale
+        assert answer["course"] == native.time_series()[0].tolist(), stale
         assert answer["counters"] == native.counters()[0][-1].tolist(), stale
-        assert answer["course_cells"] == _native.COURSE_CELLS
+        assert answer["course_cells"] == _native.TIME_SERIES_CELLS
         assert answer["link_cells"] == _native.LINK_CELLS
         assert answer["class_cells"] == _native.CLASS_CELLS
         assert answer["windows"]["time_ns"] == traces["window_time_ns"].tolist()

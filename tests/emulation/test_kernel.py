@@ -49,7 +49,7 @@ def measured(scenario: Scenario) -> Answer:
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
     assert answer.not_applicable is None, answer.not_applicable
-    if answer.status is Status.MACHINE:
+    if answer.status is Status.MACHINE_BUSY:
         pytest.skip(str(answer.incomplete_reason))
     return answer
 
@@ -299,7 +299,7 @@ def outcome_of(lateness: list[int], away_ns: int, distortion: str | None) -> Tra
         snapshots=snapshots,
         punctuality=reported | {"distortion": distortion},
         distortion=distortion,
-        ended={"away_ns": away_ns, "elapsed_ns": 10**10, "pauses": 50},
+        final_report={"away_ns": away_ns, "elapsed_ns": 10**10, "pauses": 50},
     )
 
 
@@ -308,7 +308,7 @@ def replace_link(monkeypatch: pytest.MonkeyPatch, result: TrafficOutcome) -> Any
     module = sys.modules["tcpcast.engines.kernel"]
 
     def run(_: object, advanced: Callable[[TrafficOutcome], str | None]) -> TrafficOutcome:
-        result.cut = advanced(result)
+        result.stop_reason = advanced(result)
         return result
 
     monkeypatch.setattr(module, "check", lambda _: None)
@@ -321,13 +321,18 @@ def test_late_link_ends_early_and_its_results_are_marked(
 ) -> None:
     result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
     answer = replace_link(monkeypatch, result).kernel(kernel_scenario(), RunOptions())
-    assert result.cut == LATE
-    assert answer.status is Status.MACHINE
+    assert result.stop_reason == LATE
+    assert answer.status is Status.MACHINE_BUSY
     assert exit_code([answer]) == 3
     assert "--accept-late" in answer.incomplete_reason
     rate = answer.metrics["send_rate_pps"]
     assert rate.value == pytest.approx(1000.0)
-    assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
+    assert (rate.low, rate.high, rate.trusted, rate.missing_interval) == (
+        None,
+        None,
+        False,
+        "late link",
+    )
     # 0.67 s of 10 s: a round trip of 20 ms takes longer by 0.67/9.33.
     [message] = answer.warnings
     assert message.startswith(
@@ -339,7 +344,7 @@ def test_late_results_are_kept_with_accept_late(monkeypatch: pytest.MonkeyPatch)
     result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
     module = replace_link(monkeypatch, result)
     answer = module.kernel(kernel_scenario(), RunOptions(accept_late=True))
-    assert result.cut is None
+    assert result.stop_reason is None
     assert exit_code([answer]) == 0
     assert not answer.metrics["send_rate_pps"].trusted
     assert answer.metrics["send_rate_pps"].low is None

@@ -71,14 +71,14 @@ def test_share_makes_cap_equal_data_in_flight(buffer: int, flows: int) -> None:
         return 2 * (1 - others) * 10_000 * rtt - in_flight
 
     others = brentq(excess, 0.0, 0.999) if excess(0.0) < 0 else 0.0
-    bound = bbr_bound(buffer_pkts=buffer, flows=flows, beside_loss_based=True, **LINK)
+    bound = bbr_bound(buffer_pkts=buffer, flows=flows, with_loss_based_flows=True, **LINK)
     assert bound.share == pytest.approx(1 - others)
     assert bound.rate_pps == pytest.approx(10_000 * (1 - others) / flows)
     assert bound.regime == "loss-based competition"
 
 
 def test_one_flow_takes_half_of_a_deep_buffer() -> None:
-    deep = bbr_bound(buffer_pkts=1e9, beside_loss_based=True, **LINK)
+    deep = bbr_bound(buffer_pkts=1e9, with_loss_based_flows=True, **LINK)
     assert deep.share == pytest.approx(0.5, abs=1e-5)
 
 
@@ -121,4 +121,4 @@ def test_arguments_outside_the_domain_are_rejected(name: str, value: float) -> N
 @pytest.mark.parametrize("buffer", [900, math.inf])
 def test_competition_needs_finite_deep_buffer(buffer: float) -> None:
     with pytest.raises(DomainError, match="buffer_pkts"):
-        bbr_bound(buffer_pkts=buffer, beside_loss_based=True, **LINK)
+        bbr_bound(buffer_pkts=buffer, with_loss_based_flows=True, **LINK)

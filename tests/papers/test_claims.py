@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast_papers import PAPERS, claims, paper
-from tcpcast_papers.page import summary
+from tcpcast_papers.page import summary_text
 from tcpcast_papers.published import Line
 from tcpcast_papers.report import KnownDifference, Report
 from tcpcast_papers.reproduction import Row, Section, Verdict
@@ -86,13 +86,13 @@ def test_claims_are_counted_apart_from_values() -> None:
     section = claims.section([claim(high="5"), claim(high="3", place="Figure 2")], [SECTION])
     report = Report("A paper", [section, SECTION])
     assert report.count(Verdict.DIFFERS) == 0
-    assert summary(report) == (
+    assert summary_text(report) == (
         "0 of 0 values checked agree, no new differences. "
         "Claims of the paper by verdict: agrees 1, differs 1."
     )
     assert not report.is_as_known
     known = KnownDifference(claims.TITLE, ("Figure 2", "A is exact"), "rounding")
-    assert Report("A paper", [section, SECTION], accepted=(known,)).is_as_known
+    assert Report("A paper", [section, SECTION], known_differences=(known,)).is_as_known
 
 
 def lines() -> list[Any]:
@@ -115,7 +115,7 @@ def test_claim_of_a_paper_is_complete(line: Line) -> None:
     assert bool(line["after"]) == bool(line["cause"])
     assert verdict in {"", "differs", "paper inconsistent", "cannot be settled"}
     if line["section"]:
-        assert line["measure"] in claims.MEASURES
+        assert line["measure"] in claims.STATISTICS
         low, high = (line[end] and float(line[end]) for end in ("low", "high"))
         assert low != "" or high != ""
         assert not (low != "" and high != "" and low > high)
@@ -131,4 +131,4 @@ def test_quick_run_gives_the_verdicts_that_the_docs_list(name: str, tmp_path: Pa
     report = paper(name)(tmp_path, quick=True)
     (part,) = (section for section in report.sections if section.title == claims.TITLE)
     lines = claims.read(f"tcpcast_papers.{name.replace('-', '_')}", "quick")
-    assert [row.verdict for row in part.rows] == list(map(claims.expected, lines))
+    assert [row.verdict for row in part.rows] == list(map(claims.expected_verdict, lines))

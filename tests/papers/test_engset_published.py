@@ -51,9 +51,9 @@ def test_table_1_columns_sum_to_100_percent(size: int, distribution: str) -> Non
     lines, printed = shares(size, distribution)
     lost = [line for line in lines if not line["share_percent"]]
     assert len(lost) == ((size, distribution) in {(22, "E"), (5, "EP")})
-    exact = SizeDistribution.of(setting(f"F{size}-N1-10M1G-R50-{distribution}"))
+    exact = SizeDistribution.from_setting(setting(f"F{size}-N1-10M1G-R50-{distribution}"))
     missing = sum(
-        100 * exact.share(int(line["low_pkts"]), line.whole("high_pkts")) for line in lost
+        100 * exact.share(int(line["low_pkts"]), line.integer("high_pkts")) for line in lost
     )
     assert sum(printed) + missing == pytest.approx(100, abs=0.21)
 
@@ -63,12 +63,12 @@ def test_table_1_means_are_in_their_intervals_and_agree_with_mean(
     size: int, distribution: str
 ) -> None:
     lines, _ = shares(size, distribution)
-    exact = SizeDistribution.of(setting(f"F{size}-N1-10M1G-R50-{distribution}"))
+    exact = SizeDistribution.from_setting(setting(f"F{size}-N1-10M1G-R50-{distribution}"))
     for line in lines:
         if line["mean_in_interval_pkts"]:
             mean, low = line.value("mean_in_interval_pkts"), int(line["low_pkts"])
-            assert low <= mean <= (line.whole("high_pkts") or float("inf"))
-            assert mean == pytest.approx(exact.mean(low, line.whole("high_pkts")), rel=0.05)
+            assert low <= mean <= (line.integer("high_pkts") or float("inf"))
+            assert mean == pytest.approx(exact.mean(low, line.integer("high_pkts")), rel=0.05)
 
 
 @pytest.mark.parametrize("distribution", ["E", "EP"])

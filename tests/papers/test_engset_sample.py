@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast_papers.engset import interpretations
-from tcpcast_papers.engset.sample import Sample, interval, metric, recovery
+from tcpcast_papers.engset.sample import Sample, interval_reader, metric_reader, recovery_reader
 from tcpcast_papers.reproduction import Printed, Verdict
 
 
-def runs(values: list[float], *, share: float = 1.0, settled: bool = True) -> Sample:
+def runs(values: list[float], *, share: float = 1.0, includes_mean_error: bool = True) -> Sample:
     answers = [Answer(engine="packet", metrics={"on_time_s": Metric(value)}) for value in values]
-    return Sample(tuple(answers), share, settled=settled)
+    return Sample(tuple(answers), share, includes_mean_error)
 
 
 VALUES = [9.0, 10.0, 11.0, 10.0]
-READ = metric("on_time_s")
+READ = metric_reader("on_time_s")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,9 @@ READ = metric("on_time_s")
 def test_tolerance_is_error_of_one_run_of_the_paper(
     share: float, settled: bool, errors: float
 ) -> None:
-    row = runs(VALUES, share=share, settled=settled).row(("x",), "s", Printed("10.0"), READ)
+    row = runs(VALUES, share=share, includes_mean_error=settled).row(
+        ("x",), "s", Printed("10.0"), READ
+    )
     scatter, quantile = np.std(VALUES, ddof=1), 5.8409  # Student's t, 3 degrees, 99 %
     assert row.tolerance is not None
     assert row.tolerance.absolute == pytest.approx(quantile * scatter * errors**0.5, rel=1e-4)
@@ -44,7 +46,7 @@ def test_row_states_first_cause_that_spans_the_printed_value() -> None:
     causes = [
         ("too small", runs([2.5, 2.5, 2.5]), None),
         ("phase", runs([4.0, 4.0, 4.0]), None),
-        ("reading", runs([2.0, 2.0, 2.0]), metric("on_time_s", 2)),
+        ("reading", runs([2.0, 2.0, 2.0]), metric_reader("on_time_s", 2)),
     ]
     row = runs([2.0, 2.0, 2.0]).row(("x",), "s", Printed("3.0"), READ, causes=causes)
     assert row.verdict is Verdict.EXPLAINED
@@ -73,9 +75,9 @@ def test_readers_read_cells() -> None:
         "loss_recovery": {"quantity": np.array(["a", "b"]), "value": np.array([1.0, 2.0])},
     }
     answer = Answer(engine="packet", metrics={}, tables=tables)
-    assert interval(7, "share", 100)(answer) == pytest.approx(10)
-    assert np.isnan(interval(15, "share")(answer))
-    assert recovery("b", 3)(answer) == 6
+    assert interval_reader(7, "share", 100)(answer) == pytest.approx(10)
+    assert np.isnan(interval_reader(15, "share")(answer))
+    assert recovery_reader("b", 3)(answer) == 6
 
 
 def traced(*events: tuple[float, int, str]) -> Answer:
@@ -113,8 +115,10 @@ def test_readings_classify_a_timeout_of_packet_2_of_3() -> None:
     answer = LOST_SECOND
     answer.tables |= interpretations.classify_traced_timeouts(answer)
     shares = {
-        reading: [interpretations.class_share(kind, reading)(answer) for kind in ("TObeg", "TOend")]
-        for reading in interpretations.CLASSES
+        reading: [
+            interpretations.class_share_reader(kind, reading)(answer) for kind in ("TObeg", "TOend")
+        ]
+        for reading in interpretations.TIMEOUT_CLASSIFIERS
     }
     assert shares.pop("TObeg before TOend") == [50, 0]
     assert set(map(tuple, shares.values())) == {(0, 50)}
@@ -147,4 +151,4 @@ def test_sending_rate_ends_with_the_last_packet() -> None:
         tables={"by_size": {"share": np.array([1.0]), "queue_seen_mean_pkts": np.array([125.3])}},
     )
     # The numbers of Tables 7 and 8 give the printed 197.0 kbit/s.
-    assert interpretations.sending_rate(50, 1.2)(answer) == pytest.approx(197.0, abs=0.2)
+    assert interpretations.sending_rate_reader(50, 1.2)(answer) == pytest.approx(197.0, abs=0.2)

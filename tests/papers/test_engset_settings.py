@@ -4,7 +4,7 @@ import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario.traffic import OnOff
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.theory import at_load, model
+from tcpcast_papers.engset.theory import solve_model, with_load
 
 
 def test_setting_parses_the_name_in_table_7() -> None:
@@ -49,13 +49,13 @@ def test_setting_defaults_follow_section_3_4() -> None:
 
 @pytest.mark.parametrize(("load", "sources"), [(0.8, 66), (1.0, 82), (1.2, 98), (1.4, 115)])
 def test_at_load_gives_sources_of_table_6_and_figure_13(load: float, sources: int) -> None:
-    assert at_load(setting("F12-N1-10M2M-R50"), load).sources == sources
+    assert with_load(setting("F12-N1-10M2M-R50"), load).sources == sources
 
 
 def test_at_load_gives_sources_and_load_of_table_4() -> None:
-    parsed = at_load(setting("F12-N1-10M1G-R50"), 1.0)
+    parsed = with_load(setting("F12-N1-10M1G-R50"), 1.0)
     assert parsed.sources == 80
-    assert round(100 * model(parsed).offered_load, 1) == 99.7
+    assert round(100 * solve_model(parsed).offered_load, 1) == 99.7
 
 
 @pytest.mark.parametrize(

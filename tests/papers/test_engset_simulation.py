@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from report_parts import check_figure, section
 from tcpcast_papers import paper
-from tcpcast_papers.engset.interpretations import SINCE_PACKET
+from tcpcast_papers.engset.interpretations import SINCE_OWN_TRANSMISSION
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Verdict
 
@@ -80,11 +80,11 @@ def test_differences_are_explained(quick: Report) -> None:
 
 
 def test_causes_are_phases_and_readings(quick: Report) -> None:
-    reasons = {row.cause.reason for _, row in quick.explained if row.cause}
+    reasons = {row.cause.reason for _, row in quick.explained_rows if row.cause}
     assert any(reason.startswith("the phase of the loop") for reason in reasons)
-    assert any(reason.startswith(SINCE_PACKET) for reason in reasons)
+    assert any(reason.startswith(SINCE_OWN_TRANSMISSION) for reason in reasons)
     # Tables without losses, and with a buffer that hardly overflows, need no phase.
-    explained = {title.partition(".")[0] for title, _ in quick.explained}
+    explained = {title.partition(".")[0] for title, _ in quick.explained_rows}
     assert explained <= {"Table 7", "Table 8", "Table 9", "Table 10", "Figure 14", "Figure 15"}
 
 

@@ -22,7 +22,7 @@ NAMES = [
 
 
 def distribution(size: int, name: str) -> SizeDistribution:
-    return SizeDistribution.of(setting(f"F{size}-N1-10M1G-R50-{name}"))
+    return SizeDistribution.from_setting(setting(f"F{size}-N1-10M1G-R50-{name}"))
 
 
 @pytest.mark.parametrize(("size", "name"), NAMES)
@@ -61,11 +61,11 @@ def test_mean_size_above_k_equals_section_3_2(name: str, mean: int) -> None:
 def test_survival_function_is_continuous_at_k_and_1_at_minimum() -> None:
     for name in ("EP", "EE(7)"):
         sizes = distribution(12, name)
-        before, after = sizes.above([sizes.k * (1 - 1e-12), sizes.k])
+        before, after = sizes.exceedance([sizes.k * (1 - 1e-12), sizes.k])
         assert before == pytest.approx(after)
         assert after == pytest.approx(0.1)
     assert distribution(12, "E").k == math.inf
-    assert distribution(12, "EP").above(3) == 1
+    assert distribution(12, "EP").exceedance(3) == 1
 
 
 def test_files_of_one_size_have_no_distribution() -> None:

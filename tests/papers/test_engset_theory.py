@@ -14,7 +14,6 @@ from tcpcast.errors import DomainError
 from tcpcast.models.engset import (
     EngsetResult,
     Path,
-    buffer_for_loss_plain,
     engset,
     flights,
     isolated_connection,
@@ -22,11 +21,12 @@ from tcpcast.models.engset import (
     lone_transfer,
     round_trip_s,
     shared_rate_bps,
+    simplified_buffer_for_loss,
     spurious_timeouts,
     time_above,
     window_saturation,
 )
-from tcpcast_papers.engset.buffer_rule import rule_pkts, second_method_pkts
+from tcpcast_papers.engset.buffer_rule import engset_rule_pkts, second_method_pkts
 
 SPECIAL_RTT0 = round_trip_s(propagation_s=0.3, rates_bps=(100e6, 1.5e6, 128e3), packet_bytes=576)
 SPECIAL = Path(
@@ -316,14 +316,14 @@ def test_shared_rate_is_peak_or_equal_share_of_link() -> None:
 def test_few_sources_have_peak_rate_and_no_queue() -> None:
     """For N <= s only h1 applies, the peak rate (note (a) of section 4.1)."""
     result = table6(12)
-    assert not result.link_runs_short
+    assert not result.can_overload_link
     assert result.sharing.rate2_bps is None
     assert result.rate_bps == pytest.approx(result.isolated.rate_bps)
     assert result.utilisation == pytest.approx(result.offered_load)
     assert (result.queue_mean_pkts, result.loss_ratio) == (0.0, 0.0)
     assert result.buffer_for_loss(0.01) == 0.0
     assert result.time_above([0, 1]).tolist() == pytest.approx([result.offered_load, 0.0])
-    assert table6(13).link_runs_short
+    assert table6(13).can_overload_link
 
 
 # ---------------------------------------------------------------- section 5.4.1
@@ -339,7 +339,7 @@ def test_buffer_rule_equals_printed_values_at_10_mbps() -> None:
         receiver_window_pkts=44,
     )
     assert result.isolated.queue_rounds == 16
-    plain = buffer_for_loss_plain(
+    plain = simplified_buffer_for_loss(
         loss_ratio=0.01, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
     )
     assert float(plain) == pytest.approx(201.8, abs=0.05)
@@ -349,7 +349,7 @@ def test_buffer_rule_equals_printed_values_at_10_mbps() -> None:
 def test_buffer_rule_at_50_mbps_uses_second_method() -> None:
     """417 packets for F = 500: eq. 13 with ON2 and U2; N = 15 (14.67 rounded up)."""
     assert second_method_pkts(50e6, 500, 0.050) == pytest.approx(416.9, abs=0.05)
-    assert rule_pkts(50e6, 500, 0.050) == pytest.approx(308.8, abs=0.05)
+    assert engset_rule_pkts(50e6, 500, 0.050) == pytest.approx(308.8, abs=0.05)
 
 
 def test_buffer_rule_inverts_the_loss() -> None:

@@ -7,16 +7,16 @@ from tcpcast.errors import DomainError
 from tcpcast_papers.fixed_point import published
 from tcpcast_papers.fixed_point.formulas import equation_1_kbit, printed_inputs
 from tcpcast_papers.fixed_point.ftp import COLUMNS
-from tcpcast_papers.fixed_point.measures import RTT_CEILING_S, SHARES, WORDS
+from tcpcast_papers.fixed_point.measures import GOODPUT_LEVELS, MAX_RTT_S, QUANTITY_LABELS
 from tcpcast_papers.fixed_point.published import (
     BACKBONE_BUFFER_S,
-    CASES,
     CONGESTED,
     POPULATIONS,
     PRINTED_RTT_S,
+    TABLE_OF_CASE,
     TABLES,
-    cell,
     independent_values,
+    printed_cell,
     table,
 )
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, FTP_LINK_PPS
@@ -38,7 +38,7 @@ def test_tables_are_complete(number: int) -> None:
     for line in lines:
         assert all(line.value(column) >= 0 for column in columns(number))
         if number != 7:
-            assert line["quantity"] in WORDS
+            assert line["quantity"] in QUANTITY_LABELS
 
 
 def test_table_8_is_rejected() -> None:
@@ -60,22 +60,26 @@ def test_bulk_flow_rates_include_lost_packets(number: int) -> None:
 @pytest.mark.parametrize("number", [3, 4, 5, 6])
 def test_levels_fall_with_the_share_that_exceeds_them(number: int) -> None:
     for column in columns(number):
-        levels = [printed.value for name in SHARES if (printed := cell(number, name, column))]
+        levels = [
+            printed.value
+            for name in GOODPUT_LEVELS
+            if (printed := printed_cell(number, name, column))
+        ]
         assert len(levels) == 4
         assert levels == sorted(levels)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", TABLE_OF_CASE)
 def test_send_rate_is_goodput_plus_losses(case: int) -> None:
-    lines = {line["quantity"]: line for line in table(CASES[case])}
-    for column in columns(CASES[case]):
+    lines = {line["quantity"]: line for line in table(TABLE_OF_CASE[case])}
+    for column in columns(TABLE_OF_CASE[case]):
         sent = lines["goodput"].value(column) / (1 - lines["loss"].value(column) / 100)
         assert lines["send_rate"].value(column) == pytest.approx(sent, rel=0.015)
 
 
 def test_table_6_first_column_equals_table_3_at_threshold() -> None:
     for line in table(6):
-        same = cell(3, line["quantity"], "5000")
+        same = printed_cell(3, line["quantity"], "5000")
         if line["quantity"] == "idleness":
             assert same is None
         else:
@@ -83,7 +87,7 @@ def test_table_6_first_column_equals_table_3_at_threshold() -> None:
             assert same.text == line["1-1"]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", TABLE_OF_CASE)
 @pytest.mark.parametrize("sources", POPULATIONS)
 def test_table_7_follows_from_tables_3_to_5(case: int, sources: int) -> None:
     printed = table(7).line_with(case=case).printed(str(sources))
@@ -101,9 +105,9 @@ def test_table_7_follows_from_tables_3_to_5(case: int, sources: int) -> None:
 @pytest.mark.parametrize(("case", "ceiling"), [(1, 1.303), (3, 2.803)])
 def test_printed_rtts_in_overload_violate_littles_law(case: int, ceiling: float) -> None:
     backbone = BACKBONE_BUFFER_S if case == 3 else 0.0
-    assert pytest.approx(ceiling, abs=5e-4) == RTT_CEILING_S + backbone
+    assert pytest.approx(ceiling, abs=5e-4) == MAX_RTT_S + backbone
     for sources in CONGESTED:
-        printed = cell(CASES[case], "rtt", str(sources))
+        printed = printed_cell(TABLE_OF_CASE[case], "rtt", str(sources))
         assert printed is not None
         assert printed.value > ceiling
 
@@ -114,11 +118,11 @@ def test_independent_values_obey_littles_law() -> None:
         "timeouts",
         "rtt",
         "goodput",
-        *SHARES,
+        *GOODPUT_LEVELS,
     ]
     for line in independent_values():
         assert all(line.value(str(n)) >= 0 for n in POPULATIONS)
     for sources in POPULATIONS:
-        assert independent_values().line_with(quantity="rtt").value(str(sources)) <= RTT_CEILING_S
+        assert independent_values().line_with(quantity="rtt").value(str(sources)) <= MAX_RTT_S
     threshold = published.LINK_PPS * published.MEAN_THINK_S / published.MEAN_SIZE_PKTS
     assert threshold == pytest.approx(5000)

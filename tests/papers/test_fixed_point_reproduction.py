@@ -11,26 +11,26 @@ import numpy as np
 import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast_papers.fixed_point import little, rates
+from tcpcast_papers.fixed_point import implied_loss, littles_law
 from tcpcast_papers.fixed_point.description import PAPER
-from tcpcast_papers.fixed_point.distributions import bursts, exceeding
+from tcpcast_papers.fixed_point.distributions import split_at_pauses, tail_probability
 from tcpcast_papers.fixed_point.formulas import overload_kbit
 from tcpcast_papers.fixed_point.measures import (
-    OWN_LINK,
-    RTT_CEILING_S,
-    Figures,
-    agreement,
-    failed,
+    MAX_RTT_S,
+    WITHOUT_OWN_LINK,
+    SettingAnswers,
+    failed_test_remarks,
     measure,
-    missing,
+    missing_answer_remarks,
     queueing_rtt_s,
+    tolerance_of_value,
 )
-from tcpcast_papers.fixed_point.published import PATH_S, POPULATIONS
+from tcpcast_papers.fixed_point.published import IDLE_RTT_S, POPULATIONS
 from tcpcast_papers.fixed_point.runs import (
     PAGE_SCHEMES,
     QUICK,
     WHOLE,
-    Iterated,
+    IteratedLength,
     Job,
     Runs,
     SampleSizes,
@@ -38,7 +38,7 @@ from tcpcast_papers.fixed_point.runs import (
     reference_flows,
     request_fixed_points,
 )
-from tcpcast_papers.fixed_point.schemes import over_seeds
+from tcpcast_papers.fixed_point.schemes import mean_over_seeds
 from tcpcast_papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
 from tcpcast_papers.fixed_point.tables import SPREADS, case_section, loop_job, spread_job
 from tcpcast_papers.fixed_point.validity import relative_error
@@ -54,8 +54,8 @@ SMALL = SampleSizes(
     varied=Length(10.0, 40.0, 1),
     variance=Length(20.0, 20.0, 1),
     ftp=Length(500.0, 100.0, 2),
-    fixed_loop=Iterated(Length(15.0, 5.0, 1), steps=5, step_s=4, references=50),
-    fixed_ftp=Iterated(Length(250.0, 50.0, 1), steps=5, step_s=40, references=2),
+    fixed_loop=IteratedLength(Length(15.0, 5.0, 1), steps=5, step_s=4, reference_flows=50),
+    fixed_ftp=IteratedLength(Length(250.0, 50.0, 1), steps=5, step_s=40, reference_flows=2),
     schemes=PAGE_SCHEMES,
     curve=(2500, 7500, 10_000),
     blocks_pkts=(5, 20),
@@ -70,7 +70,7 @@ TINY = replace(
     checked=Length(3.0, 2.0, 1),
     varied=Length(2.0, 1.0, 1),
     variance=Length(2.0, 1.0, 1),
-    fixed_loop=Iterated(Length(4.0, 1.0, 1), steps=2, step_s=1, references=20),
+    fixed_loop=IteratedLength(Length(4.0, 1.0, 1), steps=2, step_s=1, reference_flows=20),
     ftp=Length(250.0, 100.0, 1),
     traced_s=20.0,
     scanned=Length(2.0, 1.0, 1),
@@ -110,7 +110,7 @@ def test_local_loop_has_the_paper_s_parameters() -> None:
     (people,) = scenario.populations
     assert people.count == 5000
     # Except for the 0.13 ms of two routers without a queue.
-    assert people.rtt_s == pytest.approx(PATH_S, abs=1e-4)
+    assert people.rtt_s == pytest.approx(IDLE_RTT_S, abs=1e-4)
     assert scenario.buffer_pkts == 10_000
     assert scenario.network.bottleneck.rate_bps == 100e6
     assert scenario.tcp.receiver_window == 40
@@ -183,26 +183,26 @@ def test_section_6_has_24_flows_at_100_packets_per_second() -> None:
 
 
 def test_rates_of_tables_3_to_6_imply_losses_plus_timeouts() -> None:
-    (part,) = rates.sections(Runs(SMALL), Path())
+    (part,) = implied_loss.sections(Runs(SMALL), Path())
     wrong = {row.label[1] for row in part.rows if row.verdict is Verdict.INCONSISTENT}
     assert wrong == {"FPWI-5", "FPWI-10", "NSFS-150"}
     assert [row.verdict for row in part.rows[8:]] == [Verdict.AGREES] * 16
     assert "fails in 5" in part.remarks[0]
-    assert rates.contradiction(1, "FPWI-5") == "the send rate implies 2.80 to 3.26 %"
+    assert implied_loss.contradiction(1, "FPWI-5") == "the send rate implies 2.80 to 3.26 %"
 
 
 def test_means_over_seeds_have_intervals() -> None:
     answers = [answer(loss_ratio=loss) for loss in (0.04, 0.05, 0.06)]
-    metric = over_seeds("loss", answers, 100)
+    metric = mean_over_seeds("loss", answers, 100)
     assert metric is not None
     assert metric.value == pytest.approx(5.0)
     # Student's t with two degrees of freedom: 4.303 / sqrt(3).
     assert metric.high == pytest.approx(5.0 + 4.303 / math.sqrt(3), rel=1e-3)
-    single = over_seeds("loss", answers[:1], 100)
+    single = mean_over_seeds("loss", answers[:1], 100)
     assert single is not None
     assert single.value == pytest.approx(4.0)
     assert single.low is None
-    assert over_seeds("rtt", answers, 100) is None
+    assert mean_over_seeds("rtt", answers, 100) is None
 
 
 def answer(**metrics: float) -> Answer:
@@ -265,7 +265,7 @@ def test_missing_metrics_are_none() -> None:
     for quantity in ("loss", "send_rate", "g_90"):
         assert measure(quantity, Answer("packet"), 100) is None
     assert queueing_rtt_s(Answer("packet")) is None
-    assert queueing_rtt_s(FOUND) == pytest.approx(1 + PATH_S)
+    assert queueing_rtt_s(FOUND) == pytest.approx(1 + IDLE_RTT_S)
 
 
 @pytest.mark.parametrize(
@@ -273,27 +273,29 @@ def test_missing_metrics_are_none() -> None:
     [("40", 38.0, True), ("40", 28.6, True), ("40", 28.0, False), ("40", 42.1, False)],
 )
 def test_levels_agree_within_the_rounding_step(printed: str, own: float, agrees: bool) -> None:
-    assert agreement("g_95", Printed(printed), 0.05).admits(own, Printed(printed)) == agrees
+    assert (
+        tolerance_of_value("g_95", Printed(printed), 0.05).admits(own, Printed(printed)) == agrees
+    )
 
 
 def test_other_values_agree_within_share_or_digits() -> None:
-    assert agreement("goodput", Printed("41.9"), 0.05).admits(39.9, Printed("41.9"))
-    assert not agreement("goodput", Printed("41.9"), 0.05).admits(39.7, Printed("41.9"))
-    assert agreement("loss", Printed("0.00"), 0.05).admits(0.004, Printed("0.00"))
+    assert tolerance_of_value("goodput", Printed("41.9"), 0.05).admits(39.9, Printed("41.9"))
+    assert not tolerance_of_value("goodput", Printed("41.9"), 0.05).admits(39.7, Printed("41.9"))
+    assert tolerance_of_value("loss", Printed("0.00"), 0.05).admits(0.004, Printed("0.00"))
 
 
 def test_rtt_difference_is_explained_by_own_link() -> None:
-    figures = Figures(replace_intervals(FOUND), 100, one_queue=True)
+    figures = SettingAnswers(replace_intervals(FOUND), 100, has_one_queue=True)
     row = figures.row("rtt", ("100",), Printed("1.10"), relative=0.03)
     assert row.verdict is Verdict.EXPLAINED
     assert row.cause is not None
-    assert row.cause.reason == OWN_LINK
-    more = replace(figures, one_queue=False)
+    assert row.cause.reason == WITHOUT_OWN_LINK
+    more = replace(figures, has_one_queue=False)
     assert more.row("rtt", ("100",), Printed("1.10"), relative=0.03).cause is None
 
 
 def test_cause_requires_the_printed_value() -> None:
-    figures = Figures(replace_intervals(FOUND), 100, one_queue=True)
+    figures = SettingAnswers(replace_intervals(FOUND), 100, has_one_queue=True)
     row = figures.row("rtt", ("100",), Printed("1.00"), relative=0.03)
     assert row.explained_by is None
     assert row.verdict is Verdict.DIFFERS
@@ -303,7 +305,9 @@ def test_cause_requires_the_printed_value() -> None:
 def test_withheld_fixed_points_are_in_brackets() -> None:
     other = answer(loss_ratio=0.08)
     withheld = replace(other, status=Status.PARTIAL, reason="no fixed point was reached")
-    figures = Figures(replace_intervals(FOUND), 100, others=(other, withheld, Answer("packet")))
+    figures = SettingAnswers(
+        replace_intervals(FOUND), 100, others=(other, withheld, Answer("packet"))
+    )
     row = figures.row("loss", ("100",), Printed("6.00"), relative=0.05)
     assert row.verdict is Verdict.DIFFERS
     assert row.others[:2] == pytest.approx((8.0, 8.0))
@@ -318,7 +322,9 @@ def replace_intervals(result: Answer) -> Answer:
 
 def test_missing_answers_are_reported_once() -> None:
     left = Answer("fixed-point", status=Status.NOT_APPLICABLE, reason="it did not converge")
-    assert missing(left, FOUND, left) == ["Left out, engine fixed-point: it did not converge"]
+    assert missing_answer_remarks(left, FOUND, left) == [
+        "Left out, engine fixed-point: it did not converge"
+    ]
 
 
 def test_failed_reference_flows_report_their_tests() -> None:
@@ -333,14 +339,14 @@ def test_failed_reference_flows_report_their_tests() -> None:
     assert flows.metrics == {"rtt_mean_s": Metric(2.0, 1.9, 2.1), "loss_ratio": Metric(0.1)}
     assert reference_flows(FOUND) is FOUND
     short = Answer("fixed-point", status=Status.PARTIAL, reason="run.max_wall was reached")
-    (reason,) = failed(
+    (reason,) = failed_test_remarks(
         {
             "Scheme 2": {"N = 5000": flows, "N = 2500": FOUND, "N = 7500": short},
             "Scheme 1": {"N = 2500": FOUND},
         }
     )
     assert reason.endswith("Scheme 2: N = 5000: own queue; N = 7500: run.max_wall was reached.")
-    assert failed({"Scheme 1": {"N = 2500": FOUND}}) == []
+    assert failed_test_remarks({"Scheme 1": {"N = 2500": FOUND}}) == []
 
 
 def test_relative_error_handles_zero_and_missing_values() -> None:
@@ -352,14 +358,14 @@ def test_relative_error_handles_zero_and_missing_values() -> None:
 
 
 def test_bursts_are_split_at_pauses() -> None:
-    parts = bursts(np.array([0.0, 1.0, 2.5, 9.0, 9.1, 30.0]))
+    parts = split_at_pauses(np.array([0.0, 1.0, 2.5, 9.0, 9.1, 30.0]))
     assert [part.tolist() for part in parts] == [[0.0, 1.0, 2.5], [9.0, 9.1], [30.0]]
 
 
 def test_tail_is_interpolated_logarithmically() -> None:
     rate, above = np.array([10.0, 1000.0]), np.array([1.0, 0.0])
-    assert exceeding(rate, above, 100.0) == pytest.approx(0.5)
-    assert exceeding(rate, above, 1.0) == 1
+    assert tail_probability(rate, above, 100.0) == pytest.approx(0.5)
+    assert tail_probability(rate, above, 1.0) == 1
 
 
 def test_equation_3_without_loss_is_the_link_share() -> None:
@@ -447,7 +453,7 @@ def test_table_7_follows_from_the_paper(report: Report) -> None:
 def test_per_flow_overload_has_measured_goodput_and_rtt_bound(measured: Runs) -> None:
     part = case_section(measured, 1)
     assert own(part, "goodput", "7500") == pytest.approx(40.0, rel=0.04)
-    assert 1.2 < own(part, "RTT", "7500") <= RTT_CEILING_S
+    assert 1.2 < own(part, "RTT", "7500") <= MAX_RTT_S
     assert own(part, "loss", "7500") > 3
     assert own(part, "loss", "2500") == 0
     (row,) = [r for r in part.rows if r.label == ("RTT", "7500")]
@@ -456,7 +462,7 @@ def test_per_flow_overload_has_measured_goodput_and_rtt_bound(measured: Runs) ->
 
 
 def test_every_flow_obeys_littles_law(measured: Runs) -> None:
-    (part,) = little.sections(measured, Path())
+    (part,) = littles_law.sections(measured, Path())
     for sources in POPULATIONS:
         result, distribution = (
             own(part, name, str(sources)) for name in ("measured", "by Little's law")
@@ -485,7 +491,7 @@ def test_progress_is_monotonic(report: Report, shares: list[float]) -> None:
 
 
 def test_job_runs_its_named_scheme() -> None:
-    length = Iterated(Length(2.0, 1.0, 1), steps=2, step_s=1, references=3)
+    length = IteratedLength(Length(2.0, 1.0, 1), steps=2, step_s=1, reference_flows=3)
     for scheme, number, conditional in (("2", 2, False), ("1, conditional", 1, True)):
         result = Job(LocalLoop(100), length, scheme).run(nothing)
         assert result.engine == "fixed-point"
@@ -495,7 +501,7 @@ def test_job_runs_its_named_scheme() -> None:
 
 
 def test_unsupported_scenarios_report_the_reason() -> None:
-    length = Iterated(Length(2.0, 1.0, 1), steps=2, step_s=1, references=3)
+    length = IteratedLength(Length(2.0, 1.0, 1), steps=2, step_s=1, reference_flows=3)
     result = Job(LocalLoop(100, rule="C", traced=True), length, "2").run(nothing)
     assert result.not_applicable is None
     newreno = Job(Ftp("individual", 5, "rfc-newreno"), length, "2").run(nothing)

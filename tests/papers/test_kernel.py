@@ -22,9 +22,9 @@ from tcpcast_papers.kernel import (
     models,
     second_series,
 )
-from tcpcast_papers.kernel.cells import Cell, Group, Measured
+from tcpcast_papers.kernel.cells import Cell, FlowGroup, Measured
 from tcpcast_papers.kernel.runs import QUICK, CellJob, CellResult, KernelRuns, SampleSizes
-from tcpcast_papers.kernel.scenarios import tables
+from tcpcast_papers.kernel.scenarios import scenario_tables
 
 Capture = pytest.CaptureFixture[str]
 
@@ -32,19 +32,19 @@ SMALL = SampleSizes(loss_runs=2, queue_runs=2, transfers=100)
 
 
 def lossy(*, loss: float = 0.01, **measured: Measured) -> Cell:
-    group = Group("linux-reno", 60.0)
+    group = FlowGroup("linux-reno", 60.0)
     return Cell("F6", "reno", cells.LOSS, (group,), 1e9, loss=loss, measured=measured)
 
 
 def test_interval_over_runs_uses_t_distribution() -> None:
-    result = cells.over_runs([1.0, 2.0, 3.0])
+    result = cells.mean_over_runs([1.0, 2.0, 3.0])
     assert result.mean == 2
     assert result.half_width == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
-    assert math.isnan(cells.over_runs([1.0]).half_width)
+    assert math.isnan(cells.mean_over_runs([1.0]).half_width)
 
 
 def test_interval_of_counts_uses_poisson() -> None:
-    result = cells.counts([95.0, 105.0, 100.0, 100.0])
+    result = cells.mean_count([95.0, 105.0, 100.0, 100.0])
     assert result.mean == 100
     assert result.half_width == pytest.approx(1.96 * 20 / 4)
 
@@ -57,14 +57,14 @@ def test_interval_of_percentile_uses_order_statistics() -> None:
 
 def test_share_pools_all_runs() -> None:
     runs = [{"lost": 1.0, "sent": 100.0}, {"lost": 1.0, "sent": 300.0}]
-    assert cells.share_of(runs, "lost", "sent").mean == pytest.approx(2 / 400)
+    assert cells.ratio_of_sums(runs, "lost", "sent").mean == pytest.approx(2 / 400)
 
 
 def test_realised_loss_of_long_flows_is_after_the_queue() -> None:
     """Check the realised loss of the links; the configured loss differs in a few runs."""
-    every = {cell.name: cell for cell in cells.packaged()}
+    every = {cell.name: cell for cell in cells.packaged_cells()}
     cell = every["20mbit linux-bbr 60ms p0.1 n1"]
-    link = tables(cell, SMALL)["network"]["bottleneck"]
+    link = scenario_tables(cell, SMALL)["network"]["bottleneck"]
     assert link["loss_at"] == "behind"
     assert link["loss"] == f"{100 * cell.measured[cells.REALISED_LOSS].mean:.12g}%"
     assert every["cubic 1000M 150ms p0.05"].realised_loss == pytest.approx(0.045, rel=0.01)
@@ -72,19 +72,19 @@ def test_realised_loss_of_long_flows_is_after_the_queue() -> None:
 
 
 def test_bbr_rate_agrees_with_kernel_at_10_percent_loss() -> None:
-    cell = next(c for c in cells.packaged() if c.name == "20mbit linux-bbr 60ms p0.1 n1")
+    cell = next(c for c in cells.packaged_cells() if c.name == "20mbit linux-bbr 60ms p0.1 n1")
     runs = KernelRuns(SMALL, cells=(cell,))
     runs.request_all()
     runs.simulate()
     (goodput,) = (
-        quantity for quantity in comparison.compared(runs) if quantity.name == "goodput_bps"
+        quantity for quantity in comparison.compare_cells(runs) if quantity.name == "goodput_bps"
     )
     assert goodput.ratio == pytest.approx(1.0, abs=0.02)
 
 
 def test_written_cells_read_back_unchanged() -> None:
     stream = io.StringIO()
-    every = cells.packaged()
+    every = cells.packaged_cells()
     cells.write(every, stream)
     stream.seek(0)
     again = cells.read(stream)
@@ -95,19 +95,19 @@ def test_written_cells_read_back_unchanged() -> None:
 
 def refusal(cell: Cell) -> str:
     try:
-        Scenario.from_dict(tables(cell, QUICK))
+        Scenario.from_dict(scenario_tables(cell, QUICK))
     except ScenarioError as reason:
         return str(reason)
     return ""
 
 
 def test_every_cell_is_a_scenario() -> None:
-    assert [result for cell in cells.packaged() if (result := refusal(cell))] == []
+    assert [result for cell in cells.packaged_cells() if (result := refusal(cell))] == []
 
 
 def test_path_rtt_includes_transmission_and_link_delay() -> None:
-    cell = next(cell for cell in cells.packaged() if cell.name == "cubic 20M 60ms B100")
-    network = tables(cell, QUICK)["network"]
+    cell = next(cell for cell in cells.packaged_cells() if cell.name == "cubic 20M 60ms B100")
+    network = scenario_tables(cell, QUICK)["network"]
     # 12,000 and 416 bits at 20 Mbit/s, and 0.14 ms.
     assert network["rtt"] == "60.760800ms"
     assert network["bottleneck"]["buffer"] == "101pkt"
@@ -117,23 +117,23 @@ def test_path_rtt_includes_transmission_and_link_delay() -> None:
 def test_tolerance_includes_half_widths_of_both_sides(own: float, verdict: str) -> None:
     cell = lossy(goodput_bps=Measured(100.0, 1.0, 3))
     answer = Answer("packet", metrics={"goodput_bps": Metric(own, own - 1, own + 1)})
-    (line,) = comparison.of_cell(cell, CellResult(answer))
+    (line,) = comparison.compare_cell(cell, CellResult(answer))
     assert line.verdict == verdict
-    assert not line.close
+    assert not line.is_within_tolerance
 
 
 def test_single_run_has_no_verdict() -> None:
     cell = lossy(goodput_bps=Measured(100.0, math.nan, 1))
     answer = Answer("packet", metrics={"goodput_bps": Metric(100.0)})
-    (line,) = comparison.of_cell(cell, CellResult(answer))
+    (line,) = comparison.compare_cell(cell, CellResult(answer))
     assert line.verdict == comparison.ONE_RUN
 
 
 def test_few_episodes_may_differ_by_one_per_run() -> None:
     few = lossy(timeouts=Measured(5.0, 0.0, 3))
     many = lossy(timeouts=Measured(50.0, 0.0, 3))
-    assert agreement.allowed(few, "timeouts") == agreement.Allowed(0.1, 1.0)
-    assert agreement.allowed(many, "timeouts") == agreement.Allowed(0.1)
+    assert agreement.allowed_difference(few, "timeouts") == agreement.AllowedDifference(0.1, 1.0)
+    assert agreement.allowed_difference(many, "timeouts") == agreement.AllowedDifference(0.1)
 
 
 def test_startup_tolerance_allows_a_time_shift() -> None:
@@ -142,8 +142,8 @@ def test_startup_tolerance_allows_a_time_shift() -> None:
         "delivered_by_0.2s": Measured(1e6, 0.0, 3),
         "delivered_by_0.3s": Measured(1.1e6, 0.0, 3),
     }
-    cell = Cell("F3", "x", cells.STARTUP, (Group("linux-cubic", 60.0),), 1e9, measured=measured)
-    result = {name: agreement.allowed(cell, name) for name in measured}
+    cell = Cell("F3", "x", cells.STARTUP, (FlowGroup("linux-cubic", 60.0),), 1e9, measured=measured)
+    result = {name: agreement.allowed_difference(cell, name) for name in measured}
     steep, flat = 0.0015 * (1e6 - 1e3) / 0.1, 0.05 * 1.1e6
     for time, allowed in (("0.1s", steep), ("0.3s", flat)):
         tolerance = result[f"delivered_by_{time}"]
@@ -152,21 +152,21 @@ def test_startup_tolerance_allows_a_time_shift() -> None:
 
 
 def test_queue_delay_follows_from_littles_law() -> None:
-    group = Group("linux-reno", 60.0)
+    group = FlowGroup("linux-reno", 60.0)
     waits = {"queue_delay_s": Measured(0.01, 0.0, 3)}
     cell = Cell("F1", "x", cells.DROP_TAIL, (group,), 12e6, measured=waits)
     metrics = {"queue_mean_pkts": Metric(11.0), "utilisation": Metric(1.0)}
-    result = agreement.simulated(cell, Answer("packet", metrics=metrics), "queue_delay_s")
+    result = agreement.simulated_metric(cell, Answer("packet", metrics=metrics), "queue_delay_s")
     assert result is not None
     assert result.value == pytest.approx(0.010)
 
 
 def test_refused_cells_report_the_reason() -> None:
-    cell = next(cell for cell in cells.packaged() if cell.unlike)
+    cell = next(cell for cell in cells.packaged_cells() if cell.unsupported)
     cell_result = CellJob(cell.series, cell.name, SMALL, cell).run(lambda _: None)
-    lines = list(comparison.of_cell(cell, cell_result))
+    lines = list(comparison.compare_cell(cell, cell_result))
     assert {line.verdict for line in lines} == {comparison.NOT_SIMULATED}
-    assert {line.refusal for line in lines} == {cell.unlike}
+    assert {line.refusal for line in lines} == {cell.unsupported}
 
 
 @pytest.mark.parametrize(
@@ -187,11 +187,13 @@ def test_usable_pools_runs_like_the_measurements(clocks: str, left: int) -> None
 
 
 def test_models_use_kernel_inputs_b_of_1_and_t0_above_srtt() -> None:
-    cell = next(c for c in cells.packaged() if c.name == "delack linux-reno-classic 60ms p0.01 n1")
+    cell = next(
+        c for c in cells.packaged_cells() if c.name == "delack linux-reno-classic 60ms p0.01 n1"
+    )
     runs = KernelRuns(SMALL, cells=(cell,))
     runs.request_all()
     runs.simulate()
-    by_feed = {row.feed: row for row in models.predicted(runs) if row.model == "pftk"}
+    by_feed = {row.feed: row for row in models.predict_cells(runs) if row.model == "pftk"}
     assert by_feed["kernel"].ratio == pytest.approx(1.0, abs=0.05)
     assert set(by_feed) == {"kernel", "scenario"}
 
@@ -255,7 +257,7 @@ def test_page_summary_agrees_with_the_data_file() -> None:
             page_counts[kind, title] = counted
     result: dict[tuple[str, str], list[str]] = {}
     for line in lines:
-        known = agreement.quantity(line["quantity"])
+        known = agreement.quantity_format(line["quantity"])
         assert known is not None
         title = known.title.partition(" by ")[0].removesuffix(" a run")
         result.setdefault((line["kind"], title), []).append(line["verdict"])

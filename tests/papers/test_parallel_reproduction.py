@@ -17,19 +17,25 @@ from tcpcast_papers.parallel import figures, loss_events, open_choices, settings
 from tcpcast_papers.parallel.description import PAPER
 from tcpcast_papers.parallel.loss_events import (
     MeasuredTwoWays,
-    by_lost_packets,
     count_loss_events,
     is_traced,
+    measured_by_lost_packets,
     measured_two_ways,
 )
-from tcpcast_papers.parallel.model_errors import AMONG, FITTED, MODELS, RATIOS, fitted_t0_s
+from tcpcast_papers.parallel.model_errors import (
+    FITTED_TIMEOUT,
+    LIMITED_QUANTITIES,
+    LOSS_RATIOS,
+    MODELS,
+    fitted_t0_s,
+)
 from tcpcast_papers.parallel.points import PACKET_BYTES, Choice, Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
-    ALGORITHM_1_MISFED,
+    ALGORITHM_1_CUMULATIVE_LOSS,
     ALGORITHM_2,
     PFTK,
-    PFTK_MISFED,
+    PFTK_CUMULATIVE_LOSS,
     errors,
     mean_absolute_error,
 )
@@ -37,14 +43,14 @@ from tcpcast_papers.parallel.published import model_errors
 from tcpcast_papers.parallel.runs import QUICK, WHOLE, Measured, Runs, measured
 from tcpcast_papers.parallel.settings import (
     DROP_TAIL,
+    DROP_TAIL_SPREAD_RTTS,
     IRELAND,
     JITTERS_S,
     RANDOM_30,
     RANDOM_100,
-    SPREAD,
     TEXAS,
 )
-from tcpcast_papers.reproduction import Verdict, name
+from tcpcast_papers.reproduction import Verdict, section_name
 
 if TYPE_CHECKING:
     from pathlib import Path as Folder
@@ -64,7 +70,7 @@ TITLES = [
 ]
 PICTURES = [*(figure.file for figure in figures.FIGURES), "loss-events.png"]
 
-SMALL = replace(QUICK, loss_events=400, packets=2000, shortest_s=5.0)
+SMALL = replace(QUICK, loss_events=400, packets=2000, min_measured_s=5.0)
 BRIEF = replace(
     QUICK,
     varied_flows=(10,),
@@ -75,7 +81,7 @@ BRIEF = replace(
     loss_events=300,
     cycles=1,
     packets=12_000,
-    shortest_s=6.0,
+    min_measured_s=6.0,
     traced_packets=12_000,
 )
 
@@ -105,7 +111,7 @@ def test_drop_tail_queue_holds_one_bdp(rate_mbit: int, packets: int) -> None:
 
 def test_rtts_are_spread_around_equal_flows() -> None:
     alike = Point(4, rate_mbit=8).scenario(duration_s=20, warmup_s=10)
-    spread = Point(4, rate_mbit=8, spread=0.1).scenario(duration_s=20, warmup_s=10)
+    spread = Point(4, rate_mbit=8, rtt_spread=0.1).scenario(duration_s=20, warmup_s=10)
     assert spread.buffer_pkts == alike.buffer_pkts
     rtts = [people.rtt_s for people in spread.populations]
     assert [people.count for people in spread.populations] == [1, 1, 1, 1]
@@ -136,7 +142,7 @@ def test_every_setting_has_the_paper_s_grid() -> None:
         assert len(settings.points(setting, WHOLE)) == len(WHOLE.flows) * len(WHOLE.losses)
     assert len(settings.points(DROP_TAIL, WHOLE)) == 9 * len(WHOLE.flows)
     # A single flow has no other round trips.
-    assert len(settings.points(SPREAD, WHOLE)) == 9 * (len(WHOLE.flows) - 1)
+    assert len(settings.points(DROP_TAIL_SPREAD_RTTS, WHOLE)) == 9 * (len(WHOLE.flows) - 1)
     # Every point at random loss can be traced, but not the rare losses of a queue.
     assert all(is_traced(point, WHOLE) for point in settings.points(RANDOM_30, WHOLE))
     assert 0 < sum(is_traced(point, WHOLE) for point in settings.points(DROP_TAIL, WHOLE)) < 63
@@ -170,7 +176,7 @@ def runs() -> Runs:
     runs = Runs(SMALL)
     some = [Point(10, loss=0.02), Point(2, loss=0.1), Point(10, rate_mbit=1)]
     runs.request(some)
-    runs.request(some[:2], traced=loss_events.measured_trace)
+    runs.request(some[:2], traced=loss_events.measured_trace_two_ways)
     runs.simulate()
     return runs
 
@@ -224,15 +230,15 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
         (30.0, 0, "timeout"),
     ]
     table = {
-        name: np.array([mark[index] for mark in marks])
-        for index, name in enumerate(("time_s", "flow", "event"))
+        section_name: np.array([mark[index] for mark in marks])
+        for index, section_name in enumerate(("time_s", "flow", "event"))
     }
     values = {"send_rate_pps": 10.0, "loss_ratio": 0.3, "rtt_mean_s": 0.1}
-    result = by_lost_packets(
+    result = measured_by_lost_packets(
         Point(2, loss=0.1),
         Answer(
             "packet",
-            metrics={name: Metric(value) for name, value in values.items()},
+            metrics={section_name: Metric(value) for section_name, value in values.items()},
             tables={"sequences": table},
             warmup_s=0.8,
         ),
@@ -256,17 +262,20 @@ def test_traces_give_the_events_per_lost_packet(runs: Runs) -> None:
     point = Point(10, loss=0.02)
     ((trace, _),) = runs.traces(point)
     (pair,) = measured_two_ways(runs, [point])
-    assert pair.indicated == runs[point]
-    assert pair.lost.p / pair.lost.p_r == pytest.approx(trace.p / trace.p_r)
-    assert pair.lost.p_e / pair.lost.p_r == pytest.approx(trace.p_e / trace.p_r)
-    assert replace(pair.lost, p=pair.indicated.p, p_e=pair.indicated.p_e) == pair.indicated
+    assert pair.by_indications == runs[point]
+    assert pair.by_losses.p / pair.by_losses.p_r == pytest.approx(trace.p / trace.p_r)
+    assert pair.by_losses.p_e / pair.by_losses.p_r == pytest.approx(trace.p_e / trace.p_r)
+    assert (
+        replace(pair.by_losses, p=pair.by_indications.p, p_e=pair.by_indications.p_e)
+        == pair.by_indications
+    )
 
 
 def test_points_without_a_trace_use_indications() -> None:
     point = Point(1, rate_mbit=200)
     assert not is_traced(point, WHOLE)
     runs = Runs(WHOLE)
-    runs._done[point, False] = MADE_UP
+    runs._results[point, False] = MADE_UP
     assert measured_two_ways(runs, [point]) == [MeasuredTwoWays(MADE_UP, MADE_UP)]
 
 
@@ -313,7 +322,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
 
 
 def section(report: Report, title: str) -> Section:
-    (result,) = [s for s in report.sections if name(s.title) == title.rstrip(".")]
+    (result,) = [s for s in report.sections if section_name(s.title) == title.rstrip(".")]
     return result
 
 
@@ -329,9 +338,9 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", PICTURES)
-def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> None:
-    check_figure(quick, name)
+@pytest.mark.parametrize("section_name", PICTURES)
+def test_every_figure_is_plotted_and_on_the_page(quick: Report, section_name: str) -> None:
+    check_figure(quick, section_name)
 
 
 def check_values(report: Report) -> None:
@@ -346,14 +355,14 @@ def test_model_errors_name_models_and_points() -> None:
     lines = list(model_errors())
     assert lines
     for line in lines:
-        assert {line["model"], line["other"]} - {""} <= {*MODELS, *RATIOS}
+        assert {line["model"], line["other"]} - {""} <= {*MODELS, *LOSS_RATIOS}
         assert bool(line["other"]) == (line["claim"] == "nearer")
-        assert (line["model"] in RATIOS) == (line["claim"] == "ratio")
-        forms = {"nearer", "error", "overestimates", "underestimates", "ratio", FITTED}
+        assert (line["model"] in LOSS_RATIOS) == (line["claim"] == "ratio")
+        forms = {"nearer", "error", "overestimates", "underestimates", "ratio", FITTED_TIMEOUT}
         assert line["claim"] in forms
         lowest, highest = line.value("lowest"), line.value("highest")
         assert lowest <= highest
-        assert line["among"] in AMONG
+        assert line["among"] in LIMITED_QUANTITIES
         fewest, most = line.value("fewest"), line.value("most")
         result = [p for p in settings.points(line["setting"], QUICK) if fewest <= p.flows <= most]
         assert result
@@ -380,11 +389,14 @@ def check_claims(report: Report) -> None:
     indicated = {row.label[1]: row.others[0] or 0.0 for row in text.rows if row.label[2] == one}
     for changed in ("jitter 0.5 ms", "jitter 1 ms"):
         assert abs(indicated[f"{several}, {changed}"]) < indicated[several] / 2
-    explained = {row.label[:2] for _, row in report.explained}
+    explained = {row.label[:2] for _, row in report.explained_rows}
     assert {place for place, _ in explained} >= {"Figure 3", "Figure 7", "Section V-B", "Figure 16"}
     # The cumulative measure: algorithm 2 takes it, the others do not.
     several = "10 flows and more"
-    misfed = [f"{m.model}, fed with {m.measure}" for m in (PFTK_MISFED, ALGORITHM_1_MISFED)]
+    misfed = [
+        f"{m.model}, fed with {m.measure}"
+        for m in (PFTK_CUMULATIVE_LOSS, ALGORITHM_1_CUMULATIVE_LOSS)
+    ]
     assert own(text, "Figure 17", several, two) < own(text, "Figure 17", several, misfed[0]) / 5
     assert own(text, "Figure 8", several, one) < own(text, "Figure 8", several, misfed[1]) / 5
 

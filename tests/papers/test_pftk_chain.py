@@ -18,7 +18,7 @@ from tcpcast.scenario import Scenario
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tcpcast.answer import Answer
-    from tcpcast.models.pftk import AfterTimeout, FastRecovery, Losses, WindowChain
+    from tcpcast.models.pftk import AfterTimeout, FastRecovery, LaterLosses, WindowChain
 
 T0_S = 1.0
 RTTS_S = (0.02, 0.05, 0.2)
@@ -39,7 +39,7 @@ class Case:
     p: float
     b: int
     window_max: float
-    losses: Losses | float
+    losses: LaterLosses | float
     after: AfterTimeout
     recovery: FastRecovery = "none"
 
@@ -268,7 +268,7 @@ def simulate_newreno(model: str, p: float) -> Answer:
 @pytest.mark.parametrize(
     ("model", "losses"), [("rest-of-round", "rest-of-round"), ("bernoulli", "independent")]
 )
-def test_recovery_brings_the_chain_nearer_to_newreno(model: str, losses: Losses) -> None:
+def test_recovery_brings_the_chain_nearer_to_newreno(model: str, losses: LaterLosses) -> None:
     """The simulation's T0 is an input, as in section 3 of the paper."""
     errors: dict[FastRecovery, list[float]] = {"none": [], "newreno": []}
     for p in (0.003, 0.01, 0.03):
@@ -316,7 +316,7 @@ def test_later_loss_is_a_probability(losses: float) -> None:
 @pytest.mark.parametrize("b", [1, 2])
 @pytest.mark.parametrize("p", [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1])
 def test_chain_equals_random_walk_over_grid(
-    p: float, b: int, window_max: float, losses: Losses | float, after: AfterTimeout
+    p: float, b: int, window_max: float, losses: LaterLosses | float, after: AfterTimeout
 ) -> None:
     # With many comparisons some would differ by 1 % by chance.
     assert_chain_is_walk(Case(p, b, window_max, losses, after), own_error=0.002)
@@ -403,7 +403,7 @@ def test_window_truncation_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> Non
     for p, b in ((0.0005, 1), (0.01, 2), (0.5, 1)):
         near = window_chain(loss_probability=p, packets_per_ack=b)
         with monkeypatch.context() as patch:
-            patch.setattr(chain_module, "TAIL", 1e-18)
+            patch.setattr(chain_module, "MAX_TRUNCATED_PROBABILITY", 1e-18)
             far = window_chain(loss_probability=p, packets_per_ack=b)
         assert far.window_pkts[-1] > near.window_pkts[-1]
         for name in ("rounds", "sent_pkts", "timeout_probability", "mean_window_pkts"):

@@ -16,15 +16,21 @@ from tcpcast_papers.pftk.predictions import (
     MATHIS,
     MODELS,
     TD_ONLY,
-    TD_ONLY_WHOLE,
+    TD_ONLY_EQUATION_19,
     Inputs,
     common_window,
-    errors,
     fitted_windows,
-    of_traces,
+    inputs_of_traces,
+    relative_errors,
 )
 from tcpcast_papers.pftk.published import trace, traces
-from tcpcast_papers.pftk.summaries import COMMON, FITTED, FITTED_FULL, NO_WINDOW, average_error
+from tcpcast_papers.pftk.summaries import (
+    COMMON_WINDOW,
+    FITTED_TO_FULL_MODEL,
+    FITTED_WINDOW,
+    NO_WINDOW,
+    average_error,
+)
 
 UNEVEN = {
     "void to ganef": -2,
@@ -62,16 +68,16 @@ def test_lines_are_complete(number: int) -> None:
 
 
 def test_loss_indications_equal_td_plus_to_except_in_seven_rows() -> None:
-    gaps = {row.name: row.kinds - row.loss_indications for row in (*traces(2), *traces(3))}
+    gaps = {row.name: row.td_plus_to - row.loss_indications for row in (*traces(2), *traces(3))}
     assert {name: gap for name, gap in gaps.items() if gap} == UNEVEN
     # None of them is a name in both tables.
-    assert all(trace(2, name).kinds - trace(2, name).loss_indications for name in UNEVEN)
+    assert all(trace(2, name).td_plus_to - trace(2, name).loss_indications for name in UNEVEN)
 
 
 @pytest.mark.parametrize("name", UNEVEN)
 def test_inconsistent_rows_have_a_note_and_are_unchanged(name: str) -> None:
     row = trace(2, name)
-    assert str(row.kinds) in row.line.note
+    assert str(row.td_plus_to) in row.line.note
     assert row.loss_indication_ratio == row.loss_indications / row.packets
 
 
@@ -94,7 +100,7 @@ def test_table_1_and_unknown_traces_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "percent"), [(FULL, 54), (TD_ONLY, 117), (TD_ONLY_WHOLE, 109), (MATHIS, 117)]
+    ("model", "percent"), [(FULL, 54), (TD_ONLY, 117), (TD_ONLY_EQUATION_19, 109), (MATHIS, 117)]
 )
 def test_average_errors_of_hour_traces_without_window_limit(model: str, percent: int) -> None:
     assert round(100 * average_error(2, model, NO_WINDOW)) == percent
@@ -104,8 +110,8 @@ def test_manic_to_alps_equals_hand_computed_rate_and_error() -> None:
     row = trace(2, "manic to alps")
     result = throughput(rtt_s=0.207, t0_s=2.505, loss_indication_ratio=722 / 54402)
     index = [row.name for row in traces(2)].index(row.name)
-    assert MODELS[FULL](of_traces(traces(2)))[index] == pytest.approx(float(result.rate_pps))
-    assert errors(float(result.rate_pps) * 3600, 54402) == pytest.approx(0.7403, abs=1e-4)
+    assert MODELS[FULL](inputs_of_traces(traces(2)))[index] == pytest.approx(float(result.rate_pps))
+    assert relative_errors(float(result.rate_pps) * 3600, 54402) == pytest.approx(0.7403, abs=1e-4)
 
 
 @pytest.mark.parametrize("number", [2, 3])
@@ -116,33 +122,35 @@ def test_fitted_window_minimizes_the_error(number: int, model: str) -> None:
     seconds = np.array([row.duration_s for row in rows])
 
     def error(windows: object) -> np.ndarray:
-        return errors(MODELS[model](of_traces(rows, windows)) * seconds, sent)  # type: ignore[arg-type]
+        return relative_errors(MODELS[model](inputs_of_traces(rows, windows)) * seconds, sent)  # type: ignore[arg-type]
 
     best = error(fitted_windows(rows, model))
     for window in (2, 5, 9, 33, 64, np.inf):
         assert np.all(best <= error(window))
-        assert average_error(number, model, COMMON) <= error(window).mean()
+        assert average_error(number, model, COMMON_WINDOW) <= error(window).mean()
     # A limit can only reduce rates: if the model underestimates, none is fitted.
-    short = MODELS[model](of_traces(rows)) * seconds < sent
+    short = MODELS[model](inputs_of_traces(rows)) * seconds < sent
     assert np.array_equal(np.isinf(fitted_windows(rows, model))[short], short[short])
 
 
 @pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.parametrize("model", [FULL, APPROXIMATE, MATHIS, CUBIC])
 def test_per_trace_window_improves_every_model(number: int, model: str) -> None:
-    assert average_error(number, model, FITTED) < average_error(number, model, NO_WINDOW)
+    assert average_error(number, model, FITTED_WINDOW) < average_error(number, model, NO_WINDOW)
 
 
 def test_common_window_error_is_between() -> None:
     for number in (2, 3):
-        one_for_all = average_error(number, FULL, COMMON)
-        assert average_error(number, FULL, FITTED) < one_for_all
+        one_for_all = average_error(number, FULL, COMMON_WINDOW)
+        assert average_error(number, FULL, FITTED_WINDOW) < one_for_all
         assert one_for_all < average_error(number, FULL, NO_WINDOW)
         assert 2 <= common_window(traces(number)) <= 64
 
 
 def test_each_formula_has_its_own_fit() -> None:
-    own, other = (average_error(2, APPROXIMATE, window) for window in (FITTED, FITTED_FULL))
+    own, other = (
+        average_error(2, APPROXIMATE, window) for window in (FITTED_WINDOW, FITTED_TO_FULL_MODEL)
+    )
     assert (own, other) == pytest.approx((0.191, 0.351), abs=5e-4)
 
 
@@ -168,9 +176,9 @@ def test_models_broadcast_and_respect_the_window() -> None:
     for name, model in MODELS.items():
         rates = model(given)
         assert rates.shape == (2, 2)
-        if name not in {TD_ONLY, TD_ONLY_WHOLE}:
+        if name not in {TD_ONLY, TD_ONLY_EQUATION_19}:
             assert np.all(rates <= 6.0 / np.array([0.1, 0.2]) * (1 + 1e-12))
 
 
 def test_average_error_is_relative_to_sent_packets() -> None:
-    assert errors([90, 130], [100, 100]) == pytest.approx([0.1, 0.3])
+    assert relative_errors([90, 130], [100, 100]) == pytest.approx([0.1, 0.3])

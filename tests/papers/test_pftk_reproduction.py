@@ -9,15 +9,14 @@ import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK
+from tcpcast.engines.packet.metric_estimates import CLASS_COUNTER, LINK_COUNTER
 from tcpcast_papers import paper
 from tcpcast_papers.pftk import simulated_traces
-from tcpcast_papers.pftk.bottlenecks import CROSSED, MODEM
-from tcpcast_papers.pftk.clouds import piece_errors, usable
+from tcpcast_papers.pftk.bottlenecks import PLOTTED_MODEM_PATH, SHARED_QUEUE_PATH
 from tcpcast_papers.pftk.description import PAPER
 from tcpcast_papers.pftk.paths import (
     INDEPENDENT,
-    LOSSES,
+    LOSS_KINDS,
     REST_OF_ROUND,
     TWO_STATES,
     Path,
@@ -27,14 +26,20 @@ from tcpcast_papers.pftk.paths import (
 from tcpcast_papers.pftk.predictions import FULL, TD_ONLY
 from tcpcast_papers.pftk.published import trace
 from tcpcast_papers.pftk.published import traces as traces_of
-from tcpcast_papers.pftk.rounds import rounds
+from tcpcast_papers.pftk.rounds import simulate_rounds
 from tcpcast_papers.pftk.runs import QUICK, RoundsJob, Runs, TraceJob
-from tcpcast_papers.pftk.simulated_traces import DEPTHS, Cut, calibrated, cut
+from tcpcast_papers.pftk.scatter_plots import has_prediction, piece_errors
+from tcpcast_papers.pftk.simulated_traces import (
+    DEPTH_COUNTERS,
+    TracePieces,
+    calibrate_loss,
+    simulate_pieces,
+)
 from tcpcast_papers.pftk.summaries import NO_WINDOW
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Section, Verdict
 
-BRIEF = replace(QUICK, hours=1, calibration_hours=1, gap_piece_s=50.0)
+BRIEF = replace(QUICK, hours=1, calibration_hours=1, chain_piece_s=50.0)
 LOSSY = Path("lossy", 0.2, 1.0, 8.0, INDEPENDENT, 0.02)
 TITLES = [
     "Tables 2 and 3. The printed values",
@@ -61,11 +66,13 @@ def uncut(path: Path, seconds: float) -> np.ndarray:
     """Return the cells of the observed flow in a run without pauses."""
     run = _native.Simulation(make_configuration(path.scenario(), 0.0), 1)
     run.advance(transfers=None, until_ns=round(seconds * 1e9), threads=1)
-    return run.counters()[0][-1, len(LINK) : len(LINK) + len(CLASS)].astype(np.int64)
+    return run.counters()[0][-1, len(LINK_COUNTER) : len(LINK_COUNTER) + len(CLASS_COUNTER)].astype(
+        np.int64
+    )
 
 
 def test_pausing_a_trace_changes_nothing() -> None:
-    pieces, uncut_run = cut(LOSSY, pieces=36, piece_s=100), uncut(LOSSY, 3600)
+    pieces, uncut_run = simulate_pieces(LOSSY, pieces=36, piece_s=100), uncut(LOSSY, 3600)
     assert pieces.sent.shape == (1, 36)
     for result, name in (
         (pieces.sent, "sent"),
@@ -74,14 +81,14 @@ def test_pausing_a_trace_changes_nothing() -> None:
         (pieces.timeouts, "timeouts"),
         (pieces.rtt_sums[1], "rtt_samples"),
     ):
-        assert result.sum() == uncut_run[CLASS[name]]
-    rtt_s = 1e-9 * uncut_run[CLASS["rtt_sum_ns"]] / uncut_run[CLASS["rtt_samples"]]
+        assert result.sum() == uncut_run[CLASS_COUNTER[name]]
+    rtt_s = 1e-9 * uncut_run[CLASS_COUNTER["rtt_sum_ns"]] / uncut_run[CLASS_COUNTER["rtt_samples"]]
     assert float(pieces.trace_rtt_s[0, 0]) == pytest.approx(rtt_s)
 
 
 def test_deepest_timeout_is_the_length_of_its_sequence() -> None:
-    pieces = cut(replace(LOSSY, rate=0.2), pieces=36, piece_s=100, replications=4)
-    assert max(DEPTHS) == 6
+    pieces = simulate_pieces(replace(LOSSY, rate=0.2), pieces=36, piece_s=100, replications=4)
+    assert max(DEPTH_COUNTERS) == 6
     assert pieces.deepest.max() >= 3
     assert np.all(pieces.deepest[pieces.timeouts == 0] == 0)
     assert np.all(pieces.deepest[pieces.timeouts > pieces.sequences] >= 2)
@@ -90,15 +97,15 @@ def test_deepest_timeout_is_the_length_of_its_sequence() -> None:
 
 
 def test_t0_is_the_minimum_timeout_if_backoff_is_rare() -> None:
-    pieces = cut(replace(LOSSY, t0_s=3.0, rate=0.003), pieces=4, piece_s=9000)
+    pieces = simulate_pieces(replace(LOSSY, t0_s=3.0, rate=0.003), pieces=4, piece_s=9000)
     assert float(pieces.trace_t0_s[0, 0]) == pytest.approx(3.0, rel=0.02)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", LOSS_KINDS)
 def test_calibrated_loss_gives_p(loss: str) -> None:
     row = trace(2, "pif to imagine")
-    path = calibrated(path_like(row, loss, 8.0), row.loss_indication_ratio, hours=8)
-    pieces = cut(path, pieces=1, piece_s=3600, replications=16)
+    path = calibrate_loss(path_like(row, loss, 8.0), row.loss_indication_ratio, hours=8)
+    pieces = simulate_pieces(path, pieces=1, piece_s=3600, replications=16)
     # Two states have few long periods, so that p varies more between hours.
     relative = 0.1 if loss == TWO_STATES else 0.05
     assert pieces.trace_p == pytest.approx(row.loss_indication_ratio, rel=relative)
@@ -106,7 +113,7 @@ def test_calibrated_loss_gives_p(loss: str) -> None:
 
 def test_two_state_loss_varies_more_between_intervals() -> None:
     spread = {
-        loss: float(np.std(cut(path, pieces=36, piece_s=100).loss_indication_ratio))
+        loss: float(np.std(simulate_pieces(path, pieces=36, piece_s=100).loss_indication_ratio))
         for loss, path in ((kind, replace(LOSSY, loss=kind)) for kind in (INDEPENDENT, TWO_STATES))
     }
     assert spread[TWO_STATES] > 2 * spread[INDEPENDENT]
@@ -126,7 +133,9 @@ def test_paths_follow_the_rules_of_their_senders() -> None:
 def test_two_duplicates_avoid_timeouts() -> None:
     share = []
     for duplicates in (2, 3):
-        pieces = cut(replace(LOSSY, duplicate_threshold=duplicates), pieces=1, piece_s=3600)
+        pieces = simulate_pieces(
+            replace(LOSSY, duplicate_threshold=duplicates), pieces=1, piece_s=3600
+        )
         share.append(pieces.sequences.sum() / pieces.loss_indications.sum())
     assert share[0] < 0.8 * share[1]
 
@@ -134,16 +143,16 @@ def test_two_duplicates_avoid_timeouts() -> None:
 def test_rest_of_round_loss_causes_timeouts() -> None:
     share = {}
     for loss in (INDEPENDENT, REST_OF_ROUND):
-        pieces = cut(replace(LOSSY, loss=loss), pieces=1, piece_s=3600)
+        pieces = simulate_pieces(replace(LOSSY, loss=loss), pieces=1, piece_s=3600)
         share[loss] = pieces.sequences.sum() / pieces.loss_indications.sum()
     assert share[REST_OF_ROUND] > 2 * share[INDEPENDENT]
 
 
-def made_up(sent: list[int], indications: list[int]) -> Cut:
+def made_up(sent: list[int], indications: list[int]) -> TracePieces:
     """Return a trace of one replication with only triple duplicates, RTT 0.2 s."""
     packets = np.array([sent])
     none = np.zeros_like(packets)
-    return Cut(
+    return TracePieces(
         piece_s=100.0,
         sent=packets,
         triple_duplicates=np.array([indications]),
@@ -157,7 +166,7 @@ def made_up(sent: list[int], indications: list[int]) -> Cut:
 
 def test_pieces_without_loss_or_without_delivery_are_excluded() -> None:
     pieces = made_up([1000, 1000, 3, 0], [10, 0, 3, 0])
-    assert usable(pieces).tolist() == [[True, False, False, False]]
+    assert has_prediction(pieces).tolist() == [[True, False, False, False]]
     result = piece_errors(LOSSY, pieces, TD_ONLY)
     rate = np.sqrt(3 / (2 * 2 * 0.01)) / 0.2
     assert result[0, 0] == pytest.approx(abs(100 * rate - 1000) / 1000)
@@ -168,31 +177,33 @@ def test_t0_without_timeouts_is_the_path_minimum() -> None:
     pieces = made_up([1000], [10])
     assert np.isnan(pieces.trace_t0_s).all()
     assert np.isfinite(piece_errors(LOSSY, pieces, FULL)).all()
-    assert np.isfinite(piece_errors(LOSSY, pieces, FULL, each_its_own=True)).all()
+    assert np.isfinite(piece_errors(LOSSY, pieces, FULL, per_piece_inputs=True)).all()
 
 
 def test_simulated_windows_are_clipped_to_4_to_32() -> None:
     assert simulated_windows([2.0, 5.0, np.inf]) == [4.0, 5.0, 32.0]
 
 
-@pytest.mark.parametrize("path", [MODEM, LOSSY], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [PLOTTED_MODEM_PATH, LOSSY], ids=lambda path: path.name)
 def test_round_samples_equal_the_sender_counters(path: Path) -> None:
-    uncut_run, pieces = uncut(path, 3600), rounds(path, seconds=3600)
-    own = 1e-9 * uncut_run[CLASS["rtt_sum_ns"]] / uncut_run[CLASS["rtt_samples"]]
-    assert len(pieces.duration_s) == pytest.approx(uncut_run[CLASS["rtt_samples"]], rel=0.05)
+    uncut_run, pieces = uncut(path, 3600), simulate_rounds(path, seconds=3600)
+    own = 1e-9 * uncut_run[CLASS_COUNTER["rtt_sum_ns"]] / uncut_run[CLASS_COUNTER["rtt_samples"]]
+    assert len(pieces.duration_s) == pytest.approx(
+        uncut_run[CLASS_COUNTER["rtt_samples"]], rel=0.05
+    )
     assert pieces.duration_s.mean() == pytest.approx(own, rel=0.01)
     assert pieces.in_transit_pkts.max() <= path.window_pkts
 
 
 def test_individual_queue_correlates_rtt_and_window() -> None:
-    assert rounds(MODEM, seconds=3600).correlation > 0.9
-    assert abs(rounds(replace(LOSSY, window_pkts=32.0), seconds=3600).correlation) < 0.1
+    assert simulate_rounds(PLOTTED_MODEM_PATH, seconds=3600).correlation > 0.9
+    assert abs(simulate_rounds(replace(LOSSY, window_pkts=32.0), seconds=3600).correlation) < 0.1
 
 
 def test_cross_flows_cause_losses_of_the_observed_flow() -> None:
-    scenario = CROSSED.scenario()
+    scenario = SHARED_QUEUE_PATH.scenario()
     assert [group.name for group in scenario.populations] == ["observed", "near", "far"]
-    pieces = cut(CROSSED, pieces=2, piece_s=100)
+    pieces = simulate_pieces(SHARED_QUEUE_PATH, pieces=2, piece_s=100)
     assert 0.003 < pieces.trace_p < 0.05
 
 
@@ -210,7 +221,7 @@ def test_results_do_not_depend_on_threads() -> None:
         runs.simulate()
         assert len(runs) == 3
         result.append(
-            ([runs[job].cut.sent.tolist() for job in jobs], runs[samples].duration_s.tolist())
+            ([runs[job].pieces.sent.tolist() for job in jobs], runs[samples].duration_s.tolist())
         )
     assert result[0] == result[1]
 
@@ -225,7 +236,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
     folder = tmp_path_factory.mktemp("pftk")
     with pytest.MonkeyPatch.context() as patch, without_layout():
         # These tests need no accurate p, so there is no calibration.
-        patch.setattr(simulated_traces, "CALIBRATION_ROUNDS", 0)
+        patch.setattr(simulated_traces, "CALIBRATION_STEPS", 0)
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 
 
@@ -282,7 +293,7 @@ def of_kind(part: Section, loss: str) -> Iterator[tuple[str, float]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("title", "traces"), [("Figure 19.", 24), ("Figure 20.", 13)])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", LOSS_KINDS)
 def test_full_model_is_closer_than_td_only_in_most_traces(
     quick: Report, title: str, traces: int, loss: str
 ) -> None:
@@ -303,8 +314,8 @@ def test_model_error_is_largest_with_rest_of_round_loss(quick: Report, title: st
 def test_rtt_grows_with_window_in_an_individual_queue(quick: Report) -> None:
     part = section(quick, "Section 4")
     name = "correlation of round and window"
-    assert own(part, MODEM.name, name) > 0.9
-    for path in (CROSSED.name, "independent loss"):
+    assert own(part, PLOTTED_MODEM_PATH.name, name) > 0.9
+    for path in (SHARED_QUEUE_PATH.name, "independent loss"):
         assert abs(own(part, path, name)) < 0.15
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tcpcast.models.block_evaluation import BLOCK
+from tcpcast.models.block_evaluation import VALUES_PER_BLOCK
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 from tcpcast.models.pftk import (
@@ -255,7 +255,7 @@ def test_cubic_tolerated_loss_equals_rfc_8312_table_3() -> None:
 def test_large_arrays_equal_single_values_bit_for_bit() -> None:
     """Broadcast a row, a column and single values to arrays larger than a block."""
     rng = np.random.default_rng(3)
-    rtt, p = rng.uniform(0.01, 0.3, (300, 1)), rng.uniform(1e-4, 0.5, 2 * BLOCK // 300)
+    rtt, p = rng.uniform(0.01, 0.3, (300, 1)), rng.uniform(1e-4, 0.5, 2 * VALUES_PER_BLOCK // 300)
     result = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)
     rows = [
         throughput(rtt_s=rtt_s, t0_s=1.0, loss_indication_ratio=p, receiver_window_pkts=20)
@@ -263,4 +263,4 @@ def test_large_arrays_equal_single_values_bit_for_bit() -> None:
     ]
     for name in ("rate_pps", "window_pkts", "timeout_probability", "window_limited"):
         assert np.array_equal(getattr(result, name), [getattr(row, name) for row in rows])
-    assert result.rate_pps.size > BLOCK
+    assert result.rate_pps.size > VALUES_PER_BLOCK

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.papers import load_reproduction
-from tcpcast_papers.drawing import Plot, panels
+from tcpcast_papers.drawing import Plot, create_panels
 from tcpcast_papers.page import (
     difference_text,
     interval_text,
     other_texts,
     own_text,
-    summary,
+    summary_text,
     write,
 )
 from tcpcast_papers.report import Report
@@ -61,10 +61,15 @@ def test_verdict_depends_on_difference_and_tolerance(
 
 def test_overlapping_interval_of_short_run_is_unsettled() -> None:
     outside: dict[str, Any] = {"low": 99.0, "high": 105.0}
-    assert row("100", 102.0, ONE_PERCENT, **outside, settle=True).verdict is Verdict.UNSETTLED
+    assert (
+        row("100", 102.0, ONE_PERCENT, **outside, may_be_unsettled=True).verdict
+        is Verdict.UNSETTLED
+    )
     assert row("100", 102.0, ONE_PERCENT, **outside).verdict is Verdict.DIFFERS
     beyond: dict[str, Any] = {"low": 101.5, "high": 102.5}
-    assert row("100", 102.0, ONE_PERCENT, **beyond, settle=True).verdict is Verdict.DIFFERS
+    assert (
+        row("100", 102.0, ONE_PERCENT, **beyond, may_be_unsettled=True).verdict is Verdict.DIFFERS
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,7 @@ def test_cause_must_span_the_published_value(own: float, changed: float, verdict
 def test_unchecked_and_unsettled_rows_have_no_cause() -> None:
     cause = Cause("a tie", 120.0)
     assert row("100", 80.0, None, explained_by=cause).verdict is Verdict.SHOWN
-    wide: dict[str, Any] = {"low": 70.0, "high": 99.5, "settle": True}
+    wide: dict[str, Any] = {"low": 70.0, "high": 99.5, "may_be_unsettled": True}
     assert row("100", 80.0, ONE_PERCENT, **wide, explained_by=cause).verdict is Verdict.UNSETTLED
 
 
@@ -112,12 +117,12 @@ def test_page_shows_causes(tmp_path: Path) -> None:
     assert "| a | kbit/s | 100 | 100 | +0.4 % | agrees |  |" in lines
     assert "| a | kbit/s | 100 | 80 | -20.0 % | explained | a tie: 103 |" in lines
     assert "| a | kbit/s | 100 | 90 | -10.0 % | explained | 12 files; a tie: 103 |" in lines
-    assert report.failed == []
-    assert report.explained == [(section.title, row) for row in section.rows[1:]]
+    assert report.differing == []
+    assert report.explained_rows == [(section.title, row) for row in section.rows[1:]]
     expected = "1 of 3 values checked agree, 2 differ for a reason shown (a tie), "
-    assert summary(report) == expected + "no new differences."
+    assert summary_text(report) == expected + "no new differences."
     section.rows.append(row("100", 90.0, ONE_PERCENT))
-    assert summary(report).endswith("(a tie), 1 new difference.")
+    assert summary_text(report).endswith("(a tie), 1 new difference.")
 
 
 def test_values_intervals_and_differences_are_formatted() -> None:
@@ -150,7 +155,7 @@ def test_further_values_have_no_verdict(tmp_path: Path) -> None:
 
 
 def test_page_shows_all_rows_and_marks_differences(tmp_path: Path) -> None:
-    figure = Plot(panels(1)[0], tmp_path / "figure.png")
+    figure = Plot(create_panels(1)[0], tmp_path / "figure.png")
     section = Section("Table 1. A | B", ("what",), figures=[figure], remarks=["Mind the gap."])
     section.rows = [row("100", 100.4, ONE_PERCENT), row("100", 120.0, ONE_PERCENT, note="why")]
     report = Report("A paper", [section], preface=["Where it comes from."])
@@ -164,8 +169,8 @@ def test_page_shows_all_rows_and_marks_differences(tmp_path: Path) -> None:
     assert "| a | kbit/s | 100 | 100 | +0.4 % | agrees |  |" in lines
     assert "| a | kbit/s | 100 | 120 | +20.0 % | differs | why |" in lines
     assert lines[-3:] == ["Mind the gap.", "", "<!-- written by tcpcast reproduce -->"]
-    assert report.failed == [(section.title, section.rows[1])]
-    assert summary(report) == "1 of 2 values checked agree, 1 new difference."
+    assert report.differing == [(section.title, section.rows[1])]
+    assert summary_text(report) == "1 of 2 values checked agree, 1 new difference."
 
 
 def test_unknown_paper_is_rejected() -> None:

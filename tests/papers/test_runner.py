@@ -16,11 +16,11 @@ from tcpcast.cli import main
 from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError
 from tcpcast_papers import PAPERS
-from tcpcast_papers.drawing import Plot, panels
+from tcpcast_papers.drawing import Plot, create_panels
 from tcpcast_papers.published import BOTH
 from tcpcast_papers.report import KnownDifference
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
-from tcpcast_papers.runner import Paper, Part, accepted
+from tcpcast_papers.runner import Paper, Part, known_differences
 from tcpcast_papers.simulations import Runs
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
         ]
         result = Section(f"Table {number}. A table", ("what", "N"), rows)
         if drawn:
-            result.figures = [Plot(panels(1)[0], folder / f"figure{number}.png")]
+            result.figures = [Plot(create_panels(1)[0], folder / f"figure{number}.png")]
         return [result]
 
     def request(runs: Runs[float]) -> None:
@@ -189,8 +189,11 @@ def test_whole_and_quick_runs_have_separate_lists(known: Callable[..., None]) ->
         "quick,Table 3,g | 2 | 3,short",
     )
     both = KnownDifference("Table 1", ("loss", "10"), "other rules")
-    assert accepted(PACKAGE, "whole") == (both, KnownDifference("Table 2", ("RTT, mean",), "wide"))
-    assert accepted(PACKAGE, "quick") == (
+    assert known_differences(PACKAGE, "whole") == (
+        both,
+        KnownDifference("Table 2", ("RTT, mean",), "wide"),
+    )
+    assert known_differences(PACKAGE, "quick") == (
         both,
         KnownDifference("Table 3", ("g", "2", "3"), "short"),
     )
@@ -281,7 +284,7 @@ def test_quick_runs_use_the_quick_sample_sizes(
 def test_known_differences_have_reasons(name: str) -> None:
     package = f"tcpcast_papers.{name.replace('-', '_')}"
     for runs in ("whole", "quick"):
-        listed = accepted(package, runs)
+        listed = known_differences(package, runs)
         assert all(
             difference.section and all(difference.label) and difference.reason
             for difference in listed

@@ -15,7 +15,7 @@ from tcpcast.scenario import Scenario, load
 from tcpcast_papers import PAPERS, scenario_files
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
 from tcpcast_papers.runner import Paper, Part
-from tcpcast_papers.simulations import Readers, Run, Runs, simulated
+from tcpcast_papers.simulations import RecordedRun, ResultReaders, Runs, simulate_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ class Bulk:
     weight: float = 1.0
 
     def run(self, progress: Callable[[float], None]) -> Answer:
-        return simulated(scenario(self.loss), progress)
+        return simulate_scenario(scenario(self.loss), progress)
 
 
 def sections(runs: Runs[None], _: Path) -> list[Section]:
@@ -178,7 +178,7 @@ def test_names_are_safe_and_unique(tmp_path: Path) -> None:
     losses = ["1%", "2%", "3%"]
     section = {title: Section(title) for title in titles}
     runs = [
-        (Run(scenario(loss), "packet", {}), Readers([section[title]]))
+        (RecordedRun(scenario(loss), "packet", {}), ResultReaders([section[title]]))
         for title in titles
         for loss in losses
     ]
@@ -187,8 +187,8 @@ def test_names_are_safe_and_unique(tmp_path: Path) -> None:
     names = {path.name for path in (tmp_path / "runs").glob("*.toml")}
     assert names == {f"table-1-loss-{loss[0]}-percent.toml" for loss in losses}
     assert {load(tmp_path / "runs" / name) for name in names} == set(map(scenario, losses))
-    other = Run(scenario("4%"), "packet", {})
-    scenario_files.write([(other, Readers([section[titles[3]]]))], tmp_path / "other")
+    other = RecordedRun(scenario("4%"), "packet", {})
+    scenario_files.write([(other, ResultReaders([section[titles[3]]]))], tmp_path / "other")
     assert [path.name for path in (tmp_path / "other").glob("*.toml")] == ["gr-e-5-percent.toml"]
 
 
@@ -202,7 +202,7 @@ def test_lightest_runs_of_a_paper_give_the_same_numbers(name: str, tmp_path: Pat
     lightest = sorted(runs._jobs, key=lambda key: float(runs._jobs[key].weight))[:6]
     runs._jobs = {key: runs._jobs[key] for key in lightest}
     runs.simulate()
-    recorded = list(runs.runs())
+    recorded = list(runs.recorded_runs())
     assert scenario_files.write(recorded, tmp_path) == []
     expected: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for line in index(tmp_path):
@@ -215,6 +215,6 @@ def test_lightest_runs_of_a_paper_give_the_same_numbers(name: str, tmp_path: Pat
     for file, numbers in expected.items():
         again = load(tmp_path / file)
         engine = "fixed-point" if "fixed-point" in file else "packet"
-        answer = simulated(again, lambda _: None, engine=engine)
+        answer = simulate_scenario(again, lambda _: None, engine=engine)
         for metric, value in numbers.items():
             assert metric == "" or f"{answer[metric]:.9g}" == value

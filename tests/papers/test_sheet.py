@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tcpcast.answer import Metric
 from tcpcast.report.chart import Axis, Chart, Panel
-from tcpcast_papers.drawing import curve
+from tcpcast_papers.drawing import curve_with_intervals
 from tcpcast_papers.published import Line
 from tcpcast_papers.reproduction import Section, Tolerance, Verdict
-from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
+from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
 from tcpcast_papers.simulations import Runs
 
 LINES = [Line({"name": name, "rate": rate}) for name, rate in (("a", "10"), ("b", ""), ("c", "20"))]
@@ -30,7 +30,10 @@ def section(*quantities: Quantity[Runs[None], Line]) -> Section:
 
 
 def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:
-    return Quantity(("model",), lambda _, __: estimate(value, 2.0), column("rate"), **more)  # type: ignore[arg-type]
+    def computed(_: object, __: object) -> Metric:
+        return metric_from_half_width(value, 2.0)
+
+    return Quantity(("model",), computed, read_column("rate"), **more)  # type: ignore[arg-type]
 
 
 def test_sheet_has_one_row_per_case_and_quantity() -> None:
@@ -86,20 +89,25 @@ def test_misprinted_value_without_tolerance_is_inconsistent() -> None:
 
 
 def test_interval_is_limited_to_the_minimum() -> None:
-    assert estimate(1.0, 2.0, least=0.0) == Metric(1.0, 0.0, 3.0)
-    assert estimate(-1.0, 2.0, least=0.0) == Metric(0.0, 0.0, 1.0)
-    assert estimate(1.0) == Metric(1.0, None, None)
-    assert math.isnan(estimate(math.nan, math.nan).value)
+    assert metric_from_half_width(1.0, 2.0, least=0.0) == Metric(1.0, 0.0, 3.0)
+    assert metric_from_half_width(-1.0, 2.0, least=0.0) == Metric(0.0, 0.0, 1.0)
+    assert metric_from_half_width(1.0) == Metric(1.0, None, None)
+    assert math.isnan(metric_from_half_width(math.nan, math.nan).value)
 
 
 def test_panels_that_share_an_axis_show_all_series() -> None:
     np, _ = pytest.importorskip("numpy"), pytest.importorskip("matplotlib")
     x, y = Axis("", 0, 3), Axis("", 0)
     panels = [
-        Panel([curve([1, 2], np.array([[1.0, 2.0]]))], x, y, "low"),
-        Panel([curve([1, 2], np.array([[5.0, 9.0], [1.0, 1.0]]), "points")], x, y, "high"),
+        Panel([curve_with_intervals([1, 2], np.array([[1.0, 2.0]]))], x, y, "low"),
+        Panel(
+            [curve_with_intervals([1, 2], np.array([[5.0, 9.0], [1.0, 1.0]]), "points")],
+            x,
+            y,
+            "high",
+        ),
     ]
-    low, high = Chart(panels=panels, columns=2, share="y").draw().axes
+    low, high = Chart(panels=panels, columns=2, shared_axes="y").draw().axes
     assert low.get_ylim() == high.get_ylim()
     assert low.get_ylim()[0] == 0
     assert low.get_ylim()[1] >= 10

@@ -318,13 +318,13 @@ def test_timers_outside_the_domain_are_rejected(name: str, value: float) -> None
 @pytest.mark.parametrize("transfer", [PAPER, WHOLE])
 def test_block_and_sparse_matrix_products_are_identical(transfer: ShortTransfer) -> None:
     # Above 40 losses scipy's sparse matrices compute the products.
-    tables = LatencyMeshes.of(transfer, 30.0, 3)
+    tables = LatencyMeshes.from_transfer(transfer, 30.0, 3)
     rng = np.random.default_rng(1)
     left, window = rng.uniform(1, 30, 500), rng.uniform(1, 20, 500)
     stencil = tables.recovered.stencil(left, window)
     vector = rng.uniform(0.1, 10, tables.tail)
-    few = assemble_interpolation_matrix(stencil, len(left), tables.tail, few=True)
-    many = assemble_interpolation_matrix(stencil, len(left), tables.tail, few=False)
+    few = assemble_interpolation_matrix(stencil, len(left), tables.tail, few_products=True)
+    many = assemble_interpolation_matrix(stencil, len(left), tables.tail, few_products=False)
     assert isinstance(few, BlockMatrix)
     assert isinstance(many, sparse.csr_array)
     assert np.array_equal(few @ vector, many @ vector)

@@ -4,15 +4,15 @@ import math
 
 import pytest
 from tcpcast.errors import DomainError
-from tcpcast.models.short import least_recoverable_pkts, timeout_packets, timeout_volume_pkts
+from tcpcast.models.short import fluid_timeout_pkts, min_recoverable_pkts, timeout_packets
 from tcpcast_papers.reproduction import Printed
 from tcpcast_papers.short import published
 from tcpcast_papers.short.settings import (
-    ALL,
-    DELAYED,
-    DRAWN,
-    LIMITED,
+    ALL_SETTINGS,
+    FIGURE_SETTINGS,
+    LIMITED_TRANSMIT,
     NEWRENO,
+    NEWRENO_DELAYED_ACKS,
     PROPOSAL,
     Setting,
 )
@@ -44,37 +44,44 @@ def test_all_cells_except_two_follow_the_rule(number: int) -> None:
         if line.misprint:
             # The initial window is already large enough: (2) gives 0.
             assert (printed, own) == (1, 0)
-            assert timeout_volume_pkts(transfer) == 0
+            assert fluid_timeout_pkts(transfer) == 0
             assert line.note
         else:
             assert own == printed, line.cells
     assert sum(bool(line.misprint) for line in published.table(number)) == 2
 
 
-@pytest.mark.parametrize("setting", [NEWRENO, LIMITED, DELAYED], ids=lambda setting: setting.name)
+@pytest.mark.parametrize(
+    "setting", [NEWRENO, LIMITED_TRANSMIT, NEWRENO_DELAYED_ACKS], ids=lambda setting: setting.name
+)
 def test_minimum_file_size_in_text_equals_the_tables(setting: Setting) -> None:
-    line = published.read_min_file_sizes().line_with(setting=setting.name)
-    assert line.value("least_pkts") == least_recoverable_pkts(setting.transfer)
+    line = published.min_file_sizes().line_with(setting=setting.name)
+    assert line.value("least_pkts") == min_recoverable_pkts(setting.transfer)
     assert line.note
 
 
 def test_figures_have_their_published_settings() -> None:
-    assert [item.name for item in DRAWN] == ["figure 4", "figure 6", "figure 7", "figure 8"]
-    for item in DRAWN:
+    assert [item.name for item in FIGURE_SETTINGS] == [
+        "figure 4",
+        "figure 6",
+        "figure 7",
+        "figure 8",
+    ]
+    for item in FIGURE_SETTINGS:
         sender = item.transfer
         assert (sender.initial_window_pkts, sender.initial_ssthresh_pkts) == (2, 30)
         assert sender.receiver_window_pkts == 30
         assert sender.rto_s == 1
-    assert [item.transfer.acked_packets for item in DRAWN] == [2, 1, 1, 1]
-    assert [item.transfer.limited_transmit for item in DRAWN] == [None, None, 2, 1]
+    assert [item.transfer.acked_packets for item in FIGURE_SETTINGS] == [2, 1, 1, 1]
+    assert [item.transfer.limited_transmit for item in FIGURE_SETTINGS] == [None, None, 2, 1]
     assert PROPOSAL.transfer.unprotected_pkts == 1
-    assert len({item.name for item in ALL}) == len(ALL) == 8
+    assert len({item.name for item in ALL_SETTINGS}) == len(ALL_SETTINGS) == 8
 
 
 def test_independent_values_have_three_decimals() -> None:
     lines = list(published.values())
     assert len(lines) == 18
-    assert {line["setting"] for line in lines} <= {item.name for item in DRAWN}
+    assert {line["setting"] for line in lines} <= {item.name for item in FIGURE_SETTINGS}
     for line in lines:
         for column in ("model_s", "exact_s"):
             result = line.printed(column)

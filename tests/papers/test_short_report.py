@@ -9,7 +9,7 @@ from tcpcast_papers import claims, paper
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Verdict
 from tcpcast_papers.short.methods import AS_PRINTED, MODEL, REFINED
-from tcpcast_papers.short.settings import DELAYED, LIMITED, NEWRENO, PROPOSAL
+from tcpcast_papers.short.settings import LIMITED_TRANSMIT, NEWRENO, NEWRENO_DELAYED_ACKS, PROPOSAL
 
 pytestmark = pytest.mark.long
 
@@ -60,7 +60,7 @@ def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> No
 def test_only_the_end_of_backoff_causes_differences(quick: Report) -> None:
     assert [*quick.new, *quick.gone] == []
     assert quick.count(Verdict.AGREES) >= 80
-    values = ((title, row) for title, row in quick.explained if title != claims.TITLE)
+    values = ((title, row) for title, row in quick.explained_rows if title != claims.TITLE)
     for title, row in values:
         assert title == TITLES[-1]
         assert int(row.label[2]) >= 2
@@ -96,16 +96,18 @@ def test_proposal_has_no_latency_peak(quick: Report) -> None:
 
 def test_duplicates_round_trip_explains_error_with_one_loss(quick: Report) -> None:
     part = section(quick, "Section 4. Errors")
-    for setting in (NEWRENO, LIMITED, PROPOSAL):
-        printed, corrected = (own(part, setting.words, "1", by) for by in (AS_PRINTED, MODEL))
+    for setting in (NEWRENO, LIMITED_TRANSMIT, PROPOSAL):
+        printed, corrected = (own(part, setting.description, "1", by) for by in (AS_PRINTED, MODEL))
         assert corrected < 0.4 * printed
 
 
 def test_refinement_reduces_the_error(quick: Report) -> None:
     part = section(quick, "Section 4. Errors")
-    for setting in (NEWRENO, LIMITED, DELAYED):
+    for setting in (NEWRENO, LIMITED_TRANSMIT, NEWRENO_DELAYED_ACKS):
         for losses in ("2", "3"):
-            corrected, refined = (own(part, setting.words, losses, by) for by in (MODEL, REFINED))
+            corrected, refined = (
+                own(part, setting.description, losses, by) for by in (MODEL, REFINED)
+            )
             assert refined < 0.7 * corrected
 
 

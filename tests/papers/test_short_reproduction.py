@@ -8,19 +8,19 @@ from tcpcast.engines.formula.short_transfers import short
 from tcpcast.models.short import conditional_latency_s
 from tcpcast_papers.short import published
 from tcpcast_papers.short.effects import swapped_share
-from tcpcast_papers.short.expected import REDUCED, combine_with_proposal, reduction
-from tcpcast_papers.short.methods import VARIANTS, by_model, mean_error
+from tcpcast_papers.short.expected import REDUCTION_INDEX, combine_with_proposal, reduction
+from tcpcast_papers.short.methods import VARIANTS, mean_error, model_latency
 from tcpcast_papers.short.runs import (
-    BACKOFF,
+    BACKOFF_UNTIL_ACK,
     BulkJob,
     Job,
     Runs,
     SampleSizes,
-    latency,
+    latency_curves,
 )
 from tcpcast_papers.short.settings import (
-    ALL,
-    LIMITED,
+    ALL_SETTINGS,
+    LIMITED_TRANSMIT,
     NEWRENO,
     PROPOSAL,
     RFC_3042,
@@ -30,7 +30,9 @@ from tcpcast_papers.short.settings import (
 from tcpcast_papers.short.timeouts import SIZE_PKTS, measured_packets, sender
 from tcpcast_papers.simulations import SEED
 
-SMALL = SampleSizes(drawn=4_000, valued=4_000, counted=4_000, long_s=500.0)
+SMALL = SampleSizes(
+    figure_transfers=4_000, value_transfers=4_000, table_transfers=4_000, long_flow_s=500.0
+)
 
 
 def simulated(*jobs: Job | BulkJob, threads: int | None = None) -> Runs:
@@ -41,7 +43,7 @@ def simulated(*jobs: Job | BulkJob, threads: int | None = None) -> Runs:
     return runs
 
 
-@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
+@pytest.mark.parametrize("setting", ALL_SETTINGS, ids=lambda setting: setting.name)
 def test_scenario_and_model_describe_the_same_sender(setting: Setting) -> None:
     sizes = (2, 8, 20)
     result = short(setting.scenario(sizes, transfers=10, seed=SEED), None).tables["by_losses"]
@@ -64,7 +66,7 @@ def test_scenario_and_model_describe_the_same_sender(setting: Setting) -> None:
 def test_means_by_losses_equal_the_tables() -> None:
     job = Job(NEWRENO, (2, 8), 20_000)
     runs = simulated(job)
-    times, tables = runs.latency(job), runs[job].tables
+    times, tables = runs.latency_curves(job), runs[job].tables
     rows = tables["by_losses"]
     for index, size in enumerate(job.sizes_pkts):
         mine = rows["size_pkts"] == size
@@ -82,7 +84,7 @@ def test_interval_per_loss_count_is_from_its_transfers() -> None:
     means, halves = [], []
     for size in (9, 10, 11, 12, 13, 14):
         job = Job(NEWRENO, (8, size), 4_000)
-        times = simulated(job).latency(job)
+        times = simulated(job).latency_curves(job)
         means.append(times.given_loss[0, 0])
         halves.append(times.given_loss[1, 0])
     spread = np.std(means, ddof=1)
@@ -91,7 +93,7 @@ def test_interval_per_loss_count_is_from_its_transfers() -> None:
 
 def test_few_transfers_have_no_mean() -> None:
     job = Job(NEWRENO, (2,), 300)
-    times = simulated(job).latency(job)
+    times = simulated(job).latency_curves(job)
     assert np.isnan(times.given[3, 0, 0])
     assert np.isfinite(times.given[:2]).all()
 
@@ -121,7 +123,10 @@ def test_only_the_last_packet_times_out_with_the_proposal() -> None:
 
 
 def test_limited_transmit_reduces_the_timeouts_of_long_flows() -> None:
-    jobs = [Runs(SMALL).long(setting, 0.05) for setting in (NEWRENO, LIMITED, RFC_3042)]
+    jobs = [
+        Runs(SMALL).long_flow_job(setting, 0.05)
+        for setting in (NEWRENO, LIMITED_TRANSMIT, RFC_3042)
+    ]
     runs = simulated(*jobs)
     shares = [runs[job].metrics["timeout_share"].value for job in jobs]
     assert shares == sorted(shares, reverse=True)
@@ -156,9 +161,9 @@ def test_mean_error_skips_missing_sizes() -> None:
 def test_reduction_has_an_interval() -> None:
     base, changed = (np.outer(pair, np.ones(len(SIZES))) for pair in ((2.0, 0.02), (1.0, 0.01)))
     share, half = reduction(base, changed)
-    assert share[REDUCED] == pytest.approx(0.5)
-    assert half[REDUCED] == pytest.approx(0.5 * np.hypot(0.01, 0.01))
-    assert SIZES[REDUCED] == 8
+    assert share[REDUCTION_INDEX] == pytest.approx(0.5)
+    assert half[REDUCTION_INDEX] == pytest.approx(0.5 * np.hypot(0.01, 0.01))
+    assert SIZES[REDUCTION_INDEX] == 8
     assert reduction(base[:1], changed[:1]).shape == (1, len(SIZES))
 
 
@@ -168,7 +173,9 @@ def test_proposal_applies_to_ten_kilobytes() -> None:
 
 
 def test_model_variants_are_ordered() -> None:
-    original, corrected, refined = (by_model(NEWRENO, variant).given[:, 0] for variant in VARIANTS)
+    original, corrected, refined = (
+        model_latency(NEWRENO, variant).given[:, 0] for variant in VARIANTS
+    )
     np.testing.assert_array_equal(original[0], corrected[0])
     assert np.all(original[1][5:] < corrected[1][5:])
     assert refined[2, -1] < corrected[2, -1]
@@ -177,12 +184,14 @@ def test_model_variants_are_ordered() -> None:
 
 def test_results_do_not_depend_on_threads() -> None:
     jobs = [
-        Job(setting, (2, 9), 3_000, rules=rules) for setting in ALL[:3] for rules in ((), BACKOFF)
+        Job(setting, (2, 9), 3_000, rules=rules)
+        for setting in ALL_SETTINGS[:3]
+        for rules in ((), BACKOFF_UNTIL_ACK)
     ]
     result = []
     for threads in (1, 2):
         runs = simulated(*jobs, threads=threads)
         assert len(runs) == len(jobs)
         assert runs.transfers == 6_000 * len(jobs)
-        result.append([latency(runs[job], job.sizes_pkts).given for job in jobs])
+        result.append([latency_curves(runs[job], job.sizes_pkts).given for job in jobs])
     np.testing.assert_array_equal(result[0], result[1])

@@ -20,13 +20,13 @@ from tcpcast.models.short import (
     ShortTransfer,
     conditional_latency_s,
     expected_latency_s,
-    least_recoverable_pkts,
+    fluid_timeout_pkts,
     loss_probability,
     losses_considered,
     lossless_latency_s,
+    min_recoverable_pkts,
     relative_reduction,
     timeout_packets,
-    timeout_volume_pkts,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PAPER = ShortTransfer(rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30)
 LIMITED = replace(PAPER, limited_transmit=2)
-PROPOSAL = replace(PAPER, limited_transmit=1, last_packets=True)
+PROPOSAL = replace(PAPER, limited_transmit=1, protects_last_packets=True)
 DELAYED = replace(PAPER, acked_packets=2)
 SIZES = np.arange(1, 31)
 
@@ -119,24 +119,24 @@ def test_minimum_file_sizes_equal_tables_1_and_2(
                 limited_transmit=limited,
             )
             assert timeout_packets(transfer) == expected, (b, limited, window)
-            assert least_recoverable_pkts(transfer) == expected + 3
+            assert min_recoverable_pkts(transfer) == expected + 3
 
 
 def test_proposal_recovers_all_but_the_last_packet() -> None:
     for b in (1, 2):
         transfer = replace(PROPOSAL, acked_packets=b)
         assert timeout_packets(transfer) == 0
-        assert least_recoverable_pkts(transfer) == 1
+        assert min_recoverable_pkts(transfer) == 1
 
 
 def test_fluid_timeout_volume_equals_hand_computed_value() -> None:
     for b in (1, 2):
         slow = ShortTransfer(rtt_s=0.1, initial_window_pkts=1, acked_packets=b)
-        assert timeout_volume_pkts(slow) == pytest.approx(3 * b)  # b (T - W0)
+        assert fluid_timeout_pkts(slow) == pytest.approx(3 * b)  # b (T - W0)
         avoiding = replace(slow, initial_ssthresh_pkts=2)
-        assert timeout_volume_pkts(avoiding) == pytest.approx(b * (1 + (16 - 4) / 2))
-        assert timeout_volume_pkts(replace(slow, initial_window_pkts=4)) == 0
-    assert timeout_volume_pkts(replace(PAPER, receiver_window_pkts=3)) == math.inf
+        assert fluid_timeout_pkts(avoiding) == pytest.approx(b * (1 + (16 - 4) / 2))
+        assert fluid_timeout_pkts(replace(slow, initial_window_pkts=4)) == 0
+    assert fluid_timeout_pkts(replace(PAPER, receiver_window_pkts=3)) == math.inf
     assert timeout_packets(replace(PAPER, receiver_window_pkts=3)) == math.inf
 
 
@@ -221,7 +221,7 @@ def by_quadrature(t: ShortTransfer, k: int, n: float) -> float:
 
         edge = max(n - t.unprotected_pkts, 0.0)
         start = replace(t, initial_window_pkts=w0, initial_ssthresh_pkts=ss)
-        cuts = sorted({0.0, min(timeout_volume_pkts(start), edge), edge, n})
+        cuts = sorted({0.0, min(fluid_timeout_pkts(start), edge), edge, n})
         parts = pairwise(cuts)
         return sum(float(quad(integrand, a, b, epsrel=1e-4, limit=30)[0]) for a, b in parts)
 
@@ -243,7 +243,7 @@ VARIANTS = {
         initial_window_pkts=10,
         receiver_window_pkts=40,
         limited_transmit=1,
-        last_packets=True,
+        protects_last_packets=True,
         sack=True,
         decrease=0.7,
         timeout_s=0.12,

@@ -61,7 +61,7 @@ def test_equal_classes_equal_one_class(
     )
     classes = [users(part, off_s, size, rtt0_s) for part in parts]
     several = engset_classes(classes, buffer_pkts=buffer)
-    assert several.link_runs_short == one.link_runs_short
+    assert several.can_overload_link == one.can_overload_link
     assert several.active_probability == pytest.approx(one.probability, rel=1e-8, abs=1e-300)
     for name in ("rate_bps", "on_time_s"):
         assert getattr(several, name) == pytest.approx(
@@ -134,7 +134,7 @@ SMALL = [
 
 @pytest.mark.parametrize("classes", SMALL)
 def test_states_solve_chain_of_balanced_fairness(classes: list[EngsetClass]) -> None:
-    peaks = [each.alone().rate_bps for each in classes]
+    peaks = [each.isolated_connection().rate_bps for each in classes]
     found = np.exp(class_log_probabilities(classes, peaks))
     expected = stationary(classes, balanced_fairness(peaks))
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
@@ -142,7 +142,7 @@ def test_states_solve_chain_of_balanced_fairness(classes: list[EngsetClass]) -> 
 
 def test_equal_peak_rates_solve_chain_of_equal_shares() -> None:
     classes = SMALL[0]
-    peaks = [each.alone().rate_bps for each in classes]
+    peaks = [each.isolated_connection().rate_bps for each in classes]
     found = np.exp(class_log_probabilities(classes, peaks))
     expected = stationary(classes, lambda state: equal_shares(state, peaks))
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
@@ -150,7 +150,7 @@ def test_equal_peak_rates_solve_chain_of_equal_shares() -> None:
 
 @pytest.mark.parametrize("classes", SMALL[1:])
 def test_states_are_close_to_chain_of_equal_shares(classes: list[EngsetClass]) -> None:
-    peaks = [each.alone().rate_bps for each in classes]
+    peaks = [each.isolated_connection().rate_bps for each in classes]
     found = np.exp(class_log_probabilities(classes, peaks))
     expected = stationary(classes, lambda state: equal_shares(state, peaks))
     assert np.abs(found - expected).sum() / 2 < 0.02

@@ -111,7 +111,7 @@ def test_log_probabilities_equal_exact_fractions(
     logs = state_log_probabilities(
         sources=sources,
         mean_off_s=1.0,
-        on_time_alone_s=float(ratio),
+        isolated_on_time_s=float(ratio),
         servers=float(servers),
     )
     assert np.exp(logs) == pytest.approx(exact, rel=1e-10)
@@ -160,11 +160,11 @@ def test_results_are_within_physical_bounds(
     assert result.isolated.on_time_s / slack <= result.on_time_s
     assert 0 < result.utilisation <= slack
     assert result.sharing.utilisation1 <= slack
-    assert 0 < result.sharing.closed_load <= slack
+    assert 0 < result.sharing.closed_loop_load <= slack
     assert result.utilisation <= result.offered_load * slack
     assert result.queue_mean_pkts >= 0
     assert result.loss_ratio is not None
-    assert 0 <= result.loss_ratio <= result.sharing.closed_load
+    assert 0 <= result.loss_ratio <= result.sharing.closed_loop_load
     assert result.rtt_s >= path.rtt0_s
     # Conservation: J/ON1 transfers end per second, (N - J)/OFF start.
     begin = (sources - result.sharing.mean_active) / off

@@ -13,7 +13,7 @@ from tcpcast.errors import DomainError
 from tcpcast.models.pftk import closed_form_error, timeout_probability, window_chain
 
 if TYPE_CHECKING:
-    from tcpcast.models.pftk import AfterTimeout, FastRecovery, Losses
+    from tcpcast.models.pftk import AfterTimeout, FastRecovery, LaterLosses
 
 chances = st.floats(1e-4, 0.999)
 acks = st.integers(1, 4)
@@ -44,7 +44,7 @@ def test_distributions_and_means_are_consistent(
     p: float,
     b: int,
     window_max: float,
-    losses: Losses,
+    losses: LaterLosses,
     after: AfterTimeout,
     recovery: FastRecovery,
 ) -> None:
@@ -114,7 +114,7 @@ def test_correlated_loss_reduces_the_rate(
     factor=st.floats(1, 3),
 )
 def test_rate_falls_with_loss(
-    *, p: float, b: int, window_max: float, losses: Losses, after: AfterTimeout, factor: float
+    *, p: float, b: int, window_max: float, losses: LaterLosses, after: AfterTimeout, factor: float
 ) -> None:
     def rate(loss: float) -> float:
         chain = window_chain(

@@ -156,7 +156,7 @@ def test_survival_probability_is_exact(table: dict[str, object]) -> None:
     """P(X > x) falls from 1 to 0, and its integral is the mean."""
     distribution = size(**table)
     values = np.concatenate([np.arange(0, 60, 1e-3), np.geomspace(60, 1e7, 20_000)])
-    above = np.array([distribution.above(float(value)) for value in values])
+    above = np.array([distribution.share_above(float(value)) for value in values])
     assert above[0] == 1
     assert above[-1] < 1e-9
     assert np.all(np.diff(above) <= 0)

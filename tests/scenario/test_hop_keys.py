@@ -55,12 +55,12 @@ def test_slowest_shared_hop_is_measured_by_default() -> None:
     assert [hop.name for hop in network.hops_before] == ["access", "loop"]
     assert network.hops_after == []
     network = scenario(ACCESS, LOOP | {"measured": True}, BACKBONE).network
-    assert network.measured_at == 1
+    assert network.measured_index == 1
     assert [hop.name for hop in network.hops_after] == ["backbone"]
     twins = [LOOP | {"name": name} for name in ("one", "two")]
-    assert scenario(*twins).network.measured_at == 0
+    assert scenario(*twins).network.measured_index == 0
     slow_of_its_own = ACCESS | {"rate": "1mbit"}
-    assert scenario(slow_of_its_own, LOOP).network.measured_at == 1
+    assert scenario(slow_of_its_own, LOOP).network.measured_index == 1
 
 
 def test_transmission_times_of_all_hops_are_subtracted() -> None:
@@ -107,9 +107,9 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
     for key in ("network.hop.loop.rate", "network.hop.1.rate"):
         changed = original.with_changes({key: "60mbit"}).network
         assert changed.bottleneck.rate_bps == 60e6
-        assert changed.measured_at == 1
+        assert changed.measured_index == 1
     changed = original.with_changes({"network.bottleneck.rate": "1gbit"}).network
-    assert (changed.measured_at, changed.bottleneck.rate_bps) == (2, 1e9)
+    assert (changed.measured_index, changed.bottleneck.rate_bps) == (2, 1e9)
     with pytest.raises(ScenarioError, match=r'no entry "lop" \(did you mean "loop"\?\)'):
         original.with_changes({"network.hop.lop.rate": "1mbit"})
     bare = Scenario.from_dict(

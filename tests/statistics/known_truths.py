@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 from tcpcast.engines.file_goodput import GoodputCounts, count_goodputs
 from tcpcast.quantiles import estimate_exceeded_value
-from tcpcast.statistics import Estimate, blocks, next_length, ratio
+from tcpcast.statistics import Estimate, estimate_ratio, next_length, split_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -171,8 +171,8 @@ def estimate(process: Process, length: int, *, events: bool = False) -> Estimate
     """Run one replication of the given number of slots and estimate the ratio."""
     process.advance(length)
     counters, totals = as_the_engine(process.snapshots(), length)
-    units = blocks([counters], totals=[totals])
-    result = ratio(units[:, 0], units[:, 1], events=events)
+    units = split_units([counters], totals=[totals])
+    result = estimate_ratio(units[:, 0], units[:, 1], events=events)
     assert result is not None
     return result
 
@@ -187,8 +187,8 @@ def over_replications(replications: int, length: int, run: int) -> Estimate:
         merged, total = as_the_engine(process.snapshots(), length)
         counters.append(merged)
         totals.append(total)
-    units = blocks(counters, totals=totals)
-    result = ratio(units[:, 0], units[:, 1], replications=replications)
+    units = split_units(counters, totals=totals)
+    result = estimate_ratio(units[:, 0], units[:, 1], replications=replications)
     assert result is not None
     return result
 
@@ -196,7 +196,7 @@ def over_replications(replications: int, length: int, run: int) -> Estimate:
 def ratio_of_correlated_terms(run: int, pairs: int = 400) -> Estimate:
     """Estimate E[X**2] / E[X] = 2 of exponential X from 32 units of independent pairs."""
     x = np.random.default_rng([SEED, run]).standard_exponential((32, pairs))
-    result = ratio((x * x).sum(axis=1), x.sum(axis=1))
+    result = estimate_ratio((x * x).sum(axis=1), x.sum(axis=1))
     assert result is not None
     return result
 
@@ -287,7 +287,7 @@ def _files_in_slots(random: np.random.Generator) -> GoodputCounts:
     slots = count_goodputs(list(goodputs.reshape(765, 10)))
     snapshots = np.vstack((np.zeros_like(slots.counts[:1]), np.cumsum(slots.counts, axis=0)))
     counters, totals = as_the_engine(snapshots, 765)
-    return GoodputCounts(slots.first, blocks([counters], totals=[totals]))
+    return GoodputCounts(slots.first, split_units([counters], totals=[totals]))
 
 
 def main() -> None:

@@ -59,14 +59,16 @@ def test_trend_behind_noise_is_detected(replications: int) -> None:
     random = np.random.default_rng(SEED)
     rise = np.tile(np.linspace(9.0, 11.0, 32 // replications), replications)
     noisy = [
-        statistics.mean(rise + 0.3 * random.standard_normal(32), replications=replications)
+        statistics.estimate_mean(rise + 0.3 * random.standard_normal(32), replications=replications)
         for _ in range(100)
     ]
     assert sum(bool(find_drifting_metrics({"rate": e})) for e in noisy) > 95
 
 
 def test_negligible_trend_is_ignored() -> None:
-    assert not find_drifting_metrics({"rate": statistics.mean(1000.0 + np.linspace(-1.0, 1.0, 32))})
+    assert not find_drifting_metrics(
+        {"rate": statistics.estimate_mean(1000.0 + np.linspace(-1.0, 1.0, 32))}
+    )
 
 
 def test_correlation_reduces_the_independent_units() -> None:
@@ -84,7 +86,7 @@ def test_drifting_shares_have_no_interval() -> None:
     assert all(
         warning.startswith("still drifting: ") for warning in table["goodput_bps_interval_warning"]
     )
-    assert answer["packet"].metrics["jain_index"].lacking == "still drifting"
+    assert answer["packet"].metrics["jain_index"].missing_interval == "still drifting"
     assert 'run.duration = "400s", run.warmup = "100s"' in " ".join(answer["packet"].warnings)
     assert "still drifting" in str(answer)
 
@@ -116,7 +118,7 @@ def test_slow_component_widens_the_interval() -> None:
         units = random.standard_normal(92)
         for lag in range(1, units.size):
             units[lag] += 0.5 * units[lag - 1]
-        result = statistics.mean(units[60:])
+        result = statistics.estimate_mean(units[60:])
         assert result is not None
         assert result.low is not None
         assert result.high is not None

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK, CounterUnits, unwrap_counters
-from tcpcast.metrics import BY_CLASS, HEADLINE, METRICS, PATH
-from tcpcast.scenario.traffic import KINDS
+from tcpcast.engines.packet.metric_estimates import (
+    CLASS_COUNTER,
+    LINK_COUNTER,
+    BatchCounters,
+    unwrap_counters,
+)
+from tcpcast.metrics import ANY_TRAFFIC, CLASS_METRICS, HEADLINE_METRICS, METRICS
+from tcpcast.scenario.traffic import TRAFFIC_KINDS
 
 
 def test_counter_overflow_is_corrected() -> None:
     # A queue of a million packets for 100 hours, in slots of an hour: 3.6e20 packet nanoseconds.
     slots, hour = 100, 3600 * 10**9
-    rows = np.zeros((slots + 2, len(LINK)), dtype=np.uint64)
+    rows = np.zeros((slots + 2, len(LINK_COUNTER)), dtype=np.uint64)
     ends = [*range(slots + 1), slots]
-    rows[:, LINK["time_ns"]] = [hour * end for end in ends]
-    rows[:, LINK["queue_integral"]] = [10**6 * hour * end % 2**64 for end in ends]
-    assert (np.diff(rows[:, LINK["queue_integral"]].astype(float)) < 0).any()
-    units = CounterUnits([rows], 0)
+    rows[:, LINK_COUNTER["time_ns"]] = [hour * end for end in ends]
+    rows[:, LINK_COUNTER["queue_integral"]] = [10**6 * hour * end % 2**64 for end in ends]
+    assert (np.diff(rows[:, LINK_COUNTER["queue_integral"]].astype(float)) < 0).any()
+    units = BatchCounters([rows], 0)
     mean = units.link("queue_integral") / units.link("time_ns")
     np.testing.assert_allclose(mean, 1e6, rtol=1e-12)
 
@@ -30,13 +35,13 @@ def test_counters_without_overflow_are_unchanged() -> None:
 
 def test_metrics_use_existing_counters_only() -> None:
     for name, row in METRICS.items():
-        assert row.counters | set(row.bursts) <= LINK.keys() | CLASS.keys(), name
-        assert not LINK.keys() & CLASS.keys()
+        assert row.counters | set(row.bursts) <= LINK_COUNTER.keys() | CLASS_COUNTER.keys(), name
+        assert not LINK_COUNTER.keys() & CLASS_COUNTER.keys()
 
 
 def test_rows_of_metrics_have_kinds_of_traffic() -> None:
     for name, row in METRICS.items():
-        kinds = {*row.file_kinds, *row.headline_of, row.precision_of} - {"", *PATH}
-        assert kinds <= set(KINDS), name
+        kinds = {*row.file_kinds, *row.headline_of, row.precision_of} - {"", *ANY_TRAFFIC}
+        assert kinds <= set(TRAFFIC_KINDS), name
         assert row.has_precision or not row.precision_of, name
-    assert METRICS.keys() >= {*BY_CLASS, *HEADLINE}
+    assert METRICS.keys() >= {*CLASS_METRICS, *HEADLINE_METRICS}

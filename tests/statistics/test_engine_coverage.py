@@ -14,7 +14,7 @@ from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_sha
 from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.scenario import OnOff
 from tcpcast.scenario.distributions import Distribution
-from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
+from tcpcast.statistics import Estimate, estimate_ratio, next_length, unmet_precision
 
 from benches.coverage import DISTRIBUTIONS, Row, cells, rows
 
@@ -46,7 +46,7 @@ def test_fifty_files_have_values_without_intervals() -> None:
     answers = simulate_packaged("web-10mbit", run__transfers=50)
     result = answers["packet"].metrics["on_time_s"]
     assert math.isfinite(result.value)
-    assert (result.low, result.high, result.lacking) == (None, None, "too few files")
+    assert (result.low, result.high, result.missing_interval) == (None, None, "too few files")
     assert "too few files" in str(answers)
 
 
@@ -67,7 +67,7 @@ def test_run_of_a_few_cycles_is_too_short() -> None:
 def test_nearly_equal_timeouts_have_no_interval() -> None:
     result = simulate_packaged("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
     assert (result.low, result.high) == (None, None)
-    assert result.lacking in {"too few values", "too few timeouts"}
+    assert result.missing_interval in {"too few values", "too few timeouts"}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,9 @@ def test_mean_and_unseen_share_follow_from_the_size_distribution() -> None:
     assert unseen_share_of_square_mean(exponential, 1000) == pytest.approx(expected, rel=0.15)
     pareto = size_of(scenario.with_changes({"traffic.size": DISTRIBUTIONS["Pareto 1.5"]}))
     assert unseen_share_of_square_mean(pareto, 1e12) == 1.0
+    listed = {"distribution": "empirical", "values": ["3pkt", "40pkt"], "weights": [1, 3]}
+    empirical = size_of(scenario.with_changes({"traffic.size": listed}))
+    assert mean_drawn_size_pkts(empirical) == pytest.approx((3 + 3 * 40) / 4, rel=1e-6)
 
 
 def test_precision_is_not_reached_with_a_flagged_interval() -> None:
@@ -126,7 +129,7 @@ def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
         slow[0] = random.standard_normal()
         for lag in range(1, 32):
             slow[lag] = 0.5 * slow[lag - 1] + math.sqrt(0.75) * random.standard_normal()
-        result = ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
+        result = estimate_ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
         assert result is not None
         assert result.low is not None
         assert result.high is not None
@@ -198,7 +201,7 @@ def _lows_by_size(scenario: Any) -> list[float]:
 
 
 def test_few_transfers_with_few_losses_have_no_interval() -> None:
-    assert isolated_transfers("0.05%", 20).lacking == "too few files"
+    assert isolated_transfers("0.05%", 20).missing_interval == "too few files"
 
 
 def test_few_transfers_suffice_without_randomness() -> None:

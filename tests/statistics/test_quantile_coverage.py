@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from known_truths import RUNS, SHARES, coverage_of_files
-from tcpcast.engines.file_goodput import BUCKETS, bucket_edges_bps, count_goodputs
+from tcpcast.engines.file_goodput import BUCKET_COUNT, bucket_edges_bps, count_goodputs
 from tcpcast.errors import DomainError
 from tcpcast.quantiles import estimate_exceeded_value, tail_shares
 
@@ -75,11 +75,11 @@ def test_invalid_arguments_are_rejected(counts: ArrayLike, share: float) -> None
 
 def test_buckets_have_the_stated_width_and_range() -> None:
     edges = bucket_edges_bps()
-    assert (edges[0], edges[-1], len(edges)) == (1.0, 2.0**40, BUCKETS + 1)
+    assert (edges[0], edges[-1], len(edges)) == (1.0, 2.0**40, BUCKET_COUNT + 1)
     steps = edges[1:] / edges[:-1] - 1
     assert 0.0039 < steps.min() < steps.max() < 0.0079
     ends = count_goodputs([[0.1, 1.0, 1e15]])
-    assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
+    assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKET_COUNT - 1]
 
 
 @pytest.mark.parametrize(("correlated_files", "runs"), [(False, RUNS // 20), (True, RUNS // 40)])

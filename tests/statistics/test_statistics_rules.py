@@ -9,19 +9,24 @@ import pytest
 from scipy import stats
 from tcpcast import intervals
 from tcpcast.errors import DomainError
-from tcpcast.intervals import GARWOOD, STUDENT, include_poisson_interval, skew_corrected_half_widths
+from tcpcast.intervals import (
+    GARWOOD_INTERVALS,
+    STUDENT_QUANTILES,
+    include_poisson_interval,
+    skew_corrected_half_widths,
+)
 from tcpcast.statistics import (
     MIN_EVENTS,
     Estimate,
     Truncation,
-    blocks,
     correlated,
-    mean,
+    estimate_mean,
+    estimate_ratio,
+    estimate_replication_mean,
+    find_correlated_metrics,
     mser5,
     next_length,
-    ratio,
-    replication_mean,
-    too_short,
+    split_units,
     unmet_precision,
 )
 
@@ -49,7 +54,7 @@ def estimate(value: float, half_width: float, **more: float) -> Estimate:
 def test_about_32_units_contain_all_slots(replications: int, units: int, slots: int) -> None:
     tables = [snapshots(slots, seed) for seed in range(replications)]
     totals = [table[-1] + 7 for table in tables]
-    cut = blocks(tables, totals=totals)
+    cut = split_units(tables, totals=totals)
     assert cut.shape == (units, 3)
     per_replication = cut.reshape(replications, -1, 3).sum(axis=1)
     assert np.array_equal(per_replication, np.array(totals))
@@ -57,28 +62,28 @@ def test_about_32_units_contain_all_slots(replications: int, units: int, slots: 
 
 def test_batches_differ_by_one_slot_and_the_last_has_the_remainder() -> None:
     clock = np.arange(96.0)[:, None]  # 95 slots of 1 s
-    units = blocks([clock], totals=[np.array([95.75])])[:, 0]
+    units = split_units([clock], totals=[np.array([95.75])])[:, 0]
     assert set(units[:-1]) == {2.0, 3.0}
     assert units[-1] == 3.75
-    assert set(blocks([clock])[:, 0]) == {2.0, 3.0}
+    assert set(split_units([clock])[:, 0]) == {2.0, 3.0}
 
 
 def test_fewer_slots_than_batches_give_fewer_batches() -> None:
-    assert len(blocks([snapshots(10)])) == 10
-    assert len(blocks([snapshots(10), snapshots(3)])) == 6
-    ended_in_the_first_slot = blocks([np.zeros((1, 2))], totals=[np.array([3.0, 4.0])])
+    assert len(split_units([snapshots(10)])) == 10
+    assert len(split_units([snapshots(10), snapshots(3)])) == 6
+    ended_in_the_first_slot = split_units([np.zeros((1, 2))], totals=[np.array([3.0, 4.0])])
     assert ended_in_the_first_slot.tolist() == [[3.0, 4.0]]
 
 
 def test_blocks_rejects_invalid_arguments() -> None:
     with pytest.raises(DomainError, match="no replication"):
-        blocks([])
+        split_units([])
     with pytest.raises(DomainError, match="no slot"):
-        blocks([np.zeros((1, 3))])
+        split_units([np.zeros((1, 3))])
     with pytest.raises(DomainError, match="same counters"):
-        blocks([np.zeros((5, 3)), np.zeros((5, 2))])
+        split_units([np.zeros((5, 3)), np.zeros((5, 2))])
     with pytest.raises(DomainError, match="2 totals for 1"):
-        blocks([np.zeros((5, 3))], totals=[np.zeros(3), np.zeros(3)])
+        split_units([np.zeros((5, 3))], totals=[np.zeros(3), np.zeros(3)])
 
 
 # Ratios and means
@@ -86,7 +91,7 @@ def test_blocks_rejects_invalid_arguments() -> None:
 
 def test_mean_of_independent_units_has_the_t_interval() -> None:
     values = 10.0 + np.linspace(-1.0, 1.0, 41)  # symmetric: no skewness to correct
-    result = mean(values, replications=41)
+    result = estimate_mean(values, replications=41)
     low, high = stats.t.interval(0.95, 40, loc=10.0, scale=stats.sem(values))
     assert result is not None
     assert (result.value, result.low, result.high) == pytest.approx((10.0, low, high), rel=1e-9)
@@ -95,12 +100,12 @@ def test_mean_of_independent_units_has_the_t_interval() -> None:
 
 def test_interval_is_longer_towards_the_long_tail() -> None:
     values = np.random.default_rng(SEED).lognormal(0.0, 1.0, 40)
-    result = mean(values, replications=40)
+    result = estimate_mean(values, replications=40)
     assert result is not None
     assert result.low is not None
     assert result.high is not None
     assert result.high - result.value > 1.2 * (result.value - result.low)
-    mirrored = mean(-values, replications=40)
+    mirrored = estimate_mean(-values, replications=40)
     assert mirrored is not None
     assert (mirrored.low, mirrored.high) == pytest.approx((-result.high, -result.low))
 
@@ -109,8 +114,8 @@ def test_value_is_the_scaled_ratio_of_sums() -> None:
     random = np.random.default_rng(SEED)
     x = random.integers(1, 50, 32)
     y = random.binomial(x, 0.3)
-    result = ratio(y, x)
-    scaled = ratio(3.0 * y, 2.0 * x)
+    result = estimate_ratio(y, x)
+    scaled = estimate_ratio(3.0 * y, 2.0 * x)
     assert result is not None
     assert scaled is not None
     assert result.value == y.sum() / x.sum()
@@ -120,7 +125,7 @@ def test_value_is_the_scaled_ratio_of_sums() -> None:
 def test_positive_correlation_widens_interval() -> None:
     ordered = np.sin(np.linspace(0.0, math.pi, 32))
     shuffled = np.random.default_rng(SEED).permutation(ordered)
-    slow, quick = mean(ordered), mean(shuffled)
+    slow, quick = estimate_mean(ordered), estimate_mean(shuffled)
     assert slow is not None
     assert quick is not None
     assert slow.is_correlated
@@ -130,7 +135,7 @@ def test_positive_correlation_widens_interval() -> None:
 
 def test_units_of_different_replications_are_not_neighbours() -> None:
     values = np.tile([1.0, -1.0, -1.0, 1.0], 8)  # alike across replications of two, unlike within
-    result = mean(values, replications=16)
+    result = estimate_mean(values, replications=16)
     assert result is not None
     assert result.lag1 == pytest.approx(-1.0)
     assert result.pairs == 16
@@ -142,7 +147,7 @@ def test_units_of_different_replications_are_not_neighbours() -> None:
 def test_constant_has_neither_width_nor_correlation() -> None:
     random = np.random.default_rng(SEED)
     transfers = random.integers(1, 10_000, 32)
-    result = ratio(12.7 * transfers, transfers)
+    result = estimate_ratio(12.7 * transfers, transfers)
     assert result is not None
     assert result.value == pytest.approx(12.7)
     assert result.half_width == 0.0
@@ -150,13 +155,13 @@ def test_constant_has_neither_width_nor_correlation() -> None:
 
 
 def test_no_events_give_no_estimate() -> None:
-    assert ratio(np.zeros(32), np.zeros(32)) is None
+    assert estimate_ratio(np.zeros(32), np.zeros(32)) is None
 
 
 def test_denominator_in_one_unit_gives_a_value_without_interval() -> None:
     one = np.zeros(32)
     one[3] = 4.0
-    result = ratio(2.0 * one, one)
+    result = estimate_ratio(2.0 * one, one)
     assert result == Estimate(2.0, None, None, math.inf, 1)
     assert result is not None
     assert result.relative_half_width == math.inf
@@ -166,7 +171,7 @@ def test_rare_units_reduce_the_degrees_of_freedom() -> None:
     x = np.zeros(32)
     x[[2, 11, 17, 23, 30]] = 1.0
     y = x * np.linspace(0.0, 2.0, 32)
-    result = ratio(y, x)
+    result = estimate_ratio(y, x)
     assert result is not None
     assert result.units == 5
     among_the_five = stats.sem(y[x > 0.0]) * stats.t.ppf(0.975, 4)
@@ -177,8 +182,8 @@ def test_rare_units_reduce_the_degrees_of_freedom() -> None:
 
 def test_interval_stays_within_the_possible_range() -> None:
     busy = np.r_[np.full(31, 0.999), 0.9]
-    result = ratio(busy, np.ones(32), maximum=1.0)
-    scarce = ratio(np.r_[np.zeros(31), 50.0], np.full(32, 100.0))
+    result = estimate_ratio(busy, np.ones(32), maximum=1.0)
+    scarce = estimate_ratio(np.r_[np.zeros(31), 50.0], np.full(32, 100.0))
     assert result is not None
     assert scarce is not None
     assert result.high is not None
@@ -189,18 +194,18 @@ def test_interval_stays_within_the_possible_range() -> None:
 
 def test_ratio_rejects_invalid_arguments() -> None:
     with pytest.raises(DomainError, match="two equal columns"):
-        ratio(np.ones(3), np.ones(4))
+        estimate_ratio(np.ones(3), np.ones(4))
     with pytest.raises(DomainError, match="not negative"):
-        ratio(np.ones(3), np.array([1.0, -1.0, 1.0]))
+        estimate_ratio(np.ones(3), np.array([1.0, -1.0, 1.0]))
     with pytest.raises(DomainError, match="finite"):
-        ratio(np.array([1.0, math.nan]), np.ones(2))
+        estimate_ratio(np.array([1.0, math.nan]), np.ones(2))
     with pytest.raises(DomainError, match="do not divide"):
-        ratio(np.ones(32), np.ones(32), replications=5)
+        estimate_ratio(np.ones(32), np.ones(32), replications=5)
 
 
 def test_count_is_the_mean_of_the_replications() -> None:
     timeouts = np.random.default_rng(SEED).poisson(20.0, 64)
-    result = replication_mean(timeouts, replications=2, events=True)
+    result = estimate_replication_mean(timeouts, replications=2, events=True)
     assert result is not None
     assert result.value == timeouts.sum() / 2
     # 32 batches per replication, Poisson: the total of one replication has a variance of 640, the
@@ -212,12 +217,14 @@ def test_count_is_the_mean_of_the_replications() -> None:
 
 
 def test_zero_events_are_bounded_by_the_rule_of_three() -> None:
-    result = ratio(np.zeros(32), np.full(32, 1000.0), events=True)
+    result = estimate_ratio(np.zeros(32), np.full(32, 1000.0), events=True)
     assert result is not None
     assert (result.value, result.low) == (0.0, 0.0)
     assert result.high == pytest.approx(3.0 / 32_000.0, rel=2e-3)
     assert result.has_few_events
-    zero = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that never existed
+    zero = estimate_ratio(
+        np.zeros(32), np.full(32, 1000.0)
+    )  # not a count: a queue that never existed
     assert zero is not None
     assert (zero.high, zero.has_few_events) == (0.0, False)
 
@@ -227,7 +234,7 @@ def test_interval_for_few_events_covers(expected: float) -> None:
     random = np.random.default_rng(SEED)
     covered, runs = 0, 1000
     for _ in range(runs):
-        result = ratio(random.poisson(expected / 32, 32), np.ones(32), events=True)
+        result = estimate_ratio(random.poisson(expected / 32, 32), np.ones(32), events=True)
         assert result is not None
         assert result.low is not None
         assert result.high is not None
@@ -237,12 +244,14 @@ def test_interval_for_few_events_covers(expected: float) -> None:
 
 
 def test_quantile_tables_agree_with_scipy() -> None:
-    freedom = np.array([*STUDENT])
-    assert np.array([*STUDENT.values()]) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-13)
-    counts = np.array([*GARWOOD])
+    freedom = np.array([*STUDENT_QUANTILES])
+    assert np.array([*STUDENT_QUANTILES.values()]) == pytest.approx(
+        stats.t.ppf(0.975, freedom), rel=1e-13
+    )
+    counts = np.array([*GARWOOD_INTERVALS])
     assert counts.tolist() == [*range(1, MIN_EVENTS)]
     expected = np.stack([stats.gamma.ppf(0.025, counts), stats.gamma.ppf(0.975, counts + 1)], 1)
-    assert np.array([*GARWOOD.values()]) == pytest.approx(expected, rel=1e-13)
+    assert np.array([*GARWOOD_INTERVALS.values()]) == pytest.approx(expected, rel=1e-13)
 
 
 def test_intervals_beyond_the_tables_are_accurate() -> None:
@@ -255,7 +264,7 @@ def test_intervals_beyond_the_tables_are_accurate() -> None:
 
 
 def test_few_events_in_one_unit_have_the_exact_interval() -> None:
-    result = ratio([0, 5, 0], [0, 100, 0], events=True)
+    result = estimate_ratio([0, 5, 0], [0, 100, 0], events=True)
     assert result is not None
     exact = stats.poisson  # Garwood: P(N >= 5 | low) = P(N <= 5 | high) = 2.5 %
     assert result.low is not None
@@ -330,15 +339,15 @@ def test_one_correlated_metric_of_many_is_no_short_run() -> None:
     generator = np.random.default_rng(1)
     single, combined = 0, 0
     for _ in range(400):
-        answer = {f"{n}": mean(generator.standard_normal(32)) for n in range(20)}
+        answer = {f"{n}": estimate_mean(generator.standard_normal(32)) for n in range(20)}
         single += any(e is not None and e.is_correlated for e in answer.values())
-        combined += bool(too_short(answer))
+        combined += bool(find_correlated_metrics(answer))
     assert single >= 12
     assert combined <= 4
-    answer = {f"{n}": mean(np.cumsum(generator.standard_normal(32))) for n in range(3)}
-    metrics = {f"white {n}": mean(generator.standard_normal(32)) for n in range(17)}
-    assert too_short(answer | metrics | {"none": None}) >= answer.keys()
-    assert too_short({}) == frozenset()
+    answer = {f"{n}": estimate_mean(np.cumsum(generator.standard_normal(32))) for n in range(3)}
+    metrics = {f"white {n}": estimate_mean(generator.standard_normal(32)) for n in range(17)}
+    assert find_correlated_metrics(answer | metrics | {"none": None}) >= answer.keys()
+    assert find_correlated_metrics({}) == frozenset()
 
 
 def test_second_of_two_metrics_has_twice_the_significance_level() -> None:

@@ -93,13 +93,13 @@ PRIVATE = {
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.make_configuration",
     "tcpcast.engines.packet.configuration.to_nanoseconds",
-    "tcpcast.engines.packet.metric_estimates.CLASS",
-    "tcpcast.engines.packet.metric_estimates.LINK",
+    "tcpcast.engines.packet.metric_estimates.CLASS_COUNTER",
+    "tcpcast.engines.packet.metric_estimates.LINK_COUNTER",
     # The whole result of the model; the engine returns its metrics only.
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.
     "tcpcast.engines.REGISTRY",
-    "tcpcast.engines.registry.PATH",
+    "tcpcast.engines.registry.PATH_FAMILY",
 }
 """Additional private names that it imports, with their purpose."""
 

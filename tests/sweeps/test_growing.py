@@ -57,7 +57,7 @@ def test_grown_sweep_reuses_rows_and_has_same_bytes(  # noqa: PLR0917 - fixtures
     batches: int,
 ) -> None:
     """With five batches, parts contain both old and new rows."""
-    monkeypatch.setattr(sweeps, "SIMULATED_BATCHES", batches)
+    monkeypatch.setattr(sweeps, "MAX_SIMULATED_BATCHES", batches)
     whole, grown = tmp_path / "whole", tmp_path / "grown"
     tcpcast.sweep(path, MORE, out=whole, **HOW)
     recorded_cells.clear()

@@ -21,7 +21,7 @@ from tcpcast.__main__ import may_need_worker_processes
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sweeps import prepare_sweep, processes
 from tcpcast.sweeps.folder import SweepFolder
-from tcpcast.sweeps.table import COMPRESSED
+from tcpcast.sweeps.table import MIN_COMPRESSED_ROWS
 from tcpcast.sweeps.worker import answer_batch
 
 from sweeps.conftest import TABLES
@@ -109,12 +109,12 @@ def test_table_in_memory_equals_table_in_folder(path: Scenario, tmp_path: Path) 
     assert tables[0].equals(tables[1])
 
 
-@pytest.mark.parametrize("cells", [COMPRESSED - 1, COMPRESSED])
+@pytest.mark.parametrize("cells", [MIN_COMPRESSED_ROWS - 1, MIN_COMPRESSED_ROWS])
 def test_parts_of_many_rows_are_compressed(path: Scenario, tmp_path: Path, cells: int) -> None:
     vary = {"network.bottleneck.loss": f"0.1%..5% log {cells}"}
     tcpcast.sweep(path, vary, engines="pftk", out=tmp_path)
     group = pq.read_metadata(tmp_path / "part-000000.parquet").row_group(0)
-    codec = "ZSTD" if cells == COMPRESSED else "UNCOMPRESSED"
+    codec = "ZSTD" if cells == MIN_COMPRESSED_ROWS else "UNCOMPRESSED"
     assert {group.column(i).compression for i in range(group.num_columns)} == {codec}
 
 

@@ -10,10 +10,10 @@ use tcpcast_link::time::Nanos;
 use tcpcast_wire::CaptureWriter;
 
 /// Bytes stored per packet: all headers with all options.
-const KEPT: usize = 128;
+const SNAPLEN: usize = 128;
 const BUFFER_BYTES: usize = 1 << 18;
 /// Maximum number of buffers waiting for a slow disk; more make the capture fail.
-const BUFFERS: usize = 64;
+const MAX_QUEUED_BUFFERS: usize = 64;
 
 /// Passes buffers to a writer thread, because the disk may be slower than a packet can wait.
 struct ThreadedWriter {
@@ -24,7 +24,7 @@ struct ThreadedWriter {
 
 impl ThreadedWriter {
     fn new(sink: impl Write + Send + 'static) -> io::Result<Self> {
-        let (full, waiting) = sync_channel(BUFFERS);
+        let (full, waiting) = sync_channel(MAX_QUEUED_BUFFERS);
         let writer = Builder::new()
             .spawn(move || write_received_buffers(&waiting, sink))
             .map_err(thread_start_error)?;
@@ -104,7 +104,7 @@ impl LinkCapture {
         if self.sides[usize::from(port)] != self.side || self.error.is_some() {
             return;
         }
-        let kept = &packet[..packet.len().min(KEPT)];
+        let kept = &packet[..packet.len().min(SNAPLEN)];
         let written = self.file.write_packet(self.began + now, packet.len() as u32, kept);
         self.error = written.err();
     }
@@ -214,7 +214,7 @@ mod tests {
         capture.on_enter(9, 1, &[2; 40]);
         capture.finish_writing().unwrap();
         let bytes = sink.0.lock().unwrap();
-        assert_eq!(bytes.len(), 24 + 16 + KEPT + 16 + 40);
+        assert_eq!(bytes.len(), 24 + 16 + SNAPLEN + 16 + 40);
         assert_eq!(bytes[24 + 12..24 + 16], 1500_u32.to_le_bytes());
     }
 

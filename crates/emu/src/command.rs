@@ -23,22 +23,22 @@ use std::time::{Duration, Instant};
 use tcpcast_link::time::Nanos;
 
 /// Address of the near end.
-pub const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+pub const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// Address of the far end.
-pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
+pub const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
 /// Environment variable with the IPv4 address of the other end.
-pub const PEER: &str = "TCPCAST_PEER";
+pub const PEER_VARIABLE: &str = "TCPCAST_PEER";
 /// Environment variable with the IPv6 address of the other end.
-pub const PEER6: &str = "TCPCAST_PEER6";
+pub const PEER6_VARIABLE: &str = "TCPCAST_PEER6";
 
 /// Maximum time for which the near program waits for the far one to listen.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum time for which the far program may continue after the near one has ended, and after
 /// SIGTERM.
-const FAR_GRACE: Duration = Duration::from_millis(500);
+const FAR_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 const FAR_TERM_TIMEOUT: Duration = Duration::from_millis(200);
 /// Exit status if a program is not found, as in shells.
-const NOT_FOUND: i32 = 127;
+const EXIT_NOT_FOUND: i32 = 127;
 
 /// Programs, and the link between them.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl LinkError {
     #[must_use]
     pub fn exit_status(&self) -> i32 {
         match self {
-            Self::Program(..) => NOT_FOUND,
+            Self::Program(..) => EXIT_NOT_FOUND,
             _ => 3,
         }
     }
@@ -115,8 +115,8 @@ impl LinkCommand {
     pub fn run(self, lifeline: &OwnedFd) -> Result<LinkResult, LinkError> {
         let (forward, back) = self.delays;
         let ports = vec![
-            LinkPort { side: LinkSide::Near, address: NEAR, forward, back },
-            LinkPort { side: LinkSide::Far, address: FAR, forward: 0, back: 0 },
+            LinkPort { side: LinkSide::Near, address: NEAR_ADDRESS, forward, back },
+            LinkPort { side: LinkSide::Far, address: FAR_ADDRESS, forward: 0, back: 0 },
         ];
         let children = ChildProcesses::new(lifeline).map_err(LinkError::Loop)?;
         let (mut network, devices) =
@@ -187,7 +187,7 @@ impl<'a> ChildProcesses<'a> {
         let program = start_program(here, near, there, Stdio::inherit())?;
         let status = self.wait_for_child(program, &mut far_child, None)?.unwrap_or(3);
         if let Some(far) = far_child {
-            let left = self.wait_for_child(far, &mut far_child, Some(FAR_GRACE))?;
+            let left = self.wait_for_child(far, &mut far_child, Some(FAR_EXIT_TIMEOUT))?;
             if left.is_none() {
                 // The program may have ended by itself in the meantime.
                 let _ = kill(far, Signal::SIGTERM);
@@ -266,9 +266,9 @@ fn start_program(
     // The child inherits the namespace of the thread that starts it.
     let started = host.namespace.run_within(|| {
         let mut command = Command::new(name);
-        command.args(arguments).env(PEER, peer.address.to_string()).stdin(input);
+        command.args(arguments).env(PEER_VARIABLE, peer.address.to_string()).stdin(input);
         if peer.has_ipv6 {
-            command.env(PEER6, ipv6_of_port(peer.address).to_string());
+            command.env(PEER6_VARIABLE, ipv6_of_port(peer.address).to_string());
         }
         command.spawn()
     });
@@ -291,13 +291,13 @@ fn wait_for_listener(host: &EmulatedHost) {
 
 /// Whether a TCP socket is listening, or a UDP socket is bound, in the thread's network namespace.
 fn has_listener() -> bool {
-    const LISTENING: &str = "0A";
+    const LISTEN_STATE: &str = "0A";
     let lines = |name: &str| {
         ["", "6"].map(|version| {
             fs::read_to_string(format!("/proc/thread-self/net/{name}{version}")).unwrap_or_default()
         })
     };
-    let is_listening = |line: &str| line.split_whitespace().nth(3) == Some(LISTENING);
+    let is_listening = |line: &str| line.split_whitespace().nth(3) == Some(LISTEN_STATE);
     let tcp = lines("tcp").iter().any(|text| text.lines().skip(1).any(is_listening));
     tcp || lines("udp").iter().any(|text| text.lines().count() > 1)
 }

@@ -24,12 +24,12 @@ use tcpcast_link::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
 
 /// Minimum and maximum time for which the loop polls before an event: 1.5 times the recent lateness
 /// of sleeps.
-const SPIN: (Nanos, Nanos) = (30 * MICROSECOND, 300 * MICROSECOND);
+const SPIN_LIMITS: (Nanos, Nanos) = (30 * MICROSECOND, 300 * MICROSECOND);
 /// Maximum number of packets read per device, and written in total, between two readings of the
 /// clock.
-const BATCH: usize = 64;
+const MAX_BATCH: usize = 64;
 /// Lateness from which a packet counts as late.
-pub const LATE: Nanos = MILLISECOND;
+pub const LATE_THRESHOLD: Nanos = MILLISECOND;
 
 /// Handle to stop the loop from another thread.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl ForwardingLoop {
     ) -> io::Result<ForwardingResult> {
         scheduling::reduce_wakeup_latency();
         let _awake = scheduling::prevent_deep_idle();
-        let mut spin = SPIN.0;
+        let mut spin = SPIN_LIMITS.0;
         let waiting = std::mem::take(&mut self.poll_fds);
         let ends = waiting.iter().map(AsFd::as_fd).chain([stop.wake.as_fd()]);
         let mut polled: Vec<PollFd> = ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
@@ -154,7 +154,7 @@ impl ForwardingLoop {
             let sleep_start = if sleep > 0 { self.host_time() } else { 0 };
             if poll_devices(&mut polled, sleep)? == 0 && sleep > 0 {
                 let late = (self.host_time() - sleep_start).saturating_sub(sleep);
-                spin = ((7 * spin + late * 3 / 2) / 8).clamp(SPIN.0, SPIN.1);
+                spin = ((7 * spin + late * 3 / 2) / 8).clamp(SPIN_LIMITS.0, SPIN_LIMITS.1);
             }
         }
         self.clock.begin_pass(self.host_time());
@@ -168,7 +168,7 @@ impl ForwardingLoop {
             }
             self.received.clear();
             let device = &mut self.devices[port];
-            let read = device.receive(&mut self.path.slab, BATCH, &mut self.received);
+            let read = device.receive(&mut self.path.slab, MAX_BATCH, &mut self.received);
             for cell in &self.received {
                 self.path.enter_packet(now, port as u16, *cell, observer);
             }
@@ -182,7 +182,7 @@ impl ForwardingLoop {
         let now = self.clock.now(self.host_time());
         self.path.advance_to(now, observer);
         self.leaving.clear();
-        while self.leaving.len() < BATCH {
+        while self.leaving.len() < MAX_BATCH {
             let Some(packet) = self.path.take_departed(now, observer) else { break };
             self.leaving.push(packet);
         }
@@ -244,13 +244,15 @@ impl ForwardingResult {
             return Some(format!("{lost} packets were lost by this machine, not by the link"));
         }
         let delivered = forward.lateness.count() + back.lateness.count();
-        let late = forward.lateness.count_above(LATE) + back.lateness.count_above(LATE);
+        let late = forward.lateness.count_above(LATE_THRESHOLD)
+            + back.lateness.count_above(LATE_THRESHOLD);
         lateness_reason(late, delivered, self.paused, self.elapsed)
     }
 }
 
 /// Returns the reason why the link was too late: more than 1 % of its packets were delivered more
-/// than [`LATE`] after their due time, or its clock was paused for more than 5 % of the time.
+/// than [`LATE_THRESHOLD`] after their due time, or its clock was paused for more than 5 % of the
+/// time.
 pub(crate) fn lateness_reason(
     late: u64,
     delivered: u64,

@@ -7,11 +7,11 @@ use tcpcast_link::time::{MICROSECOND, Nanos};
 
 /// Requested time slice. A thread with a short slice gets the processor sooner, with an unchanged
 /// share.
-const SLICE: Nanos = 100 * MICROSECOND;
+const TIME_SLICE: Nanos = 100 * MICROSECOND;
 /// Highest priority below real-time threads; used only if permitted. A real-time priority would be
 /// worse, because the kernel stops a real-time thread for 50 ms if the thread uses a processor
 /// completely.
-const NICE: i32 = -20;
+const NICE_LEVEL: i32 = -20;
 
 /// First version of the kernel's `struct sched_attr`.
 #[repr(C)]
@@ -32,7 +32,7 @@ struct SchedulingAttributes {
 pub(crate) fn reduce_wakeup_latency() {
     // By default, the timers of a thread may be late by 50 µs.
     let _ = nix::sys::prctl::set_timerslack(1);
-    if !set_scheduling_attributes(NICE) {
+    if !set_scheduling_attributes(NICE_LEVEL) {
         set_scheduling_attributes(0);
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn prevent_deep_idle() -> Option<File> {
 fn set_scheduling_attributes(nice: i32) -> bool {
     let size = size_of::<SchedulingAttributes>() as u32;
     let attributes =
-        SchedulingAttributes { size, nice, runtime: SLICE, ..SchedulingAttributes::default() };
+        SchedulingAttributes { size, nice, runtime: TIME_SLICE, ..SchedulingAttributes::default() };
     // SAFETY: the kernel reads the `size` bytes of `attributes`. No library provides this system
     // call.
     #[allow(unsafe_code)]

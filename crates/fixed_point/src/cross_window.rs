@@ -2,12 +2,12 @@
 //!
 //! All times refer to the entrance of the shared router or of the first per-source hop before it:
 //! an ACK is processed at the arrival time of the packet that it releases. Windows grow and are
-//! halved by the rules of the run ([`InstantLoss`]). Timeouts are random, with the frequency of the
-//! reference flows.
+//! halved by the rules of the run ([`InstantLossRules`]). Timeouts are random, with the frequency
+//! of the reference flows.
 
 use std::collections::VecDeque;
 use tcpcast_sim::clock::Nanos;
-use tcpcast_sim::tcp::{GrowthCondition, InstantLoss, TcpConfig};
+use tcpcast_sim::tcp::{GrowthCondition, InstantLossRules, TcpConfig};
 
 /// Next action of a cross flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,14 +86,14 @@ impl CrossFlowWindow {
     }
 
     /// Next action of the flow.
-    pub(super) fn next_action(&mut self, tcp: &TcpConfig, rules: InstantLoss) -> NextAction {
+    pub(super) fn next_action(&mut self, tcp: &TcpConfig, rules: InstantLossRules) -> NextAction {
         match self.in_flight.front() {
             Some((due, _)) => NextAction::Arrives(*due),
             None => self.next_packet_action(tcp, rules),
         }
     }
 
-    fn next_packet_action(&mut self, tcp: &TcpConfig, rules: InstantLoss) -> NextAction {
+    fn next_packet_action(&mut self, tcp: &TcpConfig, rules: InstantLossRules) -> NextAction {
         let mut at = self.ready;
         loop {
             while self.acks.front().is_some_and(|(due, _)| *due <= at) {
@@ -118,7 +118,7 @@ impl CrossFlowWindow {
         (self.cwnd as u32).min(tcp.receiver_window)
     }
 
-    fn on_ack(&mut self, tcp: &TcpConfig, rules: InstantLoss) {
+    fn on_ack(&mut self, tcp: &TcpConfig, rules: InstantLossRules) {
         let Some((due, number)) = self.acks.pop_front() else { return };
         self.left -= 1;
         self.last_ack = due;
@@ -165,7 +165,7 @@ impl CrossFlowWindow {
         feedback: Nanos,
         min_gap: Nanos,
         tcp: &TcpConfig,
-        rules: InstantLoss,
+        rules: InstantLossRules,
     ) {
         while let NextAction::Arrives(at) = self.next_packet_action(tcp, rules) {
             if at > feedback {
@@ -178,7 +178,7 @@ impl CrossFlowWindow {
     }
 
     /// Handles the loss of a packet that was held or, by the recursion, already served.
-    pub(super) fn on_loss(&mut self, number: u32, rules: InstantLoss) {
+    pub(super) fn on_loss(&mut self, number: u32, rules: InstantLossRules) {
         if self.inside > 0 {
             self.inside -= 1;
         } else if self.acks.pop_back().is_none() {
@@ -191,13 +191,13 @@ impl CrossFlowWindow {
     }
 
     /// Handles a timeout. The copy of the packet is one more packet of the file.
-    pub(super) fn on_timeout(&mut self, rules: InstantLoss) {
+    pub(super) fn on_timeout(&mut self, rules: InstantLossRules) {
         self.halve_window(rules);
         self.cwnd = 1.0;
         self.left = self.left.saturating_add(u32::from(rules.retransmit));
     }
 
-    fn halve_window(&mut self, rules: InstantLoss) {
+    fn halve_window(&mut self, rules: InstantLossRules) {
         (self.cwnd, self.ssthresh) = rules.halve_window(self.cwnd);
         self.halved = self.next;
     }

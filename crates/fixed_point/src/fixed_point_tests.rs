@@ -8,14 +8,14 @@ use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, DropTail, FairConfig, FairQueue, QueueConfig, RedConfig,
     TieBreakRule, disciplines,
 };
-use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLoss, TcpConfig};
+use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLossRules, TcpConfig};
 use tcpcast_sim::traffic::{BulkStart, Distribution, InitialState, SizeRounding, Traffic};
 use tcpcast_sim::{
     AccessConfig, ClassConfig, HopConfig, Replications, RunConfig, RunControl, RunLimit, RunWatch,
     StopReason,
 };
 
-const RULE_B: InstantLoss = InstantLoss {
+const RULE_B: InstantLossRules = InstantLossRules {
     growth: GrowthCondition::AfterHalving,
     whole_halves: true,
     halve_once: false,
@@ -189,11 +189,11 @@ fn check_exact(config: &RunConfig) {
     exact.advance(until(200), 1, &RunControl::new(1));
     let mut runs =
         fixed_point_replications(config, &fixed_point_config(CrossFlowScheme::Rates, 1), 1);
-    let goal = RunLimit {
+    let limit = RunLimit {
         until: 200 * SECOND - hops::time_to_first_shared(config, config.packet_bytes),
         ..until(200)
     };
-    runs.advance(goal, 1, &RunControl::new(1));
+    runs.advance(limit, 1, &RunControl::new(1));
     let (exact, probes) = (exact.flush().unwrap()[0], runs.flush().unwrap()[0]);
     let expected = dates(exact);
     assert!(expected[0] > 100, "no packets were sent: {expected:?}");

@@ -29,7 +29,7 @@ pub(super) enum FlowEvent {
     FileStart,
 }
 
-const EVENTS: [FlowEvent; 6] = [
+const FLOW_EVENTS: [FlowEvent; 6] = [
     FlowEvent::LossFeedback,
     FlowEvent::Entry,
     FlowEvent::Arrival,
@@ -80,7 +80,7 @@ impl FlowEventQueue {
 
     pub(super) fn take_next(&mut self) -> Option<(Nanos, FlowEvent, u32)> {
         let (due, bits) = self.0.take_first()?;
-        let event = EVENTS[(bits >> u32::BITS) as usize % (1 << EVENT_BITS)];
+        let event = FLOW_EVENTS[(bits >> u32::BITS) as usize % (1 << EVENT_BITS)];
         Some((due, event, bits as u32))
     }
 }

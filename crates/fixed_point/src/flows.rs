@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use tcpcast_sim::clock::{NEVER, Nanos, constant_rate_transmitter, transmission_time};
 use tcpcast_sim::probe::SourceRecord;
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
-use tcpcast_sim::tcp::{InstantFeedbackSender, InstantLoss, TcpConfig};
+use tcpcast_sim::tcp::{InstantFeedbackSender, InstantLossRules, TcpConfig};
 use tcpcast_sim::{ClassConfig, RunConfig};
 
 /// Path of all flows of a class.
@@ -25,7 +25,7 @@ pub(super) struct ClassPath {
     /// Bytes of a data packet.
     pub packet_bytes: u32,
     pub tcp: TcpConfig,
-    pub rules: InstantLoss,
+    pub rules: InstantLossRules,
 }
 
 impl ClassPath {
@@ -42,7 +42,7 @@ impl ClassPath {
             up_delay: before.unloaded_delay(),
             before,
             packet_bytes: config.packet_bytes,
-            rules: tcp.instant.unwrap_or(InstantLoss::PLAIN),
+            rules: tcp.instant.unwrap_or(InstantLossRules::SIMPLEST),
             tcp,
             forward: class.forward,
             after: RouterSeries::new(vec![last]),

@@ -70,7 +70,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn send_reference_packets(&mut self, at: Nanos, id: u32, sent: PacketsToSend) {
         if sent.retransmit != 0 {
-            self.send_reference_packet(at, id, sent.retransmit | COPY);
+            self.send_reference_packet(at, id, sent.retransmit | COPY_FLAG);
         }
         for number in sent.from..sent.from + sent.count {
             self.send_reference_packet(at, id, number);
@@ -295,10 +295,10 @@ pub(super) fn count_off_time(probes: &mut Probes, class: usize, off_time: Nanos)
 }
 
 /// Marks the number of the copy of a packet that timed out. The sender ignores its loss.
-pub(super) const COPY: u32 = 1 << 31;
+pub(super) const COPY_FLAG: u32 = 1 << 31;
 
 pub(super) fn is_copy(number: u32) -> bool {
-    number & COPY != 0
+    number & COPY_FLAG != 0
 }
 
 pub(super) fn data_packet(source: u32, number: u32) -> Packet {

@@ -71,8 +71,8 @@ fn create_replication(
 }
 
 impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
-    fn advance(&mut self, goal: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
-        self.advance(goal, watch)
+    fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
+        self.advance(limit, watch)
     }
 
     fn flush(&mut self) -> Result<&Probes, ConservationError> {

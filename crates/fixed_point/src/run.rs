@@ -158,19 +158,19 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// Runs until the goal is reached or the watcher stops the run.
-    pub fn advance(&mut self, goal: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
-        self.limit = self.boundary.min(goal.until);
+    /// Runs until the limit is reached or the watcher stops the run.
+    pub fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
+        self.limit = self.boundary.min(limit.until);
         loop {
             let (due, served) = (self.events.next_time(), self.shared.next_departure());
             if served <= due && served <= self.limit {
                 self.serve_router(served);
             } else if due <= self.limit {
                 self.process_next_event();
-            } else if self.end_step_or_run(goal) {
+            } else if self.end_step_or_run(limit) {
                 return StopReason::Done;
             }
-            if !watch.should_continue(|| self.now as f64 / goal.until as f64) {
+            if !watch.should_continue(|| self.now as f64 / limit.until as f64) {
                 return StopReason::Interrupted;
             }
         }
@@ -252,9 +252,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Ends a step, a slot or the run at the limit. Returns true at the end of the run.
-    fn end_step_or_run(&mut self, goal: RunLimit) -> bool {
-        if self.boundary > goal.until {
-            self.now = goal.until;
+    fn end_step_or_run(&mut self, limit: RunLimit) -> bool {
+        if self.boundary > limit.until {
+            self.now = limit.until;
             return true;
         }
         self.now = self.boundary;
@@ -270,7 +270,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         if self.step == self.spec.steps {
             self.boundary = self.probes.reference.counters.slot_end();
         }
-        self.limit = self.boundary.min(goal.until);
+        self.limit = self.boundary.min(limit.until);
         false
     }
 

@@ -18,16 +18,16 @@ use tcpcast_link::{Ecn, Nanos, Packet};
 
 const PACKETS: u64 = 2_000_000;
 /// Transmission time of 1500 bytes.
-const TIME: Nanos = 12_000;
+const TRANSMISSION_TIME: Nanos = 12_000;
 /// Buffer limit in packets.
-const LIMIT: u64 = 1000;
+const BUFFER_PACKETS: u64 = 1000;
 
 #[derive(Default)]
-struct Counts {
+struct PacketCounts {
     dropped: u64,
 }
 
-impl QueueProbe<u32> for Counts {
+impl QueueProbe<u32> for PacketCounts {
     #[inline]
     fn on_drop(&mut self, _now: Nanos, _packet: &Packet, _reason: DropReason) {
         self.dropped += 1;
@@ -42,7 +42,7 @@ fn rate() -> ConstantRate {
 #[inline]
 fn arrival(packet: u64, flows: u32, load: f64) -> (Nanos, Packet) {
     let burst = packet / 64;
-    let now = burst * (64.0 * TIME as f64 / load) as Nanos + (packet % 64) * 2000;
+    let now = burst * (64.0 * TRANSMISSION_TIME as f64 / load) as Nanos + (packet % 64) * 2000;
     let flow = (packet.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % flows;
     (now, Packet::new(packet as u32, flow, 1500).with_ecn(Ecn::Ect0))
 }
@@ -55,9 +55,9 @@ fn processor_time(begin: Instant) -> u64 {
 }
 
 /// Nanoseconds per packet (minimum of five runs) and fraction of dropped packets.
-fn measure(mut run: impl FnMut() -> Counts) -> (f64, f64) {
+fn measure(mut run: impl FnMut() -> PacketCounts) -> (f64, f64) {
     let mut min = f64::INFINITY;
-    let mut counts = Counts::default();
+    let mut counts = PacketCounts::default();
     let start = Instant::now();
     for _ in 0..5 {
         let begin = processor_time(start);
@@ -67,9 +67,9 @@ fn measure(mut run: impl FnMut() -> Counts) -> (f64, f64) {
     (min, counts.dropped as f64 / PACKETS as f64)
 }
 
-fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f64) -> Counts {
+fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f64) -> PacketCounts {
     let mut link = QueueingLink::new(queue(), rate());
-    let mut counts = Counts::default();
+    let mut counts = PacketCounts::default();
     for packet in 0..PACKETS {
         let (now, packet) = arrival(packet, flows, load);
         loop {
@@ -88,9 +88,9 @@ fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f6
     counts
 }
 
-fn run_fifo<A: AdmissionRule>(admission: impl Fn() -> A, load: f64) -> Counts {
-    let mut link = FifoLink::new(BufferLimits::limit_packets(LIMIT), admission(), rate());
-    let mut counts = Counts::default();
+fn run_fifo<A: AdmissionRule>(admission: impl Fn() -> A, load: f64) -> PacketCounts {
+    let mut link = FifoLink::new(BufferLimits::limit_packets(BUFFER_PACKETS), admission(), rate());
+    let mut counts = PacketCounts::default();
     for packet in 0..PACKETS {
         let (now, packet) = arrival(packet, 1, load);
         black_box::<OfferOutcome>(link.offer(now, packet, &mut counts));
@@ -99,13 +99,13 @@ fn run_fifo<A: AdmissionRule>(admission: impl Fn() -> A, load: f64) -> Counts {
 }
 
 /// Baseline without a queue.
-fn run_without_queue(load: f64) -> Counts {
+fn run_without_queue(load: f64) -> PacketCounts {
     let mut transmitter = rate();
     for packet in 0..PACKETS {
         let (now, packet) = arrival(packet, 1, load);
         black_box(transmitter.transmit(now, packet.bytes));
     }
-    Counts::default()
+    PacketCounts::default()
 }
 
 fn red() -> Red {
@@ -115,7 +115,7 @@ fn red() -> Red {
         max_probability: 0.1,
         weight: 0.002,
         gentle: true,
-        packets_per_second: 1e9 / TIME as f64,
+        packets_per_second: 1e9 / TRANSMISSION_TIME as f64,
         unit: RedUnit::Packets,
         ecn: false,
     };
@@ -130,17 +130,17 @@ fn drr(drop: DropPolicy) -> Drr {
         drop,
         ties: TieBreakRule::Latest,
     };
-    Drr::new(BufferLimits::limit_packets(LIMIT), config, RandomStream::from_seed(1))
+    Drr::new(BufferLimits::limit_packets(BUFFER_PACKETS), config, RandomStream::from_seed(1))
 }
 
 fn main() {
-    let limits = BufferLimits::limit_packets(LIMIT);
+    let limits = BufferLimits::limit_packets(BUFFER_PACKETS);
     let no_marks = CodelConfig::default();
     let fq = || FqCodelConfig { codel: no_marks, ..FqCodelConfig::default() };
     println!("{:<34}{:>18}{:>18}", "", "load 0.95", "load 1.2");
     println!("{:<34}{:>9}{:>9}{:>9}{:>9}", "", "ns", "dropped", "ns", "dropped");
     let wanted = std::env::args().nth(1).unwrap_or_default();
-    let print = |name: &str, run: &dyn Fn(f64) -> Counts| {
+    let print = |name: &str, run: &dyn Fn(f64) -> PacketCounts| {
         if !name.contains(&wanted) {
             return;
         }

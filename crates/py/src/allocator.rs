@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 /// Exit code for an unsuitable environment.
 const EXIT_ENVIRONMENT: i32 = 3;
 
-const MESSAGE: &[u8] =
+const OUT_OF_MEMORY_MESSAGE: &[u8] =
     b"tcpcast: out of memory: the memory limit is reached; use fewer flows, a smaller buffer or \
 window, or raise the limit (ulimit -v)\n";
 
@@ -54,7 +54,7 @@ fn exit_without_memory() -> ! {
     // SAFETY: both are system calls; the message is valid for its length.
     #[allow(unsafe_code)]
     unsafe {
-        libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len() as _);
+        libc::write(2, OUT_OF_MEMORY_MESSAGE.as_ptr().cast(), OUT_OF_MEMORY_MESSAGE.len() as _);
         libc::_exit(EXIT_ENVIRONMENT)
     }
 }

@@ -21,9 +21,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{ClassStepResult, FixedPointConfig, FixedPointReplication, STEP_CELLS};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, LogHistogram, OCTAVES, PIECES,
-    RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters, TIMEOUT_KINDS,
-    TimeSeries,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputCount, LINK_CELLS, LogHistogram,
+    OCTAVES, RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters,
+    TIMEOUT_KINDS, TimeSeries,
 };
 use tcpcast_sim::{Replication, RunConfig, RunControl, RunLimit, StopReason};
 
@@ -209,7 +209,7 @@ impl Simulation {
         dict.set_item("by_retransmissions", recovery.by_retransmissions.to_pyarray(py))?;
         dict.set_item("by_burst", recovery.by_burst.to_pyarray(py))?;
         let numbers = &totals.by_number;
-        let column = |of: fn(&tcpcast_sim::probe::NumberRecord) -> u64| {
+        let column = |of: fn(&tcpcast_sim::probe::SequenceNumberCounters) -> u64| {
             numbers.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
         };
         dict.set_item("number_packets", column(|n| n.packets))?;
@@ -318,9 +318,9 @@ impl Simulation {
     }
 
     /// Return the time series of each replication: one row for the start and one per slot end.
-    /// Columns are the time, the time integral of the queue length, and the cells of `COURSE_CELLS`
-    /// per class.
-    fn courses<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
+    /// Columns are the time, the time integral of the queue length, and the cells of
+    /// `TIME_SERIES_CELLS` per class.
+    fn time_series<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.flush().map_err(conservation_error)?;
         let rows = probes.iter().map(|probe| {
             let (rows, width) = (probe.time_series.rows(), probe.time_series.column_count());
@@ -454,10 +454,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LINK_CELLS", LINK_CELLS.to_vec())?;
     module.add("CLASS_CELLS", CLASS_CELLS.to_vec())?;
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
-    module.add("COURSE_CELLS", TimeSeries::column_names().to_vec())?;
+    module.add("TIME_SERIES_CELLS", TimeSeries::column_names().to_vec())?;
     module.add("STEP_CELLS", STEP_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
-    module.add("GOODPUT_PIECES", PIECES.to_vec())?;
+    module.add("GOODPUT_KINDS", GOODPUT_KINDS.to_vec())?;
     module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;

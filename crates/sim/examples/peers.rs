@@ -24,7 +24,7 @@ use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, FairConfig, LinkRate, ManagedConfig, QueueConfig, TieBreakRule,
 };
 use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
-use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLoss, TcpConfig};
+use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLossRules, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, BottleneckLoss, BulkStart, ClassConfig, Distribution, FileSize, HopConfig,
     InitialState, LinkLossConfig, LossModel, Replications, RunConfig, RunControl, RunLimit,
@@ -35,11 +35,11 @@ fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
     std::env::args().nth(index).and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-fn access(rate_bps: Option<u64>) -> AccessConfig {
+fn access_link(rate_bps: Option<u64>) -> AccessConfig {
     AccessConfig { rate_bps, delay: 0, limit: None, loss: None }
 }
 
-fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
+fn one_way_propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
     let transmission: Nanos = rates
         .iter()
         .map(|rate| transmission_time(1500, *rate) + transmission_time(40, *rate))
@@ -48,8 +48,8 @@ fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
 }
 
 /// As [`w134`], at a load at which no stack builds a standing queue.
-fn even() -> (RunConfig, RunLimit) {
-    let (mut config, limit) = w134();
+fn even_loss_workload() -> (RunConfig, RunLimit) {
+    let (mut config, limit) = w134_workload();
     if let Traffic::OnOff { off, .. } = &mut config.classes[0].traffic {
         *off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
     }
@@ -57,15 +57,15 @@ fn even() -> (RunConfig, RunLimit) {
     (config, limit)
 }
 
-fn w134() -> (RunConfig, RunLimit) {
+fn w134_workload() -> (RunConfig, RunLimit) {
     let sources: u32 = argument(4, 134);
     let rate = u64::from(sources) * 10_000_000 / 134;
-    let delay = propagation(SECOND / 20, [Some(100_000_000), Some(rate), Some(2_000_000)]);
+    let delay = one_way_propagation(SECOND / 20, [Some(100_000_000), Some(rate), Some(2_000_000)]);
     let class = ClassConfig {
         packet_bytes: None,
         sources,
-        ingress: access(Some(100_000_000)),
-        egress: access(Some(2_000_000)),
+        ingress: access_link(Some(100_000_000)),
+        egress: access_link(Some(2_000_000)),
         forward: delay,
         back: delay,
         traffic: Traffic::OnOff {
@@ -87,13 +87,14 @@ fn w134() -> (RunConfig, RunLimit) {
         loss: None,
         tcp: TcpConfig { receiver_window: 44, initial_ssthresh: 44, ..TcpConfig::default() },
         classes: vec![class],
-        ..common()
+        ..default_config()
     };
     (config, RunLimit { transfers: argument(2, 200_000), until: 1_000_000 * SECOND })
 }
 
-fn long() -> (RunConfig, RunLimit) {
-    let (mut config, until) = bulk(60, argument(4, 500), argument(5, 0.0), argument(6, 300));
+fn long_flows_workload() -> (RunConfig, RunLimit) {
+    let (mut config, until) =
+        endless_flows(60, argument(4, 500), argument(5, 0.0), argument(6, 300));
     let quantum_bytes = argument(8, 0);
     if quantum_bytes > 0 {
         let fair = FairConfig { quantum_bytes, ..round_robin(DropPolicy::LongestHead) };
@@ -103,14 +104,14 @@ fn long() -> (RunConfig, RunLimit) {
     (config, until)
 }
 
-fn path() -> (RunConfig, RunLimit) {
+fn any_path_workload() -> (RunConfig, RunLimit) {
     let (config, until) =
-        bulk(argument(4, 138), argument(5, 115_000), argument(6, 0.0), argument(7, 60));
+        endless_flows(argument(4, 138), argument(5, 115_000), argument(6, 0.0), argument(7, 60));
     (RunConfig { seed: argument(8, 1), ..config }, until)
 }
 
-fn through_hops() -> (RunConfig, RunLimit) {
-    let (mut config, until) = bulk(48, argument(4, 500), 0.0, argument(5, 300));
+fn hops_workload() -> (RunConfig, RunLimit) {
+    let (mut config, until) = endless_flows(48, argument(4, 500), 0.0, argument(5, 300));
     let hop = HopConfig {
         shared: true,
         rate_bps: config.bottleneck_bps.map(|rate| rate + rate / 10),
@@ -125,14 +126,14 @@ fn through_hops() -> (RunConfig, RunLimit) {
 }
 
 /// Endless flows through one drop-tail buffer.
-fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLimit) {
+fn endless_flows(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLimit) {
     let rate = argument(3, 100) * 1_000_000;
-    let delay = propagation(rtt_ms * SECOND / 1000, [None, Some(rate), None]);
+    let delay = one_way_propagation(rtt_ms * SECOND / 1000, [None, Some(rate), None]);
     let class = ClassConfig {
         packet_bytes: None,
         sources: argument(2, 10),
-        ingress: access(None),
-        egress: access(None),
+        ingress: access_link(None),
+        egress: access_link(None),
         forward: delay,
         back: delay,
         traffic: Traffic::Bulk {
@@ -151,14 +152,14 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLim
         ))),
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
-        ..common()
+        ..default_config()
     };
     (config, RunLimit { transfers: u64::MAX, until: seconds * SECOND })
 }
 
 /// The users of the local loop behind FQ-CoDel.
-fn web() -> (RunConfig, RunLimit) {
-    let (config, until) = local_loop();
+fn web_users_workload() -> (RunConfig, RunLimit) {
+    let (config, until) = local_loop_workload();
     let managed = ManagedConfig {
         discipline: disciplines::QueueConfig::FqCodel(FqCodelConfig::default()),
         rate: LinkRate::Constant(config.bottleneck_bps),
@@ -174,7 +175,7 @@ fn web() -> (RunConfig, RunLimit) {
     (RunConfig { classes, queue, tcp, ..config }, until)
 }
 
-fn short() -> (RunConfig, RunLimit) {
+fn short_transfers_workload() -> (RunConfig, RunLimit) {
     let sizes = vec![1, 2, 4, 8, 16, 30];
     let rate = 100_000_000;
     let taken = transmission_time(540, Some(rate)) + transmission_time(40, Some(rate));
@@ -183,8 +184,8 @@ fn short() -> (RunConfig, RunLimit) {
     let class = ClassConfig {
         packet_bytes: None,
         sources: 0,
-        ingress: access(None),
-        egress: access(None),
+        ingress: access_link(None),
+        egress: access_link(None),
         forward: delay,
         back: delay,
         traffic: Traffic::Transfers {
@@ -202,7 +203,7 @@ fn short() -> (RunConfig, RunLimit) {
         tcp: TcpConfig { receiver_window: 30, initial_ssthresh: 30, ..TcpConfig::default() },
         classes: vec![class],
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
-        ..common()
+        ..default_config()
     };
     (config, RunLimit { transfers, until: 2_000_000_000 * SECOND })
 }
@@ -225,16 +226,16 @@ fn lognormal(mean: f64) -> Distribution {
     Distribution::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
 }
 
-fn local_loop() -> (RunConfig, RunLimit) {
+fn local_loop_workload() -> (RunConfig, RunLimit) {
     let longest = argument(5, String::new()) == "longest";
     let rate = argument(6, 100) * 1_000_000;
     let access_rate = Some(10_000_000);
-    let delay = propagation(SECOND / 10, [access_rate, Some(rate), access_rate]);
+    let delay = one_way_propagation(SECOND / 10, [access_rate, Some(rate), access_rate]);
     let class = ClassConfig {
         packet_bytes: None,
         sources: argument(2, 10_000),
-        ingress: access(access_rate),
-        egress: access(access_rate),
+        ingress: access_link(access_rate),
+        egress: access_link(access_rate),
         forward: delay,
         back: delay,
         traffic: Traffic::OnOff {
@@ -254,7 +255,7 @@ fn local_loop() -> (RunConfig, RunLimit) {
         scale: None,
     };
     let queue = round_robin(if longest { DropPolicy::LongestTail } else { DropPolicy::Arriving });
-    let rules = InstantLoss {
+    let rules = InstantLossRules {
         growth: GrowthCondition::AfterHalving,
         whole_halves: true,
         halve_once: false,
@@ -276,12 +277,12 @@ fn local_loop() -> (RunConfig, RunLimit) {
         },
         classes: vec![class],
         warmup: 120 * SECOND,
-        ..common()
+        ..default_config()
     };
     (config, RunLimit { transfers: u64::MAX, until: argument(3, 600) * SECOND })
 }
 
-fn common() -> RunConfig {
+fn default_config() -> RunConfig {
     RunConfig {
         seed: 1,
         packet_bytes: 1500,
@@ -305,7 +306,7 @@ fn common() -> RunConfig {
     }
 }
 
-fn stack(packet_bytes: u32) -> Option<ModernTcpConfig> {
+fn modern_stack_from_environment(packet_bytes: u32) -> Option<ModernTcpConfig> {
     let preset = Preset::from_name(&std::env::var("STACK").ok()?)?.stack();
     let headers = if preset.timestamps { 52 } else { 40 };
     let stack = Stack { mss: packet_bytes - headers, ..preset };
@@ -324,16 +325,16 @@ const HOST_NOISE: Nanos = SECOND / 10_000;
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
     let (mut config, limit) = match scenario.as_str() {
-        "even" => even(),
-        "long" => long(),
-        "path" => path(),
-        "hops" => through_hops(),
-        "web" => web(),
-        "short" => short(),
-        "loop" => local_loop(),
-        _ => w134(),
+        "even" => even_loss_workload(),
+        "long" => long_flows_workload(),
+        "path" => any_path_workload(),
+        "hops" => hops_workload(),
+        "web" => web_users_workload(),
+        "short" => short_transfers_workload(),
+        "loop" => local_loop_workload(),
+        _ => w134_workload(),
     };
-    config.tcp.modern = stack(config.packet_bytes);
+    config.tcp.modern = modern_stack_from_environment(config.packet_bytes);
     if let (Some(modern), "even") = (&mut config.tcp.modern, scenario.as_str()) {
         let window = u64::from(config.tcp.receiver_window);
         modern.stack.receiving.buffer = window * u64::from(modern.stack.mss);

@@ -53,7 +53,8 @@ impl LinkJitter {
 /// generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostProcessingDelay {
-    /// Nanoseconds per halving of a uniform number, as fixed-point number with [`FRACTION`] bits.
+    /// Nanoseconds per halving of a uniform number, as fixed-point number with [`FRACTION_BITS`]
+    /// bits.
     scale: u64,
     key: u64,
 }
@@ -63,7 +64,7 @@ impl HostProcessingDelay {
     pub(crate) fn new(mean: Nanos, seed: u64, replication: u32, class: u32) -> Option<Self> {
         let key = RandomStream::for_entity(seed, replication, class, StreamPurpose::HostNoise)
             .next_bits();
-        let scale = (mean as f64 * LN_2 * ONE) as u64;
+        let scale = (mean as f64 * LN_2 * FIXED_POINT_ONE) as u64;
         (mean > 0).then_some(Self { scale, key })
     }
 
@@ -85,7 +86,8 @@ impl HostProcessingDelay {
     /// uniform numbers.
     #[inline(always)]
     fn exponential_delay(&self, number: u64) -> Nanos {
-        ((u128::from(self.scale) * u128::from(negative_log2(number))) >> (2 * FRACTION)) as Nanos
+        ((u128::from(self.scale) * u128::from(negative_log2(number))) >> (2 * FRACTION_BITS))
+            as Nanos
     }
 
     #[inline(always)]
@@ -95,8 +97,8 @@ impl HostProcessingDelay {
 }
 
 /// Fractional bits of fixed-point numbers, and 1.0 as such a number.
-const FRACTION: u32 = 31;
-const ONE: f64 = (1_u64 << FRACTION) as f64;
+const FRACTION_BITS: u32 = 31;
+const FIXED_POINT_ONE: f64 = (1_u64 << FRACTION_BITS) as f64;
 
 /// Negative logarithm to base 2 of `number` / 2^64; `number` must not be 0.
 ///
@@ -104,14 +106,20 @@ const ONE: f64 = (1_u64 << FRACTION) as f64;
 /// time of `libm`.
 #[inline(always)]
 fn negative_log2(number: u64) -> u64 {
-    const CUBIC: [u64; 3] =
-        [(1.423_197 * ONE) as u64, (0.582_209 * ONE) as u64, (0.159_012 * ONE) as u64];
+    const CUBIC_COEFFICIENTS: [u64; 3] = [
+        (1.423_197 * FIXED_POINT_ONE) as u64,
+        (0.582_209 * FIXED_POINT_ONE) as u64,
+        (0.159_012 * FIXED_POINT_ONE) as u64,
+    ];
     let zeros = number.leading_zeros();
     // Bits after the leading one.
-    let rest = ((number << zeros) << 1) >> (u64::BITS - FRACTION);
-    let times_rest = |factor: u64| (factor * rest) >> FRACTION;
-    let log2 = times_rest(CUBIC[0] - times_rest(CUBIC[1] - times_rest(CUBIC[2])));
-    (u64::from(zeros + 1) << FRACTION) - log2
+    let rest = ((number << zeros) << 1) >> (u64::BITS - FRACTION_BITS);
+    let times_rest = |factor: u64| (factor * rest) >> FRACTION_BITS;
+    let log2 = times_rest(
+        CUBIC_COEFFICIENTS[0]
+            - times_rest(CUBIC_COEFFICIENTS[1] - times_rest(CUBIC_COEFFICIENTS[2])),
+    );
+    (u64::from(zeros + 1) << FRACTION_BITS) - log2
 }
 
 #[cfg(test)]
@@ -175,7 +183,7 @@ mod tests {
     fn halvings_approximates_the_logarithm() {
         for number in (1..u64::MAX).step_by(42_949_672_953_997).chain(1..100) {
             let exact = 64.0 - (number as f64).log2();
-            let approximation = negative_log2(number) as f64 / ONE;
+            let approximation = negative_log2(number) as f64 / FIXED_POINT_ONE;
             assert!((approximation - exact).abs() < 0.0016, "{number}");
         }
     }

@@ -117,15 +117,15 @@ impl PacketLabel {
     /// Position of the kind, which uses the two highest bits.
     const KIND_SHIFT: u32 = 30;
     /// ECN: the packet is ECN-capable; a queue has marked it.
-    const CAPABLE: u32 = 1 << 29;
-    const MARKED: u32 = 1 << 28;
+    const ECN_CAPABLE: u32 = 1 << 29;
+    const ECN_MARKED: u32 = 1 << 28;
     /// Flag of packets that are shorter than full ones.
-    const SHORT: u32 = 1 << 27;
+    const SHORT_FLAG: u32 = 1 << 27;
     /// Largest token: all bits are set.
-    pub(crate) const TOKENS: u32 = Self::SHORT - 1;
+    pub(crate) const TOKEN_MASK: u32 = Self::SHORT_FLAG - 1;
     const SHORT_TOKEN_BITS: u32 = 11;
     /// Largest token of a short packet.
-    pub(crate) const SHORT_TOKENS: u32 = (1 << Self::SHORT_TOKEN_BITS) - 1;
+    pub(crate) const SHORT_TOKEN_MASK: u32 = (1 << Self::SHORT_TOKEN_BITS) - 1;
     /// Maximum length of a short packet.
     const MAX_SHORT_BYTES: u32 = (1 << (27 - Self::SHORT_TOKEN_BITS)) - 1;
 
@@ -136,11 +136,11 @@ impl PacketLabel {
         Self((kind as u32) << Self::KIND_SHIFT | u32::from(serial))
     }
 
-    /// Creates a label with a token of at most [`PacketLabel::TOKENS`].
+    /// Creates a label with a token of at most [`PacketLabel::TOKEN_MASK`].
     #[inline(always)]
     #[must_use]
     pub(crate) fn with_token(kind: PacketKind, token: u32) -> Self {
-        debug_assert!(token <= Self::TOKENS);
+        debug_assert!(token <= Self::TOKEN_MASK);
         Self((kind as u32) << Self::KIND_SHIFT | token)
     }
 
@@ -151,8 +151,8 @@ impl PacketLabel {
             return Self::with_token(kind, token);
         }
         let length = bytes << Self::SHORT_TOKEN_BITS;
-        let token = token & Self::SHORT_TOKENS;
-        Self((kind as u32) << Self::KIND_SHIFT | Self::SHORT | length | token)
+        let token = token & Self::SHORT_TOKEN_MASK;
+        Self((kind as u32) << Self::KIND_SHIFT | Self::SHORT_FLAG | length | token)
     }
 
     /// Length of a short packet in bytes; `None` for a full packet.
@@ -160,7 +160,7 @@ impl PacketLabel {
     #[must_use]
     pub(crate) fn short_bytes(self) -> Option<u32> {
         let bytes = (self.0 >> Self::SHORT_TOKEN_BITS) & Self::MAX_SHORT_BYTES;
-        (self.0 & Self::SHORT != 0).then_some(bytes)
+        (self.0 & Self::SHORT_FLAG != 0).then_some(bytes)
     }
 
     /// Kind of the packet.
@@ -186,23 +186,23 @@ impl PacketLabel {
     #[inline(always)]
     #[must_use]
     pub(crate) fn with_ecn_capable(self) -> Self {
-        Self(self.0 | Self::CAPABLE)
+        Self(self.0 | Self::ECN_CAPABLE)
     }
 
     /// Returns the label with the mark of a queue.
     #[inline(always)]
     #[must_use]
     pub(crate) fn with_mark(self) -> Self {
-        Self(self.0 | Self::MARKED)
+        Self(self.0 | Self::ECN_MARKED)
     }
 
     /// ECN codepoint of a data packet.
     #[inline(always)]
     #[must_use]
     pub fn ecn(self) -> Ecn {
-        if self.0 & Self::MARKED != 0 {
+        if self.0 & Self::ECN_MARKED != 0 {
             Ecn::Ce
-        } else if self.0 & Self::CAPABLE != 0 {
+        } else if self.0 & Self::ECN_CAPABLE != 0 {
             Ecn::Ect0
         } else {
             Ecn::NotEct
@@ -213,14 +213,15 @@ impl PacketLabel {
     #[inline(always)]
     #[must_use]
     pub(crate) fn has_token(self, token: u32) -> bool {
-        self.0 & (Self::SHORT | Self::TOKENS) == token
+        self.0 & (Self::SHORT_FLAG | Self::TOKEN_MASK) == token
     }
 
     /// Distance of the token from `first`, modulo the range of tokens.
     #[inline(always)]
     #[must_use]
     pub(crate) fn token_distance_from(self, first: u32) -> u32 {
-        let bits = if self.0 & Self::SHORT == 0 { Self::TOKENS } else { Self::SHORT_TOKENS };
+        let bits =
+            if self.0 & Self::SHORT_FLAG == 0 { Self::TOKEN_MASK } else { Self::SHORT_TOKEN_MASK };
         self.0.wrapping_sub(first) & bits
     }
 }
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn short_label_stores_length_and_lower_token_bits() {
-        let token = PacketLabel::TOKENS - 3;
+        let token = PacketLabel::TOKEN_MASK - 3;
         let full = PacketLabel::with_token(PacketKind::Retransmission, token);
         assert_eq!((full.kind(), full.short_bytes()), (PacketKind::Retransmission, None));
         assert_eq!(full.token_distance_from(token - 7), 7);

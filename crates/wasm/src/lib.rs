@@ -11,7 +11,7 @@ use tcpcast_sim::probe::{CLASS_CELLS, LINK_CELLS, TimeSeries, WindowPoint};
 use tcpcast_sim::{Replications, RunConfig, RunControl, RunLimit};
 
 /// Bytes of the request before a run, and of the answer after it.
-static BUFFER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static SHARED_BUFFER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Configuration of a run, as Python passes it to the native module, and the end of the run.
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ struct Answer {
     /// Rows of the time series, from the start of the run.
     course: Vec<Vec<u64>>,
     /// Congestion windows of the traced flows.
-    windows: Windows,
+    windows: WindowColumns,
     /// Names of the first counters, and of the next ones per class.
     link_cells: Vec<&'static str>,
     class_cells: Vec<&'static str>,
@@ -39,7 +39,7 @@ struct Answer {
 
 /// One column per quantity.
 #[derive(Serialize)]
-struct Windows {
+struct WindowColumns {
     time_ns: Vec<u64>,
     flow: Vec<u32>,
     cwnd: Vec<u32>,
@@ -47,7 +47,7 @@ struct Windows {
     flight: Vec<u32>,
 }
 
-impl Windows {
+impl WindowColumns {
     fn of(points: &[WindowPoint]) -> Self {
         let column = |of: fn(&WindowPoint) -> u32| points.iter().map(of).collect();
         Self {
@@ -90,7 +90,7 @@ pub extern "C" fn output() -> *const u8 {
 }
 
 fn buffer() -> MutexGuard<'static, Vec<u8>> {
-    BUFFER.lock().unwrap_or_else(PoisonError::into_inner)
+    SHARED_BUFFER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn simulate(request: &[u8]) -> Result<Answer, String> {
@@ -106,7 +106,7 @@ fn simulate(request: &[u8]) -> Result<Answer, String> {
     Ok(Answer {
         course_cells: TimeSeries::column_names().to_vec(),
         course: series.rows().chunks(series.column_count()).map(<[u64]>::to_vec).collect(),
-        windows: Windows::of(probes.trace.windows.points()),
+        windows: WindowColumns::of(probes.trace.windows.points()),
         link_cells: LINK_CELLS.to_vec(),
         class_cells: CLASS_CELLS.to_vec(),
         counters: rows[rows.len() - counters.cells_per_snapshot()..].to_vec(),

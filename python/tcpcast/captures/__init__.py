@@ -40,7 +40,7 @@ from tcpcast.captures.verdict import (
 )
 from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
-from tcpcast.units import show
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -349,11 +349,11 @@ def trace(
 def _check_limits(trail_points: int, max_connections: int | None) -> None:
     if max_connections is not None and not 1 <= max_connections <= _MAX_ARGUMENT:
         raise CaptureError(
-            f"max_connections = {show(max_connections)}: must be between 1 and {_MAX_ARGUMENT}"
+            f"max_connections = {quote(max_connections)}: must be between 1 and {_MAX_ARGUMENT}"
         )
     if not 0 <= trail_points <= _MAX_ARGUMENT:
         raise CaptureError(
-            f"trail_points = {show(trail_points)}: must be between 0 and {_MAX_ARGUMENT}"
+            f"trail_points = {quote(trail_points)}: must be between 0 and {_MAX_ARGUMENT}"
         )
 
 

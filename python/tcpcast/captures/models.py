@@ -25,10 +25,10 @@ from tcpcast.captures.model_rates import (
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
-from tcpcast.models.domain import LOSSES, is_in_domain
+from tcpcast.models.domain import EXPECTED_LOSSES, is_in_domain
 from tcpcast.models.pftk import (
     approximate_rate_pps,
-    path_values,
+    path_domain_values,
     td_only_rate_pps,
     window_chain,
 )
@@ -169,10 +169,10 @@ def models(capture: Capture, rows: Column) -> Table:
 def _domain_masks(table: Table, path: Table, loss: Column) -> Table:
     """Return, for each model, a mask of rows with inputs in its domain."""
     known = has_model_inputs(loss, path)
-    values = path_values(
+    values = path_domain_values(
         loss_ratio=loss[known], **{name: path[name][known] for name in PATH_INPUTS}
     )
-    values[LOSSES] = loss[known] * table["data_packets"][known]
+    values[EXPECTED_LOSSES] = loss[known] * table["data_packets"][known]
     found = {name: np.ones(loss.size, dtype=np.bool_) for name in MODEL_LABELS}
     for name, column in found.items():
         column[known] = is_in_domain(DOMAIN_ENGINE[name], **values)

@@ -25,7 +25,7 @@ from tcpcast.cli.streams import (
 )
 from tcpcast.cli.typer_commands import TopCommands
 from tcpcast.errors import MachineError, TcpcastError
-from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
+from tcpcast.interrupts import INTERRUPTED_EXIT_CODE, NO_ANSWER_TEXT, Interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,8 +40,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"tcpcast {tcpcast.__version__}")
         raise typer.Exit
 
@@ -102,8 +102,8 @@ def _exit_code(function: Callable[[], int], seen: Interrupts, out: ErrorRecordin
         if isinstance(error, BrokenPipeError) or (error is out.error):
             return 0  # `_flush` reports errors of standard output
         if isinstance(error, KeyboardInterrupt) or seen.seen:
-            print(TOO_EARLY, file=sys.stderr)
-            return INTERRUPTED
+            print(NO_ANSWER_TEXT, file=sys.stderr)
+            return INTERRUPTED_EXIT_CODE
         if not isinstance(error, OSError | MemoryError):
             raise
         what = "out of memory: " if isinstance(error, MemoryError) else ""
@@ -127,21 +127,23 @@ def _former_option_message(command: str, usage: typer.TyperException) -> str | N
     """Return the message about an option's former name, or None for other errors."""
     typed = getattr(usage, "option_name", None)
     rows = COMMANDS[command].options if typed and command in COMMANDS else ()
-    named = (f"there is no option {typed}; write {row.flag}" for row in rows if row.former == typed)
+    named = (
+        f"there is no option {typed}; write {row.flag}" for row in rows if row.former_flag == typed
+    )
     return next(named, None)
 
 
 def _dispatch(arguments: list[str]) -> int:
     command = get_command(app)
-    if (asked := os.environ.get(complete.VARIABLE)) is not None:
-        return complete.print_completions(command, asked)
+    if (requested := os.environ.get(complete.COMPLETION_VARIABLE)) is not None:
+        return complete.print_completions(command, requested)
     try:
         with command.make_context("tcpcast", list(arguments)) as context:
             command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     except typer.Abort:
-        return INTERRUPTED
+        return INTERRUPTED_EXIT_CODE
     except typer.TyperException as usage:
         named = f"tcpcast {arguments[0]}" if arguments[0] in COMMANDS else "tcpcast"
         path = getattr(getattr(usage, "ctx", None), "command_path", named)

@@ -10,9 +10,9 @@ from tcpcast.cli.options import (
     CSV,
     ENGINE,
     FEED,
+    FIGURE_FORMAT,
     FILE,
     FORCE,
-    FORM,
     HTML,
     JSON,
     MARKDOWN,
@@ -20,10 +20,10 @@ from tcpcast.cli.options import (
     THREADS,
 )
 from tcpcast.command_option import Argument, Option
-from tcpcast.path.option_definitions import PATH
+from tcpcast.path.option_definitions import PATH_OPTIONS
 
-END = Literal["near", "far"]
-CONTEXT = Option("context", "", "")
+LinkEnd = Literal["near", "far"]
+CONTEXT_OPTION = Option("context", "", "")
 """Marks a command whose function takes the context of the command line as an argument. The context
 contains the text of the command line and the words after ``--``."""
 
@@ -40,7 +40,7 @@ class Command:
         Example command line at the end of the help.
     options
         Arguments and options, in the order of the help.
-    has_tail
+    has_program
         True if the command takes words after ``--``.
     """
 
@@ -49,7 +49,7 @@ class Command:
     details: str
     example: str
     options: tuple[Option, ...] = ()
-    has_tail: bool = False
+    has_program: bool = False
 
     @property
     def help(self) -> str:
@@ -71,14 +71,14 @@ RUN = Command(
         JSON,
         CSV,
         Option("plot", "DIR", "Write figures into a folder."),
-        FORM,
+        FIGURE_FORMAT,
         HTML,
         MARKDOWN,
         Option(
             "print_scenario",
             "",
             "Print the scenario with all defaults and exit.",
-            former="--show",
+            former_flag="--show",
         ),
         THREADS,
         Option("every", "", "Print all values and warnings.", "--all"),
@@ -94,12 +94,12 @@ PREDICT = Command(
     "RTT, loss, rate, buffer, flows and size accept ranges: --loss 0.01%..10%.",
     "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain",
     (
-        *PATH.values(),
+        *PATH_OPTIONS.values(),
         Option("packet", "", "Also simulate the path."),
         Option("count", "N", "Number of values per range; default 10.", "--points", type=int),
         Option("explain", "", "Show all quantities, equations and warnings."),
         Option("plot", "DIR", "Plot rate against loss into a folder."),
-        FORM,
+        FIGURE_FORMAT,
         FORCE,
         CSV,
         JSON,
@@ -117,7 +117,7 @@ SWEEP = Command(
     "The varied keys and their values come from the table [sweep] of the file, or from --vary.",
     'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR',
     (
-        CONTEXT,
+        CONTEXT_OPTION,
         FILE,
         Option(
             "vary",
@@ -132,7 +132,7 @@ SWEEP = Command(
             "N",
             "Simulations per combination of values, with different seeds.",
             type=int,
-            least=1,
+            minimum=1,
         ),
         CHANGES,
         SEED,
@@ -147,7 +147,7 @@ SWEEP = Command(
             "N",
             "Number of local processes; default one per core.",
             type=int,
-            least=1,
+            minimum=1,
         ),
         Option(
             "dask", "ADDRESS", "Run on the workers of a Dask scheduler, such as tcp://host:8786."
@@ -159,7 +159,7 @@ SWEEP = Command(
             "Draw the contour line of a value, such as goodput_bps=50mbit; repeatable.",
             type=list[str],
         ),
-        FORM,
+        FIGURE_FORMAT,
         HTML,
         MARKDOWN,
         FORCE,
@@ -205,7 +205,7 @@ TRACE = Command(
             "second_capture",
             "FILE",
             "Capture at a second tap, behind the bottleneck, to find the losses between both taps.",
-            former="--after",
+            former_flag="--after",
         ),
         CSV,
         JSON,
@@ -224,7 +224,7 @@ TRACE = Command(
             "group_by",
             "WAY",
             "Group flows: all, pair (of hosts), source or destination.",
-            former="--by",
+            former_flag="--by",
         ),
         Option(
             "rtt",
@@ -238,7 +238,7 @@ TRACE = Command(
             "N",
             "Print only the worst N directions, worst first, also in CSV and JSON.",
             type=int,
-            least=1,
+            minimum=1,
         ),
         Option(
             "max_connections",
@@ -246,7 +246,7 @@ TRACE = Command(
             "Maximum number of connections in memory; above it, idle connections are evicted. "
             "Default 65536.",
             type=int,
-            least=1,
+            minimum=1,
         ),
         Option(
             "models",
@@ -257,7 +257,7 @@ TRACE = Command(
         HTML,
         MARKDOWN,
         Option("plot", "DIR", "Write figures into a folder."),
-        FORM,
+        FIGURE_FORMAT,
         Option("parquet", "DIR", "Write all tables as Parquet into a folder."),
         FORCE,
     ),
@@ -320,7 +320,7 @@ REPRODUCE = Command(
     "new, or if a known difference no longer occurs.",
     "tcpcast reproduce engset --quick --output engset-paper",
     (
-        CONTEXT,
+        CONTEXT_OPTION,
         Argument(
             "name",
             "PAPER",
@@ -349,7 +349,7 @@ LINK = Command(
     "contain the address of the other end. Requires Linux; only --nat requires root.",
     "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1",
     (
-        CONTEXT,
+        CONTEXT_OPTION,
         replace(
             FILE,
             help="Scenario that supplies [network] and run.seed; options override its keys.",
@@ -357,19 +357,22 @@ LINK = Command(
             completion=None,
         ),
         replace(
-            PATH["rtt"],
+            PATH_OPTIONS["rtt"],
             help="RTT of a 1500 B packet and its ack on the idle link.",
             default=None,
         ),
-        replace(PATH["rate"], help="Rate; default unlimited."),
+        replace(PATH_OPTIONS["rate"], help="Rate; default unlimited."),
         Option(
             "trace",
             "FILE",
             "File of delivery times (Mahimahi format), instead of --rate.",
             keys=("network.bottleneck.rate.trace",),
         ),
-        replace(PATH["buffer"], help="Buffer, including the packet in transmission; default 1bdp."),
-        replace(PATH["loss"], help="Random loss on the forward path."),
+        replace(
+            PATH_OPTIONS["buffer"],
+            help="Buffer, including the packet in transmission; default 1bdp.",
+        ),
+        replace(PATH_OPTIONS["loss"], help="Random loss on the forward path."),
         Option("ack_loss", "RATIO", "Random loss on the return path.", keys=("network.ack_loss",)),
         Option(
             "queue",
@@ -388,17 +391,19 @@ LINK = Command(
             "sender",
             "near|far",
             "End that sends on the forward path.",
-            type=END,
+            type=LinkEnd,
             default="near",
         ),
         Option(
             "server_command",
             "COMMAND",
             "Shell command at the far end.",
-            former="--far",
+            former_flag="--far",
         ),
         Option("pcap", "FILE", "Write a capture of the packets at one end."),
-        Option("pcap_side", "near|far", "End at which --pcap captures.", type=END, default="near"),
+        Option(
+            "pcap_side", "near|far", "End at which --pcap captures.", type=LinkEnd, default="near"
+        ),
         Option("statistics", "FILE", "Write the counters as JSON."),
         Option(
             "device",
@@ -411,7 +416,7 @@ LINK = Command(
         SEED,
         FORCE,
     ),
-    has_tail=True,
+    has_program=True,
 )
 NEW = Command(
     "new",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-VARIABLE = "_TCPCAST_COMPLETE"
+COMPLETION_VARIABLE = "_TCPCAST_COMPLETE"
 """Environment variable that a shell sets to request completions; its value is the output format."""
 
 
@@ -18,7 +18,7 @@ def print_completions(command: Any, instruction: str) -> int:
     from typer import completion
 
     completion.completion_init()  # type: ignore[attr-defined]
-    return completion.shell_complete(command, {}, "tcpcast", VARIABLE, instruction)
+    return completion.shell_complete(command, {}, "tcpcast", COMPLETION_VARIABLE, instruction)
 
 
 def scenario_files(incomplete: str) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tcpcast.cli.complete import VARIABLE
+from tcpcast.cli.complete import COMPLETION_VARIABLE
 
-_DEFINED = "compdef _tcpcast_completion tcpcast"
-_DEFINED_OR_ASKED = f"""{_DEFINED}
+_REGISTRATION = "compdef _tcpcast_completion tcpcast"
+_REGISTRATION_OR_COMPLETION = f"""{_REGISTRATION}
 if [ "$funcstack[1]" = "_tcpcast" ]; then _tcpcast_completion "$@"; fi"""
 
 
@@ -14,7 +14,7 @@ def completion(*, shell: str) -> None:
     from typer import completion as shells  # noqa: PLC0415 - not needed for the help
 
     script = shells.get_completion_script(  # type: ignore[attr-defined]
-        prog_name="tcpcast", complete_var=VARIABLE, shell=shell
+        prog_name="tcpcast", complete_var=COMPLETION_VARIABLE, shell=shell
     )
     # zsh may load the file as the function _tcpcast on first use; then it must also complete.
-    print(script.replace(_DEFINED, _DEFINED_OR_ASKED))
+    print(script.replace(_REGISTRATION, _REGISTRATION_OR_COMPLETION))

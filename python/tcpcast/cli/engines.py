@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tcpcast.engines import REGISTRY, add_plugins
 from tcpcast.engines.registry import FAMILIES
 from tcpcast.engines.stack_support import get_stack_support
-from tcpcast.report.document import BLANK, Column, Table
+from tcpcast.report.document import BLANK_LINE, Column, Table
 from tcpcast.report.json import encode
 from tcpcast.report.text import print_parts
 from tcpcast.scenario.tcp import STACKS
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcpcast.engines.registry import EngineEntry
 
-MIN_WIDTH = 17
+MIN_COLUMN_WIDTH = 17
 """Minimum number of characters of a wrapped column."""
 
 
@@ -32,7 +32,7 @@ def engines(*, as_json: bool) -> None:
     for family in FAMILIES:
         rows = [(name, entry) for name, entry in REGISTRY.items() if entry.family == family]
         if rows:
-            print_parts([_table(family, rows), BLANK])
+            print_parts([_table(family, rows), BLANK_LINE])
 
 
 def _table(family: str, rows: Sequence[tuple[str, EngineEntry]]) -> Table:
@@ -41,7 +41,9 @@ def _table(family: str, rows: Sequence[tuple[str, EngineEntry]]) -> Table:
         "applies to": [entry.applies for _, entry in rows],
         "trust": [entry.trust_text(name) for name, entry in rows],
     }
-    texts = [Column(title, cells, False, min_width=MIN_WIDTH) for title, cells in columns.items()]
+    texts = [
+        Column(title, cells, False, min_width=MIN_COLUMN_WIDTH) for title, cells in columns.items()
+    ]
     return Table([Column("engine", [name for name, _ in rows], False), *texts], title=family)
 
 
@@ -64,4 +66,4 @@ def _print_json() -> None:
 def _support_of_stack(engine: str, stack: str) -> dict[str, str | None]:
     """Return the machine-readable support of an engine for a stack."""
     support = get_stack_support(engine, stack)
-    return {"verdict": support.verdict.value, "why": support.text or None}
+    return {"verdict": support.level.value, "why": support.text or None}

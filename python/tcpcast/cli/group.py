@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from tcpcast.errors import TcpcastError
 
-MAX_SUMMARY = 1000
+MAX_SUMMARY_LENGTH = 1000
 """Maximum number of characters of a summary in a list of commands."""
 
 
@@ -28,7 +28,7 @@ class Commands(TyperGroup):
         """List the commands with complete summaries, on several lines if necessary."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         rows = [
-            (name, command.get_short_help_str(limit=MAX_SUMMARY))
+            (name, command.get_short_help_str(limit=MAX_SUMMARY_LENGTH))
             for name, command in commands
             if command is not None and not command.hidden
         ]

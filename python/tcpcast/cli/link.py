@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tcpcast.cli.commands import LINK
-from tcpcast.command_option import option_names
+from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
 from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
@@ -23,9 +23,9 @@ from tcpcast.scenario.loss import RestOfRound
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.emulation.outcome import LinkOutcome
+    from tcpcast.emulation.link_outcome import LinkOutcome
 
-KEYS = {row.name: row.keys[0] for row in LINK.options if row.keys}
+KEYS_BY_OPTION = {row.name: row.keys[0] for row in LINK.options if row.keys}
 """Scenario key for each option that describes the link."""
 
 MAX_BYTES = 256 * 2**20
@@ -55,9 +55,9 @@ def link(  # noqa: PLR0913 - one parameter per option
     **path: str | None,
 ) -> None:
     """Run a program over the link of a scenario and options, and print the link's counters."""
-    given: dict[str, Any] = {KEYS[name]: text for name, text in path.items()}
-    given[KEYS["rate"]] = _rate_entry(path["rate"], trace)
-    given[KEYS["jitter"]] = _jitter_table(jitter, reorder=reorder)
+    given: dict[str, Any] = {KEYS_BY_OPTION[name]: text for name, text in path.items()}
+    given[KEYS_BY_OPTION["rate"]] = _rate_entry(path["rate"], trace)
+    given[KEYS_BY_OPTION["jitter"]] = _jitter_table(jitter, reorder=reorder)
     scenario = _link_scenario(
         file, {k: v for k, v in given.items() if v is not None}, changes, seed
     )
@@ -119,7 +119,7 @@ def _link_scenario(
         else:
             scenario = Scenario.from_dict(apply_changes(_link_tables(changed), changed))
     except ScenarioError as error:
-        raise error.renamed(option_names(LINK.options)) from None
+        raise error.renamed(options_by_key(LINK.options)) from None
     _check_options(scenario)
     return scenario
 

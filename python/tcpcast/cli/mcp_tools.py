@@ -14,7 +14,7 @@ from tcpcast.cli.plan_options import VERIFY
 from tcpcast.cli.scenario_args import STANDARD_INPUT
 from tcpcast.command_option import REQUIRED, Argument, Option
 from tcpcast.errors import TcpcastError
-from tcpcast.path.option_definitions import PATH
+from tcpcast.path.option_definitions import PATH_OPTIONS
 from tcpcast.scenario.loading import packaged_summaries, read_packaged_text
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ MAX_ARGUMENT_BYTES = 2**20
 MAX_ROWS = 20
 """Default maximum number of rows of a table, and of directions of a capture."""
 QUESTION, SCENARIO = "question", "scenario"
-EXAMPLE = "office-50mbit"
+EXAMPLE_SCENARIO = "office-50mbit"
 """Packaged scenario that is the example of the syntax."""
-UNITS = "Quantities are texts with a unit: 50ms, 10mbit, 64KiB, 100pkt, 1bdp, 0.1%."
-TRUST = (
+UNITS_HELP = "Quantities are texts with a unit: 50ms, 10mbit, 64KiB, 100pkt, 1bdp, 0.1%."
+TRUST_HELP = (
     "A metric has a value and a 95 % interval (low, high), null for formulas: do not call one "
     "result better than another if their intervals overlap. Do not quote a metric with "
     '"trusted": false as a result, and mention the warnings that concern the value you quote.'
 )
-TABLES = Option(
+TABLES_OPTION = Option(
     "tables",
     "NAME",
     f"Names of tables to return with up to {MAX_REQUESTED_ROWS:,} rows; a plan also has the table "
@@ -81,7 +81,10 @@ class Tool:
         needed = [
             name
             for name in properties
-            if all(rows.get(name, TABLES).default is REQUIRED for rows in self.questions.values())
+            if all(
+                rows.get(name, TABLES_OPTION).default is REQUIRED
+                for rows in self.questions.values()
+            )
         ]
         return {
             "type": "object",
@@ -112,7 +115,7 @@ class Tool:
         for name, row in rows.items():
             if row.default is REQUIRED and not values[name]:
                 raise TcpcastError(f"{name}: missing; this argument is required")
-        tables, text = values.pop(TABLES.name, []), ""
+        tables, text = values.pop(TABLES_OPTION.name, []), ""
         for scenario in values.get(SCENARIO, ()):
             if "\n" in scenario or "=" in scenario:
                 values[SCENARIO], text = [STANDARD_INPUT], scenario
@@ -134,7 +137,7 @@ def _value_schema(row: Option) -> dict[str, Any]:
     if row.type == list[str] and not isinstance(row, Argument):
         return {"type": "array", "items": {"type": "string"}}
     if row.type is int:
-        return {"type": "integer"} | ({} if row.least is None else {"minimum": row.least})
+        return {"type": "integer"} | ({} if row.minimum is None else {"minimum": row.minimum})
     choices = get_args(row.type) if row.type not in {None, str, list[str]} else ()
     return {"type": "string"} | ({"enum": list(choices)} if choices else {})
 
@@ -188,7 +191,7 @@ def tools_by_name() -> dict[str, Tool]:
     about = "; ".join(f"{name} ({summary})" for name, summary in packaged_summaries().items())
     scenario_help = (
         f"Scenario: a packaged one, a file, or TOML text. Packaged: {about}. Syntax of TOML text, "
-        f"as in {EXAMPLE}:\n{read_packaged_text(EXAMPLE)}"
+        f"as in {EXAMPLE_SCENARIO}:\n{read_packaged_text(EXAMPLE_SCENARIO)}"
     )
 
     def scenario(row: Option) -> dict[str, Option]:
@@ -196,7 +199,7 @@ def tools_by_name() -> dict[str, Tool]:
 
     def planned(rows: tuple[Option, ...]) -> dict[str, Option]:
         file = {} if not _options_named(rows, "file") else scenario(*_options_named(rows, "file"))
-        more = VERIFY, CHANGES, SEED, TABLES
+        more = VERIFY, CHANGES, SEED, TABLES_OPTION
         return file | _options_by_argument(row for row in (*rows, *more) if row.name != "file")
 
     (capture,) = _options_named(TRACE.options, "files")
@@ -205,26 +208,36 @@ def tools_by_name() -> dict[str, Tool]:
         TRACE.options, "second_capture", "connection", "group_by", "rtt", "worst"
     )
     of_run = _options_named(RUN.options, "engine", "changes", "seed", "feed")
-    of_predict = _options_named(PREDICT.options, *PATH, "packet", "count")
+    of_predict = _options_named(PREDICT.options, *PATH_OPTIONS, "packet", "count")
     return {
         tool.name: tool
         for tool in (
             Tool(
                 "trace",
-                TRACE_USE,
+                TRACE_DESCRIPTION,
                 {"": {"capture": capture, **_options_by_argument(of_trace)}},
                 {"worst": MAX_ROWS},
             ),
-            Tool("predict", PREDICT_USE, {"": _options_by_argument([*of_predict, TABLES])}),
             Tool(
-                "run", RUN_USE, {"": {**scenario(FILE), **_options_by_argument([*of_run, TABLES])}}
+                "predict",
+                PREDICT_DESCRIPTION,
+                {"": _options_by_argument([*of_predict, TABLES_OPTION])},
             ),
-            Tool("plan", PLAN_USE, {name: planned(rows) for name, (_, rows) in QUESTIONS.items()}),
+            Tool(
+                "run",
+                RUN_DESCRIPTION,
+                {"": {**scenario(FILE), **_options_by_argument([*of_run, TABLES_OPTION])}},
+            ),
+            Tool(
+                "plan",
+                PLAN_DESCRIPTION,
+                {name: planned(rows) for name, (_, rows) in QUESTIONS.items()},
+            ),
         )
     }
 
 
-TRACE_USE = (
+TRACE_DESCRIPTION = (
     "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
     f"direction with data, the worst first (at most {MAX_ROWS} rows without the argument `worst`): "
     "begin with the columns `advice` and `limited_by`; columns `share_...` are shares of the "
@@ -233,19 +246,20 @@ TRACE_USE = (
     "`omitted` contains the number of rows left out; to get one of these rows, set `connection` to "
     "SOURCE > DESTINATION."
 )
-PREDICT_USE = (
+PREDICT_DESCRIPTION = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
-    f"formulas; packet adds a simulation. The verdict states the result. {TRUST} {UNITS}"
+    f"formulas; packet adds a simulation. The verdict states the result. {TRUST_HELP} {UNITS_HELP}"
 )
-RUN_USE = (
+RUN_DESCRIPTION = (
     "Answers a scenario (network, users or flows, TCP) by simulation and formulas, for example "
-    f"the goodput of each of 60 users of a link. The verdict states the result. {TRUST} {UNITS}"
+    f"the goodput of each of 60 users of a link. The verdict states the result. {TRUST_HELP} "
+    f"{UNITS_HELP}"
 )
-PLAN_USE = (
+PLAN_DESCRIPTION = (
     "Solves for the buffer, the number of users, the link rate, the number of parallel streams, "
     "or the loss that meets a target. The verdict states the result, and whether a model or a "
     "simulation gave the result; `verify` checks a model by simulation. For the questions users "
     "and rate, the target is either the argument `rate` (a mean), or the arguments `share` and "
-    f"`above` (a share of files above a goodput). {TRUST} "
-    f"{UNITS}"
+    f"`above` (a share of files above a goodput). {TRUST_HELP} "
+    f"{UNITS_HELP}"
 )

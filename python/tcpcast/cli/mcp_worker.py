@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import protected_inputs
 from tcpcast.errors import TcpcastError
-from tcpcast.interrupts import INTERRUPTED
+from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.web.worker import process_requests
 
 if sys.platform != "win32":
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_RESULT_BYTES = 256 * 2**10
 MAX_DATA_BYTES = 2 * 2**30
 """Memory limit of a call in bytes, without the code of libraries."""
-VERIFIED = "verified"
+VERIFIED_KEY = "verified"
 MAX_REQUESTED_ROWS = 5_000
 """Maximum number of rows of a requested table."""
 
@@ -66,7 +66,7 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
         with redirect_stdout(out), redirect_stderr(err):
             code = main(request["words"])
         messages = err.getvalue().strip()
-        if code == INTERRUPTED:
+        if code == INTERRUPTED_EXIT_CODE:
             kind = "incomplete" if out.getvalue() else "no"
             messages = f"{kind} answer: {interruption_reason(limit_s)}"
         if not out.getvalue():
@@ -134,9 +134,9 @@ def _without_long_tables(value: Any, rows: int, wanted: list[str]) -> Any:
     changed: dict[str, Any] = {}
     if omitted:
         changed["tables"] = {name: each for name, each in tables.items() if name not in omitted}
-    if value.get(VERIFIED) and VERIFIED not in wanted:
-        omitted[VERIFIED] = len(value[VERIFIED])
-        changed[VERIFIED] = []
+    if value.get(VERIFIED_KEY) and VERIFIED_KEY not in wanted:
+        omitted[VERIFIED_KEY] = len(value[VERIFIED_KEY])
+        changed[VERIFIED_KEY] = []
     found = {
         name: _without_long_tables(each, rows, wanted) for name, each in (value | changed).items()
     }

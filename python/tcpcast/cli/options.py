@@ -30,7 +30,7 @@ ENGINE = Option(
     completion=engine_lists,
 )
 SEED = Option("seed", "N", "Override the seed of the simulation (run.seed).", type=int)
-THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, least=1)
+THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, minimum=1)
 FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
@@ -40,7 +40,7 @@ FEED = Option(
     type=Literal["scenario", "measured"],
     default="scenario",
 )
-FORM = Option(
+FIGURE_FORMAT = Option(
     "form",
     "FORM",
     "Figure format: png, svg or pdf.",
@@ -54,7 +54,7 @@ JSON = Option("as_json", "", "Print JSON.", "--json")
 CSV = Option("as_csv", "", "Print CSV.", "--csv")
 
 
-def check_one_form(*, as_csv: bool, as_json: bool) -> None:
+def check_one_format(*, as_csv: bool, as_json: bool) -> None:
     """Reject two machine-readable formats in one command.
 
     Raises

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.commands import CONTEXT, PLAN
+from tcpcast.cli.commands import CONTEXT_OPTION, PLAN
 from tcpcast.cli.group import Commands
 from tcpcast.cli.options import FILE
 from tcpcast.cli.plan_options import (
@@ -64,7 +64,7 @@ def _plan(
         def run(context: typer.Context, **values: Any) -> None:
             _run_plan(question, unit, context, values)
 
-        set_signature(run, (CONTEXT, *rows, *COMMON))
+        set_signature(run, (CONTEXT_OPTION, *rows, *COMMON))
         run.__doc__ = question.__doc__
         name = question.__name__.replace("_", "-")
         QUESTIONS[name] = (question.__doc__ or "").splitlines()[0], rows
@@ -81,7 +81,7 @@ def _plan(
     Option("loss", "RATIO", "Maximum loss ratio at the bottleneck; default 1%."),
     Option("utilisation", "RATIO", "Minimum utilisation of the link, instead of --loss."),
 )
-def buffer(asked: PlanArguments) -> Solved:
+def buffer(arguments: PlanArguments) -> Solved:
     """Find the smallest buffer for a loss or utilisation.
 
     Also lists rules of thumb. A formula gives the answer; for bulk flows, several classes or
@@ -90,13 +90,13 @@ def buffer(asked: PlanArguments) -> Solved:
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
 
-    targets = asked.given("loss", "utilisation")
+    targets = arguments.given("loss", "utilisation")
     if len(targets) > 1:
         raise TcpcastError("--loss and --utilisation are both given; omit one of them")
     name = next(iter(targets), "loss")
-    target = {name: asked.read(name, parse_ratio, "1%")}
-    scenario = _read_scenario("buffer", asked)
-    return plan_buffer, scenario, {**target, **asked.given("verify"), **asked.transfers}
+    target = {name: arguments.read(name, parse_ratio, "1%")}
+    scenario = _read_scenario("buffer", arguments)
+    return plan_buffer, scenario, {**target, **arguments.given("verify"), **arguments.transfers}
 
 
 @_plan(
@@ -114,7 +114,7 @@ def buffer(asked: PlanArguments) -> Solved:
     ABOVE,
     Option("engine", "NAME", "Engine for --share: packet, fixed-point or mean-field."),
 )
-def users(asked: PlanArguments) -> Solved:
+def users(arguments: PlanArguments) -> Solved:
     """Find the maximum number of users for a target rate.
 
     The target is a mean rate (--rate; solved by a formula), or the share of files above a
@@ -122,11 +122,11 @@ def users(asked: PlanArguments) -> Solved:
     """
     from tcpcast.plan import plan_quality, plan_users
 
-    if asked.values["rate"] is None:
-        target = asked.quality() | asked.given("engine", "grows", "verify")
-        return plan_quality, _read_scenario("quality", asked), target
-    target = asked.mean_rate("share", "above", "engine") | asked.given("grows", "verify")
-    return plan_users, _read_scenario("users", asked), target
+    if arguments.values["rate"] is None:
+        target = arguments.quality() | arguments.given("engine", "grows", "verify")
+        return plan_quality, _read_scenario("quality", arguments), target
+    target = arguments.mean_rate("share", "above", "engine") | arguments.given("grows", "verify")
+    return plan_users, _read_scenario("users", arguments), target
 
 
 @_plan(
@@ -138,7 +138,7 @@ def users(asked: PlanArguments) -> Solved:
     SHARE,
     ABOVE,
 )
-def rate(asked: PlanArguments) -> Solved:
+def rate(arguments: PlanArguments) -> Solved:
     """Find the link rate that a population needs.
 
     The target is a mean rate (--rate; solved by a formula), or the share of files above a
@@ -146,11 +146,11 @@ def rate(asked: PlanArguments) -> Solved:
     """
     from tcpcast.plan import plan_rate, plan_rate_quality
 
-    if asked.values["rate"] is None:
-        target = asked.quality() | asked.given("of_class")
-        return plan_rate_quality, _read_scenario("rate", asked), target
-    target = asked.mean_rate("share", "above") | asked.given("of_class", "verify")
-    return plan_rate, _read_scenario("rate", asked), target
+    if arguments.values["rate"] is None:
+        target = arguments.quality() | arguments.given("of_class")
+        return plan_rate_quality, _read_scenario("rate", arguments), target
+    target = arguments.mean_rate("share", "above") | arguments.given("of_class", "verify")
+    return plan_rate, _read_scenario("rate", arguments), target
 
 
 @_plan(
@@ -162,15 +162,15 @@ def rate(asked: PlanArguments) -> Solved:
     Option("loss", "RATIO", "Random loss of data packets."),
     *PATH_ENDS,
 )
-def streams(asked: PlanArguments) -> Solved:
+def streams(arguments: PlanArguments) -> Solved:
     """Find the number of parallel flows that fill a link.
 
     Describe the path by --rate, --rtt and --loss, or by a scenario.
     """
     from tcpcast.plan import plan_streams
 
-    scenario = _path_scenario("streams", asked, ("rate", "rtt", "loss"))
-    return plan_streams, scenario, _check_of_path(asked, scenario)
+    scenario = _path_scenario("streams", arguments, ("rate", "rtt", "loss"))
+    return plan_streams, scenario, _verification_arguments(arguments, scenario)
 
 
 @_plan(
@@ -183,7 +183,7 @@ def streams(asked: PlanArguments) -> Solved:
     Option("rate", "RATE", "Link rate; default unlimited."),
     *PATH_ENDS,
 )
-def max_loss(asked: PlanArguments) -> Solved:
+def max_loss(arguments: PlanArguments) -> Solved:
     """Find the maximum loss ratio for a goodput.
 
     Also lists changes that raise this maximum. Describe the path by --rtt and other options, or
@@ -192,12 +192,16 @@ def max_loss(asked: PlanArguments) -> Solved:
     from tcpcast.plan import plan_max_loss
     from tcpcast.units import parse_rate
 
-    goodput_bps = asked.read("goodput", parse_rate)
-    scenario = _path_scenario("max-loss", asked, ("rtt",), "flows", "rate")
-    return plan_max_loss, scenario, {"goodput_bps": goodput_bps, **_check_of_path(asked, scenario)}
+    goodput_bps = arguments.read("goodput", parse_rate)
+    scenario = _path_scenario("max-loss", arguments, ("rtt",), "flows", "rate")
+    return (
+        plan_max_loss,
+        scenario,
+        {"goodput_bps": goodput_bps, **_verification_arguments(arguments, scenario)},
+    )
 
 
-def _read_scenario(question: str, asked: PlanArguments) -> Scenario:
+def _read_scenario(question: str, arguments: PlanArguments) -> Scenario:
     """Return the scenario; raise if ``--set`` changes a key that the plan does not use.
 
     If the plan solves for a loss, the loss counts as a limit of the flows.
@@ -205,29 +209,29 @@ def _read_scenario(question: str, asked: PlanArguments) -> Scenario:
     from tcpcast.cli.scenario_args import read_scenario
     from tcpcast.plan.changed_keys import check_changed_keys
 
-    file, changes, seed = (asked.values[name] for name in ("file", "changes", "seed"))
+    file, changes, seed = (arguments.values[name] for name in ("file", "changes", "seed"))
     placeholder = "network.bottleneck.loss=1%" if question == "max-loss" else ""
     scenario = read_scenario(file, changes, seed, placeholder=placeholder)
-    check_changed_keys(question, asked.changes, scenario)
+    check_changed_keys(question, arguments.changes, scenario)
     return scenario
 
 
 def _path_scenario(
-    question: str, asked: PlanArguments, needed: tuple[str, ...], *more: str
+    question: str, arguments: PlanArguments, needed: tuple[str, ...], *more: str
 ) -> Scenario:
     """Return the scenario of a path from options, or from a file."""
     from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
     from tcpcast.plan.changed_keys import check_changed_keys
 
-    file, seed = asked.values["file"], asked.values["seed"]
-    given = asked.given(*needed, *more, *(row.name for row in PATH_ENDS))
+    file, seed = arguments.values["file"], arguments.values["seed"]
+    given = arguments.given(*needed, *more, *(row.name for row in PATH_ENDS))
     if file is not None:
         for name in given:
             raise TcpcastError(
                 f"--{name.replace('_', '-')}: the scenario {file} already describes the path; "
                 "omit the option, or change the scenario with --set KEY=VALUE"
             )
-        return _read_scenario(question, asked)
+        return _read_scenario(question, arguments)
     for name in needed:
         if name not in given:
             raise TcpcastError(
@@ -239,20 +243,20 @@ def _path_scenario(
         raise TcpcastError(f"--{name}: must be one value; only `tcpcast predict` supports ranges")
     (point,) = expand_points(options, None)
     # Formulas need no time limit, and the losses determine the duration of a simulated check.
-    changed = {"run.max_wall": "unlimited", **asked.changes}
+    changed = {"run.max_wall": "unlimited", **arguments.changes}
     if seed is not None:
         changed["run.seed"] = seed
     scenario = make_bulk_scenario(options, point).with_changes(changed)
-    check_changed_keys(question, asked.changes, scenario)
+    check_changed_keys(question, arguments.changes, scenario)
     return scenario
 
 
-def _check_of_path(asked: PlanArguments, scenario: Scenario) -> dict[str, Any]:
+def _verification_arguments(arguments: PlanArguments, scenario: Scenario) -> dict[str, Any]:
     """Return ``verify``, and the minimum simulated time if ``--set`` specifies it."""
-    arguments = asked.given("verify")
-    if "run.duration" in asked.changes:
-        arguments["least_s"] = scenario.run.duration_s or 0.0
-    return arguments
+    checked = arguments.given("verify")
+    if "run.duration" in arguments.changes:
+        checked["least_s"] = scenario.run.duration_s or 0.0
+    return checked
 
 
 def _run_plan(
@@ -271,13 +275,15 @@ def _run_plan(
     figure = None if values["plot"] is None else _figure_file(unit, values)
     if (values["html"], values["markdown"], figure) != (None, None, None):
         ignore_broken_pipe()
-    asked = PlanArguments(values)
-    solve, scenario, target = question(asked)
+    arguments = PlanArguments(values)
+    solve, scenario, target = question(arguments)
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=values["threads"], progress=progress)
         plan = solve(scenario, options=options, **target)
     if values["file"] is not None and values["verify"] and question in {streams, max_loss}:
-        plan.notes += note_unused_keys(question.__name__.replace("_", "-"), scenario, asked.changes)
+        plan.notes += note_unused_keys(
+            question.__name__.replace("_", "-"), scenario, arguments.changes
+        )
     scenario = plan.scenario or scenario
     _print_result(plan, scenario, as_json=values["as_json"])
     _write_reports(plan, scenario, context, figure)
@@ -290,11 +296,11 @@ def _run_plan(
 
 def _figure_file(unit: str, values: dict[str, Any]) -> Path:
     """Return the path of the figure; raise if the file cannot be written."""
-    from tcpcast.report.figures import check_figures
-    from tcpcast.report.plan_figures import FILES
+    from tcpcast.report.figures import check_figure_files
+    from tcpcast.report.plan_figures import FILE_NAMES
 
-    folder, name = values["plot"], f"{FILES[unit]}.{values['form']}"
-    check_figures(folder, [name], force=values["force"])
+    folder, name = values["plot"], f"{FILE_NAMES[unit]}.{values['form']}"
+    check_figure_files(folder, [name], force=values["force"])
     return Path(folder) / name
 
 

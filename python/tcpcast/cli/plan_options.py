@@ -6,10 +6,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.cli.options import CHANGES, FILE, FORCE, FORM, HTML, JSON, MARKDOWN, SEED, THREADS
+from tcpcast.cli.options import (
+    CHANGES,
+    FIGURE_FORMAT,
+    FILE,
+    FORCE,
+    HTML,
+    JSON,
+    MARKDOWN,
+    SEED,
+    THREADS,
+)
 from tcpcast.command_option import REQUIRED, Option
 from tcpcast.errors import TcpcastError, UnitError
-from tcpcast.path.option_definitions import PATH
+from tcpcast.path.option_definitions import PATH_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,8 +31,10 @@ ABOVE = Option("above", "RATE", "Minimum goodput of these files (see --share).")
 MEAN_RATE = Option("rate", "RATE", "Minimum mean rate of a connection during a transfer.")
 GOODPUT = Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED)
 PATH_FILE = replace(FILE, help="Scenario, instead of options that describe the path.", default=None)
-RTT = replace(PATH["rtt"], default=None)
-PATH_ENDS = tuple(PATH[name] for name in ("mss", "rwnd", "delayed_acks", "min_rto", "stack"))
+RTT = replace(PATH_OPTIONS["rtt"], default=None)
+PATH_ENDS = tuple(
+    PATH_OPTIONS[name] for name in ("mss", "rwnd", "delayed_acks", "min_rto", "stack")
+)
 VERIFY = Option("verify", "", "Also solve by simulation, to check the model's answer.")
 COMMON = (
     VERIFY,
@@ -30,7 +42,7 @@ COMMON = (
     SEED,
     THREADS,
     Option("plot", "DIR", "Plot the models into a folder."),
-    FORM,
+    FIGURE_FORMAT,
     HTML,
     MARKDOWN,
     FORCE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.options import check_one_form
+from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.engines import RunOptions
@@ -22,7 +22,7 @@ from tcpcast.path.options import (
 from tcpcast.path.prediction import predict_point
 from tcpcast.report.json import encode
 from tcpcast.report.predict import (
-    SHOWN,
+    DISPLAYED_METRICS,
     prediction_parts,
     range_parts,
     refusal_with_option_names,
@@ -53,26 +53,26 @@ def predict(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the predictions for a path, and draw them."""
     options = PathOptions(**path)
-    _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
+    _check_formats(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
         _check_plot(options, plot, form, force=force)
         ignore_broken_pipe()
-    asked = expand_points(options, count)
-    predictions = _predict_points(options, asked, packet=packet, tables=as_json or packet)
+    points = expand_points(options, count)
+    predictions = _predict_points(options, points, packet=packet, tables=as_json or packet)
     if as_json or as_csv:
         _print_json_or_csv(predictions, as_json=as_json)
     else:
         _print_text(predictions, explain=explain)
-    if _report_interrupt(predictions, asked):
+    if _report_interrupt(predictions, points):
         raise typer.Exit(130)
     if plot is not None:
-        _write_figures(options, asked, predictions, plot, form, force=force)
+        _write_figures(options, points, predictions, plot, form, force=force)
     raise typer.Exit(1 if any(a.incomplete_reason for p in predictions for a in p.answers) else 0)
 
 
-def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
+def _check_formats(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
     """Raise before the calculation if options cannot be combined."""
-    check_one_form(as_csv=as_csv, as_json=as_json)
+    check_one_format(as_csv=as_csv, as_json=as_json)
     if explain and (options.ranges or as_csv or as_json):
         if options.ranges:
             raise TcpcastError(
@@ -94,14 +94,14 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
                 f"range; write one value for --{name}"
             )
 
-    from tcpcast.report.figures import check_figures  # noqa: PLC0415
-    from tcpcast.report.regimes import FILE  # noqa: PLC0415
+    from tcpcast.report.figures import check_figure_files  # noqa: PLC0415
+    from tcpcast.report.regimes import FILE_NAME  # noqa: PLC0415
 
-    check_figures(folder, [f"{FILE}.{form}"], force=force)
+    check_figure_files(folder, [f"{FILE_NAME}.{form}"], force=force)
 
 
 def _predict_points(
-    options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
+    options: PathOptions, points: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
 ) -> list[Prediction]:
     """Return the predictions for all combinations of ranges, with simulations if requested.
 
@@ -110,30 +110,31 @@ def _predict_points(
     predictions: list[Prediction] = []
     known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
     with progress_bar("path") as progress:
-        for done, point in enumerate(asked):
-            advance = _progress_of_point(progress, done, len(asked)) if packet else None
+        for done, point in enumerate(points):
+            advance = _progress_of_point(progress, done, len(points)) if packet else None
             how = RunOptions(progress=advance, tables=tables, known_suggestions=known)
             try:
-                predictions.append(predict_point(options, point, packet=packet, how=how))
+                predictions.append(predict_point(options, point, packet=packet, run_options=how))
             except KeyboardInterrupt:
                 if not predictions:
                     raise
                 break
-            if predictions[-1].interrupted:
+            if predictions[-1].is_interrupted:
                 break
     return predictions
 
 
 def _report_interrupt(
-    predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]
+    predictions: Sequence[Prediction], points: Sequence[Mapping[str, str]]
 ) -> bool:
     """Return True if the user interrupted, and print the number of finished predictions."""
-    if len(predictions) < len(asked):
+    if len(predictions) < len(points):
         print(
-            f"tcpcast: interrupted after {len(predictions)} of {len(asked)} points", file=sys.stderr
+            f"tcpcast: interrupted after {len(predictions)} of {len(points)} points",
+            file=sys.stderr,
         )
         return True
-    return any(prediction.interrupted for prediction in predictions)
+    return any(prediction.is_interrupted for prediction in predictions)
 
 
 def _progress_of_point(
@@ -146,7 +147,7 @@ def _progress_of_point(
 
 
 def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
-    if predictions[0].point:
+    if predictions[0].varied_options:
         print_parts(range_parts(predictions))
     else:
         print_parts(prediction_parts(predictions[0], explain=explain))
@@ -156,11 +157,14 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
     """Print JSON or CSV, and distinct warnings on stderr."""
     if as_json:
         documents = [prediction_json(prediction) for prediction in predictions]
-        print(encode({"points": documents} if predictions[0].point else documents[0]))
+        print(encode({"points": documents} if predictions[0].varied_options else documents[0]))
     else:
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
-    notes = [(a, caveats(a) if as_json else worst_warnings(caveats(a), SHOWN)) for a in answers]
+    notes = [
+        (a, caveats(a) if as_json else worst_warnings(caveats(a), DISPLAYED_METRICS))
+        for a in answers
+    ]
     messages = [
         f"{answer.engine}: {text}"
         for answer, own in notes
@@ -175,7 +179,7 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
 
 def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     options: PathOptions,
-    asked: Sequence[Mapping[str, str]],
+    points: Sequence[Mapping[str, str]],
     predictions: Sequence[Prediction],
     folder: str,
     form: str,
@@ -183,7 +187,7 @@ def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     force: bool,
 ) -> None:
     """Run the formulas for many losses around the requested losses, and draw the goodput."""
-    given = [loss_ratio(make_bulk_scenario(options, point)) for point in asked]
+    given = [loss_ratio(make_bulk_scenario(options, point)) for point in points]
     steady = replace(options, size=None)
     drawn = make_loss_curve_points(steady, given)
     curve = _predict_points(steady, drawn, packet=False)
@@ -192,5 +196,7 @@ def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     mark = given[0] if len(given) == 1 else None
     from tcpcast.report.regimes import plot_regimes  # noqa: PLC0415
 
-    path = plot_regimes(curve, folder, mark=mark, asked=predictions, force=force, form=form)
+    path = plot_regimes(
+        curve, folder, requested_loss=mark, requested=predictions, force=force, form=form
+    )
     print(f"tcpcast: wrote {path}", file=sys.stderr)

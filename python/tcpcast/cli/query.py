@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpcast.cli.options import check_one_form
+from tcpcast.cli.options import check_one_format
 from tcpcast.errors import TcpcastError
 from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
 from tcpcast.report.text import print_parts
@@ -12,7 +12,7 @@ from tcpcast.units import parse_duration
 
 def query(*, folder: str, sql: str, max_wall: str | None, as_csv: bool, as_json: bool) -> None:
     """Print the rows that a query selects."""
-    check_one_form(as_csv=as_csv, as_json=as_json)
+    check_one_format(as_csv=as_csv, as_json=as_json)
     table = ask(folder, sql, max_wall_s=None if max_wall is None else _parse_time_limit(max_wall))
     if as_csv:
         print(rows_csv(table), end="")

@@ -16,15 +16,16 @@ from tcpcast.cli.reports import (
     write_reports,
     write_run,
 )
-from tcpcast.cli.run import answers_to, exit_code
+from tcpcast.cli.run import exit_code, run_engines
 from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.cli.sweep import exit_code as sweep_exit_code
-from tcpcast.cli.trace import INTERRUPTED, REPORT_POINTS, read_capture
+from tcpcast.cli.trace import REPORT_POINTS, read_capture
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
+from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.protected_inputs import protect_inputs
 from tcpcast.report.load_answers import is_saved_answers_file, read_saved_answers
-from tcpcast.report.sweep_values import sweep_document
+from tcpcast.report.sweep_report import sweep_document
 from tcpcast.sweeps.definition import read_sweep
 from tcpcast.sweeps.folder import read_definition
 
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
     from tcpcast.captures import Capture
 
-CAPTURES = (".pcap", ".pcapng", ".cap")
-PACKED = (".gz", ".zst")
+CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
+COMPRESSION_SUFFIXES = (".gz", ".zst")
 
 
 def report(  # noqa: PLR0913 - one parameter per option
@@ -74,7 +75,7 @@ def report(  # noqa: PLR0913 - one parameter per option
 
     scenario = read_scenario(sources[0], changes, seed)
     names, drawn = engine_names(engine), html is not None
-    answers = answers_to(scenario, names, threads, feed, force=force, over_time=drawn)
+    answers = run_engines(scenario, names, threads, feed, force=force, over_time=drawn)
     again = reproducing_command(sources[0], answers, changes, seed, feed)
     write_run(compare_all(answers), scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
@@ -155,7 +156,7 @@ def _source_stem(source: str) -> str:
 
 
 def _without_compression_suffix(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in PACKED else path
+    return path.with_suffix("") if path.suffix in COMPRESSION_SUFFIXES else path
 
 
 def _find_captures(sources: Sequence[str]) -> list[str] | None:
@@ -174,7 +175,8 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
             if not inside:
                 raise TcpcastError(
                     f"{source}: no capture in this folder; names of captures end in "
-                    f"{', '.join(CAPTURES)}, optionally followed by {' or '.join(PACKED)}"
+                    f"{', '.join(CAPTURE_SUFFIXES)}, optionally followed by "
+                    f"{' or '.join(COMPRESSION_SUFFIXES)}"
                 )
             files += map(str, inside)
         elif source == "-" or (path.exists() and path.suffix != ".toml"):
@@ -190,7 +192,7 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
 
 
 def _is_capture(path: Path) -> bool:
-    return _without_compression_suffix(path).suffix in CAPTURES
+    return _without_compression_suffix(path).suffix in CAPTURE_SUFFIXES
 
 
 def _read_captures(files: Sequence[str], *, trail: bool) -> tuple[list[Capture], int]:
@@ -200,6 +202,6 @@ def _read_captures(files: Sequence[str], *, trail: bool) -> tuple[list[Capture],
         capture, own_code = read_capture(file, None, None, REPORT_POINTS if trail else 0, None)
         code = max(code, own_code)
         captures += [] if capture is None else [capture]
-        if code == INTERRUPTED:
+        if code == INTERRUPTED_EXIT_CODE:
             break
     return captures, code

@@ -27,11 +27,11 @@ def check_reports(html: str | None, markdown: str | None, *, force: bool) -> Non
     """Raise before the work starts if reports cannot be written."""
     for path in (html, markdown):
         if path is not None:
-            output.check_file(path, kind=output.REPORT, force=force)
+            output.check_file(path, kind=output.REPORT_KIND, force=force)
     if html is not None:
-        from tcpcast.report.chart import figure_class  # noqa: PLC0415
+        from tcpcast.report.chart import import_figure_class  # noqa: PLC0415
 
-        figure_class()
+        import_figure_class()
 
 
 def write_captures(
@@ -82,7 +82,7 @@ def reproducing_command(
     return shlex.join(words)
 
 
-_PASSING = {"threads", "as_json", "plot", "form", "force"}
+_OPTIONS_WITHOUT_EFFECT = {"threads", "as_json", "plot", "form", "force"}
 """Options without effect on reports."""
 
 
@@ -91,7 +91,7 @@ def typed_command_text(context: typer.Context) -> str:
     words = context.command_path.split()
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
-        if parameter.name in _PASSING or any(
+        if parameter.name in _OPTIONS_WITHOUT_EFFECT or any(
             value == none for none in (None, False, parameter.default)
         ):
             continue
@@ -113,7 +113,7 @@ def write_reports(
 
     ``document`` returns the report; its argument is True if the report should contain figures.
     """
-    mark = output.REPORT.mark.decode()
+    mark = output.REPORT_KIND.mark.decode()
     if html is not None:
         _write_and_report(html, html_page(document(True), mark), force=force)
     if markdown is not None:
@@ -121,5 +121,5 @@ def write_reports(
 
 
 def _write_and_report(path: str, text: str, *, force: bool) -> None:
-    output.write_text(path, text, kind=output.REPORT, force=force)
+    output.write_text(path, text, kind=output.REPORT_KIND, force=force)
     print(f"tcpcast: wrote {path}", file=sys.stderr)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcpcast.papers import Reproduction
 
-MEASURED = "kernel"
+OWN_MEASUREMENTS = "kernel"
 """Name of the kernel measurements by the authors of tcpcast; users can add measurement files."""
 
 
@@ -79,10 +79,10 @@ def _reproduction_of(name: str, measurements: list[str]) -> Callable[..., Reprod
     run = load_reproduction(name)
     if not measurements:
         return run
-    if name != MEASURED:
+    if name != OWN_MEASUREMENTS:
         raise TcpcastError(
             f"--measurements: {name} includes its published values; omit the option, or run "
-            f"tcpcast reproduce {MEASURED}"
+            f"tcpcast reproduce {OWN_MEASUREMENTS}"
         )
     return functools.partial(run, measurements=[Path(each) for each in measurements])
 

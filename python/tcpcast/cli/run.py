@@ -10,7 +10,7 @@ import typer
 import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli.options import (
-    check_one_form,
+    check_one_format,
 )
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import check_reports, reproducing_command, write_run
@@ -53,15 +53,15 @@ def run(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Print the answers of engines side by side, and write figures and reports."""
-    check_one_form(as_csv=as_csv, as_json=as_json)
+    check_one_format(as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     if print_scenario:
         _print_scenario(scenario, as_json=as_json)
         return
     if plot is not None:
-        from tcpcast.report.figures import check_figures, run_figures  # noqa: PLC0415
+        from tcpcast.report.figures import check_figure_files, figure_file_names  # noqa: PLC0415
 
-        check_figures(plot, run_figures(form), force=force)
+        check_figure_files(plot, figure_file_names(form), force=force)
     check_reports(html, markdown, force=force)
     if any(each is not None for each in (plot, html, markdown)):
         ignore_broken_pipe()
@@ -73,7 +73,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     if accept_late and "kernel" not in (names or ()):
         raise TcpcastError("--accept-late requires the engine kernel; add --engine kernel")
     how = {"force": force, "over_time": drawn, "accept_late": accept_late}
-    answers = answers_to(scenario, names, threads, feed, **how)
+    answers = run_engines(scenario, names, threads, feed, **how)
     compared = compare_all(answers)
     _print_answers(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
     if plot is not None:
@@ -92,14 +92,14 @@ def exit_code(answers: Sequence[Answer]) -> int:
     statuses = {answer.status for answer in answers}
     if Status.INTERRUPTED in statuses:
         return 130
-    if Status.MACHINE in statuses or any(answer.write_errors for answer in answers):
+    if Status.MACHINE_BUSY in statuses or any(answer.write_errors for answer in answers):
         return 3
     if statuses == {Status.NOT_APPLICABLE}:
         return 2
     return 1 if statuses & {Status.PARTIAL, Status.FAILED} else 0
 
 
-def answers_to(  # noqa: PLR0913 - how to run, by name
+def run_engines(  # noqa: PLR0913 - how to run, by name
     scenario: Scenario,
     names: list[str] | None,
     threads: int | None,
@@ -141,7 +141,7 @@ def _print_answers(
 ) -> None:
     answers = compared.answers
     if not (as_json or as_csv):
-        print_parts(run_parts(compared, scenario, every=every))
+        print_parts(run_parts(compared, scenario, show_all=every))
         for reason in (reason for answer in answers for reason in answer.write_errors):
             print(f"tcpcast: {reason}", file=sys.stderr)
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import load, parse_assignments
-from tcpcast.scenario.loading import MAX_BYTES, parse_scenario
+from tcpcast.scenario.loading import MAX_FILE_BYTES, parse_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def read_scenario(
 def _read_standard_input() -> str:
     """Return the text on standard input, or its beginning if it exceeds the permitted size."""
     try:
-        text = sys.stdin.read(MAX_BYTES + 1) if sys.stdin is not None else ""
+        text = sys.stdin.read(MAX_FILE_BYTES + 1) if sys.stdin is not None else ""
         text.encode()  # standard input may replace invalid bytes by surrogates
         return text
     except UnicodeError:

@@ -13,13 +13,13 @@ import typer
 
 from tcpcast import sweeps
 from tcpcast.cli.options import (
-    check_one_form,
+    check_one_format,
 )
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import check_reports, typed_command_text, write_reports
 from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.errors import TcpcastError
-from tcpcast.interrupts import INTERRUPTED
+from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.report.document import Paragraph
 from tcpcast.report.headline import SWEEP_COLUMNS
 from tcpcast.report.json import encode
@@ -32,7 +32,7 @@ from tcpcast.report.sweep import (
 )
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
-from tcpcast.units import show
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from tcpcast.sweeps import PreparedSweep
@@ -67,7 +67,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     as_json: bool,
 ) -> None:
     """Run a sweep, print its table or write it into a folder, and write figures and reports."""
-    _check_forms(out, as_csv=as_csv, as_json=as_json)
+    _check_formats(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_parse_assignment, vary or ()))
     how: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
@@ -85,9 +85,9 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     raise typer.Exit(exit_code(results))
 
 
-def _check_forms(out: str | None, *, as_csv: bool, as_json: bool) -> None:
+def _check_formats(out: str | None, *, as_csv: bool, as_json: bool) -> None:
     """Raise before the work starts if output formats cannot be combined."""
-    check_one_form(as_csv=as_csv, as_json=as_json)
+    check_one_format(as_csv=as_csv, as_json=as_json)
     if as_csv and out is not None:
         raise TcpcastError(
             "--csv and --out cannot be combined; omit --csv, and print the rows later: tcpcast "
@@ -141,7 +141,7 @@ class _Outputs:
         from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
 
         finished = make_finished_sweep(plan.definition, results)
-        from tcpcast.report.sweep_values import sweep_document  # noqa: PLC0415
+        from tcpcast.report.sweep_report import sweep_document  # noqa: PLC0415
 
         document = functools.partial(sweep_document, finished, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
@@ -149,11 +149,11 @@ class _Outputs:
     def _draw(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
         keys = {key: (kind, results.keys[key]) for key, kind in plan.spec.kinds.items()}
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
-        from tcpcast.report.sweep_figures import plot_sweep, sweep_setup  # noqa: PLC0415
+        from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
         from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
 
-        setup = sweep_setup(make_finished_sweep(plan.definition, results).scenario, keys)
-        paths = plot_sweep(results.to_arrow(), keys, folder, setup=setup, **how)
+        setup = sweep_subtitle(make_finished_sweep(plan.definition, results).scenario, keys)
+        paths = plot_sweep(results.to_arrow(), keys, folder, subtitle=setup, **how)
         if not paths:
             print(
                 "tcpcast: no figure was written, because no answer has a metric to draw",
@@ -166,7 +166,7 @@ class _Outputs:
 def exit_code(results: SweepResults) -> int:
     """Return 130 if interrupted, 2 without any answer, 1 if a row is incomplete, otherwise 0."""
     if results.interrupted:
-        return INTERRUPTED
+        return INTERRUPTED_EXIT_CODE
     statuses = results.statuses
     if statuses and not {"answered", "partial", "failed"} & statuses.keys():
         return 2
@@ -178,7 +178,7 @@ def _parse_assignment(typed: str) -> tuple[str, Any]:
     key, equals, text = typed.partition("=")
     if not equals or not key.strip() or not text.strip():
         raise TcpcastError(
-            f"--vary: {show(typed)} has no values; write KEY=RANGE, for example "
+            f"--vary: {quote(typed)} has no values; write KEY=RANGE, for example "
             "'network.rtt=10ms..200ms log 8'"
         )
     key, text = _strip_quotes(key.strip()), text.strip()
@@ -190,7 +190,7 @@ def _parse_assignment(typed: str) -> tuple[str, Any]:
         return key, value
     if len(parts) == 1:
         raise TcpcastError(
-            f"--vary: {show(typed)} is a single value; to set the key, write --set {key}={text}; "
+            f"--vary: {quote(typed)} is a single value; to set the key, write --set {key}={text}; "
             f"to vary it, write several values: --vary {key}={text},..."
         )
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]

@@ -10,29 +10,29 @@ import typer
 from tcpcast.captures import trace as read
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
-from tcpcast.cli.options import check_one_form
+from tcpcast.cli.options import check_one_format
 from tcpcast.cli.reports import check_reports, write_captures
 from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
+from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.protected_inputs import protect_inputs
-from tcpcast.report.document import BLANK
+from tcpcast.report.document import BLANK_LINE
 from tcpcast.report.text import print_parts
-from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
+from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.captures import Capture, Table
 
-INTERRUPTED = 130
-WORST = 20
+DEFAULT_ROWS = 20
 """Maximum number of rows of a table without ``--all``."""
 MAX_DIGITS = 19
 """Maximum number of digits of a connection number."""
-TRAIL_POINTS = 40_000
+PLOT_POINTS = 40_000
 """Points of the sequence plot of a direction in figures of ``--plot``."""
 REPORT_POINTS = 8_000
 """Points of the sequence plot of a direction in a report."""
@@ -61,7 +61,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Print the analysis of captures, and write figures, tables and reports."""
-    _check_forms(files, second_capture, as_csv=as_csv, as_json=as_json)
+    _check_formats(files, second_capture, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
     _check_rows(worst, table, everything=everything, models=models, as_csv=as_csv, as_json=as_json)
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
@@ -75,18 +75,18 @@ def trace(  # noqa: PLR0913 - one parameter per option
     code = 0
     captures: list[Capture] = []
     for file in files:
-        points = TRAIL_POINTS if plot is not None else REPORT_POINTS if html is not None else 0
+        points = PLOT_POINTS if plot is not None else REPORT_POINTS if html is not None else 0
         capture, own_code = read_capture(file, second_capture, connection, points, max_connections)
         code = max(code, own_code)
         if capture is not None:
             captures.append(capture)
             if not (as_csv or as_json):
-                most = None if everything else worst or WORST
+                most = None if everything else worst or DEFAULT_ROWS
                 groups = grouped(capture) if grouped is not None else None
                 _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
                 if models:
                     _print_models(capture, most)
-        if code == INTERRUPTED:
+        if code == INTERRUPTED_EXIT_CODE:
             break
     if captures and (as_csv or as_json):
         tables = [grouped(capture) for capture in captures] if grouped is not None else None
@@ -119,11 +119,11 @@ def _command_again(
     return ["tcpcast", "trace", *files, *map(str, options), *out]
 
 
-def _check_forms(
+def _check_formats(
     files: Sequence[str], second_capture: str | None, *, as_csv: bool, as_json: bool
 ) -> None:
     """Raise if inputs or output formats cannot be combined."""
-    check_one_form(as_csv=as_csv, as_json=as_json)
+    check_one_format(as_csv=as_csv, as_json=as_json)
     if "" in files:
         raise TcpcastError("the name of a capture is empty; write a pcap or pcapng file")
     if second_capture is not None and len(files) > 1:
@@ -184,13 +184,13 @@ def read_capture(
         return None, error.exit_code
     except KeyboardInterrupt:  # the results of the other files are still printed
         print(f"tcpcast: {file}: interrupted before a result was available", file=sys.stderr)
-        return None, INTERRUPTED
+        return None, INTERRUPTED_EXIT_CODE
     if capture.interrupted:
         print(
             f"tcpcast: {file}: interrupted; the results cover only the packets read so far",
             file=sys.stderr,
         )
-        return capture, INTERRUPTED
+        return capture, INTERRUPTED_EXIT_CODE
     if capture.damaged:
         which = file if second_capture is None else f"{file} or {second_capture}"
         print(
@@ -208,12 +208,12 @@ def _parse_connection(connection: str) -> int | str:
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
-    parts = capture_parts(capture, most=most, groups=groups)
-    print_parts(parts if first else [BLANK, *parts])
+    parts = capture_parts(capture, max_rows=most, groups=groups)
+    print_parts(parts if first else [BLANK_LINE, *parts])
 
 
 def _print_models(capture: Capture, most: int | None) -> None:
-    order = worst_first(capture.connections)[:most]
+    order = worst_first_order(capture.connections)[:most]
     from tcpcast.captures.models import model_results  # noqa: PLC0415
     from tcpcast.report.trace_models import model_parts  # noqa: PLC0415
 
@@ -236,9 +236,9 @@ def _print_data(  # noqa: PLR0913 - what to print
 
         by_model = [model_tables(capture) for capture in captures]
     lines = (
-        json_lines(captures, name, groups, by_model, most=most)
+        json_lines(captures, name, groups, by_model, max_rows=most)
         if as_json
-        else csv_lines(captures, name, groups, most=most)
+        else csv_lines(captures, name, groups, max_rows=most)
     )
     for line in lines:
         print(line)

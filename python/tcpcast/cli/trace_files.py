@@ -35,9 +35,9 @@ def check_outputs(plot: str | None, parquet: str | None, *, force: bool) -> None
         if folder == "":
             raise TcpcastError(f"{option}: the name of the folder is empty; for example figures")
     if plot is not None:
-        from tcpcast.report.figures import check_figures  # noqa: PLC0415
+        from tcpcast.report.figures import check_figure_files  # noqa: PLC0415
 
-        check_figures(plot)
+        check_figure_files(plot)
     if parquet is not None:
         check_parquet(parquet, force=force)
 

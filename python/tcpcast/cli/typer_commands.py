@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_group
 
-from tcpcast.cli.commands import COMMANDS, CONTEXT
+from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
 from tcpcast.cli.group import Commands
 from tcpcast.command_option import Argument
 
@@ -39,7 +39,7 @@ class TopCommands(Commands):
         Commands(commands=listed).format_commands(ctx, formatter)
 
 
-class WithTail(TyperCommand):
+class CommandWithProgram(TyperCommand):
     """A command that stores the words after ``--`` in ``args`` of its context."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -64,7 +64,7 @@ def build_command(name: str) -> Any:
         app = importlib.import_module("tcpcast.cli.plan").app
         alone.add_typer(app, name=name, help=row.summary, epilog=epilog)
     else:
-        kind = WithTail if row.has_tail else None
+        kind = CommandWithProgram if row.has_program else None
         alone.command(name, help=row.help, cls=kind, epilog=epilog)(_command_function(row))
     return get_group(alone).commands[name]
 
@@ -89,9 +89,9 @@ def set_signature(act: Any, rows: Iterable[Option]) -> None:
 
 def _typer_parameter(row: Option) -> inspect.Parameter:
     """Return the function parameter from which typer builds an option."""
-    if row is CONTEXT:
+    if row is CONTEXT_OPTION:
         return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    facts: dict[str, Any] = {"help": row.help, "autocompletion": row.completion, "min": row.least}
+    facts: dict[str, Any] = {"help": row.help, "autocompletion": row.completion, "min": row.minimum}
     facts["metavar"] = row.metavar or None
     if isinstance(row, Argument):
         info = typer.Argument(row.default, **facts)

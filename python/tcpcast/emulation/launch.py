@@ -16,14 +16,14 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.emulation.outcome import LinkOutcome
+from tcpcast.emulation.link_outcome import LinkOutcome
 from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_MODULE = "tcpcast.emulation.link_process"
-_LEFT_TO_PROGRAMS = [
+_PROCESS_MODULE = "tcpcast.emulation.link_process"
+_PROGRAM_SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGQUIT") if hasattr(signal, name)
 ]
 """Signals of the terminal that only the programs at the link handle, so that the link can report
@@ -57,20 +57,20 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     return LinkOutcome.from_lines(messages)
 
 
-def _run_request(question: bytes) -> tuple[dict[str, str], int]:
+def _run_request(pickled_request: bytes) -> tuple[dict[str, str], int]:
     """Start the process with a request, and return its messages and exit status."""
     foreground = _get_foreground_group()
     try:
-        with start_link(question) as (lines, process):
+        with start_link(pickled_request) as (lines, process):
             messages = dict(lines)
             return messages, process.wait()
     finally:
-        _take_terminal_back(foreground)
+        _restore_foreground_group(foreground)
 
 
 @contextmanager
 def start_link(
-    question: bytes,
+    pickled_request: bytes,
 ) -> Iterator[tuple[Iterator[tuple[str, str]], subprocess.Popen[bytes]]]:
     """Start a link's process with a request, and yield its messages and the process.
 
@@ -80,7 +80,7 @@ def start_link(
     ends = (request[0], lifeline[0], result[1])
     try:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", _MODULE, *map(str, ends)], pass_fds=ends
+            [sys.executable, "-P", "-m", _PROCESS_MODULE, *map(str, ends)], pass_fds=ends
         )
     except OSError:
         for pipe in (request, lifeline, result):
@@ -91,7 +91,7 @@ def start_link(
         os.close(end)
     try:
         with suppress(BrokenPipeError), open(request[1], "wb") as file:
-            file.write(question)
+            file.write(pickled_request)
         with open(result[0], encoding="utf-8", errors="replace") as file:
             yield map(_split_messages, file), process
     finally:
@@ -111,7 +111,7 @@ def _ignore_terminal_signals() -> Iterator[None]:
         yield
         return
     # A handler function instead of SIG_IGN, because programs would inherit SIG_IGN.
-    before = {number: signal.signal(number, lambda *_: None) for number in _LEFT_TO_PROGRAMS}
+    before = {number: signal.signal(number, lambda *_: None) for number in _PROGRAM_SIGNALS}
     try:
         yield
     finally:
@@ -127,7 +127,7 @@ def _get_foreground_group() -> int | None:
         return None
 
 
-def _take_terminal_back(group: int | None) -> None:
+def _restore_foreground_group(group: int | None) -> None:
     """Take the terminal back from a shell, which cannot return it across PID namespaces."""
     if group is None:
         return

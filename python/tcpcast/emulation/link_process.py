@@ -14,11 +14,11 @@ from tcpcast import _native
 
 def main() -> None:
     """Read the request, run the link, and exit with the status of the near program."""
-    question, lifeline, answer = map(int, sys.argv[1:4])
+    request, lifeline, answer = map(int, sys.argv[1:4])
     # The programs at the ends of the link do not inherit these descriptors.
-    for descriptor in (question, lifeline, answer):
+    for descriptor in (request, lifeline, answer):
         os.set_inheritable(descriptor, False)
-    with open(question, "rb") as file:
+    with open(request, "rb") as file:
         link = pickle.load(file)
     run = _native.run_traffic if "flows" in link else _native.run_link
     status = run(link, lifeline=lifeline, answer=answer)

@@ -14,21 +14,21 @@ from tcpcast.errors import MachineError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-FLOW = (
+FLOW_COUNTERS = (
     *("arrived", "queue_drops", "random_drops", "passed", "waited_ns", "marked"),
     *("received_bytes", "rtt_sum_ns", "rtt_samples", "retransmitted"),
     *("recoveries", "timeouts", "timeout_sequences", "busy_us", "limited_us"),
 )
 """Counters of each flow in a snapshot, in this order, since the start of the run."""
 
-TRANSFER = (
+TRANSFER_COLUMNS = (
     *("flow", "number", "bytes", "opened_ns", "first_ns", "delivered_ns", "acked_ns"),
     *("arrived", "drops", "retransmitted"),
 )
 """Columns of a row for one file: the number of the flow, the number of the file within the flow,
 and times on the clock of the link."""
 
-LATENESS_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
+LATENESS_BINS_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
 """Upper limits of the bins of the lateness histogram in seconds; the last bin is unlimited."""
 
 WAIT_STEP_S = 2e-5
@@ -41,29 +41,30 @@ class TrafficOutcome:
     """Results of a run of flows.
 
     ``snapshots`` are in chronological order, ``transfers`` are rows with the columns of
-    :data:`TRANSFER`. ``punctuality`` is the last report of the link: ``elapsed_ns``, ``away_ns``
-    (time with a paused clock), ``late_ns`` (sum over all packets) and ``lateness`` (packets per bin
-    of :data:`LATENESS_S`). ``ended`` is the final report of the link, or None if the run was
-    stopped early. ``distortion`` is the reason not to trust the counters, or None.
+    :data:`TRANSFER_COLUMNS`. ``punctuality`` is the last report of the link: ``elapsed_ns``,
+    ``away_ns`` (time with a paused clock), ``late_ns`` (sum over all packets) and ``lateness``
+    (packets per bin of :data:`LATENESS_BINS_S`). ``final_report`` is None, and ``stop_reason`` is
+    set, if the run was stopped early. ``distortion`` is the reason not to trust the counters, or
+    None.
     """
 
     snapshots: list[dict[str, Any]] = field(default_factory=list)
     transfers: list[list[int]] = field(default_factory=list)
     punctuality: dict[str, Any] = field(default_factory=dict)
-    ended: dict[str, int] | None = None
+    final_report: dict[str, int] | None = None
     device: str | None = None
     distortion: str | None = None
     capture_fault: str | None = None
-    cut: str | None = None
+    stop_reason: str | None = None
 
     @property
     def lateness(self) -> list[int]:
-        """Number of packets in each bin of :data:`LATENESS_S`."""
-        return list(self.punctuality.get("lateness", [0] * (len(LATENESS_S) + 1)))
+        """Number of packets in each bin of :data:`LATENESS_BINS_S`."""
+        return list(self.punctuality.get("lateness", [0] * (len(LATENESS_BINS_S) + 1)))
 
 
 def run_traffic(
-    traffic: Mapping[str, Any], advanced: Callable[[TrafficOutcome], str | None]
+    traffic: Mapping[str, Any], on_progress: Callable[[TrafficOutcome], str | None]
 ) -> TrafficOutcome:
     """Run flows over a link until they end.
 
@@ -71,9 +72,9 @@ def run_traffic(
     ----------
     traffic
         Argument of ``_native.run_traffic``.
-    advanced
+    on_progress
         Function called with the current results after each snapshot or transfer, and twice per
-        second. If the function returns a text, the run stops, and the text is stored in ``cut``.
+        second. If it returns a text, the run stops, and ``stop_reason`` contains the text.
 
     Raises
     ------
@@ -88,13 +89,13 @@ def run_traffic(
             for word, value in lines:
                 _handle_message(outcome, word, value)
                 if word in ("snapshot", "transfer", "punctuality"):
-                    outcome.cut = advanced(outcome)
-                if outcome.cut is not None:
+                    outcome.stop_reason = on_progress(outcome)
+                if outcome.stop_reason is not None:
                     return outcome
     except KeyboardInterrupt:
-        outcome.cut = "interrupted"
+        outcome.stop_reason = "interrupted"
         return outcome
-    if outcome.ended is None:
+    if outcome.final_report is None:
         raise MachineError("the link's process ended without a result")
     return outcome
 
@@ -111,6 +112,6 @@ def _handle_message(outcome: TrafficOutcome, word: str, value: str) -> None:
             outcome.punctuality = json.loads(value)
             outcome.distortion = outcome.punctuality["distortion"]
         case "ended":
-            outcome.ended = json.loads(value)
+            outcome.final_report = json.loads(value)
         case "device" | "distortion" | "capture_fault":
             setattr(outcome, word, value)

@@ -17,12 +17,12 @@ from tcpcast.answer import Answer, Metric, Status, texts_to_notes
 from tcpcast.engines.accepted_suggestions import filter_accepted_suggestions
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
-    CAPTURES,
-    FIXED_POINT,
-    MEASUREMENT,
-    PLUGINS,
-    POPULATION,
-    SIMULATION,
+    CAPTURES_FAMILY,
+    FIXED_POINT_FAMILY,
+    MEASUREMENT_FAMILY,
+    PLUGINS_FAMILY,
+    POPULATION_FAMILY,
+    SIMULATION_FAMILY,
     EngineEntry,
     Formula,
 )
@@ -100,50 +100,50 @@ REGISTRY: dict[str, EngineEntry] = {
         "packet",
         "exact packet-level simulation",
         "every scenario with a bottleneck rate or a limited receiver window, except captures",
-        SIMULATION,
+        SIMULATION_FAMILY,
         "within its 95 % intervals; the reference for the other engines",
         any_packet_size=True,
-        look=("blue", 0),
+        plot_style=("blue", 0),
     ),
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
         "mean_field",
         "a scaled population: a few thousand simulated sources represent all sources",
         "on/off sources of classic stacks on a drop-tail or fair queue; not run by default",
-        POPULATION,
+        POPULATION_FAMILY,
         "populations too large for engine packet; the warnings of the answer name the limits",
         runs_by_default=False,
-        look=("green", 1),
+        plot_style=("green", 1),
     ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
         "a few flows are simulated exactly; the other flows repeat the values measured on these",
         "stack max-plus-reno, on/off sources and bulk flows; not run by default",
-        FIXED_POINT,
+        FIXED_POINT_FAMILY,
         "if it converges; otherwise the values are marked, with the test that failed",
         runs_by_default=False,
-        look=("sky", 2),
+        plot_style=("sky", 2),
     ),
     "kernel": EngineEntry(
         "tcpcast.engines.kernel",
         "kernel",
         "this machine's own TCP over an emulated link, in real time",
         "one bottleneck, at most 256 senders, Linux; not run by default",
-        MEASUREMENT,
+        MEASUREMENT_FAMILY,
         "within its 95 % intervals; not trusted if the machine was too busy",
         runs_by_default=False,
         any_packet_size=True,
-        look=("black", 3),
+        plot_style=("black", 3),
     ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
         "trace",
         "values measured in a packet capture",
         'traffic of kind "capture"',
-        CAPTURES,
+        CAPTURES_FAMILY,
         "values that one capture point can measure; the warnings of the answer name the limits",
-        look=("black", 4),
+        plot_style=("black", 4),
     ),
 }
 
@@ -282,8 +282,10 @@ def check_feed(feed: str) -> None:
         raise TcpcastError(f"feed must be 'scenario' or 'measured', not '{feed}'")
 
 
-_LOSSES = ("loss_indication_ratio", "loss_event_ratio_cumulative", "loss_ratio")
-_ASSUMED = dict.fromkeys((*_LOSSES, "timeout_ratio"), Metric(0.01)) | {"rtt_mean_s": Metric(0.1)}
+_LOSS_METRICS = ("loss_indication_ratio", "loss_event_ratio_cumulative", "loss_ratio")
+_PLACEHOLDER_METRICS = dict.fromkeys((*_LOSS_METRICS, "timeout_ratio"), Metric(0.01)) | {
+    "rtt_mean_s": Metric(0.1)
+}
 """Placeholder metrics of a simulation, to check a formula that needs measured inputs."""
 
 
@@ -304,7 +306,7 @@ def check_scenario(
         raise NotApplicable("the capture is not read")
     elif (other_feed or feed) == "measured":
         REGISTRY["packet"].check(scenario)
-        measured = Answer("packet", metrics=dict(_ASSUMED))
+        measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))
         entry.run(scenario, RunOptions(tables=False), measured)
     elif entry.has_check():
         entry.check(scenario)
@@ -331,7 +333,7 @@ def _run_engine(
         result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)
         result.suggestions = why.suggestions
     except TcpcastError as error:
-        if is_only_engine or entry.family != PLUGINS:
+        if is_only_engine or entry.family != PLUGINS_FAMILY:
             raise
         result = Answer(name, status=Status.FAILED, reason=str(error))
     else:
@@ -341,7 +343,7 @@ def _run_engine(
     return result
 
 
-_INSTEAD = {
+_HINTS_FOR_UNKNOWN_NAMES = {
     "bbr": '; engine packet simulates stacks "linux-bbr" and "bbr3", the formula is \'bbr-bound\'.',
     "cubic": "; engine packet simulates stack \"linux-cubic\", the formula is 'cubic-response'.",
     "reno": '; engine packet simulates stacks "linux-reno" and "rfc-newreno".',
@@ -399,7 +401,9 @@ def _check_engine_name(name: str) -> None:
 
     text = str(name)
     names = list(dict.fromkeys([*REGISTRY, *find_plugin_entry_points()]))
-    hint = next((words for part, words in _INSTEAD.items() if part in text.lower()), None)
+    hint = next(
+        (words for part, words in _HINTS_FOR_UNKNOWN_NAMES.items() if part in text.lower()), None
+    )
     if hint is None:
         near = difflib.get_close_matches(text, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."

@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 MIN_INTERVALS = 5
 """Minimum number of complete batches of 100 s for an interval."""
 
-BBR_SEEN = (
+BBR_WARNING = (
     "the sender looks like BBR, whose rate follows the capacity of the path, not the losses; "
     "the models of Reno's and CUBIC's windows do not apply"
 )
 
-BY_FLOW = (
+FLOW_TABLE_COLUMNS = (
     "connection", "data_packets", "send_rate_pps", "goodput_bps", "loss_indication_ratio", "td",
     "to", "timeouts", "t0_s", "rtt_mean_s", "w_max_pkts", "packets_per_ack", "retransmit_ratio",
 )  # fmt: skip
@@ -85,43 +85,45 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     captured = scenario.captured
     assert captured is not None
     capture = read(captured.file)
-    kept = restrict_to_directions(capture, np.sort(select_directions(capture, captured.connection)))
-    together = {name: column[0] for name, column in kept.groups(by="all").items()}
-    tables, warnings = _make_replay_scenario(kept)
+    selected = restrict_to_directions(
+        capture, np.sort(select_directions(capture, captured.connection))
+    )
+    aggregate = {name: column[0] for name, column in selected.groups(by="all").items()}
+    tables, warnings = _make_replay_scenario(selected)
     answer = Answer(
         engine="trace",
         kind="measurement",
-        metrics=_aggregate_metrics(kept, together),
-        tables=_capture_tables(kept),
+        metrics=_aggregate_metrics(selected, aggregate),
+        tables=_capture_tables(selected),
         notes=texts_to_notes([*capture.warnings, *warnings]),
         provenance={
             "version": tcpcast.__version__,
             "scenario": scenario.digest(),
             "capture": captured.file,
-            "sha256": _digest_captures(captured.file),
-            "flows": describe_directions(kept, np.arange(kept.connections["src"].size)),
+            "sha256": _compute_file_digest(captured.file),
+            "flows": describe_directions(selected, np.arange(selected.connections["src"].size)),
             "interval": f"95 %, jackknife over intervals of {INTERVAL_S} s",
         },
-        captured=CaptureInputs(_formula_inputs(kept, together), tables),
+        captured=CaptureInputs(_formula_inputs(selected, aggregate), tables),
     )
     if capture.damaged or capture.interrupted:
         status = Status.INTERRUPTED if capture.interrupted else Status.PARTIAL
         why = "interrupted" if capture.interrupted else "the capture is damaged"
-        answer.stop(f"{why}: the results cover only the packets read until then", status)
+        answer.mark_incomplete(f"{why}: the results cover only the packets read until then", status)
     return answer
 
 
-def _make_replay_scenario(kept: Capture) -> tuple[dict[str, Any], list[str]]:
+def _make_replay_scenario(selected: Capture) -> tuple[dict[str, Any], list[str]]:
     """Return the scenario that reproduces the capture, with warnings; {} if there is none."""
     try:
-        written = replay(kept)
+        written = replay(selected)
     except CaptureError:
         return {}, []
-    notes = [BBR_SEEN] if get_congestion_control(written.tables["tcp"]["stack"]) == BBR else []
+    notes = [BBR_WARNING] if get_congestion_control(written.tables["tcp"]["stack"]) == BBR else []
     return written.tables, [*notes, *written.warnings]
 
 
-def _digest_captures(file: str) -> str:
+def _compute_file_digest(file: str) -> str:
     try:
         with open(file, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -129,36 +131,36 @@ def _digest_captures(file: str) -> str:
         raise CaptureError(f"{file}: {error.strerror or error}") from error
 
 
-def _aggregate_metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
+def _aggregate_metrics(selected: Capture, aggregate: Mapping[str, Any]) -> dict[str, Metric]:
     """Return the metrics of the aggregate, with intervals if the capture is long enough."""
-    table = kept.connections
-    payload = together["unique_bytes"] / max(together["bytes"], 1)
-    indications = together["td"] + together["to"]
+    table = selected.connections
+    payload = aggregate["unique_bytes"] / max(aggregate["bytes"], 1)
+    indications = aggregate["td"] + aggregate["to"]
     values = {
-        "rtt_mean_s": together["rtt_mean_s"],
-        "send_rate_pps": together["send_rate_pps"],
-        "goodput_pps": together["send_rate_pps"] * payload,
-        "goodput_bps": together["goodput_bps"],
-        "loss_indication_ratio": together["loss_indication_ratio"],
-        "timeout_share": together["to"] / indications if indications else math.nan,
-        "t0_s": together["t0_s"],
-        "retransmit_ratio": together["retransmissions"] / together["packets_sent"],
+        "rtt_mean_s": aggregate["rtt_mean_s"],
+        "send_rate_pps": aggregate["send_rate_pps"],
+        "goodput_pps": aggregate["send_rate_pps"] * payload,
+        "goodput_bps": aggregate["goodput_bps"],
+        "loss_indication_ratio": aggregate["loss_indication_ratio"],
+        "timeout_share": aggregate["to"] / indications if indications else math.nan,
+        "t0_s": aggregate["t0_s"],
+        "retransmit_ratio": aggregate["retransmissions"] / aggregate["packets_sent"],
     }
     if table["src"].size > 1:
-        values["loss_event_ratio_cumulative"] = together["loss_event_ratio_cumulative"]
-        values["jain_index"] = together["jain_index"]
+        values["loss_event_ratio_cumulative"] = aggregate["loss_event_ratio_cumulative"]
+        values["jain_index"] = aggregate["jain_index"]
     whole = (table["end"] == "closed") & table["syn_captured"]
     if whole.all():
         times = table["duration_s"] + table["rtt_mean_s"]
         values["completion_time_s"] = float(times.mean())
-    spread = _estimate_ratios_from_batches(kept)
+    spread = _estimate_ratios_from_batches(selected)
     metrics = {
         name: _scale_interval_to(float(value), spread.get(name))
         for name, value in values.items()
         if np.isfinite(value)
     }
     counts = {"td_indications": "td", "to_indications": "to", "timeouts": "timeouts"}
-    return metrics | {name: Metric(float(together[column])) for name, column in counts.items()}
+    return metrics | {name: Metric(float(aggregate[column])) for name, column in counts.items()}
 
 
 def _scale_interval_to(value: float, estimate: Estimate | None) -> Metric:
@@ -169,9 +171,9 @@ def _scale_interval_to(value: float, estimate: Estimate | None) -> Metric:
     return Metric(value, share * estimate.low, share * estimate.high)
 
 
-def _estimate_ratios_from_batches(kept: Capture) -> dict[str, Estimate | None]:
+def _estimate_ratios_from_batches(selected: Capture) -> dict[str, Estimate | None]:
     """Estimate ratios from batches of 100 s of all flows; {} if they are too few."""
-    units = _sum_by_100_s(kept)
+    units = _sum_per_interval(selected)
     if np.count_nonzero(units["time"] >= INTERVAL_S) < MIN_INTERVALS:
         return {}
     sent, time = units["data_packets"], units["time"]
@@ -179,22 +181,22 @@ def _estimate_ratios_from_batches(kept: Capture) -> dict[str, Estimate | None]:
     first = sent - units["retransmissions"]
 
     def share(events: Column, of: Column) -> Estimate | None:
-        return statistics.ratio(events, of, events=True, maximum=1.0)
+        return statistics.estimate_ratio(events, of, events=True, maximum=1.0)
 
     return {
-        "rtt_mean_s": statistics.ratio(units["rtt_sum"], units["rtt_samples"]),
-        "send_rate_pps": statistics.ratio(sent, time),
-        "goodput_pps": statistics.ratio(first, time),
-        "goodput_bps": statistics.ratio(first, time),
+        "rtt_mean_s": statistics.estimate_ratio(units["rtt_sum"], units["rtt_samples"]),
+        "send_rate_pps": statistics.estimate_ratio(sent, time),
+        "goodput_pps": statistics.estimate_ratio(first, time),
+        "goodput_bps": statistics.estimate_ratio(first, time),
         "loss_indication_ratio": share(indications, sent),
         "timeout_share": share(units["to"], indications),
         "retransmit_ratio": share(units["retransmissions"], sent),
     }
 
 
-def _sum_by_100_s(kept: Capture) -> dict[str, Column]:
+def _sum_per_interval(selected: Capture) -> dict[str, Column]:
     """Sum the 100 s intervals of all flows that begin in the same 100 s of the capture."""
-    table, flows = kept.intervals, kept.connections
+    table, flows = selected.intervals, selected.connections
     offset = seconds_since(flows["start"], flows["start"].min())
     length = float((offset + np.nan_to_num(flows["duration_s"])).max())
     unit = ((offset[table["direction"]] + table["start_s"]) // INTERVAL_S).astype(np.int64)
@@ -209,17 +211,17 @@ def _sum_by_100_s(kept: Capture) -> dict[str, Column]:
     return sums | {"time": np.clip(length - begin, 0.0, INTERVAL_S)}
 
 
-def _capture_tables(kept: Capture) -> dict[str, Table]:
-    flows = kept.connections
+def _capture_tables(selected: Capture) -> dict[str, Table]:
+    flows = selected.connections
     rows = np.arange(flows["src"].size)
-    ends = [describe_directions(kept, rows[[row]]) for row in rows]
+    ends = [describe_directions(selected, rows[[row]]) for row in rows]
     name = np.array(ends, dtype=np.str_)
-    intervals = model_intervals(kept, rows)
+    intervals = model_intervals(selected, rows)
     direction = intervals.pop("direction")
-    of_all = models(kept, rows)
+    of_all = models(selected, rows)
     errors = errors_of({"direction": np.zeros_like(direction), **intervals})
     return {
-        "by_flow": {"name": name, **{column: flows[column] for column in BY_FLOW}},
+        "by_flow": {"name": name, **{column: flows[column] for column in FLOW_TABLE_COLUMNS}},
         "model_intervals": {"name": name[direction], **intervals},
         "models": {
             "model": np.array(list(LOSS_MODELS)),
@@ -232,19 +234,19 @@ def _capture_tables(kept: Capture) -> dict[str, Table]:
     }
 
 
-def _formula_inputs(kept: Capture, together: Mapping[str, Any]) -> dict[str, float | None]:
+def _formula_inputs(selected: Capture, aggregate: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the inputs of formulas that are not metrics; None if the capture lacks one."""
-    table = kept.connections
+    table = selected.connections
     least = table["rtt_min_s"][np.isfinite(table["rtt_min_s"])]
-    rtt, timer = float(together["rtt_mean_s"]), float(together["t0_s"])
-    b = max(1.0, float(np.nan_to_num(together["packets_per_ack"], nan=1.0)))
+    rtt, timer = float(aggregate["rtt_mean_s"]), float(aggregate["t0_s"])
+    b = max(1.0, float(np.nan_to_num(aggregate["packets_per_ack"], nan=1.0)))
     known = {
         "t0_s": timer if timer > 0 else rtt + LINUX_MIN_RTO_MINUS_RTT_S,
-        "flows": max(1, round(float(together["parallel_flows"]))),
-        "packets_per_ack": b if str(together["window_grows_by"]) != "packets" else 1.0,
-        "w_max_pkts": float(together["w_max_pkts"]),
+        "flows": max(1, round(float(aggregate["parallel_flows"]))),
+        "packets_per_ack": b if str(aggregate["window_grows_by"]) != "packets" else 1.0,
+        "w_max_pkts": float(aggregate["w_max_pkts"]),
         "loss_ratio": estimated_loss_ratio(table),
         "rtt_min_s": float(least.min(initial=math.inf)),
-        "bottleneck_pps": link_bps(kept) / (8 * float(table["segment_bytes"].max())),
+        "bottleneck_pps": link_bps(selected) / (8 * float(table["segment_bytes"].max())),
     }
     return {name: value if math.isfinite(value) else None for name, value in known.items()}

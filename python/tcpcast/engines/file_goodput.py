@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     Table = dict[str, NDArray[Any]]
     Floats = NDArray[np.float64]
 
-_OCTAVES, _PARTS = _native.GOODPUT_BUCKETS
+_OCTAVES, _BUCKETS_PER_OCTAVE = _native.GOODPUT_BUCKETS
 
-BUCKETS = _OCTAVES * _PARTS
+BUCKET_COUNT = _OCTAVES * _BUCKETS_PER_OCTAVE
 """Number of goodput buckets."""
 
-GRID_STEP = 2
+BUCKETS_PER_TAIL_ROW = 2
 """Number of buckets per row of the tail table; the goodputs of neighbouring rows differ by 0.8 to
 1.6 %."""
 
 
 def bucket_edges_bps() -> Floats:
-    """Return the ends of the buckets in bit/s, ``[BUCKETS + 1]``: 1 bit/s to 1.1 Tbit/s."""
-    octave, part = np.divmod(np.arange(BUCKETS + 1), _PARTS)
-    edges: Floats = np.ldexp(1.0 + part / _PARTS, octave)
+    """Return the ends of the buckets in bit/s, ``[BUCKET_COUNT + 1]``: 1 bit/s to 1.1 Tbit/s."""
+    octave, part = np.divmod(np.arange(BUCKET_COUNT + 1), _BUCKETS_PER_OCTAVE)
+    edges: Floats = np.ldexp(1.0 + part / _BUCKETS_PER_OCTAVE, octave)
     return edges
 
 
@@ -43,8 +43,8 @@ def bucket_edges_bps() -> Floats:
 class GoodputCounts:
     """Counts of goodputs in consecutive buckets.
 
-    ``counts`` is ``[units, buckets]``, with units as in :func:`tcpcast.statistics.ratio`, and
-    ``first`` is the index of the first bucket.
+    ``counts`` is ``[units, buckets]``, with units as in :func:`tcpcast.statistics.estimate_ratio`,
+    and ``first`` is the index of the first bucket.
     """
 
     first: int
@@ -62,8 +62,8 @@ class GoodputCounts:
         return float(self.counts.sum())
 
     def sum_over_units(self) -> Floats:
-        """Return the counts over all units in all buckets, ``[BUCKETS]``."""
-        whole = np.zeros(BUCKETS)
+        """Return the counts over all units in all buckets, ``[BUCKET_COUNT]``."""
+        whole = np.zeros(BUCKET_COUNT)
         whole[self.first : self.first + self.counts.shape[1]] = self.counts.sum(axis=0)
         return whole
 
@@ -81,7 +81,7 @@ def count_goodputs(units: Sequence[ArrayLike], *, replications: int = 1) -> Good
     """
     edges = bucket_edges_bps()
     buckets = [
-        np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKETS - 1)
+        np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKET_COUNT - 1)
         for values in units
     ]
     first = min((int(bucket.min()) for bucket in buckets if bucket.size), default=0)
@@ -158,9 +158,9 @@ def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:
     if not known:
         return {}
     occupied = np.flatnonzero(np.sum(list(known.values()), axis=0))
-    first = occupied[0] // GRID_STEP * GRID_STEP
-    last = min(-(-(occupied[-1] + 1) // GRID_STEP) * GRID_STEP, BUCKETS)
-    buckets = np.arange(first, last + 1, GRID_STEP)
+    first = occupied[0] // BUCKETS_PER_TAIL_ROW * BUCKETS_PER_TAIL_ROW
+    last = min(-(-(occupied[-1] + 1) // BUCKETS_PER_TAIL_ROW) * BUCKETS_PER_TAIL_ROW, BUCKET_COUNT)
+    buckets = np.arange(first, last + 1, BUCKETS_PER_TAIL_ROW)
     return {"goodput_bps": bucket_edges_bps()[buckets]} | {
         name: np.append(quantiles.tail_shares(whole), 0.0)[buckets] for name, whole in known.items()
     }

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.answer import UNITS, Answer, Metric, Note, Status
 from tcpcast.errors import TcpcastError
 from tcpcast.metrics import METRICS
-from tcpcast.units import show
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-LONGEST_NAME = 60
+MAX_NAME_LENGTH = 60
 """Maximum length of the names of metrics, tables, columns and units, in characters."""
-_LONGEST_TEXT = 500
+_MAX_TEXT_LENGTH = 500
 """Maximum length of a warning or an error, in characters."""
 
-_ROUNDING = 1e-9
+_ROUNDING_TOLERANCE = 1e-9
 """Tolerance by which a share may exceed 1."""
 
-_DICTS = ("metrics", "tables", "provenance", "domain")
+_DICT_FIELDS = ("metrics", "tables", "provenance", "domain")
 
 
 def validate_plugin_answer(returned: Any, units: Mapping[str, str]) -> Answer:
@@ -66,7 +66,7 @@ def validate_plugin_answer(returned: Any, units: Mapping[str, str]) -> Answer:
 
 
 def _check_field_types(answer: Answer) -> None:
-    for name in _DICTS:
+    for name in _DICT_FIELDS:
         if not isinstance(getattr(answer, name), dict):
             raise TcpcastError(f"returned {name} that are not a dict")
     for name, kind, what in (("notes", Note, "tcpcast.Note"), ("write_errors", str, "texts")):
@@ -83,8 +83,8 @@ def _check_field_types(answer: Answer) -> None:
 
 
 def truncate_text(text: str) -> str:
-    """Return a text of another package, truncated to :data:`_LONGEST_TEXT` characters."""
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
+    """Return a text of another package, truncated to :data:`_MAX_TEXT_LENGTH` characters."""
+    return text if len(text) <= _MAX_TEXT_LENGTH else f"{text[: _MAX_TEXT_LENGTH - 3]}..."
 
 
 def exception_text(error: BaseException) -> str:
@@ -93,34 +93,36 @@ def exception_text(error: BaseException) -> str:
         text = truncate_text(str(error))
     except Exception:
         text = "(its text cannot be read)"
-    return f"{type(error).__name__:.{LONGEST_NAME}}: {text}"
+    return f"{type(error).__name__:.{MAX_NAME_LENGTH}}: {text}"
 
 
 def has_short_text(error: BaseException) -> bool:
     """Return True if the message of an exception can be shown in full."""
     try:
-        return len(str(error)) <= _LONGEST_TEXT
+        return len(str(error)) <= _MAX_TEXT_LENGTH
     except Exception:
         return False
 
 
 def _check_name(what: str, name: Any) -> str:
     if not isinstance(name, str):
-        raise TcpcastError(f"named a {what} {show(name)}; a name must be a string")
+        raise TcpcastError(f"named a {what} {quote(name)}; a name must be a string")
     return _check_name_length(what, name)
 
 
 def _check_name_length(what: str, name: str) -> str:
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_NAME_LENGTH:
         raise TcpcastError(
-            f"named a {what} {show(name)}; a name has at most {LONGEST_NAME} characters"
+            f"named a {what} {quote(name)}; a name has at most {MAX_NAME_LENGTH} characters"
         )
     return name
 
 
 def _check_metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     if not (isinstance(name, str) and name.isidentifier()):
-        raise TcpcastError(f"named a metric {show(name)}; a name consists of letters, digits and _")
+        raise TcpcastError(
+            f"named a metric {quote(name)}; a name consists of letters, digits and _"
+        )
     _check_name_length("metric", name)
     if not isinstance(metric, Metric):
         kind = type(metric).__name__
@@ -128,7 +130,7 @@ def _check_metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     value = _check_number(name, metric.value)
     if value < 0 and name in UNITS:
         raise TcpcastError(f"returned {value} for {name}; it must be 0 or more")
-    if name in METRICS and value > METRICS[name].maximum * (1 + _ROUNDING):
+    if name in METRICS and value > METRICS[name].maximum * (1 + _ROUNDING_TOLERANCE):
         raise TcpcastError(f"returned {value} for {name}; it is a share and must be at most 1")
     ends = [None if end is None else _check_number(name, end) for end in (metric.low, metric.high)]
     low, high = ends
@@ -145,7 +147,7 @@ def _check_metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
 
 def _check_number(name: str, value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise TcpcastError(f"returned {show(value)} for {name}; it must be a number")
+        raise TcpcastError(f"returned {quote(value)} for {name}; it must be a number")
     try:
         number = float(value)
     except OverflowError:

@@ -2,10 +2,10 @@
 
 The entry point group ``tcpcast.engines`` contains engines: callables ``answer(scenario, options) ->
 Answer``. The group ``tcpcast.models`` contains path models: callables that return the packets per
-second of one flow, from any of the parameters in :data:`INPUTS`. Both are selected by the name of
-the entry point, and may have an attribute ``applies``, a description of their domain. An engine may
-have ``metrics``, the units of its own metrics by name, and ``check``, which raises NotApplicable
-for an unsupported scenario.
+second of one flow, from any of the parameters in :data:`MODEL_PARAMETERS`. Engines and models are
+selected by the name of the entry point. Their optional attribute ``applies`` describes their
+domain. An engine may have ``metrics``, the units of its own metrics by name, and ``check``,
+which raises NotApplicable for an unsupported scenario.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.plugin_answer import exception_text, has_short_text, validate_plugin_answer
-from tcpcast.engines.registry import PLUGINS, EngineEntry
+from tcpcast.engines.registry import PLUGINS_FAMILY, EngineEntry
 from tcpcast.errors import DomainError, MachineError, NotApplicable, TcpcastError
 
 if TYPE_CHECKING:
@@ -32,10 +32,16 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-ENGINES, MODELS = "tcpcast.engines", "tcpcast.models"
+ENGINE_GROUP, MODEL_GROUP = "tcpcast.engines", "tcpcast.models"
 """Groups of entry points."""
 
-INPUTS = ("loss_indication_ratio", "rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
+MODEL_PARAMETERS = (
+    "loss_indication_ratio",
+    "rtt_s",
+    "t0_s",
+    "packets_per_ack",
+    "receiver_window_pkts",
+)
 """Names of the parameters that a path model may have: p, RTT, T0, b and W_max."""
 
 
@@ -60,7 +66,7 @@ class PluginEntry(EngineEntry):
         attribute ``check`` that raises NotApplicable; without it, this method always raises.
         """
         if self.is_model:
-            from tcpcast.engines.formula.feed import collect_path_inputs  # noqa: PLC0415 - imports numpy
+            from tcpcast.engines.formula.collect_inputs import collect_path_inputs  # noqa: PLC0415 - imports numpy
 
             collect_path_inputs(self.point.name, scenario, None)
             return
@@ -150,7 +156,7 @@ def _redirect_output_to_stderr() -> Iterator[None]:
 def find_plugin_entry_points() -> dict[str, metadata.EntryPoint]:
     """Return the entry points of both groups by name; the first of equal names is used."""
     points: dict[str, metadata.EntryPoint] = {}
-    for group in (ENGINES, MODELS):
+    for group in (ENGINE_GROUP, MODEL_GROUP):
         for point in metadata.entry_points(group=group):
             points.setdefault(point.name, point)
     return points
@@ -179,7 +185,7 @@ def import_plugin(point: metadata.EntryPoint) -> PluginEntry:
             f"engine '{point.name}' of {package}: the attribute metrics must be a dict, "
             'such as {"goodput_bps": "bit/s"}'
         )
-    is_model = point.group == MODELS
+    is_model = point.group == MODEL_GROUP
     doc = (inspect.getdoc(function) or f"{point.name} of {package}").partition("\n")[0]
     applies = getattr(function, "applies", None)
     return PluginEntry(
@@ -187,7 +193,7 @@ def import_plugin(point: metadata.EntryPoint) -> PluginEntry:
         point.attr,
         doc.removesuffix("."),
         str(applies or ("bulk flows over one path" if is_model else "see its package")),
-        PLUGINS,
+        PLUGINS_FAMILY,
         trust=f"see {package}",
         runs_by_default=False,
         point=point,
@@ -202,12 +208,12 @@ def _answer_by_path_model(
 ) -> Answer:
     """Answer by a path model, for all flows, limited by the link's rate."""
     from tcpcast.engines.formula import rate_answers  # noqa: PLC0415 - imports numpy
-    from tcpcast.engines.formula.feed import collect_path_inputs  # noqa: PLC0415
-    from tcpcast.engines.formula.inputs import make_step  # noqa: PLC0415
+    from tcpcast.engines.formula.collect_inputs import collect_path_inputs  # noqa: PLC0415
+    from tcpcast.engines.formula.input_types import make_step  # noqa: PLC0415
 
     inputs = collect_path_inputs(name, scenario, measured)
     values = (inputs.loss, inputs.rtt_s, inputs.t0_s, inputs.packets_per_ack, inputs.window_pkts)
-    given = dict(zip(INPUTS, values, strict=True))
+    given = dict(zip(MODEL_PARAMETERS, values, strict=True))
     rate = float(rate_pps(**{key: given[key] for key in _get_model_inputs(name, rate_pps)}))
     if not rate >= 0:
         raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
@@ -229,10 +235,12 @@ def _get_model_inputs(name: str, rate_pps: Callable[..., Any]) -> list[str]:
         The model has another required parameter.
     """
     parameters = inspect.signature(rate_pps).parameters.values()
-    unknown = [p.name for p in parameters if p.default is p.empty and p.name not in INPUTS]
+    unknown = [
+        p.name for p in parameters if p.default is p.empty and p.name not in MODEL_PARAMETERS
+    ]
     if unknown:
         raise MachineError(
             f"model '{name}' has unknown parameters: {', '.join(unknown)}; a model can have "
-            f"the parameters {', '.join(INPUTS)}"
+            f"the parameters {', '.join(MODEL_PARAMETERS)}"
         )
-    return [p.name for p in parameters if p.name in INPUTS]
+    return [p.name for p in parameters if p.name in MODEL_PARAMETERS]

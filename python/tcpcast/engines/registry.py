@@ -21,31 +21,40 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-CROSS_OMITTED = "the formula ignores cross traffic"
-RETURN_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
+CROSS_TRAFFIC_OMITTED = "the formula ignores cross traffic"
+RETURN_PATH_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
 """Warnings about features of a scenario that a formula omits."""
 
-FEED_MEASURED = Suggestion(feed="measured")
+SUGGEST_MEASURED_FEED = Suggestion(feed="measured")
 """Suggests inputs from a simulation, which include the effects of omitted features on loss and
 RTT."""
 
 
-PATH = "closed formulas for one path"
-TRANSFERS = "closed formulas for short transfers"
-USERS = "closed formulas for users on a link"
-FIXED_POINT = "fixed point"
-POPULATION = "scaled population"
-SIMULATION = "packet-level simulation"
-MEASUREMENT = "real kernel"
-CAPTURES = "captures"
+PATH_FAMILY = "closed formulas for one path"
+TRANSFERS_FAMILY = "closed formulas for short transfers"
+USERS_FAMILY = "closed formulas for users on a link"
+FIXED_POINT_FAMILY = "fixed point"
+POPULATION_FAMILY = "scaled population"
+SIMULATION_FAMILY = "packet-level simulation"
+MEASUREMENT_FAMILY = "real kernel"
+CAPTURES_FAMILY = "captures"
 
-CONTROLS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
+FORMULA_BY_CONTROL = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Formula engines of congestion controls other than Reno."""
 
-PLUGINS = "engines of other packages"
+PLUGINS_FAMILY = "engines of other packages"
 FAMILIES = (
-    *(PATH, TRANSFERS, USERS, FIXED_POINT, POPULATION, SIMULATION, MEASUREMENT, CAPTURES),
-    PLUGINS,
+    *(
+        PATH_FAMILY,
+        TRANSFERS_FAMILY,
+        USERS_FAMILY,
+        FIXED_POINT_FAMILY,
+        POPULATION_FAMILY,
+        SIMULATION_FAMILY,
+        MEASUREMENT_FAMILY,
+        CAPTURES_FAMILY,
+    ),
+    PLUGINS_FAMILY,
 )
 """Kinds of engines, in the order of ``tcpcast engines``."""
 
@@ -56,9 +65,9 @@ class EngineEntry:
 
     ``family`` is one of :data:`FAMILIES`. ``trust`` states when its values can be trusted, for an
     engine without a row in :data:`tcpcast.models.domain.DOMAINS`. ``any_packet_size`` is True if
-    classes may differ in packet size. ``look`` is the style in figures, None for engines of other
-    packages: a colour of :data:`tcpcast.report.palette.COLOUR_NAMES`, and the index of a marker
-    (measured and simulated values) or of a dash pattern (calculated values).
+    classes may differ in packet size. ``plot_style`` is a colour of
+    :data:`tcpcast.report.palette.COLOUR_NAMES`, and the index of a marker (measured and simulated
+    values) or of a dash pattern (calculated values). It is None for engines of other packages.
     """
 
     module: str
@@ -69,7 +78,7 @@ class EngineEntry:
     trust: str = ""
     runs_by_default: bool = True
     any_packet_size: bool = False
-    look: tuple[str, int] | None = None
+    plot_style: tuple[str, int] | None = None
 
     def trust_text(self, name: str) -> str:
         """Return the conditions for trusting an engine: its ``trust``, or its domain."""
@@ -126,7 +135,7 @@ class Formula(EngineEntry):
     answer (for a capture, the ``trace`` answer), or None to use the scenario's values. If
     ``stack`` is not Reno, the formula is evaluated by default only for scenarios with that stack;
     requested by name, it answers any scenario. ``controls`` are the congestion controls that a
-    model of Reno's window covers. If ``tabled``, the function also takes
+    model of Reno's window covers. If ``has_optional_tables``, the function also takes
     :attr:`RunOptions.tables`.
     The rate of a formula with ``is_upper_bound`` is a bound rather than an estimate.
     """
@@ -135,7 +144,7 @@ class Formula(EngineEntry):
     accepts_measured: bool = False
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
-    tabled: bool = False
+    has_optional_tables: bool = False
     is_upper_bound: bool = False
 
     def is_default_for(self, scenario: Scenario) -> bool:
@@ -143,7 +152,7 @@ class Formula(EngineEntry):
         if other_congestion_control_refusal(self, scenario) is not None:
             return False
         if scenario.captured is not None:  # the congestion control is not known yet
-            return self.runs_by_default and self.stack in ("", *CONTROLS)
+            return self.runs_by_default and self.stack in ("", *FORMULA_BY_CONTROL)
         tcp = scenario.populations[0].tcp
         controls = {"bbr": ("bbr", "bbr3")}.get(self.stack, (self.stack,))
         return self.runs_by_default and (self.stack in {"", tcp.stack} or tcp.control in controls)
@@ -174,13 +183,13 @@ class Formula(EngineEntry):
         if refusal is not None:
             raise refusal
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
-        options_of_tables = {"tables": options.tables} if self.tabled else {}
+        options_of_tables = {"tables": options.tables} if self.has_optional_tables else {}
         answer: Answer = self.load()(*inputs, **options_of_tables)
-        feed_measured = (FEED_MEASURED,) if self.accepts_measured else ()
+        feed_measured = (SUGGEST_MEASURED_FEED,) if self.accepts_measured else ()
         if scenario.cross and measured is None:
-            answer.warn(Note(CROSS_OMITTED, kind="model", suggestions=feed_measured))
+            answer.warn(Note(CROSS_TRAFFIC_OMITTED, kind="model", suggestions=feed_measured))
         if scenario.captured is None and scenario.network.has_return and measured is None:
-            answer.warn(Note(RETURN_OMITTED, kind="model", suggestions=feed_measured))
+            answer.warn(Note(RETURN_PATH_OMITTED, kind="model", suggestions=feed_measured))
         if self.accepts_measured:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
@@ -201,7 +210,7 @@ class Formula(EngineEntry):
 
 def check_packet_sizes_are_equal(who: str, scenario: Scenario) -> None:
     """Raise NotApplicable if a class has another packet size than ``network.packet``."""
-    keys = [f"class.{name}.packet" for name in scenario.own_packets]
+    keys = [f"class.{name}.packet" for name in scenario.packet_size_classes]
     if keys:
         raise NotApplicable(
             f"{keys[0]}: {who} needs packets of one size, which network.packet sets",
@@ -232,14 +241,14 @@ def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotA
         return NotApplicable(
             "the formula models a queue, but network.bottleneck.rate is a policer without a queue"
         )
-    if entry.stack in CONTROLS:
+    if entry.stack in FORMULA_BY_CONTROL:
         return None
     others = [
         g.tcp for g in scenario.populations if not models_congestion_control(entry, g.tcp.control)
     ]
     if not others:
         return None
-    formula = CONTROLS.get(others[0].control, "") if entry.family == PATH else ""
+    formula = FORMULA_BY_CONTROL.get(others[0].control, "") if entry.family == PATH_FAMILY else ""
     return NotApplicable(
         f"the formula models the window of Reno, but the scenario's stack is {others[0].stack}",
         *([Suggestion(engine=formula)] if formula else []),
@@ -249,21 +258,23 @@ def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotA
 
 def has_policer_instead_of_queue(entry: Formula, scenario: Scenario) -> bool:
     """Return True if a formula models a queue, but the scenario has a policer."""
-    return entry.family == USERS and scenario.network.bottleneck.is_policer
+    return entry.family == USERS_FAMILY and scenario.network.bottleneck.is_policer
 
 
 def models_congestion_control(entry: Formula, control: str) -> bool:
     """Return True if a formula models a congestion control."""
-    return entry.stack == control if entry.stack in CONTROLS else control in entry.controls
+    return (
+        entry.stack == control if entry.stack in FORMULA_BY_CONTROL else control in entry.controls
+    )
 
 
 def presets_covered_by_reno_model(entry: Formula) -> tuple[str, ...]:
     """Return the presets that a model of Reno covers: the closest modern one, and the paper's."""
     if entry.stack == "max-plus-reno":
         return (entry.stack,)
-    if entry.family == PATH:
+    if entry.family == PATH_FAMILY:
         return ("linux-reno", "pftk-reno")
-    return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
+    return ("engset-newreno",) if entry.family == USERS_FAMILY else ("linux-reno",)
 
 
 def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
@@ -293,10 +304,10 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
 def _warn_about_omitted_hops(scenario: Scenario) -> list[str]:
     """Return a warning about hops whose queues a formula omits."""
     network = scenario.network
-    others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_at]
+    others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_index]
     if not others:
         return []
-    queue = network.hops[network.measured_at].name
+    queue = network.hops[network.measured_index].name
     return [
         f"the model has one queue, at {queue}; {', '.join(others)} only add transmission times, "
         "delays and specified losses"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from tcpcast.engines import REGISTRY, check_scenario
 from tcpcast.engines.accepted_suggestions import changes_to_set_stack, filter_accepted_suggestions
 from tcpcast.engines.registry import (
-    CONTROLS,
-    FIXED_POINT,
-    PATH,
-    PLUGINS,
-    POPULATION,
-    TRANSFERS,
-    USERS,
+    FIXED_POINT_FAMILY,
+    FORMULA_BY_CONTROL,
+    PATH_FAMILY,
+    PLUGINS_FAMILY,
+    POPULATION_FAMILY,
+    TRANSFERS_FAMILY,
+    USERS_FAMILY,
     Formula,
     has_policer_instead_of_queue,
     models_congestion_control,
@@ -51,7 +51,7 @@ class SupportLevel(Enum):
 class StackSupport:
     """Support of one stack by one engine: the level, and the known error or the reason, or ""."""
 
-    verdict: SupportLevel
+    level: SupportLevel
     text: str = ""
 
 
@@ -60,7 +60,7 @@ APPLIES = StackSupport(SupportLevel.APPLIES)
 KERNEL_STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "dctcp")
 """Stacks that Linux implements, in the order in which messages suggest them."""
 
-MEASURED: dict[tuple[str, str], str] = {
+MEASURED_ERRORS: dict[tuple[str, str], str] = {
     ("pftk", "linux-reno-classic"): "22 % below to 5 % above the kernel's goodput",
     ("pftk", "linux-reno"): "7 to 35 % below the kernel's goodput",
     ("parallel", "linux-reno-classic"): "24 % below to 5 % above the kernel's goodput",
@@ -78,7 +78,11 @@ the scenarios of ``reproduce kernel`` that are in the formula's domain. The comp
 are in tests/agreement: test_modern_transfers.py, and test_paper_senders.py for ``tfrc``."""
 
 _UNCHECKED = StackSupport(SupportLevel.UNCHECKED, "applies, but is not validated for this stack")
-_TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}
+_FAMILIES_BY_TRAFFIC = {
+    "bulk": (PATH_FAMILY,),
+    "transfers": (TRANSFERS_FAMILY,),
+    "on-off": (USERS_FAMILY, FIXED_POINT_FAMILY, POPULATION_FAMILY),
+}
 """Families of engines by kind of traffic."""
 
 
@@ -100,7 +104,7 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
     entry, preset = REGISTRY[engine], STACKS[stack]
     if isinstance(entry, Formula):
         return _get_formula_support(engine, entry, stack, delayed_acks=preset["delayed_acks"])
-    if entry.family == PLUGINS:
+    if entry.family == PLUGINS_FAMILY:
         return StackSupport(SupportLevel.UNCHECKED, "depends on its package")
     if engine == "fixed-point" and stack != MAX_PLUS:
         return StackSupport(SupportLevel.REFUSED, f"models only {MAX_PLUS}")
@@ -115,9 +119,9 @@ def _get_formula_support(
     engine: str, entry: Formula, stack: str, *, delayed_acks: bool
 ) -> StackSupport:
     control, max_plus = get_congestion_control(stack), entry.stack == MAX_PLUS
-    of_another = entry.stack in CONTROLS and CONTROLS.get(control) != engine
+    of_another = entry.stack in FORMULA_BY_CONTROL and FORMULA_BY_CONTROL.get(control) != engine
     refused, stated = SupportLevel.REFUSED, SupportLevel.STATED_ERROR
-    measured = MEASURED.get((engine, stack), "")
+    measured = MEASURED_ERRORS.get((engine, stack), "")
     verdicts = (
         (of_another, StackSupport(stated, f"predicts {entry.stack.upper()}")),
         (
@@ -144,7 +148,7 @@ def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> d
     """
     if scenario.captured is not None:
         return {}
-    families = _TRAFFIC.get(scenario.populations[0].traffic.kind, ())
+    families = _FAMILIES_BY_TRAFFIC.get(scenario.populations[0].traffic.kind, ())
     omitted: dict[str, list[str]] = {}
     for name, entry in REGISTRY.items():
         if not isinstance(entry, Formula) or entry.family not in families:
@@ -160,14 +164,14 @@ def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> d
     return omitted
 
 
-def omitted_formulas_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
+def omitted_formulas_text(*scenarios: Scenario, requested: Collection[str] = ()) -> str:
     """Return a sentence on omitted models of Reno's window, and stacks that would include them.
 
     Parameters
     ----------
     *scenarios
         Scenarios of one path and its TCP.
-    asked
+    requested
         Requested engines; they are left out here, because their own answers contain the reason.
 
     Returns
@@ -180,7 +184,7 @@ def omitted_formulas_text(*scenarios: Scenario, asked: Collection[str] = ()) -> 
     for scenario in scenarios:
         for name in (name for names in find_omitted_formulas(scenario).values() for name in names):
             entry, other = REGISTRY[name], find_unsupported_stack(name, scenario)
-            if other is None or name in asked or not isinstance(entry, Formula):
+            if other is None or name in requested or not isinstance(entry, Formula):
                 continue
             stack = stack or other
             presets = (

@@ -41,8 +41,8 @@ TOLERATED_LOSS_RATIO = 1 - 1 / PROBE_GAIN
 MIN_WINDOW_PKTS = 4
 """Packets in flight while BBR measures the RTT."""
 
-BOTTLENECK, SHALLOW_BUFFER = "bottleneck", "shallow buffer"
-COMPETITION, COLLAPSE = "loss-based competition", "collapse"
+BOTTLENECK_REGIME, SHALLOW_BUFFER_REGIME = "bottleneck", "shallow buffer"
+COMPETITION_REGIME, COLLAPSE_REGIME = "loss-based competition", "collapse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def bbr_bound(
     loss_ratio: ArrayLike = 0.0,
     buffer_pkts: ArrayLike = np.inf,
     flows: ArrayLike = 1,
-    beside_loss_based: bool = False,
+    with_loss_based_flows: bool = False,
 ) -> BbrBound:
     """Return the bound for ``flows`` equal BBR flows on one bottleneck.
 
@@ -121,8 +121,8 @@ def bbr_bound(
         raise DomainError("flows must be finite")
     pipe = capacity * rtt
     several = count > 1
-    if beside_loss_based:
-        share = _share_beside_loss_based(pipe, buffer, count)
+    if with_loss_based_flows:
+        share = _share_with_loss_based_flows(pipe, buffer, count)
         queue = buffer
     else:
         share = np.ones(())
@@ -130,10 +130,10 @@ def bbr_bound(
     factor = PROBE_GAIN * (1 - loss)
     # Compares p: probe_factor may be rounded below 1 at p = 0.2.
     collapsed = loss > TOLERATED_LOSS_RATIO
-    shallow = several & (buffer < pipe) & (not beside_loss_based)
+    shallow = several & (buffer < pipe) & (not with_loss_based_flows)
     rate = np.where(collapsed, 0.0, capacity * (1 - loss) * share / count)
-    usual = COMPETITION if beside_loss_based else BOTTLENECK
-    regime = np.where(collapsed, COLLAPSE, np.where(shallow, SHALLOW_BUFFER, usual))
+    usual = COMPETITION_REGIME if with_loss_based_flows else BOTTLENECK_REGIME
+    regime = np.where(collapsed, COLLAPSE_REGIME, np.where(shallow, SHALLOW_BUFFER_REGIME, usual))
     rate, share, factor, queue, _ = np.broadcast_arrays(rate, share, factor, queue, shallow)
     return BbrBound(
         rate_pps=rate,
@@ -144,7 +144,7 @@ def bbr_bound(
     )
 
 
-def _share_beside_loss_based(pipe: Floats, buffer: Floats, count: Floats) -> Floats:
+def _share_with_loss_based_flows(pipe: Floats, buffer: Floats, count: Floats) -> Floats:
     """Return BBR's share at which its data in flight reach the maximum of 2 BDP.
 
     Let the other flows have the share x of a full buffer of q packets and of the BDP B. BBR has

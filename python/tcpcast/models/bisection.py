@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-STEPS = 64
+BISECTION_STEPS = 64
 """Number of halvings of the searched range of ln(p/(1-p)), enough for the precision of a float."""
 
 
@@ -32,7 +32,7 @@ def largest_loss_ratio(
     """
     low, high = np.full(shape, -650.0), np.full(shape, 30.0)
     always = reached(1 / (1 + np.exp(-high)))
-    for _ in range(STEPS):
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
         below = reached(1 / (1 + np.exp(-middle)))
         low, high = np.where(below, middle, low), np.where(below, high, middle)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-BLOCK = 1 << 14
+VALUES_PER_BLOCK = 1 << 14
 """Values per block: about ten such arrays fit into the cache of one core."""
 
 
@@ -37,13 +37,13 @@ def evaluate_in_blocks(
         return {name: np.asarray(each) for name, each in formula(*arguments).items()}
     shape = np.broadcast_shapes(*(each.shape for each in arguments))
     size = math.prod(shape)
-    if size <= BLOCK:
+    if size <= VALUES_PER_BLOCK:
         results = formula(*arguments)
         return {name: np.broadcast_to(each, shape) for name, each in results.items()}
     joined: dict[str, NDArray[Any]] = {}
     flat = [_flat_view(each, shape) for each in arguments]
-    for start in range(0, size, BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, size, VALUES_PER_BLOCK):
+        part = slice(start, start + VALUES_PER_BLOCK)
         block = formula(*(values[part] if varies else values for values, varies in flat))
         for name, values in block.items():
             if not start:

@@ -117,8 +117,8 @@ def connection_latency_s(
     excess = sum(
         1 / (1 - 2 * ratio) * ratio
         for ratio in (
-            _max_handshake_loss("forward_loss_ratio", forward_loss_ratio),
-            _max_handshake_loss("reverse_loss_ratio", reverse_loss_ratio),
+            _to_handshake_loss_array("forward_loss_ratio", forward_loss_ratio),
+            _to_handshake_loss_array("reverse_loss_ratio", reverse_loss_ratio),
         )
     )
     return np.asarray(rtt + timeout * excess)
@@ -242,7 +242,7 @@ def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window:
     return np.asarray(sent.rate_pps * arrive)
 
 
-def _max_handshake_loss(name: str, values: ArrayLike) -> Floats:
+def _to_handshake_loss_array(name: str, values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0) & (array < 0.5)):
         raise DomainError(

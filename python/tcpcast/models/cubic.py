@@ -24,12 +24,12 @@ from tcpcast.models.domain import to_loss_ratio_array, to_positive_array, to_win
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-SCALE = 0.4
+CUBIC_C = 0.4
 """C of RFC 9438 (section 5.1), packets/s^3."""
-DECREASE = 0.7
+CUBIC_BETA = 0.7
 """beta_cubic of RFC 9438 (section 4.6)."""
 
-RANDOM_LOSSES = 1.13
+RANDOM_LOSS_FACTOR = 1.13
 """Rate of the cubic window function at random losses, relative to its rate at periodic losses,
 which RFC 9438 (section 5) assumes. With fast convergence. The ratio does not depend on loss and
 RTT; see tests/agreement/test_cubic_random_losses.py."""
@@ -68,8 +68,8 @@ def cubic_response(
     rtt_s: ArrayLike,
     loss_ratio: ArrayLike,
     receiver_window_pkts: ArrayLike = np.inf,
-    scale: ArrayLike = SCALE,
-    decrease: ArrayLike = DECREASE,
+    scale: ArrayLike = CUBIC_C,
+    decrease: ArrayLike = CUBIC_BETA,
 ) -> CubicResponse:
     """Return CUBIC's mean window and rate at a given loss (RFC 9438, section 5).
 
@@ -99,7 +99,7 @@ def cubic_response(
     rtt = to_positive_array("rtt_s", rtt_s)
     p = to_loss_ratio_array("loss_ratio", loss_ratio)
     limit = to_window_array("receiver_window_pkts", receiver_window_pkts)
-    cubic = np.sqrt(np.sqrt(_quarter_power(scale, decrease) * (rtt / p) ** 3))
+    cubic = np.sqrt(np.sqrt(_fourth_power_of_constant(scale, decrease) * (rtt / p) ** 3))
     reno = np.sqrt(1.5 / p)
     free = np.maximum(cubic, reno)
     window = np.minimum(free, limit)
@@ -119,8 +119,8 @@ def cubic_tolerated_loss_ratio(
     *,
     rate_pps: ArrayLike,
     rtt_s: ArrayLike,
-    scale: ArrayLike = SCALE,
-    decrease: ArrayLike = DECREASE,
+    scale: ArrayLike = CUBIC_C,
+    decrease: ArrayLike = CUBIC_BETA,
 ) -> NDArray[np.float64]:
     """Return the largest loss at which CUBIC reaches a rate.
 
@@ -143,12 +143,12 @@ def cubic_tolerated_loss_ratio(
     """
     rate, rtt = to_positive_array("rate_pps", rate_pps), to_positive_array("rtt_s", rtt_s)
     window = rate * rtt
-    cubic = rtt * np.cbrt(_quarter_power(scale, decrease) / window) / window
+    cubic = rtt * np.cbrt(_fourth_power_of_constant(scale, decrease) / window) / window
     return np.asarray(np.minimum(1.0, np.maximum(cubic, 1.5 / window**2)))
 
 
 def reno_friendly_loss_ratio(
-    *, rtt_s: ArrayLike, scale: ArrayLike = SCALE, decrease: ArrayLike = DECREASE
+    *, rtt_s: ArrayLike, scale: ArrayLike = CUBIC_C, decrease: ArrayLike = CUBIC_BETA
 ) -> NDArray[np.float64]:
     """Return the loss above which CUBIC follows Reno, where the two windows are equal.
 
@@ -156,10 +156,10 @@ def reno_friendly_loss_ratio(
     at any loss. Arguments and errors as in :func:`cubic_response`.
     """
     rtt = to_positive_array("rtt_s", rtt_s)
-    return np.asarray(np.minimum(1.0, _quarter_power(scale, decrease) * rtt**3 / 2.25))
+    return np.asarray(np.minimum(1.0, _fourth_power_of_constant(scale, decrease) * rtt**3 / 2.25))
 
 
-def _quarter_power(scale: ArrayLike, decrease: ArrayLike) -> NDArray[np.float64]:
+def _fourth_power_of_constant(scale: ArrayLike, decrease: ArrayLike) -> NDArray[np.float64]:
     """Return C (3 + beta)/(4 (1 - beta)), the fourth power of the response's constant."""
     factor, beta = to_positive_array("scale", scale), to_positive_array("decrease", decrease)
     if beta.size and float(beta.max()) >= 1:

@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-LOSS = "loss_ratio"
-TIMER = "t0_rtts"
-TIMEOUTS = "timeout_time_share"
-WAITING = "waiting_share"
-WINDOW = "window_share"
-LOSSES = "expected_losses"
-PATH = "window_bdps"
-RECOVERIES = "recoveries"
+LOSS_RATIO = "loss_ratio"
+T0_RTTS = "t0_rtts"
+TIMEOUT_TIME_SHARE = "timeout_time_share"
+RTO_FLOW_SHARE = "waiting_share"
+WINDOW_SHARE = "window_share"
+EXPECTED_LOSSES = "expected_losses"
+WINDOW_BDPS = "window_bdps"
+SACK_LOSSES = "recoveries"
 """Quantities that bound a domain: p; T0 in RTTs; the share of time that PFTK (31) spends in
 timeouts; the share of flows in RTO at the same time; the window relative to the receiver window;
 the mean number of losses of a transfer; its largest window in bandwidth-delay products; and the
 losses of a transfer that are repaired by SACK."""
 
-_PHRASES = {
-    LOSS: ("a loss of {} %", 100),
-    TIMER: ("a T0 of {} RTT", 1),
-    TIMEOUTS: ("{} % of the time in timeouts", 100),
-    WAITING: ("{} % of the flows in RTO at the same time", 100),
-    WINDOW: ("a window of {} % of the receiver window", 100),
-    LOSSES: ("{} losses per transfer", 1),
-    PATH: ("a window of {} BDP", 1),
-    RECOVERIES: ("{} losses per transfer with SACK", 1),
+_QUANTITY_TEXTS = {
+    LOSS_RATIO: ("a loss of {} %", 100),
+    T0_RTTS: ("a T0 of {} RTT", 1),
+    TIMEOUT_TIME_SHARE: ("{} % of the time in timeouts", 100),
+    RTO_FLOW_SHARE: ("{} % of the flows in RTO at the same time", 100),
+    WINDOW_SHARE: ("a window of {} % of the receiver window", 100),
+    EXPECTED_LOSSES: ("{} losses per transfer", 1),
+    WINDOW_BDPS: ("a window of {} BDP", 1),
+    SACK_LOSSES: ("{} losses per transfer with SACK", 1),
 }
 
 
@@ -65,43 +65,56 @@ class FormulaDomain:
     error: float | None
     source: str
     limits: Mapping[str, float]
-    either: Mapping[str, float] = field(default_factory=dict)
+    any_of: Mapping[str, float] = field(default_factory=dict)
 
     def exceeded_bounds(self, **values: float) -> dict[str, float]:
         """Return the bounds that the values exceed, {} inside; missing values exceed none."""
         exceeded = {
             name: limits for name, limits in self.limits.items() if values.get(name, 0) > limits
         }
-        if self.either and all(values.get(n, 0) > limits for n, limits in self.either.items()):
-            exceeded |= self.either
+        if self.any_of and all(values.get(n, 0) > limits for n, limits in self.any_of.items()):
+            exceeded |= self.any_of
         return exceeded
 
 
-_SIMULATED = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
-_FEW_TIMEOUTS = FormulaDomain(0.35, _SIMULATED, {TIMEOUTS: 0.2})
-_WITH_TIMEOUTS = FormulaDomain(0.35, _SIMULATED, {LOSS: 0.1}, {TIMER: 10, TIMEOUTS: 0.35})
+_SIMULATION_SOURCE = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
+_DOMAIN_WITHOUT_TIMEOUTS = FormulaDomain(0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.2})
+_DOMAIN_WITH_TIMEOUTS = FormulaDomain(
+    0.35, _SIMULATION_SOURCE, {LOSS_RATIO: 0.1}, {T0_RTTS: 10, TIMEOUT_TIME_SHARE: 0.35}
+)
 
 DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
     {
-        "mathis": _FEW_TIMEOUTS,
-        "td-only": _FEW_TIMEOUTS,
-        "pftk-approx": _WITH_TIMEOUTS,
-        "pftk": _WITH_TIMEOUTS,
+        "mathis": _DOMAIN_WITHOUT_TIMEOUTS,
+        "td-only": _DOMAIN_WITHOUT_TIMEOUTS,
+        "pftk-approx": _DOMAIN_WITH_TIMEOUTS,
+        "pftk": _DOMAIN_WITH_TIMEOUTS,
         "cubic-response": FormulaDomain(
             None,
             "RFC 9438, section 5, has no timeouts; bound of the square-root law",
-            {TIMEOUTS: 0.2},
+            {TIMEOUT_TIME_SHARE: 0.2},
         ),
         "bbr-bound": FormulaDomain(
             None,
             "N. Cardwell on the list bbr-dev: above this loss, the rate estimate collapses",
-            {LOSS: 0.2},
+            {LOSS_RATIO: 0.2},
         ),
-        "parallel": FormulaDomain(0.35, _SIMULATED, {WAITING: 0.35, WINDOW: 1.0}),
-        "parallel-cumulative": FormulaDomain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
-        "cardwell": FormulaDomain(0.35, _SIMULATED, {PATH: 1, LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
+        "parallel": FormulaDomain(
+            0.35, _SIMULATION_SOURCE, {RTO_FLOW_SHARE: 0.35, WINDOW_SHARE: 1.0}
+        ),
+        "parallel-cumulative": FormulaDomain(
+            0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.4, WINDOW_SHARE: 1.0}
+        ),
+        "cardwell": FormulaDomain(
+            0.35,
+            _SIMULATION_SOURCE,
+            {WINDOW_BDPS: 1, LOSS_RATIO: 0.1, EXPECTED_LOSSES: 0.6, T0_RTTS: 10},
+        ),
         "short": FormulaDomain(
-            0.45, _SIMULATED, {PATH: 1, LOSS: 0.1, RECOVERIES: 8}, {LOSS: 0.03, LOSSES: 1.1}
+            0.45,
+            _SIMULATION_SOURCE,
+            {WINDOW_BDPS: 1, LOSS_RATIO: 0.1, SACK_LOSSES: 8},
+            {LOSS_RATIO: 0.03, EXPECTED_LOSSES: 1.1},
         ),
     }
 )
@@ -117,7 +130,7 @@ def outside_domain_reason(formula: str, **values: float) -> str:
     formula
         The name of an engine; an engine without a row in :data:`DOMAINS` has no bounds.
     **values
-        The quantities that bound domains, by name; :func:`tcpcast.models.pftk.path_values`
+        The quantities that bound domains, by name; :func:`tcpcast.models.pftk.path_domain_values`
         computes those of one path.
     """
     domain = DOMAINS.get(formula)
@@ -140,7 +153,7 @@ def describe_domain(formula: str) -> str:
     if domain is None:
         return ""
     all_of = [_value_text(name, most) for name, most in domain.limits.items()]
-    one_of = " or ".join(_value_text(name, most) for name, most in domain.either.items())
+    one_of = " or ".join(_value_text(name, most) for name, most in domain.any_of.items())
     if one_of:
         all_of.append(f"either {one_of}")
     bounds = " and ".join(part for part in (", ".join(all_of[:-1]), all_of[-1]) if part)
@@ -164,12 +177,12 @@ def is_in_domain(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
 
 
 def _value_text(quantity: str, value: float) -> str:
-    words, factor = _PHRASES[quantity]
+    words, factor = _QUANTITY_TEXTS[quantity]
     return words.format(f"{factor * value:.3g}")
 
 
 def _bound_text(quantity: str, most: float) -> str:
-    words, factor = _PHRASES[quantity]
+    words, factor = _QUANTITY_TEXTS[quantity]
     unit = words.partition("{}")[2].split()
     return f"{factor * most:.3g}" + (
         f" {unit[0]}" if unit and unit[0] in {"%", "RTT", "BDP"} else ""

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.command_option import option_names
-from tcpcast.engines.formula.feed import MIN_LOSS
+from tcpcast.command_option import options_by_key
+from tcpcast.engines.formula.collect_inputs import MIN_LOSS
 from tcpcast.errors import (
     ScenarioError,
     Suggestion,
@@ -20,7 +20,7 @@ from tcpcast.errors import (
     UnitError,
     refusal_text,
 )
-from tcpcast.path.option_definitions import PATH, PathRows
+from tcpcast.path.option_definitions import PATH_OPTIONS, PathOptionValues
 from tcpcast.path.run_size import (
     SimulatedPath,
     choose_simulated_s,
@@ -42,38 +42,38 @@ if TYPE_CHECKING:
 MAX_MSS = 65_495
 MAX_INITIAL_WINDOW = 10**6
 CURVE_POINTS = 61
-CURVE_REACH = 30.0
+CURVE_FACTOR = 30.0
 """Factor by which a curve extends below and above the given loss."""
 
 MAX_DRAWN_LOSS = 0.5
-LOSSES_OF_PATHS = (1e-6, 0.1)
+DEFAULT_LOSS_RANGE = (1e-6, 0.1)
 PACKET_BYTES = 1500
 """Default length of a packet in bytes."""
 
 DEFAULT_BUFFER = "1bdp"
 """Default buffer of a link with a rate."""
 
-RANGED = tuple(name for name, row in PATH.items() if row.example)
+RANGE_OPTIONS = tuple(name for name, row in PATH_OPTIONS.items() if row.example)
 """Options that accept a range, in the order of columns in the table of predictions."""
 
-OPTIONS = option_names(PATH.values())
+OPTIONS_BY_KEY = options_by_key(PATH_OPTIONS.values())
 """Options by key of the scenario, for messages."""
 
-_SOME_RATE = Suggestion({"network.bottleneck.rate": "100mbit"})
-_SOME_LIMIT = (
+_RATE_SUGGESTION = Suggestion({"network.bottleneck.rate": "100mbit"})
+_LIMIT_SUGGESTIONS = (
     Suggestion({"network.bottleneck.loss": "1%"}),
-    _SOME_RATE,
+    _RATE_SUGGESTION,
     Suggestion({"tcp.receiver_window": "64KiB"}),
     Suggestion({"traffic.size": "100KB"}),
 )
 
 
-class _Flags(SuggestionSyntax):
+class _FlagSyntax(SuggestionSyntax):
     """Syntax of suggestions on a command line with the options of a path."""
 
     def assignment(self, key: str, value: Any) -> str:
         """Return the option for a key."""
-        return f"{OPTIONS[key]} {value}"
+        return f"{OPTIONS_BY_KEY[key]} {value}"
 
 
 class PathError(UnitError):
@@ -90,13 +90,15 @@ class PathError(UnitError):
     """
 
     def __init__(self, key: str, reason: str, *suggestions: Suggestion) -> None:
-        super().__init__(f"{OPTIONS[key]}: {refusal_text(reason, suggestions, _Flags())}")
+        super().__init__(
+            f"{OPTIONS_BY_KEY[key]}: {refusal_text(reason, suggestions, _FlagSyntax())}"
+        )
         self.key, self.reason, self.suggestions = key, reason, suggestions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathOptions(PathRows):
-    """A path as typed; the options of :data:`RANGED` may be ranges."""
+class PathOptions(PathOptionValues):
+    """A path as typed; the options of :data:`RANGE_OPTIONS` may be ranges."""
 
     @property
     def _header_bytes(self) -> int:
@@ -112,7 +114,7 @@ class PathOptions(PathRows):
     @property
     def ranges(self) -> list[str]:
         """Names of the options with a range."""
-        return [name for name in RANGED if is_range(getattr(self, name))]
+        return [name for name in RANGE_OPTIONS if is_range(getattr(self, name))]
 
     @property
     def packet_bytes(self) -> int:
@@ -171,7 +173,7 @@ def _get_buffer(point: Mapping[str, str]) -> str | None:
         return point.get("buffer", DEFAULT_BUFFER)
     if "buffer" in point:
         raise PathError(
-            "network.bottleneck.buffer", "a link without a rate has no queue", _SOME_RATE
+            "network.bottleneck.buffer", "a link without a rate has no queue", _RATE_SUGGESTION
         )
     return None
 
@@ -227,9 +229,9 @@ def make_loss_curve_points(options: PathOptions, losses: Sequence[float]) -> lis
     """
     low, high = min(losses), max(losses)
     if high == 0:
-        low, high = LOSSES_OF_PATHS
+        low, high = DEFAULT_LOSS_RANGE
     elif low == high:
-        low, high = low / CURVE_REACH, min(high * CURVE_REACH, MAX_DRAWN_LOSS)
+        low, high = low / CURVE_FACTOR, min(high * CURVE_FACTOR, MAX_DRAWN_LOSS)
     quantity = make_option_quantities(options)["loss"]
     ends = "..".join(quantity.write(end) for end in (low, max(high, 1.01 * low)))
     fixed = {name: text for name, text in _expand_ranges(options).items() if name != "loss"}
@@ -237,7 +239,7 @@ def make_loss_curve_points(options: PathOptions, losses: Sequence[float]) -> lis
 
 
 def _expand_ranges(options: PathOptions) -> dict[str, str]:
-    texts = {name: getattr(options, name) for name in RANGED}
+    texts = {name: getattr(options, name) for name in RANGE_OPTIONS}
     return {name: text for name, text in texts.items() if text is not None}
 
 
@@ -251,7 +253,9 @@ def make_bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenar
     """
     if has_no_rate_limit(options, point):
         prefix = f"{point['loss']} means no loss, and " if "loss" in point else ""
-        raise PathError("network.bottleneck.loss", f"{prefix}nothing limits the flow", *_SOME_LIMIT)
+        raise PathError(
+            "network.bottleneck.loss", f"{prefix}nothing limits the flow", *_LIMIT_SUGGESTIONS
+        )
     return _make_scenario(make_bulk_tables(options, point))
 
 
@@ -293,7 +297,7 @@ def _make_scenario(tables: Mapping[str, Any]) -> Scenario:
     try:
         return Scenario.from_dict(tables)
     except ScenarioError as error:
-        raise error.renamed(OPTIONS) from None
+        raise error.renamed(OPTIONS_BY_KEY) from None
 
 
 def has_no_rate_limit(options: PathOptions, point: Mapping[str, str]) -> bool:
@@ -304,7 +308,7 @@ def has_no_rate_limit(options: PathOptions, point: Mapping[str, str]) -> bool:
 
 
 def make_option_quantities(options: PathOptions) -> dict[str, Quantity]:
-    """Return the quantity of each option of :data:`RANGED`, with its conversion functions."""
+    """Return the quantity, with conversion functions, of each option in :data:`RANGE_OPTIONS`."""
     return {
         "rtt": _make_quantity("rtt", _read_rtt, units.format_duration),
         "loss": _make_quantity("loss", _read_loss, units.format_ratio),
@@ -318,7 +322,7 @@ def make_option_quantities(options: PathOptions) -> dict[str, Quantity]:
 def _make_quantity(
     name: str, read: Callable[[str], float], write: Callable[[float], str], *, whole: bool = False
 ) -> Quantity:
-    row = PATH[name]
+    row = PATH_OPTIONS[name]
     return Quantity(row.flag, read, write, row.example, whole=whole)
 
 
@@ -330,7 +334,7 @@ def _make_buffer_quantity(options: PathOptions) -> Quantity:
     except UnitError:  # raised again, with the name of the option, when the values are read
         buffer_units = set()
     if len(buffer_units) > 1:
-        example = PATH["buffer"].example
+        example = PATH_OPTIONS["buffer"].example
         raise PathError(
             "network.bottleneck.buffer",
             f"its ends have different units; write, for example, {example}",
@@ -359,14 +363,14 @@ def _make_size_quantity(options: PathOptions) -> Quantity:
 def _read_rtt(text: str) -> float:
     seconds = units.parse_duration(text)
     if seconds == 0:
-        raise UnitError(f'{units.show(text)} must be above 0; write "100ms"')
+        raise UnitError(f'{units.quote(text)} must be above 0; write "100ms"')
     return seconds
 
 
 def _read_loss(text: str) -> float:
     ratio = units.parse_ratio(text)
     if ratio >= 1:
-        raise UnitError(f'{units.show(text)} loses every packet; write, for example, "1%"')
+        raise UnitError(f'{units.quote(text)} loses every packet; write, for example, "1%"')
     return ratio
 
 
@@ -384,7 +388,7 @@ def _read_packets(text: str, *, payload_bytes: int) -> float:
 
 def _check_not_empty(text: str, size: float) -> float:
     if size == 0:
-        raise UnitError(f'{units.show(text)} is an empty transfer; write "100KB"')
+        raise UnitError(f'{units.quote(text)} is an empty transfer; write "100KB"')
     return size
 
 
@@ -399,7 +403,7 @@ def _write_bytes(size: float) -> str:
 def _read_count(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
-        raise UnitError(f"{units.show(text)} is not a whole number; write {example}")
+        raise UnitError(f"{units.quote(text)} is not a whole number; write {example}")
     return units.parse_count(int(text), minimum=1, maximum=most)
 
 
@@ -420,7 +424,7 @@ def _read_mss_bytes(text: str) -> int:
     try:
         size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)
         if not 1 <= size <= MAX_MSS:
-            shown = units.show(text)
+            shown = units.quote(text)
             raise UnitError(f'{shown} is not a payload of a packet; write "1B" to "{MAX_MSS}B"')
     except UnitError as error:
         raise PathError("network.packet", str(error)) from None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.formula.sizing import compute_path_requirements
-from tcpcast.engines.registry import PATH, TRANSFERS
+from tcpcast.engines.formula.path_requirements import compute_path_requirements
+from tcpcast.engines.registry import PATH_FAMILY, TRANSFERS_FAMILY
 from tcpcast.errors import NotApplicable
 from tcpcast.path.options import (
     PathOptions,
@@ -45,7 +45,7 @@ def predict_point(
     point: Mapping[str, str],
     *,
     packet: bool = False,
-    how: RunOptions | None = None,
+    run_options: RunOptions | None = None,
 ) -> Prediction:
     """Run all formulas, and optionally a simulation, for one set of values.
 
@@ -54,7 +54,7 @@ def predict_point(
     has no long-term rate. If a transfer has more packets than scenarios support, its time is
     computed from the long-term rate.
     """
-    how = how or RunOptions()
+    run_options = run_options or RunOptions()
     simulated = ["packet"] if packet else []
     size = read_transfer_size_pkts(options, point)
     is_one = size is not None and size <= MAX_SIZE_PKTS
@@ -62,14 +62,14 @@ def predict_point(
         steady = Answers([], make_transfer_scenario(options, point))
     else:
         bulk = make_bulk_scenario(options, point)
-        steady = _run_engines(bulk, select_path_formulas("bulk") + simulated, how)
+        steady = _run_engines(bulk, select_path_formulas("bulk") + simulated, run_options)
     transfer = None
     too_long = packet and size is not None and size > MAX_SIMULATED_PKTS
     if is_one:
         if too_long or any(answer.interrupted for answer in steady):
             simulated = []
         names = select_path_formulas("transfers") + simulated
-        transfer = _run_engines(make_transfer_scenario(options, point), names, how)
+        transfer = _run_engines(make_transfer_scenario(options, point), names, run_options)
     shown = {name: point[name] for name in options.ranges}
     sizing = compute_path_requirements(steady.scenario) if steady else None
     fed = _run_formula_with_measured_inputs(steady)
@@ -82,7 +82,7 @@ def predict_point(
         )
         if can_afford_comparison(packets):
             prediction = replace(
-                prediction, other_buffers=_simulate_other_buffers(prediction, how.progress)
+                prediction, other_buffers=_simulate_other_buffers(prediction, run_options.progress)
             )
     return prediction
 
@@ -94,7 +94,7 @@ def _count_simulated_packets(
     if size_pkts is not None:
         return size_pkts * choose_transfer_count(size_pkts)
     path = options.path(point)
-    return path.pps * choose_simulated_s(path)
+    return path.send_rate_pps * choose_simulated_s(path)
 
 
 def _simulate_other_buffers(
@@ -105,11 +105,11 @@ def _simulate_other_buffers(
     assert answers is not None
     if any(answer.incomplete_reason for answer in answers):
         return {}
-    repeated, how = {}, RunOptions(progress=progress, tables=False)
+    repeated, run_options = {}, RunOptions(progress=progress, tables=False)
     for buffer in OTHER_BUFFERS:
         changes = {"network.bottleneck.buffer": buffer, "run.max_wall": MAX_WALL}
         scenario = answers.scenario.with_changes(changes)
-        (repeated[buffer],) = _run_engines(scenario, [SIMULATION], how)
+        (repeated[buffer],) = _run_engines(scenario, [SIMULATION], run_options)
         if repeated[buffer].interrupted:
             break
     return repeated
@@ -129,7 +129,7 @@ def _run_formula_with_measured_inputs(steady: Answers) -> Answer | None:
 
 def select_path_formulas(kind: str) -> list[str]:
     """Return the formulas for a kind of traffic on one path, in the order of the registry."""
-    family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
+    family = {"bulk": PATH_FAMILY, "transfers": TRANSFERS_FAMILY}[kind]
     return [name for name, row in FORMULAS.items() if row.accepts_measured and row.family == family]
 
 

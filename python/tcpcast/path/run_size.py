@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tcpcast.drift import MIN_CYCLES
-from tcpcast.engines.formula.feed import MIN_LOSS
-from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
+from tcpcast.engines.formula.collect_inputs import MIN_LOSS
+from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C, cubic_response
 from tcpcast.scenario.modern_tcp import RATE_BASED, get_congestion_control, is_modern
-from tcpcast.units import LARGEST_TIME
+from tcpcast.units import MAX_TIME
 
-DURATION_S = 300.0
-DURATION_RTTS = 1000.0
+DEFAULT_DURATION_S = 300.0
+MIN_DURATION_RTTS = 1000.0
 """Minimum duration of a simulation in RTTs."""
 
-LOSSES = 400.0
+MIN_LOSSES = 400.0
 """Approximate minimum number of losses in a simulation with random loss. With fewer losses, the
 measured rate depends much on their random times."""
 
-HEAVY_LOSS, RARELY_SENT = 0.1, 100.0
+HEAVY_LOSS_RATIO, HEAVY_LOSS_DURATION_FACTOR = 0.1, 100.0
 """Loss ratio above which flows are mostly in RTO, and factor by which runs of few flows are
 longer."""
 
 MAX_PACKETS = 2e7
-MIN_SHARE = 0.2
+MIN_DURATION_SHARE = 0.2
 """Minimum share of the duration for runs of modern TCP, which are shortened if they have many
 packets."""
 
 MAX_TRANSFERRED_PKTS = 1e8
-TRANSFERS, MIN_TRANSFERS = 1000, 20
+DEFAULT_TRANSFERS, MIN_TRANSFERS = 1000, 20
 """Default and minimum number of transfers of a simulation: the number is reduced for large
 transfers, but an interval requires the minimum."""
 
@@ -77,7 +77,7 @@ class SimulatedPath:
         return self.flows * one
 
     @property
-    def pps(self) -> float:
+    def send_rate_pps(self) -> float:
         """Approximate total packets per second of all flows; inf if nothing limits them."""
         return min(self.link_pps, self.loss_limited_pps)
 
@@ -94,31 +94,31 @@ class SimulatedPath:
             return 0.0
         window = full_pkts / self.flows
         reno_s = window / 2 * full_pkts / self.link_pps
-        cubic_s = (window * (1 - DECREASE) / SCALE) ** (1 / 3)
+        cubic_s = (window * (1 - CUBIC_BETA) / CUBIC_C) ** (1 / 3)
         return min(reno_s, cubic_s) if control == "cubic" else reno_s
 
 
 def choose_simulated_s(path: SimulatedPath) -> float:
     """Return the duration of a simulation of endless flows in simulated seconds."""
-    longest = float(LARGEST_TIME)
-    seconds = max(DURATION_S, min(DURATION_RTTS * path.rtt_s, longest))
-    if path.loss_ratio > HEAVY_LOSS:
-        seconds = min(seconds * max(1.0, RARELY_SENT / path.flows), longest)
-    pps = path.pps
+    longest = float(MAX_TIME)
+    seconds = max(DEFAULT_DURATION_S, min(MIN_DURATION_RTTS * path.rtt_s, longest))
+    if path.loss_ratio > HEAVY_LOSS_RATIO:
+        seconds = min(seconds * max(1.0, HEAVY_LOSS_DURATION_FACTOR / path.flows), longest)
+    pps = path.send_rate_pps
     affordable = MAX_PACKETS / pps if 0 < pps < math.inf else math.inf
     if path.loss_limited_pps < path.link_pps:
-        enough = LOSSES / (path.loss_limited_pps * path.loss_ratio)
+        enough = MIN_LOSSES / (path.loss_limited_pps * path.loss_ratio)
     else:
         enough = MIN_CYCLES * path.cycle_s
     seconds = min(max(seconds, math.ceil(min(enough, affordable))), longest)
     if not is_modern(path.stack):
         return seconds
-    return max(MIN_SHARE * seconds, min(seconds, affordable))
+    return max(MIN_DURATION_SHARE * seconds, min(seconds, affordable))
 
 
 def max_wall_text(path: SimulatedPath) -> str:
     """Return the time limit of a simulation in the format of scenarios."""
-    bounded = is_modern(path.stack) and 0 < path.pps < math.inf
+    bounded = is_modern(path.stack) and 0 < path.send_rate_pps < math.inf
     return MAX_WALL_MODERN if bounded else MAX_WALL
 
 
@@ -130,4 +130,4 @@ def can_afford_comparison(packets: float) -> bool:
 def choose_transfer_count(packets: float) -> int:
     """Return the number of transfers in a simulation, given the packets per transfer."""
     affordable = int(MAX_TRANSFERRED_PKTS / max(packets, 1.0))
-    return max(MIN_TRANSFERS, min(TRANSFERS, affordable))
+    return max(MIN_TRANSFERS, min(DEFAULT_TRANSFERS, affordable))

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.models.engset import buffer_for_loss_plain, isolated_connection
+from tcpcast.models.engset import isolated_connection, simplified_buffer_for_loss
 from tcpcast.plan.classic_equivalent import EngsetModel, make_engset_model
 from tcpcast.plan.curve_table import add_curve_table
 from tcpcast.plan.inverse_question import InverseQuestion
-from tcpcast.plan.search import SearchGoal, SearchResult, simulated_points, solve_from_start
+from tcpcast.plan.search import SearchGoal, SearchResult, search_from_start, simulated_points
 from tcpcast.plan.verification import VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
 from tcpcast.scenario.traffic import MAX_SOURCES
 
@@ -42,13 +42,13 @@ QUEUEING_DELAY_S = 0.6
 BDP_RTT_S = 0.3
 """Usual RTT of the bandwidth-delay rule."""
 
-RULE_LOAD = 1.1
+MAX_RULE_LOAD = 1.1
 """Open-loop load above which a warning is given; the paper applies the rule at 1."""
 
-MAX_PRODUCTS = 64
+MAX_BUFFER_MULTIPLE = 64
 """Maximum buffer of the search, in bandwidth-delay products or packets per sender."""
 
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 
 _NOTE_ON_GRID = (
     "The grid follows section 5.4.1 of the TCP-Engset report: only this link, a receiver "
@@ -61,7 +61,7 @@ _NOTE_ON_GRID = (
 )
 
 
-_NOTE_ON_ROOT = (
+_NOTE_ON_SQUARE_ROOT_RULE = (
     "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long, unsynchronised "
     "flows; the table uses the number of senders as n."
 )
@@ -77,7 +77,7 @@ class _BottleneckParameters:
     senders: int
 
     @classmethod
-    def of(cls, scenario: Scenario) -> _BottleneckParameters:
+    def from_scenario(cls, scenario: Scenario) -> _BottleneckParameters:
         """Return the bottleneck of a scenario.
 
         Raises
@@ -104,7 +104,7 @@ class _BottleneckParameters:
     @property
     def max_pkts(self) -> int:
         """Maximum buffer of a search without a model."""
-        return MAX_PRODUCTS * max(self.start_pkts, self.senders)
+        return MAX_BUFFER_MULTIPLE * max(self.start_pkts, self.senders)
 
 
 def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
@@ -156,7 +156,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     check_packet_sizes_are_equal("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
     _check_target(scenario, metric, target)
-    link = _BottleneckParameters.of(scenario)
+    link = _BottleneckParameters.from_scenario(scenario)
     question = InverseQuestion(
         text=f"smallest buffer for a {_metric_text(metric)} of {units.format_ratio(target)}",
         key="network.bottleneck.buffer",
@@ -164,21 +164,21 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         unit="packet",
         metric=metric,
         target=target,
-        write="{:.0f}pkt".format,
+        format_value="{:.0f}pkt".format,
     )
     model = _make_model(scenario, metric)
     plan = question.plan()
-    plan.notes += [*model.notes, _NOTE_ON_ROOT]
+    plan.notes += [*model.notes, _NOTE_ON_SQUARE_ROOT_RULE]
     if model.inputs is None:
         plan.tables["rules"] = _buffer_rules_table(link, {})
     else:
         _add_model_buffers(plan, question, scenario, model, link)
-    if verify or model.nearby:
+    if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         verify_by_simulation(plan, runs, partial(_search_by_simulation, runs, plan, link))
         if plan.leads_by_simulation and plan.simulated is not None:
             plan.recommendation = _buffer_size_text(link, round(plan.simulated))
-    loss_at = model.curve(lambda result: result.loss_ratio)
+    loss_at = model.metric_curve(lambda result: result.loss_ratio)
     add_curve_table(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)
     return plan
 
@@ -237,8 +237,8 @@ def _add_model_buffers(
     plan.recommendation = _buffer_size_text(link, value)
     plan.notes.append(_NOTE_ON_GRID)
     overload = _warn_about_load(result.offered_load)
-    doubt = "the paper's rule is for an open-loop load of 100 %" if overload else ""
-    model.answer(plan, question, scenario, value, doubt)
+    untrusted = "the paper's rule is for an open-loop load of 100 %" if overload else ""
+    model.set_answer(plan, question, scenario, value, untrusted)
     plan.warnings += model.warnings_as_notes(overload)
 
 
@@ -257,13 +257,13 @@ def _search_by_simulation(
     if runs.question.metric == "utilisation":
         goal = replace(goal, rises=True, limit=1.0)
     start = plan.value if plan.has_model else link.start_pkts
-    result = solve_from_start(runs, goal, start)
+    result = search_from_start(runs, goal, start)
     if result is not None or plan.has_model:
         return result
     if maximum in runs.answers:
         raise _unreachable_target_error(runs, goal)
-    smallest = runs.at(1) if 1 in runs.answers else None
-    return None if smallest is None else SearchResult(1, 1, 1, there=smallest)
+    smallest = runs.metric_at(1) if 1 in runs.answers else None
+    return None if smallest is None else SearchResult(1, 1, 1, metric=smallest)
 
 
 def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> DomainError:
@@ -290,7 +290,7 @@ def _buffer_size_text(link: _BottleneckParameters, value: int) -> str:
 
 
 def _warn_about_load(load: float) -> list[str]:
-    if load <= RULE_LOAD:
+    if load <= MAX_RULE_LOAD:
         return []
     return [
         f"the open-loop load is {load:.0%}, but the paper's rule is for 100 %. Above 100 %, "
@@ -357,14 +357,14 @@ def _rule_buffers_at_grid_point(inputs: EngsetInputs, loss: float) -> tuple[floa
     if not 1 <= inputs.sources <= MAX_SOURCES:
         return math.nan, math.nan
     result = inputs.solve()
-    plain = buffer_for_loss_plain(
+    plain = simplified_buffer_for_loss(
         loss_ratio=loss, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
     )
     return result.buffer_for_loss(loss), float(plain)
 
 
 def _round_up_packets(pkts: float) -> int:
-    return math.ceil(pkts - ROUNDING)
+    return math.ceil(pkts - ROUNDING_TOLERANCE)
 
 
 def _max_search_buffer_pkts(column: NDArray[Any]) -> float:

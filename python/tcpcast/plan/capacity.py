@@ -11,14 +11,19 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.errors import DomainError
-from tcpcast.plan.classic_equivalent import PRESET, make_engset_model
+from tcpcast.plan.classic_equivalent import CLASSIC_PRESET, make_engset_model
 from tcpcast.plan.curve_table import add_curve_table, values_around_answer
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.population_search import make_file_goodput_target
-from tcpcast.plan.search import SearchGoal, solve_from_start
-from tcpcast.plan.varied_classes import RATE, lowest_mean_rate, select_varied_classes
-from tcpcast.plan.verification import STEP, VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
+from tcpcast.plan.search import SearchGoal, search_from_start
+from tcpcast.plan.varied_classes import RATE_METRIC, lowest_mean_rate, select_varied_classes
+from tcpcast.plan.verification import (
+    CURVE_STEP,
+    VERIFY_TRANSFERS,
+    PlanSimulations,
+    verify_by_simulation,
+)
 from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES
 
@@ -32,18 +37,18 @@ if TYPE_CHECKING:
     from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
 
-LARGEST_RATE_BPS = 1e15
-FASTEST = "1000gbit"
+MAX_RATE_BPS = 1e15
+UNLIMITED_RATE = "1000gbit"
 """Rate of a practically unlimited bottleneck in simulations."""
 
-_RATE_OF_LINK: dict[str, Any] = {
+_RATE_QUESTION: dict[str, Any] = {
     "key": "network.bottleneck.rate",
     "column": "bottleneck_bps",
     "unit": "bit/s",
-    "write": units.format_rate,
+    "format_value": units.format_rate,
 }
 
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 
 
 def plan_users(  # noqa: PLR0913 - the question, and how to answer it
@@ -88,36 +93,36 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         A single source does not reach the rate, or ten million sources still reach it.
     """
-    growth = select_varied_classes(scenario, grows, "plan users")
+    varied = select_varied_classes(scenario, grows, "plan users")
     question = _make_mean_rate_question(
         rate_bps,
         text="largest population with",
-        key=growth.key,
+        key=varied.key,
         column="sources",
         unit="sources",
-        make_changes=growth.changes,
+        make_changes=varied.changes,
     )
     model = _make_model_if_reachable(
         scenario, question, _replace_sources, 1, "a single source gets only"
     )
     plan = question.plan()
-    plan.notes += [*growth.notes("mean rate"), *model.notes]
+    plan.notes += [*varied.notes("mean rate"), *model.notes]
     if model.inputs is not None:
         value = _find_largest_population(_make_rate_predicate(model, rate_bps))
         _add_model_table(
             plan, question, model, [n for n in (value - 1, value, value + 1) if n >= 1]
         )
-        model.answer(plan, question, scenario, value)
-    if verify or model.nearby:
+        model.set_answer(plan, question, scenario, value)
+    if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
-        goal = SearchGoal(target=rate_bps, minimum=len(growth.counts), maximum=MAX_SOURCES)
+        goal = SearchGoal(target=rate_bps, minimum=len(varied.counts), maximum=MAX_SOURCES)
         _search_by_simulation(
-            plan, runs, goal, growth.total, (goal.minimum, "the smallest population gets only")
+            plan, runs, goal, varied.total, (goal.minimum, "the smallest population gets only")
         )
         if plan.simulated is not None:
-            plan.recommendation = growth.text(plan.simulated)
-    rates = model.curve(lambda result: result.rate_bps)
-    add_curve_table(plan, "sources", RATE, rates, is_whole=True, maximum=MAX_SOURCES)
+            plan.recommendation = varied.text(plan.simulated)
+    rates = model.metric_curve(lambda result: result.rate_bps)
+    add_curve_table(plan, "sources", RATE_METRIC, rates, is_whole=True, maximum=MAX_SOURCES)
     return plan
 
 
@@ -165,22 +170,24 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     """
     scenario, start = _require_bottleneck_rate(scenario, rate_bps, of_class)
     question = _make_mean_rate_question(
-        rate_bps, text="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK
+        rate_bps, text="bottleneck rate for", of_class=of_class, **_RATE_QUESTION
     )
     vary = partial(_replace_rate, scenario)
     model = _make_model_if_reachable(
-        scenario, question, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives"
+        scenario, question, vary, MAX_RATE_BPS, "an unlimited bottleneck gives"
     )
     plan = question.plan()
     plan.notes += [*_note_on_classes(scenario, "mean rate", of_class), *model.notes]
     minimum = _min_feasible_rate_bps(scenario)
     if model.inputs is not None:
         _add_model_rate(plan, question, scenario, model, minimum)
-    if verify or model.nearby:
+    if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         _search_rate_by_simulation(plan, runs, start, minimum, "an unlimited bottleneck gives")
-    rates = model.curve(lambda result: result.rate_bps)
-    add_curve_table(plan, question.column, RATE, rates, minimum=minimum, maximum=LARGEST_RATE_BPS)
+    rates = model.metric_curve(lambda result: result.rate_bps)
+    add_curve_table(
+        plan, question.column, RATE_METRIC, rates, minimum=minimum, maximum=MAX_RATE_BPS
+    )
     return plan
 
 
@@ -225,12 +232,12 @@ def plan_rate_quality(
         text=f"bottleneck rate with {files.text}",
         target=above_bps,
         make_changes=None,
-        read=partial(files.read, name=of_class),
-        **_RATE_OF_LINK,
+        read_metric=partial(files.read, name=of_class),
+        **_RATE_QUESTION,
     )
     plan = question.plan()
     plan.notes += _note_on_classes(scenario, "goodput", of_class)
-    changes = files.changes(files.growth.total)
+    changes = files.changes(files.varied.total)
     runs = replace(files.simulations(lambda _: changes, options), question=question)
     minimum = _min_feasible_rate_bps(scenario)
     _search_rate_by_simulation(
@@ -242,7 +249,7 @@ def plan_rate_quality(
     )
     minimum = math.ceil(minimum)
     add_curve_table(
-        plan, question.column, question.metric, None, minimum=minimum, maximum=LARGEST_RATE_BPS
+        plan, question.column, question.metric, None, minimum=minimum, maximum=MAX_RATE_BPS
     )
     return plan
 
@@ -255,21 +262,21 @@ def _make_mean_rate_question(
         raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
     read = partial(lowest_mean_rate, name=of_class)
     text = f"{text} a mean rate of {rate_text(rate_bps)}"
-    return InverseQuestion(text=text, metric=RATE, target=rate_bps, read=read, **more)
+    return InverseQuestion(text=text, metric=RATE_METRIC, target=rate_bps, read_metric=read, **more)
 
 
 def _require_bottleneck_rate(
     scenario: Scenario, rate_bps: float, of_class: str | None
 ) -> tuple[Scenario, float]:
     """Return a scenario whose bottleneck has a rate, and the first rate of a search."""
-    growth, start = (
+    varied, start = (
         select_varied_classes(scenario, of_class, "plan rate"),
         scenario.network.bottleneck.rate_bps,
     )
     if not math.isinf(start):
         return scenario, start
-    fast = scenario.with_changes({_RATE_OF_LINK["key"]: FASTEST})
-    return fast, min(growth.total * rate_bps, LARGEST_RATE_BPS)
+    fast = scenario.with_changes({_RATE_QUESTION["key"]: UNLIMITED_RATE})
+    return fast, min(varied.total * rate_bps, MAX_RATE_BPS)
 
 
 def _make_model_if_reachable(
@@ -283,24 +290,24 @@ def _make_model_if_reachable(
     model, rate_bps = make_engset_model(scenario, vary), question.target
     if model.inputs is None:
         return model
-    peak = model.at(easiest).rate_bps
+    peak = model.solve_at(easiest).rate_bps
     if rate_bps <= peak:
         return model
-    if not model.nearby:
+    if not model.simulation_reason:
         raise _unreachable_target_error(question, who, peak)
     stack = scenario.populations[0].tcp.stack
     why = (
-        f"{PRESET}, the stack most similar to {stack} that the model covers, reaches at most "
-        f"{rate_text(peak)}"
+        f"{CLASSIC_PRESET}, the stack most similar to {stack} that the model covers, reaches at "
+        f"most {rate_text(peak)}"
     )
-    return replace(model, inputs=None, nearby=why)
+    return replace(model, inputs=None, simulation_reason=why)
 
 
 def _add_model_table(
     plan: Plan, question: InverseQuestion, model: EngsetModel, values: Sequence[float]
 ) -> None:
     """Add a table of the model's results near its answer to a plan."""
-    results = [model.at(value) for value in values]
+    results = [model.solve_at(value) for value in values]
     losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
     plan.tables["model"] = {
         question.column: np.array(values),
@@ -318,9 +325,9 @@ def _add_model_rate(
         _make_rate_predicate(model, question.target), minimum
     )
     value = math.ceil(smallest)
-    values = (value * (1 - STEP), value, value * (1 + STEP))
+    values = (value * (1 - CURVE_STEP), value, value * (1 + CURVE_STEP))
     _add_model_table(plan, question, model, [round(c) for c in values if c >= minimum])
-    model.answer(plan, question, scenario, value)
+    model.set_answer(plan, question, scenario, value)
     if missed is not None:
         text = (
             "the formula's mean rate rises in steps and falls between these steps: some "
@@ -336,7 +343,7 @@ def _add_model_rate(
 
 def _make_rate_predicate(model: EngsetModel, rate_bps: float) -> Callable[[float], bool]:
     """Return a predicate: True if the model's mean rate at a value is high enough."""
-    return lambda value: model.at(value).rate_bps >= rate_bps * (1 - ROUNDING)
+    return lambda value: model.solve_at(value).rate_bps >= rate_bps * (1 - ROUNDING_TOLERANCE)
 
 
 def _search_rate_by_simulation(
@@ -345,7 +352,7 @@ def _search_rate_by_simulation(
     """Search the smallest bottleneck rate by simulation."""
     target = runs.question.target
     goal = SearchGoal(target=target, rises=True, smallest=True, minimum=math.ceil(minimum))
-    _search_by_simulation(plan, runs, goal, start, (units.parse_rate(FASTEST), who))
+    _search_by_simulation(plan, runs, goal, start, (units.parse_rate(UNLIMITED_RATE), who))
 
 
 def _search_by_simulation(
@@ -355,16 +362,16 @@ def _search_by_simulation(
 
     def search() -> SearchResult | None:
         if plan.has_model:
-            return solve_from_start(runs, goal, plan.value)
+            return search_from_start(runs, goal, plan.value)
         value, who = easiest
         easiest_runs = replace(runs, answers={})
         maximum = easiest_runs.measure(value)
-        interval = easiest_runs.at(value)
+        interval = easiest_runs.metric_at(value)
         # Few sources transfer few files. A rate without an interval does not exclude the target.
         if interval is not None and interval.high is not None and interval.high < goal.target:
             raise _unreachable_target_error(runs.question, who, maximum)
-        result = solve_from_start(runs, goal, goal.clamp(start))
-        maximum = max([maximum, *(metric.value for metric in runs.known.values())])
+        result = search_from_start(runs, goal, goal.clamp(start))
+        maximum = max([maximum, *(metric.value for metric in runs.known_metrics.values())])
         if result is None and maximum < goal.target:
             raise _unreachable_target_error(runs.question, who, maximum)
         return result
@@ -372,11 +379,11 @@ def _search_by_simulation(
     verify_by_simulation(plan, runs, search)
 
 
-def _note_on_classes(scenario: Scenario, figure: str, of_class: str | None) -> list[str]:
+def _note_on_classes(scenario: Scenario, quantity: str, of_class: str | None) -> list[str]:
     if of_class is not None:
-        return [f"The target applies to the {figure} of class {of_class}."]
+        return [f"The target applies to the {quantity} of class {of_class}."]
     few = len(scenario.populations) == 1
-    return [] if few else [f"The target applies to the class with the lowest {figure}."]
+    return [] if few else [f"The target applies to the class with the lowest {quantity}."]
 
 
 def _replace_sources(inputs: EngsetInputs, sources: float) -> EngsetInputs:
@@ -412,7 +419,7 @@ def _min_feasible_rate_bps(scenario: Scenario) -> float:
     for people in scenario.populations:
         rates = [on.link.rate_bps for on in people.links(network)[:-1] if not on.shared]
         rooms.append(people.rtt_s - bits / min(rates) - bits / people.egress.rate_bps)
-    return bits / min(rooms) * (1 + ROUNDING)
+    return bits / min(rooms) * (1 + ROUNDING_TOLERANCE)
 
 
 def _find_smallest_meeting_rate(
@@ -424,7 +431,7 @@ def _find_smallest_meeting_rate(
     the target several times. All points of the curve are tested.
     """
     value = _search_meeting_rate(reaches, minimum)
-    links = values_around_answer(value, minimum=minimum, maximum=LARGEST_RATE_BPS)
+    links = values_around_answer(value, minimum=minimum, maximum=MAX_RATE_BPS)
     good = np.array([reaches(link) for link in links.tolist()])
     first = int(np.argmax(good))
     if first and links[first] < value:
@@ -442,13 +449,13 @@ def _search_meeting_rate(reaches: Callable[[float], bool], minimum: float) -> fl
     """
     low = high = minimum
     while not reaches(high):
-        low, high = high, min(2 * high, LARGEST_RATE_BPS)
+        low, high = high, min(2 * high, MAX_RATE_BPS)
     return _bisect_rate(reaches, low, high)
 
 
 def _bisect_rate(reaches: Callable[[float], bool], low: float, high: float) -> float:
     """Bisect between a rate that misses the target and one that meets it; return the latter."""
-    while high > low * (1 + ROUNDING):
+    while high > low * (1 + ROUNDING_TOLERANCE):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high
@@ -473,7 +480,7 @@ def _find_largest_population(reaches: Callable[[int], bool]) -> int:
 
 
 def _unreachable_target_error(question: InverseQuestion, who: str, most_bps: float) -> DomainError:
-    what = "mean rate" if question.metric == RATE else "goodput"
+    what = "mean rate" if question.metric == RATE_METRIC else "goodput"
     return DomainError(
         f"a {what} of {rate_text(question.target)} cannot be reached: {who} "
         f"{rate_text(most_bps)}; give a lower rate, or shorten the RTT"

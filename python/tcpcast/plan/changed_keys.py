@@ -6,67 +6,77 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
-from tcpcast.plan.population_search import SEARCHED
+from tcpcast.plan.population_search import SEARCH_REPLICATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tcpcast.scenario import Scenario
 
-_RECORDED = (
+_RECORDING_ADVICE = (
     "a plan writes no time series or captures; leave this key out, or use it in a `tcpcast run` "
     "of the planned scenario"
 )
-_LENGTH = (
+_LENGTH_ADVICE = (
     "the number of losses determines the length of the simulations; leave this key out, or write "
     "run.duration for a minimum length"
 )
-_SSTHRESH = "the simulations start from the mean window of PFTK; leave this key out"
-_SOURCES = "the plan solves for the number of sources; leave this key out"
-_FLOWS = "the plan solves for the number of flows; leave this key out"
-_FILES = (
+_SSTHRESH_ADVICE = "the simulations start from the mean window of PFTK; leave this key out"
+_SOURCES_ADVICE = "the plan solves for the number of sources; leave this key out"
+_FLOWS_ADVICE = "the plan solves for the number of flows; leave this key out"
+_FILES_ADVICE = (
     "the plan uses the goodput of each file as a whole, whatever its size; leave this key out, or "
     "use it in a `tcpcast run` of the planned scenario"
 )
 
-_GOODPUT = "the plan solves for the loss; leave this key out, and write the goodput as --goodput"
+_GOODPUT_ADVICE = (
+    "the plan solves for the loss; leave this key out, and write the goodput as --goodput"
+)
 
-_RECORDS = {"probes.flows*": _RECORDED, "probes.pcap*": _RECORDED}
-_PROBES = {"probes.*": _RECORDED}
-_OF_A_CHECK = {
-    "run.transfers": _LENGTH,
-    "run.warmup": _LENGTH,
-    "run.replications": _LENGTH,
-    "run.precision*": _LENGTH,
-    "tcp.initial_ssthresh": _SSTHRESH,
-    "class.*.tcp.initial_ssthresh": _SSTHRESH,
-    **_PROBES,
+_RECORDING_KEYS = {"probes.flows*": _RECORDING_ADVICE, "probes.pcap*": _RECORDING_ADVICE}
+_PROBE_KEYS = {"probes.*": _RECORDING_ADVICE}
+_KEYS_SET_BY_CHECK = {
+    "run.transfers": _LENGTH_ADVICE,
+    "run.warmup": _LENGTH_ADVICE,
+    "run.replications": _LENGTH_ADVICE,
+    "run.precision*": _LENGTH_ADVICE,
+    "tcp.initial_ssthresh": _SSTHRESH_ADVICE,
+    "class.*.tcp.initial_ssthresh": _SSTHRESH_ADVICE,
+    **_PROBE_KEYS,
 }
 
-UNUSED: dict[str, dict[str, str]] = {
+UNUSED_KEYS: dict[str, dict[str, str]] = {
     "buffer": {
         "network.bottleneck.buffer": "the plan solves for the buffer; leave this key out",
-        **_PROBES,
+        **_PROBE_KEYS,
     },
-    "users": {"traffic.sources": _SOURCES, "class.*.sources": _SOURCES, **_PROBES},
+    "users": {
+        "traffic.sources": _SOURCES_ADVICE,
+        "class.*.sources": _SOURCES_ADVICE,
+        **_PROBE_KEYS,
+    },
     "rate": {
         "network.bottleneck.rate": "the plan solves for the rate; leave this key out, and write "
         "the rate of a user as --rate",
-        **_PROBES,
+        **_PROBE_KEYS,
     },
     "quality": {
-        "traffic.sources": _SOURCES,
-        "class.*.sources": _SOURCES,
+        "traffic.sources": _SOURCES_ADVICE,
+        "class.*.sources": _SOURCES_ADVICE,
         "probes.goodput_shares": "write the share as --share",
-        "probes.goodput_least": _FILES,
-        "probes.goodput_packets": _FILES,
-        **_RECORDS,
+        "probes.goodput_least": _FILES_ADVICE,
+        "probes.goodput_packets": _FILES_ADVICE,
+        **_RECORDING_KEYS,
     },
-    "streams": {"traffic.flows": _FLOWS, "class.*.flows": _FLOWS, **_OF_A_CHECK},
+    "streams": {
+        "traffic.flows": _FLOWS_ADVICE,
+        "class.*.flows": _FLOWS_ADVICE,
+        **_KEYS_SET_BY_CHECK,
+    },
     "max-loss": {
-        "network.bottleneck.loss": _GOODPUT,
-        "network.bottleneck.loss.*": _GOODPUT,
-        **_OF_A_CHECK,
+        "network.bottleneck.loss": _GOODPUT_ADVICE,
+        "network.bottleneck.loss.*": _GOODPUT_ADVICE,
+        **_KEYS_SET_BY_CHECK,
     },
 }
 """Patterns of unused keys by question, with advice."""
@@ -78,7 +88,7 @@ def check_changed_keys(question: str, changes: Mapping[str, Any], scenario: Scen
     Parameters
     ----------
     question
-        One of :data:`UNUSED`.
+        One of :data:`UNUSED_KEYS`.
     changes
         Values by dotted key, as ``--set`` gives them.
     scenario
@@ -91,7 +101,7 @@ def check_changed_keys(question: str, changes: Mapping[str, Any], scenario: Scen
     """
     for key, value in _iter_dotted_keys(changes):
         why = _unused_key_reason(question, _convert_to_bottleneck_key(key, scenario))
-        if why == _SOURCES and len(scenario.classes) > 1:
+        if why == _SOURCES_ADVICE and len(scenario.classes) > 1:
             continue  # affects the proportion of the classes, or a class that does not grow
         if why is None and question == "quality" and key == "run.replications":
             why = _too_few_replications_reason(value)
@@ -110,7 +120,9 @@ def note_unused_keys(question: str, scenario: Scenario, changes: Mapping[str, An
     for name in ("run", "probes", "tcp"):
         for key in sorted(getattr(scenario, name).model_fields_set):
             dotted = f"{name}.{key}"
-            why = _LENGTH if dotted == "run.duration" else _unused_key_reason(question, dotted)
+            why = (
+                _LENGTH_ADVICE if dotted == "run.duration" else _unused_key_reason(question, dotted)
+            )
             if why is not None and dotted not in changes:
                 keys_by_reason.setdefault(why, []).append(dotted)
     return [
@@ -124,7 +136,7 @@ def _convert_to_bottleneck_key(key: str, scenario: Scenario) -> str:
     network = scenario.network
     if not network.hops:
         return key
-    at = network.measured_at
+    at = network.measured_index
     for prefix in (f"network.hop.{at}.", f"network.hop.{network.hops[at].name}."):
         if key.startswith(prefix):
             return f"network.bottleneck.{key.removeprefix(prefix)}"
@@ -132,16 +144,17 @@ def _convert_to_bottleneck_key(key: str, scenario: Scenario) -> str:
 
 
 def _unused_key_reason(question: str, key: str) -> str | None:
-    for pattern, why in UNUSED[question].items():
+    for pattern, why in UNUSED_KEYS[question].items():
         if fnmatchcase(key, pattern):
             return why
     return None
 
 
 def _too_few_replications_reason(value: Any) -> str | None:
-    if not isinstance(value, int) or value >= SEARCHED:
+    if not isinstance(value, int) or value >= SEARCH_REPLICATIONS:
         return None
-    return f"each population is simulated at least {SEARCHED} times; write {SEARCHED} or more"
+    least = SEARCH_REPLICATIONS
+    return f"each population is simulated at least {least} times; write {least} or more"
 
 
 def _iter_dotted_keys(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

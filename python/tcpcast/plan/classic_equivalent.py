@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tcpcast.plan.result import Plan
     from tcpcast.scenario import Scenario
 
-PRESET = "engset-newreno"
+CLASSIC_PRESET = "engset-newreno"
 
-ERROR = "up to 40 % below that of a simulation of linux-cubic"
+MODEL_ERROR_TEXT = "up to 40 % below that of a simulation of linux-cubic"
 """Error of the model's mean rate against simulations of linux-cubic, from tests/agreement/
 test_plan_modern.py."""
 
@@ -46,7 +46,7 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
         return scenario, ""
     people = scenario.populations[0]
     tcp: dict[str, Any] = {
-        "stack": PRESET,
+        "stack": CLASSIC_PRESET,
         "initial_window": people.tcp.initial_window,
         "receiver_window": write_window(people.tcp.receiver_window),
     }
@@ -55,9 +55,9 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
         changes[f"class.{people.name}.tcp"] = tcp
     instead, others = _changes_to_supported_bottleneck(scenario)
     why = (
-        f"the formula is for {PRESET}{others}, the most similar stack that it covers, not for "
-        f"{people.tcp.stack}: the mean rate of the formula is "
-        f"{ERROR}{' at a drop-tail queue' if others else ''}, so the answer is simulated"
+        f"the formula is for {CLASSIC_PRESET}{others}, the most similar stack that it covers, not "
+        f"for {people.tcp.stack}: the mean rate of the formula is "
+        f"{MODEL_ERROR_TEXT}{' at a drop-tail queue' if others else ''}, so the answer is simulated"
     )
     return scenario.with_changes(changes | instead), why
 
@@ -66,49 +66,53 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
 class EngsetModel:
     """TCP-Engset as a function of a plan's value; ``inputs`` is None for unsupported scenarios.
 
-    ``nearby`` is the reason why the simulation answers, or "" if the model does. ``vary`` returns
-    the inputs at a value.
+    ``simulation_reason`` is the reason why the simulation answers, or "" if the model does.
+    ``vary`` returns the inputs at a value.
     """
 
     scenario: Scenario
     inputs: EngsetInputs | None
-    nearby: str
+    simulation_reason: str
     vary: Callable[[EngsetInputs, float], EngsetInputs]
 
-    def at(self, value: float) -> EngsetResult:
+    def solve_at(self, value: float) -> EngsetResult:
         """Return the model's result at a value; requires ``inputs``."""
         assert self.inputs is not None
         return self.vary(self.inputs, value).solve()
 
-    def curve(
+    def metric_curve(
         self, read: Callable[[EngsetResult], float | None]
     ) -> Callable[[float], float | None] | None:
         """Return a result as a function of the value, or None if there is no model."""
-        return None if self.inputs is None else lambda value: read(self.at(value))
+        return None if self.inputs is None else lambda value: read(self.solve_at(value))
 
     @property
     def notes(self) -> list[str]:
         """Return a note with the reason if the model cannot answer."""
-        return [] if self.inputs is not None else [f"By simulation only: {self.nearby}."]
+        return [] if self.inputs is not None else [f"By simulation only: {self.simulation_reason}."]
 
     def warnings_as_notes(self, warnings: Iterable[str]) -> list[Note]:
         """Return warnings of the model as notes, of kind "remark" if the simulation answers."""
-        return [Note(text, kind="remark" if self.nearby else "model") for text in warnings]
+        return [
+            Note(text, kind="remark" if self.simulation_reason else "model") for text in warnings
+        ]
 
-    def answer(
+    def set_answer(
         self,
         plan: Plan,
         question: InverseQuestion,
         scenario: Scenario,
         value: float,
-        doubt: str = "",
+        untrusted: str = "",
     ) -> None:
         """Add the model's answer to a plan, with warnings and the reason not to trust it."""
         plan.value = value
-        plan.warnings += self.warnings_as_notes(engset_warnings(self.scenario, self.at(value)))
+        plan.warnings += self.warnings_as_notes(
+            engset_warnings(self.scenario, self.solve_at(value))
+        )
         plan.untrusted = (
-            self.nearby
-            or doubt
+            self.simulation_reason
+            or untrusted
             or formula_untrusted_reason("engset", scenario, question.changes(value))
         )
 
@@ -117,9 +121,9 @@ def make_engset_model(
     scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]
 ) -> EngsetModel:
     """Return TCP-Engset for a scenario, or for the most similar scenario that it models."""
-    modelled, nearby = make_classic_scenario(scenario)
+    modelled, simulation_reason = make_classic_scenario(scenario)
     try:
-        return EngsetModel(modelled, engset_inputs(modelled), nearby, vary)
+        return EngsetModel(modelled, engset_inputs(modelled), simulation_reason, vary)
     except NotApplicable as error:
         return EngsetModel(modelled, None, str(error), vary)
 

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from tcpcast.plan.result import Plan
 
-POINTS = 60
+CURVE_POINTS = 60
 """Approximate number of points of a curve."""
 
-AROUND = 2.5
+CURVE_FACTOR = 2.5
 """Factor by which the curve extends below and above the answer."""
 
 
 def values_around_answer(
     value: float,
     simulated: Iterable[float] = (),
-    around: float = AROUND,
+    around: float = CURVE_FACTOR,
     *,
     minimum: float = 0.0,
     maximum: float = math.inf,
@@ -45,7 +45,7 @@ def values_around_answer(
     values = list(simulated)
     low = max(min([value / around, *values]), minimum)
     high = min(max([value * around, *values]), maximum)
-    return np.unique(np.append(np.geomspace(low, max(high, low), POINTS), value))
+    return np.unique(np.append(np.geomspace(low, max(high, low), CURVE_POINTS), value))
 
 
 def add_curve_table(  # noqa: PLR0913 - the curve, and its ends

@@ -26,11 +26,11 @@ class InverseQuestion:
         The varied key of the scenario, its column in tables, and its unit.
     metric, target
         The metric and its target value; NaN if another quantity has the target.
-    write
+    format_value
         Function that formats a value for the scenario.
     make_changes
         Function that returns the changes for a value, if more than ``key`` changes.
-    read, figure, tables
+    read_metric, quantity, tables
         For a compared quantity other than the metric: the function that reads it from an answer,
         its name in reports, and the tables of the answer that it needs.
     """
@@ -41,10 +41,10 @@ class InverseQuestion:
     unit: str
     metric: str
     target: float = math.nan
-    write: Callable[[Any], Any] = int
+    format_value: Callable[[Any], Any] = int
     make_changes: Callable[[float], dict[str, Any]] | None = None
-    read: Callable[[Answer], Metric | None] | None = None
-    figure: str = ""
+    read_metric: Callable[[Answer], Metric | None] | None = None
+    quantity: str = ""
     tables: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
@@ -55,9 +55,15 @@ class InverseQuestion:
     def changes(self, value: float) -> dict[str, Any]:
         """Return the changes that set a value in the scenario."""
         return (
-            {self.key: self.write(value)} if self.make_changes is None else self.make_changes(value)
+            {self.key: self.format_value(value)}
+            if self.make_changes is None
+            else self.make_changes(value)
         )
 
     def read_quantity(self, answer: Answer) -> Metric | None:
         """Return the compared quantity of an answer, or None."""
-        return answer.metrics.get(self.metric) if self.read is None else self.read(answer)
+        return (
+            answer.metrics.get(self.metric)
+            if self.read_metric is None
+            else self.read_metric(answer)
+        )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import require_one_class
-from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
-from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.engines.formula.collect_inputs import require_one_class
+from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
+from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.engines.stack_support import omitted_formulas_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve_table import values_around_answer
@@ -19,8 +19,8 @@ from tcpcast.plan.formula_trust import formula_untrusted_reason
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, PARALLEL, PFTK, PathModel
 from tcpcast.plan.planned_path import (
-    BEYOND_VALIDATED,
-    VALIDATED_LOSS,
+    MAX_VALIDATED_LOSS,
+    UNVALIDATED_LOSS_TEXT,
     PlannedPath,
     make_planned_path,
     percent_text,
@@ -28,7 +28,7 @@ from tcpcast.plan.planned_path import (
     share_of_flows_in_rto,
     warn_about_replaced_algorithm_1,
 )
-from tcpcast.plan.search import SearchGoal, solve_from_start
+from tcpcast.plan.search import SearchGoal, search_from_start
 from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
 from tcpcast.readable_units import rate_text, time_text
 
@@ -41,41 +41,41 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MODEL = "plan max-loss"
-_KEY = "network.bottleneck.loss"
+PLAN_NAME = "plan max-loss"
+_LOSS_KEY = "network.bottleneck.loss"
 JUMBO_BYTES = 9000
 
-FINE = 1024
+GRID_POINTS = 1024
 """Number of points of the grid on which a loss is searched. The search is repeated on a new grid
 between two neighbouring points."""
 
-TOLERANCE = 1e-6
+GRID_TOLERANCE = 1e-6
 """Relative distance of the two neighbouring points at which the search ends."""
 
-LARGEST = 1 - 1e-9
+MAX_LOSS = 1 - 1e-9
 """Maximum loss of the search: with a loss of 1, no packet arrives."""
 
-ROUNDING = 1e-9
+CAPACITY_TOLERANCE = 1e-9
 """If the target is within this relative distance of the capacity of windows or link, no loss is
 permitted."""
 
 MIN_LOSS = 1e-12
 """Minimum loss of the search by simulation."""
 
-AROUND = 30
+CURVE_FACTOR = 30
 """Factor by which the curve extends below and above the answer."""
 
 MIN_ISOLINE_LOSS = 1e-9
 """Minimum loss of the isoline."""
 
-ROUND_TRIPS = np.geomspace(0.1, 4, 33)
+ISOLINE_RTT_FACTORS = np.geomspace(0.1, 4, 33)
 """RTTs of the isoline as multiples of the path's RTT."""
 
-STEEP = 2.5
+MAX_LOSS_EXPONENT = 2.5
 """Upper limit of the exponent of the loss as a function of the goodput: the square-root formula
 has 2."""
 
-RUNS = 8
+VERIFICATION_RUNS = 8
 """Approximate number of loss ratios that a check simulates."""
 
 
@@ -125,7 +125,7 @@ def plan_max_loss(
     if not 0 < goodput_bps < math.inf:
         raise DomainError(f"the goodput must be above 0 bit/s and finite, not {goodput_bps!r}")
     scenario = _insert_placeholder_loss(scenario)
-    path = make_planned_path(MODEL, scenario)
+    path = make_planned_path(PLAN_NAME, scenario)
     _check_target_without_loss(path, goodput_bps)
     models, waiting = _select_models(path, goodput_bps)
     losses = [_solve_max_loss(path, model, goodput_bps) for model in models]
@@ -133,12 +133,12 @@ def plan_max_loss(
     ways = _table_of_single_changes(path, scenario, goodput_bps, value)
     question = InverseQuestion(
         text=f"largest loss for a goodput of {rate_text(goodput_bps)}",
-        key=_KEY,
+        key=_LOSS_KEY,
         column="loss_ratio",
         unit="1",
         metric="goodput_bps",
         target=goodput_bps,
-        write=units.format_ratio,
+        format_value=units.format_ratio,
     )
     plan = replace(
         question.plan(),
@@ -158,7 +158,7 @@ def plan_max_loss(
         _verify_by_simulation(plan, question, path, least_s, options)
     simulated = plan.tables.get("simulated", {}).get("loss_ratio", ())
     plan.tables["curve"] = _goodput_curve(
-        path, models, values_around_answer(value, simulated, AROUND, maximum=LARGEST)
+        path, models, values_around_answer(value, simulated, CURVE_FACTOR, maximum=MAX_LOSS)
     )
     plan.tables["isoline"] = _max_loss_by_rtt(path, scenario, models[0], goodput_bps)
     return plan
@@ -194,19 +194,19 @@ def _max_loss_by_rtt(
     path: PlannedPath, scenario: Scenario, model: PathModel, goodput_bps: float
 ) -> Table:
     """Return the maximum loss at each round-trip time, or NaN if none is permitted."""
-    losses = np.geomspace(MIN_ISOLINE_LOSS, 1, FINE, endpoint=False)
+    losses = np.geomspace(MIN_ISOLINE_LOSS, 1, GRID_POINTS, endpoint=False)
     tcp, found = scenario.populations[0].tcp, []
-    for rtt in path.rtt_s * ROUND_TRIPS:
+    for rtt in path.rtt_s * ISOLINE_RTT_FACTORS:
         there = replace(path, rtt_s=rtt, t0_s=tcp.timeout_s(rtt))
         found.append(
             _find_crossing_loss(losses, _limited_goodput_bps(there, model, losses), goodput_bps)
         )
-    return {"rtt_s": path.rtt_s * ROUND_TRIPS, "loss_ratio": np.array(found)}
+    return {"rtt_s": path.rtt_s * ISOLINE_RTT_FACTORS, "loss_ratio": np.array(found)}
 
 
 def _insert_placeholder_loss(scenario: Scenario) -> Scenario:
     """Return the scenario with a placeholder loss at its bottleneck, and nowhere else."""
-    people = require_one_class(MODEL, scenario, "bulk")
+    people = require_one_class(PLAN_NAME, scenario, "bulk")
     elsewhere = [
         f"network.{on.key}.loss"
         for on in people.links(scenario.network)
@@ -217,14 +217,14 @@ def _insert_placeholder_loss(scenario: Scenario) -> Scenario:
             "the plan solves for the loss of the bottleneck, so no other link may lose "
             f"packets; leave {' and '.join(elsewhere)} out"
         )
-    return scenario.with_changes({_KEY: "1%"})
+    return scenario.with_changes({_LOSS_KEY: "1%"})
 
 
 def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
     """Raise, with advice, if the path does not permit the goodput even without loss."""
     goal = f"a goodput of {rate_text(goodput_bps)}"
     link_bps = path.goodput_bps(path.link_pps, 0.0)
-    if goodput_bps >= link_bps * (1 - ROUNDING):
+    if goodput_bps >= link_bps * (1 - CAPACITY_TOLERANCE):
         needed = rate_text(1.1 * goodput_bps * path.packet_bytes / path.payload_bytes)
         raise DomainError(
             f"{goal} cannot be reached: a link of {rate_text(path.link_bps(path.link_pps))} "
@@ -232,7 +232,7 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
             f"of {needed}"
         )
     each_bps = path.goodput_bps(path.window_pkts / path.rtt_s, 0.0)
-    if goodput_bps < path.flows * each_bps * (1 - ROUNDING):
+    if goodput_bps < path.flows * each_bps * (1 - CAPACITY_TOLERANCE):
         return
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
     raise DomainError(
@@ -244,7 +244,7 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
 
 def _alternatives_text(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
     """Return alternatives if the window limits: a larger window, more flows or a shorter RTT."""
-    flows_exact = goodput_bps / each_bps * (1 + ROUNDING)
+    flows_exact = goodput_bps / each_bps * (1 + CAPACITY_TOLERANCE)
     window = math.floor(flows_exact * path.window_pkts / path.flows) + 1
     flows = math.floor(flows_exact) + 1
     rtt = path.flows * each_bps / goodput_bps * path.rtt_s
@@ -263,7 +263,7 @@ def _select_models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathMode
     if path.flows > 1:
         p = _solve_max_loss(path, PARALLEL, goodput_bps)
         share = share_of_flows_in_rto(path, flows=path.flows, loss_ratio=p)
-        if share <= MAX_WAITING_SHARE:
+        if share <= MAX_RTO_SHARE:
             return [PARALLEL, PFTK, MATHIS, CUBIC], []
         waiting.append(warn_about_replaced_algorithm_1(path, share))
     return [PFTK, PARALLEL, MATHIS, CUBIC], waiting
@@ -278,13 +278,13 @@ def _solve_max_loss(path: PlannedPath, model: PathModel, goodput_bps: float) -> 
     target = goodput_bps / path.goodput_bps(1, 0.0)
     maximum = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
     high = min(
-        float(model.inverse(path, np.asarray(target))), (1 - target / maximum) * LARGEST, LARGEST
+        float(model.inverse(path, np.asarray(target))), (1 - target / maximum) * MAX_LOSS, MAX_LOSS
     )
     low = min(float(model.inverse(path, np.asarray(target / (1 - high)))), high)
-    while high > low * (1 + TOLERANCE):
-        grid = np.geomspace(low, high, FINE)
+    while high > low * (1 + GRID_TOLERANCE):
+        grid = np.geomspace(low, high, GRID_POINTS)
         last = max(int(np.count_nonzero(model.inverse(path, target / (1 - grid)) >= grid)) - 1, 0)
-        low, high = float(grid[last]), float(grid[min(last + 1, FINE - 1)])
+        low, high = float(grid[last]), float(grid[min(last + 1, GRID_POINTS - 1)])
     return float(low)
 
 
@@ -372,7 +372,7 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
 
 
 def _loss_ratio_text(loss_ratio: float) -> str:
-    if loss_ratio > VALIDATED_LOSS:
+    if loss_ratio > MAX_VALIDATED_LOSS:
         return f"{percent_text(loss_ratio)} of the packets"
     return f"one packet in {1 / loss_ratio:,.0f}"
 
@@ -391,7 +391,7 @@ def _make_notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str
 
 
 def _make_warnings(value: float) -> list[str]:
-    if value <= VALIDATED_LOSS:
+    if value <= MAX_VALIDATED_LOSS:
         return []
     return [
         f"the maximum loss of {percent_text(value)} is above 10 %, but the models are "
@@ -400,9 +400,9 @@ def _make_warnings(value: float) -> list[str]:
 
 
 def _untrusted_loss_reason(scenario: Scenario, model: PathModel, value: float) -> str:
-    if value > VALIDATED_LOSS:
-        return BEYOND_VALIDATED
-    return formula_untrusted_reason(model.engine, scenario, {_KEY: units.format_ratio(value)})
+    if value > MAX_VALIDATED_LOSS:
+        return UNVALIDATED_LOSS_TEXT
+    return formula_untrusted_reason(model.engine, scenario, {_LOSS_KEY: units.format_ratio(value)})
 
 
 def _packets_text(count: int) -> str:
@@ -425,15 +425,17 @@ def _verify_by_simulation(
         replace(path, loss_ratio=plan.value),
         flows=path.flows,
         rate_pps=sent,
-        total_pps=RUNS * sent,
+        total_pps=VERIFICATION_RUNS * sent,
         least_s=least_s,
         instead="write a lower goodput or more flows, so that losses are more frequent",
     )
     if check is None:
         return
     runs = PlanSimulations(plan.scenario.with_changes(check[0]), question, options)
-    goal = SearchGoal(target=goodput_bps, integer=False, minimum=MIN_LOSS, maximum=1.0, power=STEEP)
-    verify_by_simulation(plan, runs, lambda: solve_from_start(runs, goal, plan.value))
+    goal = SearchGoal(
+        target=goodput_bps, integer=False, minimum=MIN_LOSS, maximum=1.0, power=MAX_LOSS_EXPONENT
+    )
+    verify_by_simulation(plan, runs, lambda: search_from_start(runs, goal, plan.value))
     plan.notes.append(check[1])
     if plan.leads_by_simulation and plan.simulated is not None:
         plan.recommendation = (

@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 
-NORMAL = 1.96
+NORMAL_QUANTILE = 1.96
 """Half-width of a 95 % interval in standard errors."""
 
-ANOTHER_ANSWER = 2.0
+DIFFERENCE_VARIANCE_RATIO = 2.0
 """Ratio of the variance of the difference of two independent answers to the variance of one."""
 
-STEPS = 25
+REGRESSION_STEPS = 25
 """Iterations of the regression, which is accurate after about five."""
 
-DISTANCES = np.geomspace(1e-7, 20.0, 3000)
+LOG_DISTANCES = np.geomspace(1e-7, 20.0, 3000)
 """Candidate distances of the interval's ends from the centre, as logarithms."""
 
 
-LARGEST = 20.0
+MAX_LOGARITHM = 20.0
 """Maximum logarithm of a fit or a value, relative to target or centre."""
 
-MIN_POINTS, MIN_CURVED = 4, 7
+MIN_LINE_POINTS, MIN_PARABOLA_POINTS = 4, 7
 """Minimum number of points for a line and for a parabola."""
 
 
@@ -57,7 +57,7 @@ class MeasuredPoint:
         """Standard error of the metric's logarithm from its interval; 0 if it has none."""
         if self.low is None or self.high is None or not self.low > 0:
             return 0.0
-        return math.log(self.high / self.low) / (2 * NORMAL)
+        return math.log(self.high / self.low) / (2 * NORMAL_QUANTILE)
 
     def is_above(self, target: float) -> bool:
         """Return True if the whole interval is above the target; False without an interval."""
@@ -81,11 +81,11 @@ class FittedCurve:
     covariance: Floats
     quantile: float
 
-    def at(self, value: float) -> tuple[float, float, float]:
+    def band_at(self, value: float) -> tuple[float, float, float]:
         """Return the metric at a value and its 95 % interval, both divided by the target."""
         middle, error = self.errors(np.array([math.log(value) - self.centre]))
         half = self.quantile * error
-        ends = np.clip([middle, middle - half, middle + half], -LARGEST, LARGEST)
+        ends = np.clip([middle, middle - half, middle + half], -MAX_LOGARITHM, MAX_LOGARITHM)
         metric, low, high = np.exp(ends)[:, 0].tolist()
         return metric, low, high
 
@@ -102,7 +102,7 @@ class FittedCurve:
         if not inside > 0:
             return math.nan
         steep = math.sqrt(inside) - slope  # twice the fall, if the curve falls at the centre
-        root = 2 * height / steep if abs(height) < LARGEST * steep / 2 else math.nan
+        root = 2 * height / steep if abs(height) < MAX_LOGARITHM * steep / 2 else math.nan
         return root if slope + 2 * bend * root < 0 else math.nan
 
     def slope(self, away: float) -> tuple[float, float]:
@@ -116,18 +116,19 @@ class TargetCrossing:
     """Crossing of a falling curve and the target.
 
     With other seeds, the crossing lies between ``low`` and ``high`` with 95 % probability; 0 and
-    infinity if the points do not determine whether the curve falls. ``doubt`` is the square of
-    (half-width of the slope's 95 % interval / slope): above 1, ``low`` to ``high`` is unbounded.
-    ``excess`` is the standard deviation of the points about the curve, divided by the standard
-    deviation that the points' own intervals imply; 0 if the points have no intervals.
+    infinity if the points do not determine whether the curve falls. ``slope_uncertainty`` is the
+    square of (half-width of the slope's 95 % interval / slope): above 1, ``low`` to ``high`` is
+    unbounded. ``excess_scatter`` is the standard deviation of the points about the curve, divided
+    by the standard deviation that the points' own intervals imply; 0 if the points have no
+    intervals.
     """
 
     value: float
     low: float
     high: float
-    doubt: float
+    slope_uncertainty: float
     curve: FittedCurve
-    excess: float
+    excess_scatter: float
 
 
 def fit_target_crossing(points: Sequence[MeasuredPoint], target: float) -> TargetCrossing | None:
@@ -148,17 +149,17 @@ def fit_target_crossing(points: Sequence[MeasuredPoint], target: float) -> Targe
         of a logarithm is below the logarithm of the mean.) A significantly curved fit is a
         parabola of the logarithms, because a line would treat the curvature as noise and miss the
         target. The interval is Fieller's: all values at which the band of the fit contains the
-        target. None for fewer than :data:`MIN_POINTS` points, or if the fit does not fall or
+        target. None for fewer than :data:`MIN_LINE_POINTS` points, or if the fit does not fall or
         crosses the target too far away.
     """
-    if len(points) < MIN_POINTS:
+    if len(points) < MIN_LINE_POINTS:
         return None
     x = np.log([point.value for point in points])
     y = np.array([point.metric / target for point in points])
     if not np.ptp(x) > 0:
         return None
     fits = [_fit_log_regression(points, x, y, 1)]
-    if len(points) >= MIN_CURVED and len(np.unique(x)) >= MIN_POINTS:
+    if len(points) >= MIN_PARABOLA_POINTS and len(np.unique(x)) >= MIN_LINE_POINTS:
         bent = _fit_log_regression(points, x, y, 2)
         if abs(bent[0].terms[2]) > bent[0].quantile * math.sqrt(bent[0].covariance[2, 2]):
             fits.insert(0, bent)
@@ -171,9 +172,9 @@ def fit_target_crossing(points: Sequence[MeasuredPoint], target: float) -> Targe
 
 def _compute_crossing(curve: FittedCurve, excess: float) -> TargetCrossing:
     root = curve.root()
-    wider = math.sqrt(ANOTHER_ANSWER) * curve.quantile
+    wider = math.sqrt(DIFFERENCE_VARIANCE_RATIO) * curve.quantile
     slope, error = curve.slope(root)
-    low, high = (_find_band_end(curve, root + sign * DISTANCES, wider) for sign in (-1, 1))
+    low, high = (_find_band_end(curve, root + sign * LOG_DISTANCES, wider) for sign in (-1, 1))
     low, value, high = (math.exp(curve.centre + end) for end in (low, root, high))
     return TargetCrossing(value, low, high, (wider * error / slope) ** 2, curve, excess)
 
@@ -192,19 +193,19 @@ def _fit_log_regression(
 ) -> tuple[FittedCurve, float]:
     """Return a regression of the logarithm of y, and the excess scatter as a factor."""
     seen, weights, centre = np.log(y), np.ones_like(y), float(np.mean(x))
-    for _ in range(STEPS):
+    for _ in range(REGRESSION_STEPS):
         centre = float(np.average(x, weights=weights))
         powers = np.vander(x - centre, degree + 1, increasing=True)
         inverse = np.linalg.pinv(powers.T @ (weights[:, None] * powers), hermitian=True)
         terms = inverse @ powers.T @ (weights * seen)
-        fit = np.clip(powers @ terms, -LARGEST, LARGEST)
+        fit = np.clip(powers @ terms, -MAX_LOGARITHM, MAX_LOGARITHM)
         weights = np.exp(fit)
         seen = fit + (y - weights) / weights
     freedom = len(points) - degree - 1
     scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
     claimed = _stated_scatter(points, weights)
     noise = max(scatter, claimed)  # few points may be close to the curve by chance
-    quantile = float(stdtrit(freedom, (1 + LEVEL) / 2))
+    quantile = float(stdtrit(freedom, (1 + CONFIDENCE_LEVEL) / 2))
     excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
     covariance = np.asarray(noise * inverse, dtype=np.float64)
     return FittedCurve(centre, np.asarray(terms, dtype=np.float64), covariance, quantile), excess

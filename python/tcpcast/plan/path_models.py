@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.models.bbr import BOTTLENECK, TOLERATED_LOSS_RATIO
+from tcpcast.models.bbr import BOTTLENECK_REGIME, TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_rate_pps, mathis_tolerated_loss_ratio
 from tcpcast.models.parallel import limited_rate_pps, parallel_tolerated_loss_ratio
-from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES, throughput, tolerated_loss_ratio
+from tcpcast.models.pftk import (
+    TIMEOUTS_REGIME,
+    TRIPLE_DUPLICATES_REGIME,
+    throughput,
+    tolerated_loss_ratio,
+)
 from tcpcast.plan.planned_path import share_of_flows_in_rto
 
 if TYPE_CHECKING:
@@ -77,9 +82,9 @@ def _pftk_loss_at_rate(path: PlannedPath, rate: Floats) -> Floats:
 
 def _timeout_or_duplicates(path: PlannedPath, p: float) -> str:
     return (
-        TIMEOUTS
+        TIMEOUTS_REGIME
         if share_of_flows_in_rto(path, flows=path.flows, loss_ratio=p) > 0.5
-        else (TRIPLE_DUPLICATES)
+        else (TRIPLE_DUPLICATES_REGIME)
     )
 
 
@@ -123,7 +128,7 @@ MATHIS = PathModel(
             rtt_s=path.rtt_s, loss_indication_ratio=p, packets_per_ack=path.packets_per_ack
         )
     ),
-    lambda *_: TRIPLE_DUPLICATES,
+    lambda *_: TRIPLE_DUPLICATES_REGIME,
 )
 
 CUBIC = PathModel(
@@ -143,6 +148,6 @@ BBR = PathModel(
         flows * min(path.link_pps, path.window_pkts / path.rtt_s),
         0.0,
     ),
-    lambda *_: BOTTLENECK,
+    lambda *_: BOTTLENECK_REGIME,
 )
 """The bound of BBR, version 1."""

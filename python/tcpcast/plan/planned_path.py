@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import collect_path_inputs, require_one_class
-from tcpcast.engines.registry import CONTROLS, warn_about_varying_path
+from tcpcast.engines.formula.collect_inputs import collect_path_inputs, require_one_class
+from tcpcast.engines.registry import FORMULA_BY_CONTROL, warn_about_varying_path
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 MAX_PACKETS = 5e8
 """Maximum number of simulated packets of a check, about one minute."""
 
-LOSSES = 400
-PERIODS = 10
+MIN_LOSSES = 400
+MIN_LOSSES_PER_FLOW = 10
 """Minimum number of losses in a simulation, in total and per flow."""
 
-LONGER = 6
-CHEAP_PACKETS = 5e7
+MAX_EXTENSION_FACTOR = 6
+MAX_EXTENDED_PACKETS = 5e7
 """Simulations are extended up to this number of packets, for narrower intervals."""
 
-WARM_UP_PERIODS = 5
+WARM_UP_LOSSES_PER_FLOW = 5
 WARM_UP_RTTS = 20
 """Minimum warm-up in RTTs."""
 
-VALIDATED_LOSS = 0.1
+MAX_VALIDATED_LOSS = 0.1
 """Maximum loss for which the authors validate PFTK and algorithm 1."""
 
-BEYOND_VALIDATED = "the models are validated only up to a loss of 10 %"
+UNVALIDATED_LOSS_TEXT = "the models are validated only up to a loss of 10 %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def make_planned_path(model: str, scenario: Scenario) -> PlannedPath:
     """
     fed = collect_path_inputs(model, scenario, None)
     tcp = scenario.populations[0].tcp
-    if tcp.control not in {"reno", *CONTROLS}:
+    if tcp.control not in {"reno", *FORMULA_BY_CONTROL}:
         raise NotApplicable(
             f'{model} has no formula for {tcp.stack}; write tcp.stack = "linux-reno", '
             '"linux-cubic" or "linux-bbr"'
@@ -161,10 +161,10 @@ def choose_run_length(
         Total send rate of all runs of the check.
     """
     loss_s = 1 / (path.loss_ratio * rate_pps)
-    warm_up = max(WARM_UP_PERIODS * flows * loss_s, WARM_UP_RTTS * path.rtt_s)
-    least = max(PERIODS * flows * loss_s, LOSSES * loss_s, warm_up)
-    cheap = CHEAP_PACKETS / total_pps - warm_up
-    measured = max(least, min(LONGER * least, cheap))
+    warm_up = max(WARM_UP_LOSSES_PER_FLOW * flows * loss_s, WARM_UP_RTTS * path.rtt_s)
+    least = max(MIN_LOSSES_PER_FLOW * flows * loss_s, MIN_LOSSES * loss_s, warm_up)
+    cheap = MAX_EXTENDED_PACKETS / total_pps - warm_up
+    measured = max(least, min(MAX_EXTENSION_FACTOR * least, cheap))
     return math.ceil(warm_up + measured), math.ceil(warm_up)
 
 

@@ -15,7 +15,7 @@ from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.planned_path import percent_text
-from tcpcast.plan.search import SearchGoal, SearchResult, solve_between
+from tcpcast.plan.search import SearchGoal, SearchResult, search_in_bracket
 from tcpcast.plan.varied_classes import select_varied_classes
 from tcpcast.plan.verification import PlanSimulations
 from tcpcast.readable_units import rate_text
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from tcpcast.plan.verification import SimulationStopped
     from tcpcast.scenario import Scenario
 
-ENGINES = ("packet", "fixed-point", "mean-field")
+FILE_GOODPUT_ENGINES = ("packet", "fixed-point", "mean-field")
 """Engines that compute the goodput of files."""
 
-EXACT_SOURCES = 30_000
+MAX_DEFAULT_EXACT_SOURCES = 30_000
 """Maximum threshold (in sources) at which the default engine simulates every source."""
 
-MAX_EXACT = 300_000
+MAX_EXACT_SOURCES = 300_000
 """Largest population that is simulated source by source; each source takes 1 kB or more."""
 
-SHARES = (0.95, 0.9, 0.8, 0.5)
+CURVE_SHARES = (0.95, 0.9, 0.8, 0.5)
 """Additional shares of files whose goodput the curve shows."""
 
 MIN_FILES = 2000
 """Approximate minimum number of files per run; runs with few sources become longer."""
 
-SEARCHED, VERIFIED = 4, 16
+SEARCH_REPLICATIONS, VERIFICATION_REPLICATIONS = 4, 16
 """Minimum number of replications per population, in the search and in the check.
 
 Near the threshold, the queue varies over minutes, and batches of one run underestimate this
 variation.
 """
 
-NEAR = 1.5
+NEAR_FACTOR = 1.5
 """If a goodput is below the target by at most this factor, its number of sources is close to the
 answer."""
 
@@ -63,7 +63,7 @@ class FileGoodputTarget:
     """The target: a ``share`` of the files of each class exceeds ``above_bps``."""
 
     scenario: Scenario
-    growth: VariedClasses
+    varied: VariedClasses
     share: float
     above_bps: float
     engine: str
@@ -78,13 +78,13 @@ class FileGoodputTarget:
         """Return the varied key and the metric."""
         return InverseQuestion(
             text=f"largest population with {self.text}",
-            key=self.growth.key,
+            key=self.varied.key,
             column="sources",
             unit="sources",
             metric="goodput_bps",
-            make_changes=self.growth.changes,
-            read=self.read,
-            figure=f"the goodput that {percent_text(self.share)} of files reach",
+            make_changes=self.varied.changes,
+            read_metric=self.read,
+            quantity=f"the goodput that {percent_text(self.share)} of files reach",
             tables=("file_goodput",),
         )
 
@@ -103,20 +103,20 @@ class FileGoodputTarget:
     @property
     def maximum(self) -> int:
         """Largest population for the engine."""
-        return MAX_EXACT if self.engine == "packet" else MAX_SOURCES
+        return MAX_EXACT_SOURCES if self.engine == "packet" else MAX_SOURCES
 
     @property
     def minimum(self) -> int:
         """Smallest population: one source per growing class."""
-        return len(self.growth.counts)
+        return len(self.varied.counts)
 
     @property
-    def goal(self) -> SearchGoal:
+    def search_goal(self) -> SearchGoal:
         """Goal of the search."""
         return SearchGoal(target=self.above_bps, minimum=self.minimum, maximum=self.maximum)
 
     @property
-    def link(self) -> dict[str, float]:
+    def model_inputs(self) -> dict[str, float]:
         """Inputs of the mean-value models: link rate C, mean OFF time I, mean file size B."""
         network = self.scenario.network
         off_s, size_pkts = self._mean_source()
@@ -128,7 +128,7 @@ class FileGoodputTarget:
 
     def _mean_source(self) -> tuple[float, float]:
         """Return an OFF time and a size whose ratio is the mean load of the growing sources."""
-        counts, total = self.growth.counts, self.growth.total
+        counts, total = self.varied.counts, self.varied.total
         means = [
             (
                 counts[each.name] / total,
@@ -144,9 +144,9 @@ class FileGoodputTarget:
         return mean_off_s, mean_off_s * math.fsum(f * size / off_s for f, off_s, size in means)
 
     @property
-    def threshold(self) -> float:
+    def threshold_sources(self) -> float:
         """C I / B: number of sources that would fill the link if transfers took no time."""
-        return float(threshold_sources(**self.link))
+        return float(threshold_sources(**self.model_inputs))
 
     def read(self, answer: Answer, name: str | None = None) -> Metric | None:
         """Return the goodput that the share of the files exceeds, or None without files.
@@ -163,31 +163,33 @@ class FileGoodputTarget:
         bounded = math.isfinite(low) and math.isfinite(high)
         return Metric(value, low, high) if bounded else Metric(value)
 
-    def changes(self, sources: float, replications: int = SEARCHED) -> dict[str, Any]:
+    def changes(self, sources: float, replications: int = SEARCH_REPLICATIONS) -> dict[str, Any]:
         """Return the additional changes for a run with this number of sources."""
-        shares = sorted({self.share, *SHARES}, reverse=True)
+        shares = sorted({self.share, *CURVE_SHARES}, reverse=True)
         run = self.scenario.run
         changes: dict[str, Any] = {
             "probes.goodput_shares": shares,
             "run.replications": max(replications, run.replications),
         }
         if run.duration_s is not None:
-            needed = self._least_s(sources, changes["run.replications"])
+            needed = self._min_duration_s(sources, changes["run.replications"])
             if needed > run.duration_s:
                 changes["run.duration"] = units.format_duration(needed)
         return changes
 
-    def _least_s(self, sources: float, replications: int) -> int:
-        cycles = MIN_FILES * self.link["mean_off_s"] / sources
+    def _min_duration_s(self, sources: float, replications: int) -> int:
+        cycles = MIN_FILES * self.model_inputs["mean_off_s"] / sources
         return math.ceil((self.scenario.run.warmup_s or 0.0) + 1.2 * cycles / replications)
 
-    def packets(self, sources: int) -> float:
+    def estimate_packets(self, sources: int) -> float:
         """Return the approximate number of packets in a replication."""
-        run, link = self.scenario.run, self.link
+        run, link = self.scenario.run, self.model_inputs
         if run.transfers is not None:
             return run.transfers * link["mean_size_pkts"]
-        seconds = max(run.duration_s or 0.0, self._least_s(sources, VERIFIED))
-        return min(1.0, sources / self.threshold) * link["link_pps"] * seconds
+        seconds = max(
+            run.duration_s or 0.0, self._min_duration_s(sources, VERIFICATION_REPLICATIONS)
+        )
+        return min(1.0, sources / self.threshold_sources) * link["link_pps"] * seconds
 
 
 def _mean_file_size_pkts(traffic: OnOff) -> float:
@@ -226,7 +228,7 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
     NotApplicable, DomainError, UnknownEngine
         See :func:`tcpcast.plan.plan_quality`.
     """
-    growth = select_varied_classes(scenario, grows, plan)
+    varied = select_varied_classes(scenario, grows, plan)
     if math.isinf(scenario.network.bottleneck.rate_bps):
         raise NotApplicable(
             f'{plan} needs a bottleneck with a rate; write network.bottleneck.rate = "10mbit"'
@@ -237,17 +239,17 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
         raise DomainError(
             f"the goodput must be above 0 and finite, not {above_bps!r}; write 500kbit"
         )
-    exact = FileGoodputTarget(scenario, growth, share, above_bps, "packet")
+    exact = FileGoodputTarget(scenario, varied, share, above_bps, "packet")
     # A scaled population has one class, of a classic stack.
     if engine is None and (scenario.is_modern or len(scenario.populations) > 1):
         return exact
-    return replace(exact, engine=_choose_engine(engine, exact.threshold))
+    return replace(exact, engine=_choose_engine(engine, exact.threshold_sources))
 
 
 def _choose_engine(name: str | None, threshold: float) -> str:
-    known_engines = [name for name in ENGINES if name in REGISTRY]
+    known_engines = [name for name in FILE_GOODPUT_ENGINES if name in REGISTRY]
     if name is None:
-        large = threshold > EXACT_SOURCES and "mean-field" in known_engines
+        large = threshold > MAX_DEFAULT_EXACT_SOURCES and "mean-field" in known_engines
         return "mean-field" if large else "packet"
     if name not in known_engines:
         raise UnknownEngine(
@@ -259,12 +261,12 @@ def _choose_engine(name: str | None, threshold: float) -> str:
 
 def search_largest_population(target: FileGoodputTarget, runs: PlanSimulations) -> SearchResult:
     """Return the largest population that meets the target, by simulation."""
-    return solve_between(runs, target.goal, *_bracket_population(target, runs))
+    return search_in_bracket(runs, target.search_goal, *_bracket_population(target, runs))
 
 
 def _bracket_population(target: FileGoodputTarget, runs: PlanSimulations) -> tuple[int, int]:
     """Return a population that meets the target and a larger one that does not."""
-    low = start = min(max(target.minimum, round(target.threshold)), target.maximum)
+    low = start = min(max(target.minimum, round(target.threshold_sources)), target.maximum)
     _check_smallest_population(target, runs)
     if runs.measure(start) >= target.above_bps:
         high = _upper_bound_population(target)
@@ -276,7 +278,7 @@ def _bracket_population(target: FileGoodputTarget, runs: PlanSimulations) -> tup
     while True:
         if low == target.minimum:
             raise DomainError(_unreachable_message(target, runs))
-        near = runs.measure(low) > target.above_bps / NEAR
+        near = runs.measure(low) > target.above_bps / NEAR_FACTOR
         high, low = low, max(target.minimum, low // 2 if near else low // 8)
         if runs.measure(low) >= target.above_bps:
             return low, high
@@ -294,9 +296,11 @@ def _check_smallest_population(target: FileGoodputTarget, runs: PlanSimulations)
 def _upper_bound_population(target: FileGoodputTarget) -> int:
     """Return the population whose mean goodput by equation (3) is half the target."""
     half_pps = target.above_bps / 2 / (8 * target.scenario.network.packet_bytes)
-    link = target.link
+    link = target.model_inputs
     excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])
-    return math.ceil(min(max(target.threshold * (1 + excess), target.minimum + 1), target.maximum))
+    return math.ceil(
+        min(max(target.threshold_sources * (1 + excess), target.minimum + 1), target.maximum)
+    )
 
 
 def _unlimited_message(target: FileGoodputTarget) -> str:
@@ -312,7 +316,7 @@ def _unlimited_message(target: FileGoodputTarget) -> str:
 
 
 def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> str:
-    smallest = runs.at(target.minimum)
+    smallest = runs.metric_at(target.minimum)
     assert smallest is not None
     noise = ""
     if smallest.high is not None and smallest.high >= target.above_bps:
@@ -322,7 +326,7 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
         "" if math.isnan(beyond) else (f"; {percent_text(beyond)} of the files reach the target")
     )
     return (
-        f"even with {target.growth.smallest_text}, {percent_text(target.share)} of the files "
+        f"even with {target.varied.smallest_text}, {percent_text(target.share)} of the files "
         f"reach only {rate_text(smallest.value)}{noise}, not "
         f"{rate_text(target.above_bps)}{reach}; give a lower rate, or a smaller share of the "
         "files (small files end in slow start), or shorten the RTT"
@@ -333,7 +337,7 @@ def result_of_stopped_search(
     target: FileGoodputTarget, runs: PlanSimulations, stop: SimulationStopped
 ) -> SearchResult:
     """Return the result of a stopped search, from the simulated populations."""
-    goodputs = {n: target.read(answer) for n, answer in runs.finished.items()}
+    goodputs = {n: target.read(answer) for n, answer in runs.finished_answers.items()}
     keeps = [int(n) for n, each in goodputs.items() if each and each.value >= target.above_bps]
     fails = [int(n) for n, each in goodputs.items() if each and each.value < target.above_bps]
     if not keeps and stop.interrupted:

@@ -12,9 +12,9 @@ from tcpcast import units
 from tcpcast.answer import Metric
 from tcpcast.plan.planned_path import MAX_PACKETS, can_afford_simulation, percent_text
 from tcpcast.plan.population_search import (
-    MAX_EXACT,
-    SEARCHED,
-    VERIFIED,
+    MAX_EXACT_SOURCES,
+    SEARCH_REPLICATIONS,
+    VERIFICATION_REPLICATIONS,
     FileGoodputTarget,
     get_exceeded_goodputs,
     make_file_goodput_target,
@@ -22,9 +22,9 @@ from tcpcast.plan.population_search import (
     search_largest_population,
     share_of_files_above,
 )
-from tcpcast.plan.search import simulate_if_possible, solve_from_start
+from tcpcast.plan.search import search_from_start, simulate_if_possible
 from tcpcast.plan.verification import (
-    STEP,
+    CURVE_STEP,
     SimulationStopped,
     add_deadline,
     merge_run_warnings,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tcpcast.plan.verification import PlanSimulations
     from tcpcast.scenario import Scenario
 
-METRICS = {
+CURVE_METRICS = {
     "mean_bps": "connection_rate_bps",
     "rtt_mean_s": "rtt_mean_s",
     "loss_ratio": "loss_ratio",
@@ -55,15 +55,15 @@ METRICS = {
 }
 """Columns of the curve that contain metrics."""
 
-SHOWN_METRICS = ("file_goodput", *METRICS.values())
+CURVE_QUANTITIES = ("file_goodput", *CURVE_METRICS.values())
 """Metrics and tables of the answers that the curve shows."""
 
-CURVE = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0)
+CURVE_FACTORS = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0)
 """Additional populations of the curve, relative to the answer."""
 
-_UNKNOWN = Metric(math.nan)
+_UNKNOWN_METRIC = Metric(math.nan)
 
-SAME_POPULATION = 0.04
+POPULATION_TOLERANCE = 0.04
 """Relative distance within which a population of the search replaces one of the curve."""
 
 
@@ -83,8 +83,8 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
     ----------
     scenario
         On/off sources, whose number is ignored, on a bottleneck with a rate. Each population has
-        another seed and at least :data:`SEARCHED` replications. Runs last as long as in the
-        scenario, or longer if their replications would otherwise contain fewer than
+        another seed and at least :data:`SEARCH_REPLICATIONS` replications. Runs last as long as
+        in the scenario, or longer if their replications would otherwise contain fewer than
         :data:`MIN_FILES` files in total. ``run.max_wall`` limits the total time of all simulations.
     share
         Share of the files, above 0 and below 1, whose goodput must exceed ``above_bps``. The
@@ -99,9 +99,9 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         :data:`EXACT_SOURCES`, otherwise ``mean-field``.
     verify
         Also search the population with the packet engine, starting from the answer, and simulate
-        the result, each in :data:`VERIFIED` replications. The number is reduced, down to
-        :data:`SEARCHED`, if three populations would exceed :data:`MAX_PACKETS` packets. If that
-        is not enough, the check is omitted with a warning.
+        the result, each in :data:`VERIFICATION_REPLICATIONS` replications. The number is reduced,
+        down to :data:`SEARCH_REPLICATIONS`, if three populations would exceed
+        :data:`MAX_PACKETS` packets. If that is not enough, the check is omitted with a warning.
     options
         Threads and progress of the simulations.
 
@@ -128,7 +128,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         The engine does not compute the goodput of files.
     DomainError
         The share or rate is outside its domain, a single source misses the target, or the largest
-        population of the engine (:data:`MAX_EXACT`, or ten million) still meets it.
+        population of the engine (:data:`MAX_EXACT_SOURCES`, or ten million) still meets it.
     KeyboardInterrupt
         Interrupted before the first result. After the first result, an interrupt returns the
         results so far; the plan is ``interrupted``.
@@ -150,10 +150,12 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
             True,
         )
     try:
-        _simulate_curve_points(curve_runs, [] if stopped else CURVE, result.value, runs)
+        _simulate_curve_points(curve_runs, [] if stopped else CURVE_FACTORS, result.value, runs)
     except SimulationStopped as stop:
         stopped, message = stop, stop.reason("the curve")
-    plan = _make_plan(target, result, dict(sorted((curve_runs.finished | runs.finished).items())))
+    plan = _make_plan(
+        target, result, dict(sorted((curve_runs.finished_answers | runs.finished_answers).items()))
+    )
     plan.at_least = at_least
     if result.undecided and not stopped:
         plan.undecided = True
@@ -172,7 +174,7 @@ def _simulate_curve_points(
 ) -> None:
     for times in curve:
         sources = max(1, round(times * value))
-        if not any(abs(n - sources) < SAME_POPULATION * sources for n in runs.answers):
+        if not any(abs(n - sources) < POPULATION_TOLERANCE * sources for n in runs.answers):
             simulate_if_possible(about, min(sources, MAX_SOURCES))
 
 
@@ -187,20 +189,20 @@ def _make_plan(
         high=result.high,
         engine=target.engine,
         metric=target.question.metric,
-        figure=target.question.figure,
-        reached=result.there,
-        runs=result.fitted,
+        quantity=target.question.quantity,
+        metric_at_value=result.metric,
+        fit_runs=result.fit_runs,
         tables=_goodput_curve_table(target, known_answers),
         notes=[*_make_notes(target, list(known_answers)), *note_excess_scatter(result)],
         warnings=[
-            *merge_run_warnings(answers.values(), SHOWN_METRICS),
+            *merge_run_warnings(answers.values(), CURVE_QUANTITIES),
             *_warn_about_incomplete_runs(answers, result.value),
         ],
         incomplete=any(each.incomplete_reason for each in known_answers.values()),
-        recommendation="" if result.undecided else target.growth.text(result.value),
+        recommendation="" if result.undecided else target.varied.text(result.value),
         scenario=None
         if result.undecided
-        else target.scenario.with_changes(target.growth.changes(result.value)),
+        else target.scenario.with_changes(target.varied.changes(result.value)),
     )
 
 
@@ -209,14 +211,14 @@ def _goodput_curve_table(
 ) -> dict[str, Table]:
     """Return the curve and the limits of its 95 % intervals; NaN if there are none."""
     sources, answers = np.array(list(known_answers), dtype=np.int64), list(known_answers.values())
-    curve: Table = {"sources": sources, "load": sources / target.threshold}
+    curve: Table = {"sources": sources, "load": sources / target.threshold_sources}
     intervals: Table = {"sources": sources}
     if len(target.scenario.populations) == 1:
         above = [share_of_files_above(each, target.above_bps) for each in answers]
         curve["share_above"] = np.array(above)
     metrics = {
-        column: [each.metrics.get(name, _UNKNOWN) for each in answers]
-        for column, name in METRICS.items()
+        column: [each.metrics.get(name, _UNKNOWN_METRIC) for each in answers]
+        for column, name in CURVE_METRICS.items()
     }
     for column, points in {**_goodput_columns(answers), **metrics}.items():
         curve[column] = _floats_or_nan(metric.value for metric in points)
@@ -244,9 +246,9 @@ def _floats_or_nan(values: Iterable[float | None]) -> NDArray[np.float64]:
 
 
 def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str]:
-    link = target.link
+    link = target.model_inputs
     others = ["cross traffic"] if target.scenario.cross else []
-    others += ["classes of constant size"] if target.growth.others else []
+    others += ["classes of constant size"] if target.varied.others else []
     outside = f"; {' and '.join(others)} not included" if others else ""
     mean = len(target.scenario.populations) == 1
     above = f"share above: share of the files above {rate_text(target.above_bps)}"
@@ -259,11 +261,11 @@ def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str
         f"delivered. g {100 * target.share:.4g}: goodput that {percent_text(target.share)} of "
         "the files reach; mean: bits of all files / their total "
         f"time{f'; {above}' if mean else ''}.",
-        f"The load is the number of sources / the threshold of {target.threshold:,.0f} "
+        f"The load is the number of sources / the threshold of {target.threshold_sources:,.0f} "
         f"sources (link rate {link['link_pps']:,.0f} packets/s x mean OFF time "
         f"{units.digits(link['mean_off_s'])} s / mean file size "
         f"{units.digits(link['mean_size_pkts'])} packets){outside}.",
-        *target.growth.notes("goodput"),
+        *target.varied.notes("goodput"),
     ]
 
 
@@ -283,13 +285,13 @@ def _warn_about_incomplete_runs(answers: dict[float, Answer], value: float) -> l
 
 def _verify_by_exact_simulation(plan: Plan, target: FileGoodputTarget, options: RunOptions) -> None:
     value = round(plan.value)
-    step = max(1, round(STEP * value))
+    step = max(1, round(CURVE_STEP * value))
     tried = [n for n in (value - step, value, value + step) if n >= 1]
     replications = _affordable_replications(plan, target, tried)
     if replications is None:
         return
     runs = target.simulations(lambda n: target.changes(n, replications), options)
-    verify_by_simulation(plan, runs, lambda: solve_from_start(runs, target.goal, value))
+    verify_by_simulation(plan, runs, lambda: search_from_start(runs, target.search_goal, value))
     plan.notes.append(
         f"Simulated: every source, packet by packet, each population {replications} times."
     )
@@ -299,15 +301,15 @@ def _affordable_replications(
     plan: Plan, target: FileGoodputTarget, tried: Sequence[int]
 ) -> int | None:
     """Return the affordable replications per population, or None with a warning."""
-    if max(tried) > MAX_EXACT:
+    if max(tried) > MAX_EXACT_SOURCES:
         plan.warnings.append(
-            f"not checked by simulation: at most {MAX_EXACT:,} sources are simulated one by one; "
-            "check a slower link with a smaller buffer, which fewer sources fill"
+            f"not checked by simulation: at most {MAX_EXACT_SOURCES:,} sources are simulated one "
+            "by one; check a slower link with a smaller buffer, which fewer sources fill"
         )
         return None
-    minimum = max(SEARCHED, target.scenario.run.replications)
-    packets = sum(target.packets(n) for n in tried)
+    minimum = max(SEARCH_REPLICATIONS, target.scenario.run.replications)
+    packets = sum(target.estimate_packets(n) for n in tried)
     instead = "write a shorter run.duration, or check a slower link with a smaller buffer"
     if not can_afford_simulation(plan, minimum * packets, instead):
         return None
-    return max(minimum, min(VERIFIED, math.floor(MAX_PACKETS / packets)))
+    return max(minimum, min(VERIFICATION_REPLICATIONS, math.floor(MAX_PACKETS / packets)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Table = dict[str, np.ndarray[Any, Any]]
 
-CONTRADICTED = 0.2
+MAX_DISAGREEMENT = 0.2
 """Relative difference from the simulation's answer above which the model is contradicted."""
 
 
@@ -45,12 +45,12 @@ class Plan:
         therefore no answer.
     simulated_undecided
         Whether this interval is too wide for an answer.
-    there, metric, fitted
+    simulated_metric, metric, simulated_fit_runs
         The metric at ``simulated``, its name, and the number of runs from which it is fitted; 0
         for the metric of one run.
-    figure
+    quantity
         Name of the quantity that meets the target, such as a percentile; "" for a metric.
-    reached, runs
+    metric_at_value, fit_runs
         This quantity at ``value`` after a search by simulation, and the number of runs from which
         it is fitted; 0 for the quantity of one run.
     untrusted
@@ -89,12 +89,12 @@ class Plan:
     simulated_low: float | None = None
     simulated_high: float | None = None
     simulated_undecided: bool = False
-    there: Metric | None = None
+    simulated_metric: Metric | None = None
     metric: str = ""
-    fitted: int = 0
-    figure: str = ""
-    reached: Metric | None = None
-    runs: int = 0
+    simulated_fit_runs: int = 0
+    quantity: str = ""
+    metric_at_value: Metric | None = None
+    fit_runs: int = 0
     untrusted: str = ""
     undecided: bool = False
     verified: list[Answer] = field(default_factory=list)
@@ -135,11 +135,15 @@ class Plan:
         """
         value, low, high = result.value, result.low, result.high
         self.simulated, self.simulated_low, self.simulated_high = value, low, high
-        self.metric, self.there, self.fitted = metric, result.there, result.fitted
+        self.metric, self.simulated_metric, self.simulated_fit_runs = (
+            metric,
+            result.metric,
+            result.fit_runs,
+        )
         if not self.has_model:
             return
         inside = low is not None and high is not None and low <= self.value <= high
-        if inside or self.untrusted or abs(self.value - value) <= CONTRADICTED * value:
+        if inside or self.untrusted or abs(self.value - value) <= MAX_DISAGREEMENT * value:
             return
         self.untrusted = "the simulation contradicts it"
 
@@ -181,16 +185,16 @@ class Plan:
         return {"metric": metric, "value": value, "unit": UNITS[metric]}
 
     def _value_at_answer_json(self) -> dict[str, Any] | None:
-        if self.there is None:
+        if self.simulated_metric is None:
             return None
-        there = self.there
+        there = self.simulated_metric
         return {
             "metric": self.metric,
             "value": there.value,
             "low": there.low,
             "high": there.high,
             "unit": UNITS[self.metric],
-            "fitted_runs": self.fitted,
+            "fitted_runs": self.simulated_fit_runs,
         }
 
     def _leading_answer_json(self) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Metric
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.monotone_fit import (
-    MIN_POINTS,
+    MIN_LINE_POINTS,
     MeasuredPoint,
     TargetCrossing,
     fit_target_crossing,
@@ -26,59 +26,59 @@ from tcpcast.plan.monotone_fit import (
 if TYPE_CHECKING:
     from tcpcast.plan.verification import PlanSimulations
 
-TIGHT = 0.01
+MAX_BRACKET_WIDTH = 0.01
 """Width of the final bracket as a share of the answer."""
 
-UNDECIDED = 0.3
+MAX_INTERVAL_WIDTH = 0.3
 """Relative width of the answer's interval above which the answer is undecided."""
 
-NEAR = 1.05
-FAR = 4.0
+MIN_STEP_FACTOR = 1.05
+MAX_STEP_FACTOR = 4.0
 """Minimum and maximum step factor of the search for a bracket."""
 
-TRIES = 12
+MAX_STEPS = 12
 """Maximum number of steps of the search for a bracket, and of the search within it."""
 
-INNER = (0.2, 0.8)
+INTERPOLATION_LIMITS = (0.2, 0.8)
 """Limits of the next relative position in the bracket."""
 
-APART_FROM_END = 1e-3
+MARGIN_BELOW_MAXIMUM = 1e-3
 """The search stays this relative distance below a maximum that is not a whole number, because the
 maximum itself is excluded."""
 
-CLOSE = 0.1
+MAX_DISTANCE_FROM_RUN = 0.1
 """A run is close enough to the answer if their distance is at most this share of the answer's
 interval."""
 
-CONFIRMED = 3
+CONFIRMING_RUNS = 3
 """Number of runs on either side of a tight bracket that must agree with its ends."""
 
-ENOUGH = 10
+SUFFICIENT_RUNS = 10
 """Number of runs near the target for a fit; fewer if the answer's interval is narrow."""
 
-NARROW, LEAST_RUNS = 0.03, 6
+NARROW_INTERVAL_WIDTH, MIN_RUNS = 0.03, 6
 """Relative width of a narrow interval, and the minimum number of runs for it."""
 
-RADII = (-1.0, 1.0, -0.5, 0.5, -0.75, 0.75, -0.25, 0.25, 0.0)
+RUN_POSITIONS = (-1.0, 1.0, -0.5, 0.5, -0.75, 0.75, -0.25, 0.25, 0.0)
 """Positions of the runs relative to the target, in units of the radius."""
 
-REACH = 1.5
+MAX_FIT_DISTANCE = 1.5
 """Maximum distance of fitted runs from the target, in radii."""
 
-STEEP, WIDER = 0.2, 2.0
-"""``doubt`` of the slope above which the radius grows by the factor ``WIDER``."""
+MAX_SLOPE_UNCERTAINTY, RADIUS_FACTOR = 0.2, 2.0
+"""``slope_uncertainty`` above which the radius grows by the factor ``RADIUS_FACTOR``."""
 
-NEAREST, FARTHEST = 0.03, math.log(2)
+MIN_RADIUS, MAX_RADIUS = 0.03, math.log(2)
 """Minimum and maximum radius, of the logarithm of the value."""
 
-FEW_VALUES = 4
+MIN_INTEGER_RADIUS = 4
 """Minimum radius in whole values."""
 
-OUTWARD = (1.1, 1.5, 3.0)
+OUTWARD_FACTORS = (1.1, 1.5, 3.0)
 """Factors by which further runs are beyond an end of the answer's interval, until the interval of a
 run lies entirely on its side of the target."""
 
-FAINT = 1e-3
+ZERO_REPLACEMENT = 1e-3
 """Share of the target that replaces a metric of 0, which has no logarithm."""
 
 
@@ -128,19 +128,22 @@ class SearchGoal:
         other = max(round(value * factor), value + 1) if up else min(value // factor, value - 1)
         return int(max(min(other, self.maximum), self.minimum))
 
-    def between(self, low: float, high: float, at: tuple[float, float]) -> float:
+    def interpolate(self, low: float, high: float, at: tuple[float, float]) -> float:
         """Return the next value in a bracket, interpolated from the metric at its ends."""
         aim = self._distance_from_limit(self.target)
-        logs = [math.log(max(self._distance_from_limit(metric) / aim, FAINT)) for metric in at]
+        logs = [
+            math.log(max(self._distance_from_limit(metric) / aim, ZERO_REPLACEMENT))
+            for metric in at
+        ]
         share = logs[0] / (logs[0] - logs[1]) if logs[0] != logs[1] else 0.5
-        share = min(max(share, INNER[0]), INNER[1])
+        share = min(max(share, INTERPOLATION_LIMITS[0]), INTERPOLATION_LIMITS[1])
         if not self.integer:
             return float(low * (high / low) ** share)
         return min(max(round(low + share * (high - low)), int(low) + 1), int(high) - 1)
 
     def clamp(self, value: float) -> float:
         """Return the value, limited to the permitted range."""
-        maximum = self.maximum if self.integer else self.maximum * (1 - APART_FROM_END)
+        maximum = self.maximum if self.integer else self.maximum * (1 - MARGIN_BELOW_MAXIMUM)
         return max(self.minimum, min(value, maximum))
 
     def round_value(self, value: float) -> float:
@@ -152,8 +155,8 @@ class SearchGoal:
     def falling_curve_point(self, value: float, metric: Metric) -> MeasuredPoint:
         """Return a point of a falling curve, also for a rising metric."""
         ends = (metric.high, metric.low) if self.rises else (metric.low, metric.high)
-        low, high = (None if end is None else self._falling(end) for end in ends)
-        return MeasuredPoint(value, self._falling(metric.value), low, high)
+        low, high = (None if end is None else self._on_falling_scale(end) for end in ends)
+        return MeasuredPoint(value, self._on_falling_scale(metric.value), low, high)
 
     def metric_from_falling_curve(self, middle: float, low: float, high: float) -> Metric:
         """Convert values of a falling curve, relative to the target, to the metric."""
@@ -166,7 +169,7 @@ class SearchGoal:
             middle, low, high = 1 / middle, 1 / high, 1 / low
         return Metric(self.target * middle, self.target * low, self.target * high)
 
-    def ratio(self, metric: float) -> float:
+    def miss_factor(self, metric: float) -> float:
         """Return the factor by which a metric misses the target, at least 1."""
         here, aim = self._distance_from_limit(metric), self._distance_from_limit(self.target)
         return max(here / aim, aim / here) if here > 0 else math.inf
@@ -175,17 +178,14 @@ class SearchGoal:
         """Return the metric's distance from its limit, or the metric without a limit."""
         return self.limit - metric if self.limit < math.inf else metric
 
-    def _falling(self, metric: float) -> float:
+    def _on_falling_scale(self, metric: float) -> float:
         """Return the metric on a falling scale that maps the target to itself."""
-        faint = FAINT * self.target
+        minimum_metric = ZERO_REPLACEMENT * self.target
         if self.limit < math.inf:
-            return max(
-                self.target
-                * self._distance_from_limit(metric)
-                / self._distance_from_limit(self.target),
-                faint,
-            )
-        return self.target**2 / max(metric, faint) if self.rises else max(metric, faint)
+            aim = self._distance_from_limit(self.target)
+            return max(self.target * self._distance_from_limit(metric) / aim, minimum_metric)
+        metric = max(metric, minimum_metric)
+        return self.target**2 / metric if self.rises else metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +194,9 @@ class SearchResult:
 
     With other seeds, the answer lies between ``low`` and ``high`` with 95 % probability; None if
     the runs have no interval. ``is_open`` is True if no run on one side of the answer has an
-    interval that lies entirely on the same side of the target. ``there`` is the metric at the
-    answer, from a run at this value or from a curve through ``fitted`` runs. The scatter of the
-    runs about the curve is ``excess`` times as wide as the runs' own intervals.
+    interval that lies entirely on the same side of the target. ``metric`` is the metric at the
+    answer, from a run at this value or from a curve through ``fit_runs`` runs. The scatter of the
+    runs about the curve is ``excess_scatter`` times as wide as the runs' own intervals.
     """
 
     value: float
@@ -204,9 +204,9 @@ class SearchResult:
     high: float | None = None
     is_open: bool = False
     integer: bool = True
-    there: Metric | None = None
-    fitted: int = 0
-    excess: float = 0.0
+    metric: Metric | None = None
+    fit_runs: int = 0
+    excess_scatter: float = 0.0
 
     @property
     def undecided(self) -> bool:
@@ -214,10 +214,10 @@ class SearchResult:
         if self.low is None or self.high is None:
             return True
         minimum = 2.0 if self.integer else 0.0
-        return self.is_open or self.high - self.low > max(minimum, UNDECIDED * self.value)
+        return self.is_open or self.high - self.low > max(minimum, MAX_INTERVAL_WIDTH * self.value)
 
 
-def solve_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> SearchResult | None:
+def search_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> SearchResult | None:
     """Return the value at which the simulated metric meets the target.
 
     Parameters
@@ -232,7 +232,7 @@ def solve_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> S
     Returns
     -------
     SearchResult or None
-        None if there was no bracket after :data:`TRIES` steps, or within the limits.
+        None if there was no bracket after :data:`MAX_STEPS` steps, or within the limits.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def solve_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> S
         As :meth:`PlanSimulations.measure`.
     """
     ends = _bracket_target(runs, goal, start)
-    return None if ends is None else solve_between(runs, goal, *ends)
+    return None if ends is None else search_in_bracket(runs, goal, *ends)
 
 
 def _bracket_target(
@@ -249,18 +249,21 @@ def _bracket_target(
     """Move from the start in growing steps until the target is passed."""
     at, here = start, runs.measure(start)
     up = goal.lies_before_crossing(here)
-    factor = min(max(min(goal.ratio(here), FAR) ** goal.power, NEAR), FAR)
-    for _ in range(TRIES):
+    factor = min(goal.miss_factor(here), MAX_STEP_FACTOR) ** goal.power
+    factor = min(max(factor, MIN_STEP_FACTOR), MAX_STEP_FACTOR)
+    for _ in range(MAX_STEPS):
         other = goal.step(at, factor, up=up)
         if other == at:
             return None
         if goal.lies_before_crossing(runs.measure(other)) != up:
             return (at, other) if up else (other, at)
-        at, factor = other, min(factor**2, FAR)
+        at, factor = other, min(factor**2, MAX_STEP_FACTOR)
     return None
 
 
-def solve_between(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> SearchResult:
+def search_in_bracket(
+    runs: PlanSimulations, goal: SearchGoal, low: float, high: float
+) -> SearchResult:
     """Return the value at which the metric meets the target in a bracket.
 
     Raises
@@ -269,14 +272,14 @@ def solve_between(runs: PlanSimulations, goal: SearchGoal, low: float, high: flo
         As :meth:`PlanSimulations.measure`.
     """
     low, high = _narrow_bracket(runs, goal, low, high)
-    if _is_confirmed(runs, goal, low, high):
+    if _is_bracket_confirmed(runs, goal, low, high):
         value = high if goal.smallest else low
         if goal.integer and high - low == 1:
-            return SearchResult(value, value, value, there=runs.at(value))
-        wide = _is_tight(goal, low)
+            return SearchResult(value, value, value, metric=runs.metric_at(value))
+        wide = _max_bracket_width(goal, low)
         ends = _neighbouring_value(goal, low, -wide), _neighbouring_value(goal, high, wide)
-        return SearchResult(value, *ends, integer=goal.integer, there=runs.at(value))
-    window = _solve_by_fit(runs, goal, low, high)
+        return SearchResult(value, *ends, integer=goal.integer, metric=runs.metric_at(value))
+    window = _search_by_fit(runs, goal, low, high)
     _simulate_near_answer(runs, goal, window)
     _enclose_interval(runs, goal, window)
     return _make_search_result(runs, goal, window)
@@ -300,18 +303,20 @@ def _make_search_result(
     )
     if fitted is None:
         return result
-    there = goal.metric_from_falling_curve(*fitted.curve.at(value))
-    return replace(result, there=there, fitted=len(near), excess=fitted.excess)
+    metric = goal.metric_from_falling_curve(*fitted.curve.band_at(value))
+    return replace(result, metric=metric, fit_runs=len(near), excess_scatter=fitted.excess_scatter)
 
 
 def _narrow_bracket(
     runs: PlanSimulations, goal: SearchGoal, low: float, high: float
 ) -> tuple[float, float]:
     """Simulate in a bracket until it is tight, or the interval at an end contains the target."""
-    for _ in range(TRIES):
-        if high - low <= _is_tight(goal, low) or not _are_decisive(runs, goal, low, high):
+    for _ in range(MAX_STEPS):
+        if high - low <= _max_bracket_width(goal, low) or not _are_ends_decisive(
+            runs, goal, low, high
+        ):
             break
-        middle = goal.between(low, high, (runs.measure(low), runs.measure(high)))
+        middle = goal.interpolate(low, high, (runs.measure(low), runs.measure(high)))
         if goal.lies_before_crossing(runs.measure(middle)):
             low = middle
         else:
@@ -319,23 +324,23 @@ def _narrow_bracket(
     return low, high
 
 
-def _is_tight(goal: SearchGoal, low: float) -> float:
-    return max(1.0 if goal.integer else 0.0, TIGHT * low)
+def _max_bracket_width(goal: SearchGoal, low: float) -> float:
+    return max(1.0 if goal.integer else 0.0, MAX_BRACKET_WIDTH * low)
 
 
-def _are_decisive(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
+def _are_ends_decisive(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
     """Return True if the intervals at both ends lie entirely on their side of the target."""
     known = {point.value: point for point in simulated_points(runs, goal)}
     return known[low].is_above(goal.target) and known[high].is_below(goal.target)
 
 
-def _is_confirmed(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
+def _is_bracket_confirmed(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
     """Return True if a bracket is tight and the runs next to it, with other seeds, agree."""
-    wide = _is_tight(goal, low)
-    if high - low > wide or not _are_decisive(runs, goal, low, high):
+    wide = _max_bracket_width(goal, low)
+    if high - low > wide or not _are_ends_decisive(runs, goal, low, high):
         return False
     first, last = low, high
-    for _ in range(CONFIRMED):
+    for _ in range(CONFIRMING_RUNS):
         first, last = _neighbouring_value(goal, first, -wide), _neighbouring_value(goal, last, wide)
         simulate_if_possible(runs, first)
         simulate_if_possible(runs, last)
@@ -358,7 +363,7 @@ def _neighbouring_value(goal: SearchGoal, value: float, step: float) -> float:
     """Return a value at a distance from another, within the limits."""
     if goal.integer:
         return max(goal.minimum, min(value + round(step), goal.maximum))
-    return goal.step(value, 1 + TIGHT, up=step > 0)
+    return goal.step(value, 1 + MAX_BRACKET_WIDTH, up=step > 0)
 
 
 @dataclass(slots=True)
@@ -370,7 +375,7 @@ class _FitWindow:
 
     def runs_inside(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
         """Return the runs in the window."""
-        reach = REACH * self.radius
+        reach = MAX_FIT_DISTANCE * self.radius
         return [
             p for p in simulated_points(runs, goal) if abs(math.log(p.value / self.centre)) <= reach
         ]
@@ -378,10 +383,10 @@ class _FitWindow:
     def nearest_runs(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
         """Return the runs in the window, or the nearest ones if these are too few for a fit."""
         near = self.runs_inside(runs, goal)
-        if len(near) >= MIN_POINTS:
+        if len(near) >= MIN_LINE_POINTS:
             return near
         known = simulated_points(runs, goal)
-        return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:MIN_POINTS]
+        return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:MIN_LINE_POINTS]
 
     def crossing(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
         """Return the crossing of the target and a line fitted to the nearest runs."""
@@ -399,22 +404,24 @@ class _FitWindow:
                 max(found.value / self.centre, math.exp(-self.radius)), math.exp(self.radius)
             )
             self.centre *= times
-        if len(self.runs_inside(runs, goal)) >= LEAST_RUNS:
-            doubt = 1.0 if found is None else found.doubt
-            wider = WIDER if doubt > STEEP else 1 / WIDER if doubt < STEEP / WIDER**4 else 1.0
-            self.radius = min(max(wider * self.radius, NEAREST), FARTHEST)
+        if len(self.runs_inside(runs, goal)) >= MIN_RUNS:
+            uncertainty = 1.0 if found is None else found.slope_uncertainty
+            if uncertainty > MAX_SLOPE_UNCERTAINTY:
+                self.radius *= RADIUS_FACTOR
+            elif uncertainty < MAX_SLOPE_UNCERTAINTY / RADIUS_FACTOR**4:
+                self.radius /= RADIUS_FACTOR
+            self.radius = min(max(self.radius, MIN_RADIUS), MAX_RADIUS)
         # The metric must differ by more than its error; otherwise a random slope ends the search.
-        noise = min(stated_log_error(self.nearest_runs(runs, goal)), FARTHEST)
+        noise = min(stated_log_error(self.nearest_runs(runs, goal)), MAX_RADIUS)
         self.radius = max(self.radius, noise)
         if goal.integer:
-            self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
+            self.radius = max(self.radius, math.log1p(MIN_INTEGER_RADIUS / self.centre))
         return self.crossing(runs, goal)
 
     def unsimulated_value(self, runs: PlanSimulations, goal: SearchGoal) -> float | None:
         """Return a value in the window that was not yet simulated, or None."""
-        first = len(self.runs_inside(runs, goal))
-        for at in range(len(RADII)):
-            share = RADII[(first + at) % len(RADII)]
+        start = len(self.runs_inside(runs, goal)) % len(RUN_POSITIONS)
+        for share in (*RUN_POSITIONS[start:], *RUN_POSITIONS[:start]):
             value = goal.clamp(goal.round_value(self.centre * math.exp(share * self.radius)))
             if value not in runs.answers:
                 return value
@@ -425,13 +432,15 @@ class _FitWindow:
         return next((n for n in range(low, high + 1) if n not in runs.answers), None)
 
 
-def _solve_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> _FitWindow:
+def _search_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> _FitWindow:
     """Simulate near the target until the interval is narrow or the number of runs sufficient."""
-    window = _FitWindow(math.sqrt(low * high), max(NEAREST, math.log(high / low) / 2))
-    for _ in range(TRIES):
+    window = _FitWindow(math.sqrt(low * high), max(MIN_RADIUS, math.log(high / low) / 2))
+    for _ in range(MAX_STEPS):
         found, count = window.move(runs, goal), len(window.runs_inside(runs, goal))
-        is_narrow = found is not None and found.high - found.low <= NARROW * found.value
-        if count >= ENOUGH or (count >= LEAST_RUNS and is_narrow):
+        is_narrow = (
+            found is not None and found.high - found.low <= NARROW_INTERVAL_WIDTH * found.value
+        )
+        if count >= SUFFICIENT_RUNS or (count >= MIN_RUNS and is_narrow):
             break
         value = window.unsimulated_value(runs, goal)
         if value is None:
@@ -450,14 +459,14 @@ def simulate_if_possible(runs: PlanSimulations, value: float) -> None:
 
 def simulated_points(runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
     """Return the simulated values as points of a falling curve."""
-    return [goal.falling_curve_point(value, metric) for value, metric in runs.known.items()]
+    return [goal.falling_curve_point(value, metric) for value, metric in runs.known_metrics.items()]
 
 
 def _simulate_near_answer(runs: PlanSimulations, goal: SearchGoal, window: _FitWindow) -> None:
     """Simulate the answer itself if no run is close to it."""
     found = window.crossing(runs, goal)
     value = window.answer(goal, found)
-    close = 0.0 if found is None else CLOSE * min(found.high - found.low, value)
+    close = 0.0 if found is None else MAX_DISTANCE_FROM_RUN * min(found.high - found.low, value)
     if all(abs(known - value) > close for known in runs.answers):
         simulate_if_possible(runs, value)
 
@@ -474,7 +483,7 @@ def _has_decisive_runs_beyond(
 
 def _enclose_interval(runs: PlanSimulations, goal: SearchGoal, window: _FitWindow) -> None:
     """Simulate further out until decisive runs enclose the interval."""
-    for factor in OUTWARD:
+    for factor in OUTWARD_FACTORS:
         known, fitted = simulated_points(runs, goal), window.crossing(runs, goal)
         if fitted is None or not fitted.high < math.inf:
             return

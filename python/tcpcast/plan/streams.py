@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.feed import get_specified_loss, require_one_class
-from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
-from tcpcast.engines.formula.sizing import (
-    AMOUNT_BYTES,
+from tcpcast.engines.formula.collect_inputs import get_specified_loss, require_one_class
+from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
+from tcpcast.engines.formula.path_requirements import (
+    DEFAULT_AMOUNT_BYTES,
     compute_path_requirements,
     path_requirement_texts,
     time_for_amount_text,
@@ -22,11 +22,11 @@ from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.parallel import flows_to_fill
 from tcpcast.plan.formula_trust import formula_untrusted_reason
 from tcpcast.plan.inverse_question import InverseQuestion
-from tcpcast.plan.monotone_fit import ANOTHER_ANSWER
+from tcpcast.plan.monotone_fit import DIFFERENCE_VARIANCE_RATIO
 from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
 from tcpcast.plan.planned_path import (
-    BEYOND_VALIDATED,
-    VALIDATED_LOSS,
+    MAX_VALIDATED_LOSS,
+    UNVALIDATED_LOSS_TEXT,
     make_planned_path,
     percent_text,
     prepare_verification_runs,
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from tcpcast.plan.result import Plan, Table
     from tcpcast.scenario import Population, Scenario
 
-MODEL = "plan streams"
-MODELS = {"reno": [PARALLEL, PFTK], "cubic": [CUBIC], "bbr": [BBR]}
+PLAN_NAME = "plan streams"
+MODELS_BY_CONTROL = {"reno": [PARALLEL, PFTK], "cubic": [CUBIC], "bbr": [BBR]}
 """Models per congestion control; the first model gives the answer."""
 CURVE_POINTS = 300
-FREE = 0.8
+MAX_FREE_UTILISATION = 0.8
 """Maximum utilisation at which only loss or windows, not the link, limit the flows."""
 
 FAST_RETRANSMIT_PKTS = 4
@@ -60,7 +60,7 @@ FAST_RETRANSMIT_PKTS = 4
 ACKs."""
 
 _SEND_RATE = "total send rate of all flows, in bits of IP packets, by"
-_COLUMNS = {
+_SEND_RATE_COLUMNS = {
     "reno": f"parallel, pftk: {_SEND_RATE} algorithm 1 of Damjanovic et al. (2008) and by n times "
     "PFTK",
     "cubic": f"cubic: {_SEND_RATE} n times CUBIC's response function (RFC 9438)",
@@ -121,13 +121,13 @@ def plan_streams(
         There is no rate or no loss, or no number of flows fills the link.
     """
     people = _check_flows_matter(scenario)
-    path = make_planned_path(MODEL, scenario)
-    models = MODELS[path.control]
+    path = make_planned_path(PLAN_NAME, scenario)
+    models = MODELS_BY_CONTROL[path.control]
     counts = [_min_flows_of_model(path, model) for model in models]
     share = 0.0
     if path.control == "reno":
         share = share_of_flows_in_rto(path, flows=counts[0], loss_ratio=path.loss_ratio)
-    crowded = share > MAX_WAITING_SHARE
+    crowded = share > MAX_RTO_SHARE
     model, value = models[crowded], counts[crowded]
     question = InverseQuestion(
         text="useful number of parallel flows",
@@ -148,7 +148,7 @@ def plan_streams(
         recommendation=_recommendation_text(path, model, value),
         notes=[
             path.note(with_loss=True),
-            f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
+            f"{_SEND_RATE_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
             _note_flows_by_model(path, counts),
             *filter(None, [omitted_formulas_text(scenario)]),
             _NOTE_ON_LOSS,
@@ -159,8 +159,8 @@ def plan_streams(
     )
     if crowded:
         plan.warnings.append(warn_about_replaced_algorithm_1(path, share))
-    if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
-        plan.untrusted = BEYOND_VALIDATED
+    if path.control == "reno" and path.loss_ratio > MAX_VALIDATED_LOSS:
+        plan.untrusted = UNVALIDATED_LOSS_TEXT
     else:
         plan.untrusted = formula_untrusted_reason(model.engine, scenario, question.changes(value))
     if verify:
@@ -196,7 +196,7 @@ def _check_flows_matter(scenario: Scenario) -> Population:
 
     This is the case without a link rate, with too much loss for BBR, and without loss.
     """
-    people = require_one_class(MODEL, scenario, "bulk")
+    people = require_one_class(PLAN_NAME, scenario, "bulk")
     network = scenario.network
     rate = network.bottleneck.rate_bps
     if math.isinf(rate):
@@ -302,7 +302,7 @@ def _note_memory_and_time(
     sizing = compute_path_requirements(scenario)
     rate = float(_limited_rate_pps(path, model, value))
     took = time_for_amount_text(
-        scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio))
+        scenario, DEFAULT_AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio))
     )
     return [] if sizing is None else [*path_requirement_texts(sizing), took]
 
@@ -313,7 +313,7 @@ def _flows_text(flows: int) -> str:
 
 def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     found = []
-    if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
+    if path.control == "reno" and path.loss_ratio > MAX_VALIDATED_LOSS:
         found.append(
             f"a loss of {percent_text(path.loss_ratio)} is above 10 %, the largest loss with which "
             "the authors of algorithm 1 validated their model"
@@ -382,7 +382,10 @@ def _flows_from_rates(
     runs: PlanSimulations, path: PlannedPath, min_flows: int
 ) -> SearchResult | None:
     """Return the number of flows that fill the link, from the rate per flow on a non-full link."""
-    while runs.measure(min_flows) > 0 and runs.answers[min_flows]["utilisation"] > FREE:
+    while (
+        runs.measure(min_flows) > 0
+        and runs.answers[min_flows]["utilisation"] > MAX_FREE_UTILISATION
+    ):
         if min_flows == 1:
             break
         min_flows = max(1, min_flows // 2)
@@ -397,14 +400,14 @@ def _flows_from_rates(
     )
     assert value is not None
     runs.measure(value)
-    return SearchResult(value, low, high, there=runs.at(value))
+    return SearchResult(value, low, high, metric=runs.metric_at(value))
 
 
 def _interval_over_seeds(sent: Metric) -> tuple[float | None, float | None]:
     """Return the 95 % interval of rates with other seeds, the upper limit first."""
     if sent.low is None or sent.high is None or not sent.low > 0:
         return None, None
-    wider = math.sqrt(ANOTHER_ANSWER)
+    wider = math.sqrt(DIFFERENCE_VARIANCE_RATIO)
     first, last = (sent.value * (end / sent.value) ** wider for end in (sent.high, sent.low))
     return first, last
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
 
-RATE = "connection_rate_bps"
+RATE_METRIC = "connection_rate_bps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class VariedClasses:
         name = next(iter(self.counts))
         return f"one source of {name}" if self.others else "a single source"
 
-    def notes(self, figure: str) -> list[str]:
+    def notes(self, quantity: str) -> list[str]:
         """Return notes about the growing classes and the class that has to meet the target."""
         if len(self.counts) + len(self.others) == 1:
             return []
@@ -83,7 +83,7 @@ class VariedClasses:
         )
         return [
             f"{'; '.join(filter(None, [grows, stay]))}. The target applies to the class with the "
-            f"lowest {figure}."
+            f"lowest {quantity}."
         ]
 
     def text(self, total: float) -> str:
@@ -127,13 +127,13 @@ def lowest_mean_rate(answer: Answer, name: str | None = None) -> Metric | None:
     None if the answer contains no such rate.
     """
     table = answer.tables.get("by_class")
-    if answer.withheld or table is None or RATE not in table:
-        return answer.metrics.get(RATE)
-    rates = table[RATE]
+    if answer.withheld or table is None or RATE_METRIC not in table:
+        return answer.metrics.get(RATE_METRIC)
+    rates = table[RATE_METRIC]
     if name is not None:
         rates = np.where(table["name"] == name, rates, math.nan)
     if not np.isfinite(rates).any():
         return None
     index = int(np.nanargmin(rates))
-    ends = [float(table[f"{RATE}_{end}"][index]) for end in ("low", "high")]
+    ends = [float(table[f"{RATE_METRIC}_{end}"][index]) for end in ("low", "high")]
     return Metric(float(rates[index]), *(ends if all(map(math.isfinite, ends)) else ()))

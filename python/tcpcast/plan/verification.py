@@ -14,7 +14,7 @@ from tcpcast import units
 from tcpcast.answer import Note
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.search import UNDECIDED
+from tcpcast.plan.search import MAX_INTERVAL_WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 VERIFY_TRANSFERS = 50_000
 """Maximum number of transfers of a simulation that checks a plan."""
 
-STEP = 0.05
+CURVE_STEP = 0.05
 """Relative distance from the answer at which the model's results are shown."""
 
-MAX_TIMES = 100
+MAX_LENGTH_FACTOR = 100
 """Maximum factor in the advice to simulate longer."""
 
-EXCESS = 1.5
+MAX_EXCESS_SCATTER = 1.5
 """Ratio of the runs' scatter to their own intervals above which a note reports it."""
 
 
@@ -45,11 +45,11 @@ class SimulationStopped(Exception):  # noqa: N818 - the user's decision rather t
         super().__init__()
         self.interrupted = interrupted
 
-    def reason(self, of: str) -> str:
+    def reason(self, activity: str) -> str:
         """Return the reason why a search or a check ended."""
         if self.interrupted:
-            return f"{of} was interrupted"
-        return f"run.max_wall was reached before {of} finished"
+            return f"{activity} was interrupted"
+        return f"run.max_wall was reached before {activity} finished"
 
 
 def add_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
@@ -76,16 +76,16 @@ class PlanSimulations:
     engine: str = "packet"
     extra_changes: Callable[[float], dict[str, Any]] | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
-    cut: float | None = None
+    stopped_value: float | None = None
 
     def __post_init__(self) -> None:
         """Start the time limit."""
         self.options = add_deadline(self.options, self.scenario)
 
     @property
-    def finished(self) -> dict[float, Answer]:
+    def finished_answers(self) -> dict[float, Answer]:
         """The answers of complete runs, by ascending value."""
-        return {n: each for n, each in sorted(self.answers.items()) if n != self.cut}
+        return {n: each for n, each in sorted(self.answers.items()) if n != self.stopped_value}
 
     def measure(self, value: float) -> float:
         """Return the compared quantity at a value; simulate at the first call.
@@ -102,12 +102,12 @@ class PlanSimulations:
                 raise SimulationStopped(interrupted=False)
             self.answers[value] = this = self._simulate(value)
             if this.interrupted or (this.incomplete_reason is not None and self._is_late()):
-                self.cut = value
-        if value == self.cut:
+                self.stopped_value = value
+        if value == self.stopped_value:
             raise SimulationStopped(interrupted=self.answers[value].interrupted)
-        question, metric = self.question, self.at(value)
+        question, metric = self.question, self.metric_at(value)
         if metric is None:
-            setting = f"{question.key} = {question.write(value)}"
+            setting = f"{question.key} = {question.format_value(value)}"
             length = "transfers" if self.scenario.run.duration_s is None else "duration"
             raise NotApplicable(
                 f"{self.engine} has no {question.metric} with {setting}: "
@@ -119,14 +119,14 @@ class PlanSimulations:
         end = None if self.options is None else self.options.deadline
         return end is not None and time.perf_counter() >= end
 
-    def at(self, value: float) -> Metric | None:
+    def metric_at(self, value: float) -> Metric | None:
         """Return the simulated quantity at a value, with its interval."""
         return self.question.read_quantity(self.answers[value])
 
     @property
-    def known(self) -> dict[float, Metric]:
+    def known_metrics(self) -> dict[float, Metric]:
         """The quantities by ascending value, without values at which a run had none."""
-        found = {value: self.at(value) for value in sorted(self.answers)}
+        found = {value: self.metric_at(value) for value in sorted(self.answers)}
         return {value: metric for value, metric in found.items() if metric is not None}
 
     def _simulate(self, value: float) -> Answer:
@@ -175,7 +175,7 @@ def verify_by_simulation(
         The simulation does not cover the scenario.
     """
     question = runs.question
-    plan.figure = question.figure
+    plan.quantity = question.quantity
     try:
         result = search()
         if result is None:
@@ -187,7 +187,7 @@ def verify_by_simulation(
     except SimulationStopped as stop:
         plan.interrupted, plan.incomplete = stop.interrupted, not stop.interrupted
         plan.warnings.insert(0, stop.reason("the check"))
-    known = runs.known
+    known = runs.known_metrics
     plan.verified = [runs.answers[value] for value in known]
     ends = {
         "low": [math.nan if metric.low is None else metric.low for metric in known.values()],
@@ -212,7 +212,7 @@ def merge_run_warnings(answers: Collection[Answer], shown: Collection[str]) -> l
     found: dict[str, list[Note]] = {}
     for each in answers:
         kinds: dict[str, Note] = {}
-        for warning in filter(None, (note.about(shown) for note in each.notes)):
+        for warning in filter(None, (note.limited_to(shown) for note in each.notes)):
             kinds.setdefault(warning.kind, warning)
         for kind, warning in kinds.items():
             found.setdefault(kind, []).append(warning)
@@ -240,11 +240,11 @@ def _set_simulated_answer(plan: Plan, runs: PlanSimulations, result: SearchResul
 
 def note_excess_scatter(result: SearchResult) -> list[str]:
     """Return a note if the runs' own intervals are much narrower than their scatter."""
-    if result.excess < EXCESS:
+    if result.excess_scatter < MAX_EXCESS_SCATTER:
         return []
     return [
-        f"The {result.fitted} runs near the answer vary {result.excess:.2g} times as much as "
-        "their 95 % intervals suggest, so the interval of a single run may exclude the "
+        f"The {result.fit_runs} runs near the answer vary {result.excess_scatter:.2g} times as "
+        "much as their 95 % intervals suggest, so the interval of a single run may exclude the "
         "target. The range of the answer is therefore computed from this variation."
     ]
 
@@ -256,12 +256,12 @@ def undecided_reason(runs: PlanSimulations, result: SearchResult) -> str:
         advice = _longer_run_advice(runs, 4)
         return f"the runs are too short for an interval of {question.metric}; {advice}"
     ends = [
-        question.write(v if result.integer else float(f"{v:.3g}"))
+        question.format_value(v if result.integer else float(f"{v:.3g}"))
         for v in (result.low, result.high)
     ]
     beyond = " or beyond" if result.is_open else ""
-    wide = (result.high - result.low) / (UNDECIDED * max(result.value, 1e-300))
-    times = min(max(2, math.ceil(wide**2)), MAX_TIMES)
+    wide = (result.high - result.low) / (MAX_INTERVAL_WIDTH * max(result.value, 1e-300))
+    times = min(max(2, math.ceil(wide**2)), MAX_LENGTH_FACTOR)
     return (
         f"because of the standard error of the runs, {question.key} is only known to be between "
         f"{ends[0]} and {ends[1]}{beyond}; {_longer_run_advice(runs, times)}"

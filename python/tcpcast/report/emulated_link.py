@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcpcast.emulation.outcome import DirectionCounts, LinkOutcome
+    from tcpcast.emulation.link_outcome import DirectionCounts, LinkOutcome
 
 
 def link_lines(outcome: LinkOutcome) -> list[str]:

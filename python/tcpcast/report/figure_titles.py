@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
 
 
-def short_text(value: float, unit: str) -> str:
+def three_digit_text(value: float, unit: str) -> str:
     """Return a value with three significant digits and its unit."""
     return amount_text(float(f"{value:.3g}"), unit)
 
 
-def span_text(values: Iterable[float], unit: str) -> str:
+def value_range_text(values: Iterable[float], unit: str) -> str:
     """Return the smallest and the largest value as text, or one of them if both texts are equal."""
     known = list(values)
-    low, high = short_text(min(known), unit), short_text(max(known), unit)
+    low, high = three_digit_text(min(known), unit), three_digit_text(max(known), unit)
     return high if low == high else f"{low} to {high}"
 
 
@@ -56,7 +56,7 @@ def senders_text(groups: Sequence[Population], number: int | None = None) -> str
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def class_title(answer: Answer, scenario: Scenario) -> str:
+def class_goodput_title(answer: Answer, scenario: Scenario) -> str:
     """Return the title that names the class with the largest goodput, or that intervals overlap.
 
     "" unless at least two classes have a trusted goodput.
@@ -73,9 +73,11 @@ def class_title(answer: Answer, scenario: Scenario) -> str:
     if len(known) < 2 or len(known) < len(given):
         return ""
     known.sort(key=lambda each: -each[1].value)
-    (top, most), (bottom, least) = known[0], known[-1]
-    values = f"{short_text(most.value, 'bit/s')} ({top.name}), {short_text(least.value, 'bit/s')}"
-    values += f" ({bottom.name})"
+    (top, most), (_, least) = known[0], known[-1]
+    values = ", ".join(
+        f"{three_digit_text(metric.value, 'bit/s')} ({group.name})"
+        for group, metric in (known[0], known[-1])
+    )
     if not differ_beyond_intervals(most, least):
         return f"No significant difference in goodput: {values}"
     total = sum(value.value for _, value in known)
@@ -102,7 +104,7 @@ def goodput_title(answer: Answer, scenario: Scenario) -> str:
     who = who.replace("1 ", "", 1) if count == 1 else who
     verb = "gets" if count == 1 else "together get"
     of_link = f" of {amount_text(rate, 'bit/s')}" if np.isfinite(rate) else ""
-    return f"{who} {verb} {short_text(metric.value, 'bit/s')}{of_link}"
+    return f"{who} {verb} {three_digit_text(metric.value, 'bit/s')}{of_link}"
 
 
 def flow_names(scenario: Scenario, flows: Sequence[int]) -> list[tuple[Population, str]]:

@@ -35,7 +35,7 @@ class AnswerRow(NamedTuple):
     interval_warning: str | None
 
 
-COLUMNS = (
+COLUMN_NAMES = (
     "engine",
     "class",
     "metric",
@@ -79,4 +79,4 @@ def _class_rows(answer: Answer) -> Iterator[AnswerRow]:
 
 def csv_text(answers: Sequence[Answer]) -> str:
     """Return :func:`answer_rows` as CSV with a header row; missing values are empty."""
-    return csv.encode(COLUMNS, answer_rows(answers))
+    return csv.encode(COLUMN_NAMES, answer_rows(answers))

@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast import output
 from tcpcast.captures.capture_tables import DIRECTION_COLUMN, TABLE_NAMES, tables_by_name
 from tcpcast.errors import MachineError
-from tcpcast.output import PARQUET
+from tcpcast.output import PARQUET_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcpcast.captures import Capture, Table
 
-KEY = "file"
+FILE_COLUMN = "file"
 
 
 def parquet_modules() -> tuple[ModuleType, ModuleType]:
@@ -55,7 +55,7 @@ def check_parquet(folder: str | Path, *, force: bool = False) -> None:
     parquet_modules()
     output.check_folder(folder)
     for name in TABLE_NAMES:
-        output.check_file(Path(folder) / f"{name}.parquet", kind=PARQUET, force=force)
+        output.check_file(Path(folder) / f"{name}.parquet", kind=PARQUET_KIND, force=force)
 
 
 def write_parquet(
@@ -97,8 +97,8 @@ def write_parquet(
     written = []
     for name, several in parts.items():
         path = target / f"{name}.parquet"
-        whole = arrow.concat_tables(several).replace_schema_metadata({PARQUET.mark: name})
-        with output.atomic_file(path, kind=PARQUET, force=force) as temporary:
+        whole = arrow.concat_tables(several).replace_schema_metadata({PARQUET_KIND.mark: name})
+        with output.atomic_file(path, kind=PARQUET_KIND, force=force) as temporary:
             parquet.write_table(whole, temporary)
         written.append(path)
     return written
@@ -107,7 +107,7 @@ def write_parquet(
 def _to_arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
     length = next(iter(table.values())).size
     named = file.encode("utf-8", "replace").decode()  # file names need not be valid UTF-8
-    columns = {KEY: arrow.array([named] * length, arrow.string())}
+    columns = {FILE_COLUMN: arrow.array([named] * length, arrow.string())}
     if "src" in table and DIRECTION_COLUMN not in table:
         columns[DIRECTION_COLUMN] = arrow.array(np.arange(length))
     for name, values in table.items():

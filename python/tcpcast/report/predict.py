@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric, warning_severity
-from tcpcast.engines.formula.sizing import (
+from tcpcast.engines.formula.path_requirements import (
     flows_to_fill_text,
     path_requirement_texts,
     time_for_amount_text,
@@ -15,11 +15,11 @@ from tcpcast.engines.formula.sizing import (
 from tcpcast.engines.stack_support import find_omitted_formulas, omitted_formulas_text
 from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import limit_name
-from tcpcast.report.document import BLANK, Column, Paragraph, Table
+from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
-    LEADING_TIMES,
     SIMULATION,
+    TIME_ENGINES,
     answers_with_rate,
     answers_with_time,
     headlines,
@@ -35,8 +35,8 @@ from tcpcast.report.prediction import (
 )
 from tcpcast.report.prediction_advice import buffer_advice, model_advice
 from tcpcast.report.quantity import (
-    ABSENT,
-    UNTRUSTED,
+    ABSENT_MARK,
+    UNTRUSTED_MARK,
     Scale,
     amount_text,
     interval_text,
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
 
-SHOWN = (*ANSWER_COLUMNS, "total_time_s")
+DISPLAYED_METRICS = (*ANSWER_COLUMNS, "total_time_s")
 """Metrics of an answer that the report shows."""
 
-LOSS = "network.bottleneck.loss"
-_KEYS = {
-    LOSS: "--loss",
+_LOSS_KEY = "network.bottleneck.loss"
+_OPTIONS_BY_KEY = {
+    _LOSS_KEY: "--loss",
     "network.bottleneck.rate": "--rate",
     "network.bottleneck.buffer": "--buffer",
     "network.rtt": "--rtt",
@@ -73,7 +73,7 @@ _KEYS = {
 """Command-line options by scenario key, for suggestions and for ``--explain``."""
 
 
-class _Options(SuggestionSyntax):
+class _OptionSyntax(SuggestionSyntax):
     """Suggestions as command-line options of ``predict``."""
 
     def engine(self, name: str) -> str:
@@ -82,7 +82,11 @@ class _Options(SuggestionSyntax):
 
     def assignment(self, key: str, value: Any) -> str:
         """Return the option for a key, or the scenario key if there is no option."""
-        return f"{_KEYS[key]} {value}" if key in _KEYS else super().assignment(key, value)
+        return (
+            f"{_OPTIONS_BY_KEY[key]} {value}"
+            if key in _OPTIONS_BY_KEY
+            else super().assignment(key, value)
+        )
 
 
 def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[Part]:
@@ -95,16 +99,16 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     explain
         Append all quantities of each model with their equations, starting with the inputs.
     """
-    parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
-    parts += [Paragraph(text, "heading") for text in headlines(prediction, _Options())]
+    parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK_LINE]
+    parts += [Paragraph(text, "heading") for text in headlines(prediction, _OptionSyntax())]
     transfer = prediction.transfer
     if transfer is not None and answers_with_time(transfer):
-        parts += [BLANK, _transfer_table(prediction, _times_leading_first(prediction))]
+        parts += [BLANK_LINE, _transfer_table(prediction, _times_leading_first(prediction))]
     steady = _leading_first(prediction)
     if steady:
-        parts += [BLANK, _rate_table(steady, prediction.scenario)]
-    remarks = _remark_parts(prediction, every=explain)
-    parts += [BLANK, *remarks] if remarks else []
+        parts += [BLANK_LINE, _rate_table(steady, prediction.scenario)]
+    remarks = _remark_parts(prediction, show_all=explain)
+    parts += [BLANK_LINE, *remarks] if remarks else []
     if explain:
         answers = [*_times_leading_first(prediction), *steady]
         parts += [part for answer in answers for part in _explanation_parts(answer)]
@@ -118,12 +122,17 @@ def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
     a narrow terminal, the remaining models follow below, after a repetition of the varied values.
     """
     first = predictions[0]
-    varied = " and ".join("RTT" if name == "rtt" else name for name in first.point)
-    path = f"{path_text(first, without=first.point)}; {varied} as below"
+    varied = " and ".join("RTT" if name == "rtt" else name for name in first.varied_options)
+    path = f"{path_text(first, without=first.varied_options)}; {varied} as below"
     fixed = _point_columns(predictions)
-    table = Table([*fixed, *_model_columns(predictions)], repeated=len(fixed))
+    table = Table([*fixed, *_model_columns(predictions)], repeated_columns=len(fixed))
     remarks = _range_remarks(predictions)
-    return [Paragraph(path, "aside"), BLANK, table, *([BLANK, *remarks] if remarks else [])]
+    return [
+        Paragraph(path, "aside"),
+        BLANK_LINE,
+        table,
+        *([BLANK_LINE, *remarks] if remarks else []),
+    ]
 
 
 def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
@@ -153,7 +162,7 @@ def _leading_first(prediction: Prediction) -> list[Answer]:
 
 
 def _times_leading_first(prediction: Prediction) -> list[Answer]:
-    return _order_by_relevance(answers_with_time(prediction.transfer or []), LEADING_TIMES)
+    return _order_by_relevance(answers_with_time(prediction.transfer or []), TIME_ENGINES)
 
 
 def _order_by_relevance(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
@@ -177,12 +186,12 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
             Column(
                 f"goodput\n({unit.unit})",
                 [
-                    _rounded(rate / unit.factor) + _trust_mark(answer)
+                    _rounded_text(rate / unit.factor) + _trust_mark(answer)
                     for rate, answer in zip(goodput, answers, strict=True)
                 ],
             ),
             Column("limited by", limits, right=False),
-            Column("window\n(pkt)", [_rounded(window) for window in windows]),
+            Column("window\n(pkt)", [_rounded_text(window) for window in windows]),
         ]
     )
 
@@ -198,40 +207,40 @@ def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
             Column(f"time\n({seconds.unit})", cells),
             Column(
                 f"mean rate\n({unit.unit})",
-                [_rounded(rate / unit.factor) for rate in mean],
+                [_rounded_text(rate / unit.factor) for rate in mean],
             ),
         ]
     )
 
 
 def _trust_mark(answer: Answer) -> str:
-    return "" if is_trusted(answer) else UNTRUSTED
+    return "" if is_trusted(answer) else UNTRUSTED_MARK
 
 
 def _limit_name(regime: str) -> str:
-    return limit_name(regime) or ABSENT
+    return limit_name(regime) or ABSENT_MARK
 
 
 def _metric_cell(metric: Metric, factor: float = 1.0) -> str:
     """Return a value with its interval, if it has one."""
-    mark = "" if metric.trusted else UNTRUSTED
+    mark = "" if metric.trusted else UNTRUSTED_MARK
     if metric.low is None:
-        return _rounded(metric.value / factor) + mark
+        return _rounded_text(metric.value / factor) + mark
     scale = Scale(factor, "")
     return f"{value_text(metric, scale)}{mark} {interval_text(metric, scale)}"
 
 
-def _rounded(value: float) -> str:
+def _rounded_text(value: float) -> str:
     """Return a number with three significant digits, or rounded to an integer if it has more."""
     if not math.isfinite(value):
-        return ABSENT
+        return ABSENT_MARK
     if value == 0:
         return "0"
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:,.{decimals}f}" if decimals < 8 else f"{value:.2e}"
 
 
-def _remark_parts(prediction: Prediction, *, every: bool) -> list[Paragraph]:
+def _remark_parts(prediction: Prediction, *, show_all: bool) -> list[Paragraph]:
     """Return the remarks below the tables: limits, advice, warnings, and inapplicable models."""
     texts = [
         _limit_text(prediction.scenario),
@@ -243,7 +252,7 @@ def _remark_parts(prediction: Prediction, *, every: bool) -> list[Paragraph]:
     return (
         lines
         + _dagger_reasons(prediction)
-        + _warning_parts(prediction, every=every)
+        + _warning_parts(prediction, show_all=show_all)
         + _omitted_models(prediction)
         + _refusal_parts(prediction)
     )
@@ -257,7 +266,7 @@ def _sizing_advice(prediction: Prediction) -> list[str]:
     texts = path_requirement_texts(sizing)
     if loss_ratio(prediction.scenario) > 0:
         texts.append(flows_to_fill_text(sizing))
-    if prediction.lead_time is None and not prediction.has_time_from_goodput:
+    if prediction.leading_time_answer is None and not prediction.has_time_from_goodput:
         texts.append(
             time_for_amount_text(
                 prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
@@ -274,21 +283,21 @@ def _dagger_reasons(prediction: Prediction) -> list[Paragraph]:
             if note.kind == "outside":
                 by_reason.setdefault(with_option_names(note), []).append(answer.engine)
     return [
-        Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED} ")
+        Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED_MARK} ")
         for reason, engines in by_reason.items()
     ]
 
 
-def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
+def _warning_parts(prediction: Prediction, *, show_all: bool = False) -> list[Paragraph]:
     """Return the most severe or all warnings about shown values; each names all its engines."""
     engines: dict[Note, list[str]] = {}
     for answer, note in caveats_of_scenario_and_answers(prediction.answers, prediction.scenario):
-        about = note.about(SHOWN)
+        about = note.limited_to(DISPLAYED_METRICS)
         if about is not None and about.kind != "outside":  # shown by `_dagger_reasons`
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=warning_severity)
     lines = []
-    for note in ordered if every else ordered[:MAX_WARNINGS]:
+    for note in ordered if show_all else ordered[:MAX_WARNINGS]:
         named = ", ".join(dict.fromkeys(engines[note]))
         shown = f"{named}: {with_option_names(note)}" if named else with_option_names(note)
         lines.append(Paragraph(shown, "warning", " ! "))
@@ -311,7 +320,7 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
                 lines.setdefault(text, Paragraph(text, "warning", " ! "))
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
         text = "outside the formula's domain; for the reason, predict this point without a range"
-        lines[UNTRUSTED] = Paragraph(text, "warning", f" {UNTRUSTED} ")
+        lines[UNTRUSTED_MARK] = Paragraph(text, "warning", f" {UNTRUSTED_MARK} ")
     buffers = [text for text in map(buffer_advice, predictions) if text]
     return [*(Paragraph(text, mark="   ") for text in buffers[:1]), *lines.values()]
 
@@ -334,7 +343,7 @@ def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
     for answer in prediction.answers:
         if answer.applies or answer.reason in others:
             continue
-        needs_loss = any(each.changes.keys() == {LOSS} for each in answer.suggestions)
+        needs_loss = any(each.changes.keys() == {_LOSS_KEY} for each in answer.suggestions)
         no_loss = "there is no random loss"  # one text for all models
         reason = no_loss if lossless and needs_loss else refusal_with_option_names(answer)
         by_reason.setdefault(reason, []).append(answer.engine)
@@ -373,7 +382,7 @@ def _explanation_parts(answer: Answer) -> list[Paragraph]:
         for entry in steps
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = [BLANK, Paragraph(f"{answer.engine}: {source}", "heading")]
+    lines = [BLANK_LINE, Paragraph(f"{answer.engine}: {source}", "heading")]
     for (symbol, value, unit), entry in zip(rows, steps, strict=True):
         cells = (symbol.ljust(widths[0]), value.rjust(widths[1]), unit.ljust(widths[2]))
         lines.append(Paragraph(with_option_names(entry["source"]), mark=f"  {'  '.join(cells)}  "))
@@ -382,18 +391,18 @@ def _explanation_parts(answer: Answer) -> list[Paragraph]:
 
 def _missing_value_text(entry: Mapping[str, str]) -> str:
     """Return the text of a quantity without a value: for a window, that it is unlimited."""
-    return "unlimited" if entry["unit"] == "packet" else ABSENT
+    return "unlimited" if entry["unit"] == "packet" else ABSENT_MARK
 
 
 def refusal_with_option_names(answer: Answer) -> str:
     """Return the reason of a refusal, with scenario keys replaced by options."""
-    return with_option_names(answer.refusal(_Options()))
+    return with_option_names(answer.refusal(_OptionSyntax()))
 
 
 def with_option_names(message: Note | str) -> str:
     """Return a text with scenario keys replaced by options."""
     text = str(message)
-    for key, option in _KEYS.items():
+    for key, option in _OPTIONS_BY_KEY.items():
         text = text.replace(key, option)
     return re.sub(r'(--[a-z-]+) = "([^"]*)"(?: or "([^"]*)")?', _option_text, text)
 
@@ -405,8 +414,11 @@ def _option_text(match: re.Match[str]) -> str:
 
 
 def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
-    varied = [Column(name, [p.point[name] for p in predictions]) for name in predictions[0].point]
-    leads = [(p, p.lead_time) for p in predictions]
+    varied = [
+        Column(name, [p.varied_options[name] for p in predictions])
+        for name in predictions[0].varied_options
+    ]
+    leads = [(p, p.leading_time_answer) for p in predictions]
     limits = [p.regime if lead is None else limit_of_answer(lead, p.scenario) for p, lead in leads]
     limits = [_limit_name(limit) for limit in limits]
     return [*varied, Column("limited by", limits, right=False)]
@@ -432,14 +444,18 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
         cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
         columns.append(Column(_column_heading(name, unit), cells))
     if not columns:  # no model gives a rate, because only window and link limit it
-        cells = [_rounded(p.goodput_bps / unit.factor) for p in predictions]
+        cells = [_rounded_text(p.goodput_bps / unit.factor) for p in predictions]
         columns.append(Column(f"at most\n({unit.unit})", cells))
     return columns
 
 
 def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
     given = [a for a in answers_with_rate(prediction.steady) if a.engine == engine]
-    return _rounded(given[0]["goodput_bps"] / factor) + _trust_mark(given[0]) if given else ABSENT
+    return (
+        _rounded_text(given[0]["goodput_bps"] / factor) + _trust_mark(given[0])
+        if given
+        else ABSENT_MARK
+    )
 
 
 def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
@@ -449,7 +465,7 @@ def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
         seconds.append(transfer_time(given[0]).value if given else math.nan)
         marks.append(_trust_mark(given[0]) if given else "")
     unit = scale_for_unit("s", _median(seconds))
-    cells = [_rounded(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)]
+    cells = [_rounded_text(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)]
     return Column(_column_heading(engine, unit), cells)
 
 
@@ -457,14 +473,14 @@ def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
     """Return transfer times derived from the goodput, if no transfer model is trusted."""
     seconds = [p.time_by_goodput_s for p in predictions]
     unit = scale_for_unit("s", _median(seconds))
-    return Column(f"by\ngoodput\n({unit.unit})", [_rounded(s / unit.factor) for s in seconds])
+    return Column(f"by\ngoodput\n({unit.unit})", [_rounded_text(s / unit.factor) for s in seconds])
 
 
 def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return the mean rate of the transfer and the long-term rate of one flow."""
     mean = []
     for prediction in predictions:
-        lead = prediction.lead_time
+        lead = prediction.leading_time_answer
         flow_bits = 8 * prediction.amount_bytes / prediction.scenario.senders
         by_goodput = flow_bits / prediction.time_by_goodput_s
         mean.append(by_goodput if lead is None else mean_rate_bps(lead, prediction))
@@ -473,7 +489,7 @@ def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
     return [
         Column(
             f"{heading}\n({unit.unit})",
-            [_rounded(rate / unit.factor) for rate in values],
+            [_rounded_text(rate / unit.factor) for rate in values],
         )
         for heading, values in (("mean\nrate", mean), ("long-term\nrate", steady))
     ]

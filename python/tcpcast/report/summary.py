@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcpcast import units
 from tcpcast.answer import Note, texts_to_notes, warning_severity
 from tcpcast.compare import packets_text
-from tcpcast.report.file_sizes import exact_bytes, sizes_text
+from tcpcast.report.file_sizes import exact_size_text, transfer_size_text
 from tcpcast.report.quantity import amount_text
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.rate import TokenBucket
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_WARNINGS = 3
 """Maximum number of warnings in a report, unless all are requested."""
 
-MAX_PLACES = 2
+MAX_CROSS_TRAFFIC_LINKS = 2
 """Maximum number of links with cross traffic in a sentence."""
 
 
@@ -45,7 +45,7 @@ def describe_scenario(scenario: Scenario) -> str:
     if link.varying is not None:
         rate += f" ({_varying_rate_text(link.varying)})"
     if len(scenario.network.hops) > 1:
-        measured = scenario.network.hops[scenario.network.measured_at]
+        measured = scenario.network.hops[scenario.network.measured_index]
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
     parts += [f"RTT {rtt}", rate, *([] if link.is_policer else [buffer_text(scenario)])]
     if link.queue != "droptail":
@@ -64,7 +64,7 @@ def describe_scenario(scenario: Scenario) -> str:
 
 def worst_warnings(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
     """Return the most severe warnings about these metrics, in descending order of severity."""
-    about = (note.about(metrics) for note in dict.fromkeys(warnings))
+    about = (note.limited_to(metrics) for note in dict.fromkeys(warnings))
     return sorted(filter(None, about), key=warning_severity)[:MAX_WARNINGS]
 
 
@@ -110,13 +110,13 @@ def _capture_text(traffic: CapturedFlows) -> str:
 def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
     """Yield the mean rate of cross traffic per link, bottleneck first, or the number of links."""
     network = scenario.network
-    bottleneck = get_stream_hops(network)[network.measured_at].name
+    bottleneck = get_stream_hops(network)[network.measured_index].name
     rates: dict[str, float] = {}
     for stream in scenario.cross:
         if (place := find_stream_hop(network, stream)) is not None:
             mean = stream.mean_bps(place.link.rate)
             rates[place.name] = rates.get(place.name, 0.0) + mean
-    if len(rates) > MAX_PLACES:
+    if len(rates) > MAX_CROSS_TRAFFIC_LINKS:
         yield f"cross traffic at {len(rates)} hops"
         return
     for name in sorted(rates, key=lambda name: name != bottleneck):
@@ -144,7 +144,7 @@ def _senders_text(population: Population) -> str:
 
 
 def _transfers_text(traffic: Transfers) -> str:
-    what = sizes_text(traffic)
+    what = transfer_size_text(traffic)
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
     if traffic.total == 1:
@@ -154,7 +154,7 @@ def _transfers_text(traffic: Transfers) -> str:
 
 def _varying_rate_text(rate: VaryingRate) -> str:
     if isinstance(rate, TokenBucket):
-        return f"{rate.kind}, burst {exact_bytes(rate.burst)}"
+        return f"{rate.kind}, burst {exact_size_text(rate.burst)}"
     return f"mean of a {rate.kind}"
 
 
@@ -164,8 +164,8 @@ def buffer_text(scenario: Scenario) -> str:
     if buffer.unit == "unlimited":
         return "unlimited buffer"
     if buffer.unit in {"seconds", "bytes"}:
-        typed = exact_bytes(int(buffer.amount)) if buffer.unit == "bytes" else None
-        most = "at most " if typed and scenario.own_packets else ""
+        typed = exact_size_text(int(buffer.amount)) if buffer.unit == "bytes" else None
+        most = "at most " if typed and scenario.packet_size_classes else ""
         packets = f"{most}{packets_text(scenario.buffer_pkts)}"
         return f"buffer {typed or amount_text(buffer.amount, 's')}, {packets}"
     unit = {"bdp": "BDP", "packets": "packets"}[buffer.unit]

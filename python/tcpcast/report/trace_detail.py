@@ -9,7 +9,7 @@ from tcpcast.captures.advice import REMEDIES_BY_LIMIT
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.quantity_text import rate, time, volume
 from tcpcast.limit_names import LIMIT_NAMES
-from tcpcast.report.document import Paragraph, Share
+from tcpcast.report.document import Paragraph, ShareBar
 from tcpcast.report.trace_cells import number_text
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-LABEL = 14
-MIN_SHARE = 0.01
+LABEL_WIDTH = 14
+MIN_BAR_SHARE = 0.01
 """Minimum share of the time with a bar."""
-CAUSES = {
+RETRANSMISSION_CAUSES = {
     "by_duplicates": "by fast retransmit",
     "by_sack": "by SACK",
     "by_rack": "by RACK",
@@ -29,7 +29,7 @@ CAUSES = {
     "tail_loss_probes": "as tail loss probes",
     "unexplained": "unexplained",
 }
-ENDS = {
+CONNECTION_END_TEXTS = {
     "open": "still open at the end",
     "closed": "closed at the end",
     "reset": "reset at the end",
@@ -57,7 +57,7 @@ def detail_parts(row: Row, advice: str) -> list[Part]:
 
 
 def _labelled_line(label: str, text: str) -> Paragraph:
-    return Paragraph(text, "", f" {label}".ljust(LABEL))
+    return Paragraph(text, "", f" {label}".ljust(LABEL_WIDTH))
 
 
 def _is_known(value: float | None) -> bool:
@@ -79,7 +79,7 @@ def _tap_text(row: Row) -> str:
         "middle": "between sender and receiver",
     }.get(row["tap_side"], "position unknown")
     start = "" if row["syn_captured"] else "; capture begins after the handshake"
-    return f"{side}{start}; {ENDS[row['end']]}"
+    return f"{side}{start}; {CONNECTION_END_TEXTS[row['end']]}"
 
 
 def _sent_text(row: Row) -> str:
@@ -95,7 +95,9 @@ def _sent_text(row: Row) -> str:
 def _retransmission_text(row: Row) -> str:
     if not row["retransmissions"]:
         return "none"
-    by = ", ".join(f"{row[name]:,} {cause}" for name, cause in CAUSES.items() if row[name])
+    by = ", ".join(
+        f"{row[name]:,} {cause}" for name, cause in RETRANSMISSION_CAUSES.items() if row[name]
+    )
     needless = row["spurious_dsack"] + row["spurious_eifel"]
     more = f"; {needless:,} of them unnecessary" if needless else ""
     return f"{row['retransmissions']:,}: {by}{more}"
@@ -190,14 +192,14 @@ def _model_text(row: Row) -> str:
     )
 
 
-def _limit_bars(row: Row) -> list[Share]:
+def _limit_bars(row: Row) -> list[ShareBar]:
     """Return one bar per limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
     all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in REMEDIES_BY_LIMIT]
     known = sorted(((value, name) for value, name in all_shares if _is_known(value)), reverse=True)
-    shown = [(value, name) for value, name in known if value >= MIN_SHARE]
+    shown = [(value, name) for value, name in known if value >= MIN_BAR_SHARE]
     return [
-        Share(name, value, (" limited by" if index == 0 else "").ljust(LABEL))
+        ShareBar(name, value, (" limited by" if index == 0 else "").ljust(LABEL_WIDTH))
         for index, (value, name) in enumerate(shown)
     ]

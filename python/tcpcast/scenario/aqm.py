@@ -12,7 +12,7 @@ MAX_FLOWS = 1 << 20
 _MAX_GAIN = 1e6
 _RULES = ("rfc", "linux")
 
-MARKS = "mark packets of stacks with tcp.ecn = true instead of dropping them"
+MARKING_TEXT = "mark packets of stacks with tcp.ecn = true instead of dropping them"
 
 Rules = Annotated[
     Literal["rfc", "linux"], BeforeValidator(choice_validator("set of rules", _RULES))
@@ -38,7 +38,7 @@ class Codel(Table):
         description="time for which the delay exceeds target before the first drop; about "
         "the longest RTT",
     )
-    ecn: StrictBool = Field(default=True, examples=[False], description=MARKS)
+    ecn: StrictBool = Field(default=True, examples=[False], description=MARKING_TEXT)
     ce_threshold: PositiveDuration | None = Field(
         default=None,
         examples=["1ms"],
@@ -111,7 +111,7 @@ class Pie(Table):
     ecn: StrictBool = Field(
         default=True,
         examples=[False],
-        description=f"{MARKS}, up to a drop probability of 10 % (RFC 8033, section 5.1)",
+        description=f"{MARKING_TEXT}, up to a drop probability of 10 % (RFC 8033, section 5.1)",
     )
     rules: Rules = Field(
         default="rfc",

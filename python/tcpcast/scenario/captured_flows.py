@@ -20,7 +20,7 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
     """Read the name of a capture, relative to the scenario's folder."""
     needs = 'write file = "slow.pcap"'
     if not isinstance(value, str) or not value or "\0" in value:
-        raise UnitError(f"{units.show(value)} is not a file name; {needs}")
+        raise UnitError(f"{units.quote(value)} is not a file name; {needs}")
     path = (get_validation_context(info).folder or Path()) / value
     protect_inputs(path)
     try:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import InputError, ScenarioError
 from tcpcast.scenario.table import did_you_mean_text
-from tcpcast.units import show
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
-_INSTEAD = {("run", "transfers"): "duration", ("run", "duration"): "transfers"}
+_EXCLUSIVE_KEYS = {("run", "transfers"): "duration", ("run", "duration"): "transfers"}
 """Mutually exclusive keys: setting the first key of an item removes the second."""
 
-_DEEPEST = 32
+_MAX_KEY_PARTS = 32
 """Maximum number of parts of a dotted key; no key has this many."""
 
-_LISTS = {
+_TABLE_LISTS = {
     "class": "the scenario has no classes",
     "cross": "the scenario has no cross traffic",
     "network.hop": "the scenario has no hops",
@@ -65,7 +65,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise ScenarioError(
-                f"{show(assignment)} is not an assignment; write KEY=VALUE, such as "
+                f"{quote(assignment)} is not an assignment; write KEY=VALUE, such as "
                 "network.bottleneck.buffer=300pkt"
             )
         changes[key.strip()] = _parse_toml_value(text.strip())
@@ -109,11 +109,11 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     changed = dict(tables)
     for dotted, value in check_changes(changes).items():
         path = tuple(dotted.split("."))
-        if not all(path) or len(path) > _DEEPEST:
-            raise ScenarioError(f"{show(dotted)}: not a dotted key; write, for example, run.seed")
+        if not all(path) or len(path) > _MAX_KEY_PARTS:
+            raise ScenarioError(f"{quote(dotted)}: not a dotted key; write, for example, run.seed")
         table = _copy_table_at(changed, path[:-1], dotted)
         _set_value(table, path[-1], value, dotted)
-        other = _INSTEAD.get(path) if len(path) == 2 else None
+        other = _EXCLUSIVE_KEYS.get(path) if len(path) == 2 else None
         if other and f"{path[0]}.{other}" not in changes and isinstance(table, dict):
             table.pop(other, None)
     return changed
@@ -134,12 +134,14 @@ def _copy_table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -
         key: Any = part
         if isinstance(table, list):
             key = _find_entry_index(table, part, path[:depth], dotted)
-        elif (listed := ".".join(path[: depth + 1])) in _LISTS and not table.get(part):
-            raise ScenarioError(InputError(dotted, f"{_LISTS[listed]}; write [[{listed}]] tables"))
+        elif (listed := ".".join(path[: depth + 1])) in _TABLE_LISTS and not table.get(part):
+            raise ScenarioError(
+                InputError(dotted, f"{_TABLE_LISTS[listed]}; write [[{listed}]] tables")
+            )
         below = table[key] if isinstance(table, list) else table.get(key, {})
         if not isinstance(below, dict | list):
             here = ".".join(path[: depth + 1])
-            message = f"{here} is {show(below)}, not a table; set {here} itself"
+            message = f"{here} is {quote(below)}, not a table; set {here} itself"
             raise ScenarioError(InputError(dotted, message))
         table[key] = copy.copy(below)
         table = table[key]
@@ -163,5 +165,5 @@ def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dot
         return int(part)
     listed = ", ".join(names) or f"0 to {len(entries) - 1}"
     here = ".".join(above)
-    message = f"{here} has no entry {show(part)}{did_you_mean_text(part, names)}; write {listed}"
+    message = f"{here} has no entry {quote(part)}{did_you_mean_text(part, names)}; write {listed}"
     raise ScenarioError(InputError(dotted, message))

@@ -21,7 +21,7 @@ from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_inherited_keys, has_timestamps
 from tcpcast.scenario.name_patterns import Name
-from tcpcast.scenario.network import HEADER_BYTES, NO_RTT, Network
+from tcpcast.scenario.network import HEADER_BYTES, MISSING_RTT_TEXT, Network
 from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.table import (
     Table,
@@ -40,10 +40,10 @@ COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
 
 MAX_CLASSES = 1000
 
-TRAFFIC: TypeAdapter[Any] = TypeAdapter(Traffic, config=ConfigDict(defer_build=True))
-_TCP: TypeAdapter[Any] = TypeAdapter(Tcp)
+TRAFFIC_ADAPTER: TypeAdapter[Any] = TypeAdapter(Traffic, config=ConfigDict(defer_build=True))
+_TCP_ADAPTER: TypeAdapter[Any] = TypeAdapter(Tcp)
 
-_NAMING_KEYS = ("kind", "distribution", "model")
+_SELECTOR_KEYS = ("kind", "distribution", "model")
 
 
 class UserClass(Table):
@@ -201,10 +201,10 @@ def _substitute_tables(laid: Mapping[str, Any], context: ValidationContext) -> d
     """Return tables of classes that replace incomplete tables of the top level."""
     tables: dict[str, Any] = {}
     classes = [entry for entry in laid["class"] if _is_table(entry)]
-    problem = _validation_problem(TRAFFIC, laid.get("traffic", {}), context)
+    problem = _validation_problem(TRAFFIC_ADAPTER, laid.get("traffic", {}), context)
     if problem is not None and has_only_missing_keys(problem):
         candidates = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
-        valid = _find_valid_table(TRAFFIC, candidates, context)
+        valid = _find_valid_table(TRAFFIC_ADAPTER, candidates, context)
         if valid is not None:
             tables["traffic"] = valid
         elif candidates and "traffic" not in laid:
@@ -213,11 +213,11 @@ def _substitute_tables(laid: Mapping[str, Any], context: ValidationContext) -> d
     if (
         _is_table(tcp)
         and "stack" not in tcp
-        and _validation_problem(_TCP, tcp, context) is not None
+        and _validation_problem(_TCP_ADAPTER, tcp, context) is not None
     ):
         candidates = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
         valid = (
-            _find_valid_table(_TCP, candidates, context)
+            _find_valid_table(_TCP_ADAPTER, candidates, context)
             if len(candidates) == len(classes)
             else None
         )
@@ -246,7 +246,7 @@ def _validation_problem(
 
 def override_table(base: Any, top: Any) -> Any:
     """Override a table key by key; replace it if ``top`` has a kind, distribution or model."""
-    if not (_is_table(base) and _is_table(top)) or any(key in top for key in _NAMING_KEYS):
+    if not (_is_table(base) and _is_table(top)) or any(key in top for key in _SELECTOR_KEYS):
         return top
     return {**base, **{key: override_table(base.get(key), value) for key, value in top.items()}}
 
@@ -301,7 +301,7 @@ def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
         errors.append(make_error_at(message, "packet"))
     own_delays = any(link.delay is not None for link in links)
     if user_class.rtt is None and not own_delays and not network.has_rtt:
-        errors.append(make_error_at(NO_RTT, "rtt"))
+        errors.append(make_error_at(MISSING_RTT_TEXT, "rtt"))
     if user_class.rtt is not None:
         problem = network.rtt_problem(user_class.rtt, *links, packet, delays_count=own_delays)
         if problem:
@@ -433,7 +433,7 @@ def make_sole_population(
     )
 
 
-MIXED_SIZES = 4.0
+MIN_MIXED_SIZE_RATIO = 4.0
 """Ratio of the mean file sizes of two classes above which means over all files are omitted."""
 
 
@@ -444,4 +444,4 @@ def has_mixed_files(populations: Sequence[Population]) -> bool:
         for traffic in (population.traffic for population in populations)
         if isinstance(traffic, OnOff | Transfers)
     ]
-    return bool(sizes) and max(sizes) > MIXED_SIZES * min(sizes)
+    return bool(sizes) and max(sizes) > MIN_MIXED_SIZE_RATIO * min(sizes)

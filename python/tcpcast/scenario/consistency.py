@@ -66,7 +66,7 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
     if _has_unlimited_window_growth(scenario):
         message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
         network = scenario.network
-        limiting = ("hop", network.measured_at) if network.hops else ("bottleneck",)
+        limiting = ("hop", network.measured_index) if network.hops else ("bottleneck",)
         errors.append(make_error_at(message, "network", *limiting, "rate"))
     for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:

@@ -31,13 +31,13 @@ from tcpcast.scenario.table import (
     make_validation_error,
 )
 
-MODELS = ("poisson", "fgn", "pareto", "trace")
+CROSS_MODELS = ("poisson", "fgn", "pareto", "trace")
 MAX_CROSS_SOURCES = 100_000
-MAX_SHARE = 100.0
+MAX_RATE_SHARE = 100.0
 """Maximum mean rate of a stream as a multiple of the hop's rate."""
 
-_USUAL_BIN_S = 0.01
-_NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
+_DEFAULT_BIN_S = 0.01
+_FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ def _read_rate_amount(value: object) -> RateAmount:
     if isinstance(value, RateAmount):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise UnitError(f'{units.show(value)} has no unit; write "80%" (of the hop) or "8mbit"')
+        raise UnitError(f'{units.quote(value)} has no unit; write "80%" (of the hop) or "8mbit"')
     if isinstance(value, str) and value.strip().endswith("%"):
         # Shares above 100 % are permitted.
         try:
             number = units.parse_packets(value.strip().removesuffix("%").strip() + "pkt")
         except UnitError:
-            text = f'{units.show(value)} is not a share of the hop\'s rate; write "80%" or "8mbit"'
+            text = f'{units.quote(value)} is not a share of the hop\'s rate; write "80%" or "8mbit"'
             raise UnitError(text) from None
         amount = RateAmount(float(units.exact_decimal(number).scaleb(-2)), is_share=True)
     else:
@@ -75,9 +75,9 @@ def _read_rate_amount(value: object) -> RateAmount:
         except UnitError as error:
             raise UnitError(f'{error}, or "80%" of the hop\'s rate') from None
     if not amount.value > 0:
-        raise UnitError(f'{units.show(value)} must be above 0; write "80%" or "8mbit"')
-    if math.isinf(amount.value) or (amount.is_share and amount.value > MAX_SHARE):
-        raise UnitError(f'{units.show(value)} is too large; write "80%" or "8mbit"')
+        raise UnitError(f'{units.quote(value)} must be above 0; write "80%" or "8mbit"')
+    if math.isinf(amount.value) or (amount.is_share and amount.value > MAX_RATE_SHARE):
+        raise UnitError(f'{units.quote(value)} is too large; write "80%" or "8mbit"')
     return amount
 
 
@@ -98,7 +98,7 @@ AmountOfRate = Annotated[
 
 def _read_hurst(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise UnitError(f"{units.show(value)} is not between 0 and 1; write 0.7")
+        raise UnitError(f"{units.quote(value)} is not between 0 and 1; write 0.7")
     return float(value)
 
 
@@ -109,7 +109,7 @@ Hurst = Annotated[
 ]
 
 
-class Cross(Table):
+class CrossStream(Table):
     """A stream of cross packets at one hop; each packet has ``network.packet`` bytes."""
 
     model: str
@@ -148,7 +148,7 @@ class Cross(Table):
     @property
     def bin_s(self) -> float:
         """Length of a bin in seconds; the default is 10 ms."""
-        return _USUAL_BIN_S if self.bin is None else self.bin
+        return _DEFAULT_BIN_S if self.bin is None else self.bin
 
     @property
     def is_noise(self) -> bool:
@@ -163,7 +163,7 @@ class Cross(Table):
         return self
 
 
-class _MeanRateCross(Cross):
+class _MeanRateCross(CrossStream):
     """A stream with a given mean rate."""
 
     mean: AmountOfRate = Field(
@@ -175,7 +175,7 @@ class _MeanRateCross(Cross):
         return self.mean.bps(hop_bps)
 
 
-_KEYS_OF = {
+_KEYS_BY_MODEL = {
     "fgn": ("sd", "hurst"),
     "pareto": ("sources", "on", "off", "alpha"),
     "trace": ("file", "times", "bytes", "period", "offset"),
@@ -187,7 +187,7 @@ def _find_keys_of_other_models(model: str) -> dict[str, str]:
     """Return messages by key, for the keys that belong to other models."""
     return {
         key: f'belongs to model = "{other}", not "{model}"; leave it out'
-        for other, keys in _KEYS_OF.items()
+        for other, keys in _KEYS_BY_MODEL.items()
         for key in keys
         if other != model
     }
@@ -219,7 +219,7 @@ class FgnCross(_MeanRateCross):
         examples=[0.7], description=("Hurst parameter; above 0.5 for long-range dependence")
     )
     bin: PositiveDuration | None = Field(
-        default=_USUAL_BIN_S,
+        default=_DEFAULT_BIN_S,
         examples=["10ms"],
         description="length of an interval of constant rate",
     )
@@ -229,7 +229,7 @@ class FgnCross(_MeanRateCross):
         """True."""
         return True
 
-    def cut(self, hop_bps: float) -> tuple[float, float]:
+    def truncate_rates(self, hop_bps: float) -> tuple[float, float]:
         """Return the share of negative rates, and the mean after the cut divided by ``mean``."""
         deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
         below = math.erfc(deviations / math.sqrt(2)) / 2
@@ -273,7 +273,7 @@ def _number_validator(what: str, maximum: float) -> BeforeValidator:
             or not 0 <= value <= maximum
         ):
             needs = f"write a number from 0 to {maximum:g}"
-            raise UnitError(f"{units.show(value)} is not a {what}; {needs}")
+            raise UnitError(f"{units.quote(value)} is not a {what}; {needs}")
         return float(value)
 
     return BeforeValidator(read)
@@ -291,7 +291,7 @@ CrossBytes = Annotated[
 ]
 
 
-class TraceCross(Cross):
+class TraceCross(CrossStream):
     """Replay of a recording of times and bytes, repeated until the run ends.
 
     The file has the columns ``time_s`` and ``bytes`` with ascending times; its name is relative
@@ -342,7 +342,7 @@ class TraceCross(Cross):
                     [make_error_at(str(error), "file", value=data["file"])]
                 ) from None
         elif "times" not in data:
-            raise make_validation_error([make_error_at(f"missing; {_NEEDS}", "file")])
+            raise make_validation_error([make_error_at(f"missing; {_FILE_ADVICE}", "file")])
         return data
 
     @model_validator(mode="after")
@@ -398,7 +398,7 @@ def _check_model_name(value: object) -> object:
     try:
         return {
             **value,
-            "model": choice_validator("model of cross traffic", MODELS)(value["model"]),
+            "model": choice_validator("model of cross traffic", CROSS_MODELS)(value["model"]),
         }
     except ValueError as error:
         raise make_validation_error([make_error_at(str(error), "model")]) from None

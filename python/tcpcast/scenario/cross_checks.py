@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.scenario.cross import MAX_SHARE, FgnCross, ParetoCross, TraceCross
+from tcpcast.scenario.cross import MAX_RATE_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.return_path import RETURN, ReturnLink
 from tcpcast.scenario.table import did_you_mean_text, make_error_at
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import InitErrorDetails
 
-    from tcpcast.scenario.cross import Cross
+    from tcpcast.scenario.cross import CrossStream
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.model import Scenario
     from tcpcast.scenario.network import Network
@@ -66,12 +66,12 @@ def get_stream_hops(network: Network) -> list[StreamHop]:
     return hops
 
 
-def find_stream_hop(network: Network, stream: Cross) -> StreamHop | None:
+def find_stream_hop(network: Network, stream: CrossStream) -> StreamHop | None:
     """Return the hop of a stream, by default the bottleneck; None if the named hop is unknown."""
     known = get_stream_hops(network)
     if stream.hop is None:
-        return known[network.measured_at]
-    return next((place for place in known if place.name == stream.hop), None)
+        return known[network.measured_index]
+    return next((hop for hop in known if hop.name == stream.hop), None)
 
 
 def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
@@ -90,54 +90,54 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
     return errors or [*_find_unshared_hop_errors(scenario), *_find_unbounded_queue_errors(scenario)]
 
 
-def _find_stream_errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
+def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tuple[str, str]]:
     if scenario.isolated_transfers is not None:
         yield (
             "",
             "isolated transfers have no cross traffic; write traffic.arrivals = { distribution = "
             '"poisson", rate = "20/s" }',
         )
-    place = find_stream_hop(scenario.network, stream)
-    if place is None:
+    hop = find_stream_hop(scenario.network, stream)
+    if hop is None:
         names = [known.name for known in get_stream_hops(scenario.network)]
         near = did_you_mean_text(stream.hop, names)
         yield "hop", f'there is no hop "{stream.hop}"{near}; write {", ".join(names)}'
         return
-    if math.isinf(place.link.rate):
-        key = _get_hop_key(scenario.network, place)
+    if math.isinf(hop.link.rate):
+        key = _get_hop_key(scenario.network, hop)
         yield (
             stream.share_key or "",
             (f'cross traffic needs a hop with a rate; write {key}.rate = "10mbit"'),
         )
-    if place.shared and stream.has_bin and not stream.is_noise:
+    if hop.shared and stream.has_bin and not stream.is_noise:
         yield "bin", ("is only for hops with shared = false, but this hop is shared; leave it out")
-    if not math.isinf(place.link.rate):
-        yield from _find_run_cost_errors(stream, place, scenario.network.packet_bytes)
+    if not math.isinf(hop.link.rate):
+        yield from _find_run_cost_errors(stream, hop, scenario.network.packet_bytes)
 
 
-def _get_hop_key(network: Network, place: StreamHop) -> str:
-    if isinstance(place.link, ReturnLink):
+def _get_hop_key(network: Network, hop: StreamHop) -> str:
+    if isinstance(hop.link, ReturnLink):
         return "network.return"
-    return f"network.hop.{place.name}" if network.hops else "network.bottleneck"
+    return f"network.hop.{hop.name}" if network.hops else "network.bottleneck"
 
 
 def _find_run_cost_errors(
-    stream: Cross, place: StreamHop, packet_bytes: int
+    stream: CrossStream, hop: StreamHop, packet_bytes: int
 ) -> Iterator[tuple[str, str]]:
     """Find streams that would make a run extremely slow."""
-    bps = _compute_offered_bps(stream, place.link.rate)
-    share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
-    if share > MAX_SHARE:
+    bps = _compute_offered_bps(stream, hop.link.rate)
+    share, pps = bps / hop.link.rate, bps / (8 * packet_bytes)
+    if share > MAX_RATE_SHARE:
         yield (
             "",
-            f'offers {units.digits(share, 3)} times the rate of "{place.name}"; write a lower rate',
+            f'offers {units.digits(share, 3)} times the rate of "{hop.name}"; write a lower rate',
         )
     elif pps * MAX_GAP_S < 1:
         yield (
             "",
             "sends less than one packet in 30 years; write a higher rate, or leave the stream out",
         )
-    elif not place.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
+    elif not hop.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
         shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
         yield (
             "bin",
@@ -146,7 +146,7 @@ def _find_run_cost_errors(
         )
     elif isinstance(stream, FgnCross):
         bins = 1 / (pps * stream.bin_s)
-        if place.shared and bins > MAX_BINS_PER_PKT:
+        if hop.shared and bins > MAX_BINS_PER_PKT:
             bin_s = float(f"{2 * stream.bin_s * bins / MAX_BINS_PER_PKT:.2g}")
             longer = units.format_duration(bin_s)
             yield (
@@ -184,15 +184,15 @@ def _find_short_period_errors(stream: ParetoCross, pps: float) -> Iterator[tuple
 def _find_unshared_hop_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find errors at hops with ``shared = false``."""
     errors = []
-    for place in get_stream_hops(scenario.network):
-        streams = _get_stream_indices_at(scenario, place)
-        if place.shared or not streams:
+    for hop in get_stream_hops(scenario.network):
+        streams = _get_stream_indices_at(scenario, hop)
+        if hop.shared or not streams:
             continue
         first = scenario.cross[streams[0]].bin_s
         for index in streams:
             if scenario.cross[index].bin_s != first:
                 message = (
-                    f'another stream at "{place.name}" has bins of '
+                    f'another stream at "{hop.name}" has bins of '
                     f"{units.format_duration(first)}; write the same bin for all streams at "
                     "this hop"
                 )
@@ -202,60 +202,60 @@ def _find_unshared_hop_errors(scenario: Scenario) -> list[InitErrorDetails]:
 
 def _find_unbounded_queue_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find unlimited queues that would grow until memory is exhausted."""
-    for place in get_stream_hops(scenario.network):
+    for hop in get_stream_hops(scenario.network):
         streams, room = (
-            _get_stream_indices_at(scenario, place),
-            _get_buffer_limit(scenario.network, place),
+            _get_stream_indices_at(scenario, hop),
+            _get_buffer_limit(scenario.network, hop),
         )
-        load = compute_cross_load_at(scenario, place) if streams and math.isinf(room) else 0.0
+        load = compute_cross_load_at(scenario, hop) if streams and math.isinf(room) else 0.0
         if load >= 1:
-            key = _get_hop_key(scenario.network, place)
+            key = _get_hop_key(scenario.network, hop)
             brought = units.digits(100 * load, 3)
             message = (
-                f'cross traffic alone is {brought} % of the rate of "{place.name}", with an '
+                f'cross traffic alone is {brought} % of the rate of "{hop.name}", with an '
                 f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
                 "less"
             )
             yield make_error_at(message, "cross", streams[0])
 
 
-def _get_buffer_limit(network: Network, place: StreamHop) -> float:
-    if isinstance(place.link, ReturnLink):
+def _get_buffer_limit(network: Network, hop: StreamHop) -> float:
+    if isinstance(hop.link, ReturnLink):
         return network.return_buffer_acks
-    return network.buffer_pkts(place.link)
+    return network.buffer_pkts(hop.link)
 
 
-def _get_stream_indices_at(scenario: Scenario, place: StreamHop) -> list[int]:
+def _get_stream_indices_at(scenario: Scenario, hop: StreamHop) -> list[int]:
     """Return the indices of the streams at a hop."""
     network = scenario.network
     return [
         index
         for index, stream in enumerate(scenario.cross)
-        if find_stream_hop(network, stream) == place
+        if find_stream_hop(network, stream) == hop
     ]
 
 
-def compute_cross_load_at(scenario: Scenario, place: StreamHop) -> float:
+def compute_cross_load_at(scenario: Scenario, hop: StreamHop) -> float:
     """Return the total offered load of the streams at a hop as a share of its rate."""
-    rate = place.link.rate
-    streams = (scenario.cross[index] for index in _get_stream_indices_at(scenario, place))
+    rate = hop.link.rate
+    streams = (scenario.cross[index] for index in _get_stream_indices_at(scenario, hop))
     return math.fsum(_compute_offered_bps(stream, rate) for stream in streams) / rate
 
 
-def _compute_offered_bps(stream: Cross, hop_bps: float) -> float:
+def _compute_offered_bps(stream: CrossStream, hop_bps: float) -> float:
     """Return the long-term offered rate in bit/s, after negative rates of noise are cut to 0."""
-    kept = stream.cut(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
+    kept = stream.truncate_rates(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
     return kept * stream.mean_bps(hop_bps)
 
 
 def warn_about_cross_traffic(scenario: Scenario) -> list[str]:
     """Return warnings about the cross traffic."""
     texts = []
-    for place in get_stream_hops(scenario.network) if scenario.cross else []:
-        load = compute_cross_load_at(scenario, place)
+    for hop in get_stream_hops(scenario.network) if scenario.cross else []:
+        load = compute_cross_load_at(scenario, hop)
         if load >= 1:
-            name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
-            name = "the return link" if isinstance(place.link, ReturnLink) else name
+            name = f"hop {hop.name}" if isinstance(hop.link, Hop) else "the bottleneck"
+            name = "the return link" if isinstance(hop.link, ReturnLink) else name
             offered = units.digits(100 * load, 3)
             texts.append(f"cross traffic alone is {offered} % of the rate of {name}")
     return texts + [
@@ -268,10 +268,10 @@ def warn_about_cross_traffic(scenario: Scenario) -> list[str]:
 def _warn_about_negative_rates(scenario: Scenario, index: int) -> Iterator[str]:
     """Warn about noise with many negative rates: the cut to 0 raises the mean."""
     stream = scenario.cross[index]
-    place = find_stream_hop(scenario.network, stream)
-    if not isinstance(stream, FgnCross) or place is None:
+    hop = find_stream_hop(scenario.network, stream)
+    if not isinstance(stream, FgnCross) or hop is None:
         return
-    below, kept = stream.cut(place.link.rate)
+    below, kept = stream.truncate_rates(hop.link.rate)
     if kept > MAX_MEAN_RATIO:
         yield (
             f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "

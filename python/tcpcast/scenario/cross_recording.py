@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 100_000
 _COLUMNS = ["time_s", "bytes"]
-_NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
+_FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
 
 
 def read_recording(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
@@ -39,7 +39,7 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
         The file does not exist, contains no or too many rows, or a cell is not a number or is
         negative.
     """
-    return read_csv(name, folder, _NEEDS, _read_times_and_bytes)
+    return read_csv(name, folder, _FILE_ADVICE, _read_times_and_bytes)
 
 
 def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
@@ -76,7 +76,7 @@ def _read_number_cell(cell: str, name: str, line: int) -> float:
         number = math.nan
     if not 0 <= number < 1e12:
         raise UnitError(
-            f"{name}, line {line}: {units.show(cell)} is not a number from 0 to 1e12; "
+            f"{name}, line {line}: {units.quote(cell)} is not a number from 0 to 1e12; "
             "write seconds and bytes"
         )
     return number

@@ -46,7 +46,7 @@ def read_csv(
         The file does not exist or cannot be read as CSV.
     """
     if not isinstance(name, str) or not name or "\0" in name:
-        raise UnitError(f"{units.show(name)} is not a file name; {needs}")
+        raise UnitError(f"{units.quote(name)} is not a file name; {needs}")
     path = (folder or Path()) / name
     protect_inputs(path)
     try:

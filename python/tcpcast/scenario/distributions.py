@@ -67,7 +67,7 @@ def reject_single_time(value: object) -> object:
     table = make_constant_table(value, units.parse_duration)
     if table is not None:
         raise ValueError(
-            f"{units.show(value)} is one time; write {write_value(table)} for all flows, or a "
+            f"{units.quote(value)} is one time; write {write_value(table)} for all flows, or a "
             "list with one time per flow"
         )
     return value
@@ -81,9 +81,9 @@ def read_any_size(typed: object) -> float:
 def _read_positive_number(value: object) -> float:
     """Read a plain positive number without unit, such as an exponent."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"{units.show(value)} is not a plain number; write 1.5")
+        raise UnitError(f"{units.quote(value)} is not a plain number; write 1.5")
     if not 0 < value <= 1e6:
-        raise UnitError(f"{units.show(value)} is out of range; write a number above 0, up to 1e6")
+        raise UnitError(f"{units.quote(value)} is out of range; write a number above 0, up to 1e6")
     return float(value)
 
 
@@ -131,7 +131,7 @@ class Distribution(Table, Generic[Quantity]):
         """Return the mean of the continuous variable, in seconds or packets."""
         raise NotImplementedError
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return P(X > value); ``value`` is in seconds or packets and at least 0."""
         raise NotImplementedError
 
@@ -197,7 +197,7 @@ class Exponential(Distribution[Quantity]):
         """Return the mean."""
         return float(self.mean)
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return P(X > value)."""
         beyond = max(0.0, value - self.minimum)
         return math.exp(-beyond / (self.mean - self.minimum))
@@ -260,7 +260,7 @@ class ExponentialPareto(Distribution[Quantity]):
         """Return the mean."""
         return float(self.mean)
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return P(X > value)."""
         if value > self.k:
             return self.tail * math.exp(-self.alpha * math.log(value / self.k))
@@ -334,7 +334,7 @@ class TwoExponentials(Distribution[Quantity]):
         """Return the mean."""
         return float(self.mean)
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return P(X > value)."""
         if value > self.k:
             return self.tail * math.exp(-(value - self.k) / self.theta2)
@@ -383,7 +383,7 @@ class Lognormal(Distribution[Quantity]):
         """Return the mean."""
         return float(self.mean)
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return P(X > value)."""
         if value <= self.minimum:
             return 1.0
@@ -416,13 +416,13 @@ class Pareto(Distribution[Quantity]):
             if self.mean is None:
                 raise make_validation_error([make_missing_key_error(f"missing; {either}", "mean")])
             raise _make_key_error(f"both mean and minimum are given; {either}", "mean")
-        if self.least <= 0:
+        if self.lowest_value <= 0:
             key = "minimum" if self.mean is None else "mean"
             raise _make_key_error(f"must be above 0; write a larger {key}", key)
         return self
 
     @property
-    def least(self) -> float:
+    def lowest_value(self) -> float:
         """The smallest value."""
         if self.minimum is not None:
             return float(self.minimum)
@@ -432,13 +432,13 @@ class Pareto(Distribution[Quantity]):
         """Return the mean, alpha minimum / (alpha - 1)."""
         if self.mean is not None:
             return float(self.mean)
-        return self.alpha * self.least / (self.alpha - 1)
+        return self.alpha * self.lowest_value / (self.alpha - 1)
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return P(X > value)."""
-        if value <= self.least:
+        if value <= self.lowest_value:
             return 1.0
-        return math.exp(-self.alpha * math.log(value / self.least))
+        return math.exp(-self.alpha * math.log(value / self.lowest_value))
 
     def has_variance(self) -> bool:
         """Only with alpha above 2."""
@@ -446,7 +446,11 @@ class Pareto(Distribution[Quantity]):
 
     def parameters(self) -> dict[str, Any]:
         """Return minimum and alpha."""
-        return {"distribution": self.distribution, "minimum": self.least, "alpha": self.alpha}
+        return {
+            "distribution": self.distribution,
+            "minimum": self.lowest_value,
+            "alpha": self.alpha,
+        }
 
 
 class Constant(Distribution[Quantity]):
@@ -459,7 +463,7 @@ class Constant(Distribution[Quantity]):
         """Return the value."""
         return float(self.value)
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return P(X > value)."""
         return float(self.value > value)
 
@@ -490,7 +494,7 @@ class Uniform(Distribution[Quantity]):
         """Return the mean, (low + high) / 2."""
         return (self.low + self.high) / 2
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return P(X > value)."""
         return min(1.0, max(0.0, (self.high - value) / (self.high - self.low)))
 

@@ -22,14 +22,14 @@ from tcpcast.scenario.table import (
 
 MAX_VALUES = 100_000
 _WEIGHT_NAMES = ("weight", "probability")
-_NEEDS = 'write file = "sizes.csv" (a column value, and optionally weight)'
+_FILE_ADVICE = 'write file = "sizes.csv" (a column value, and optionally weight)'
 
 
 def _read_weight(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"{units.show(value)} is not a weight; write a number, 0 or above")
+        raise UnitError(f"{units.quote(value)} is not a weight; write a number, 0 or above")
     if not 0 <= value < 1e15:
-        raise UnitError(f"{units.show(value)} is out of range; write a weight from 0 to 1e15")
+        raise UnitError(f"{units.quote(value)} is out of range; write a weight from 0 to 1e15")
     return float(value)
 
 
@@ -77,7 +77,9 @@ class Empirical(Distribution[Quantity]):
             write = units.format_packets if cls.is_of_sizes() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
-            raise make_validation_error([make_missing_key_error(f"missing; {_NEEDS}", "file")])
+            raise make_validation_error(
+                [make_missing_key_error(f"missing; {_FILE_ADVICE}", "file")]
+            )
         elif "weights" not in data and isinstance(data["values"], list):
             data["weights"] = [1.0] * len(data["values"])
         return data
@@ -99,12 +101,16 @@ class Empirical(Distribution[Quantity]):
             )
         return self
 
+    def __hash__(self) -> int:
+        """Return a hash of the values and weights; pydantic's own hash fails on lists."""
+        return hash((tuple(self.values), tuple(self.weights)))
+
     def mean_value(self) -> float:
         """Return the weighted mean."""
         total = math.fsum(self.weights)
         return math.fsum(v * w for v, w in zip(self.values, self.weights, strict=True)) / total
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return the weight of the values above ``value`` as a share of the total weight."""
         pairs = zip(self.values, self.weights, strict=True)
         return math.fsum(weight for v, weight in pairs if v > value) / math.fsum(self.weights)
@@ -146,7 +152,7 @@ def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list
         The file does not exist, contains no or too many values, or a value is not a number or
         is negative.
     """
-    return read_csv(name, folder, _NEEDS, _read_values_and_weights)
+    return read_csv(name, folder, _FILE_ADVICE, _read_values_and_weights)
 
 
 def _read_values_and_weights(
@@ -192,7 +198,7 @@ def _read_number_cell(cell: str, name: str, line: int) -> float:
         number = math.nan
     if not 0 <= number < 1e12:
         raise UnitError(
-            f"{name}, line {line}: {units.show(cell)} is not a number from 0 to 1e12; "
+            f"{name}, line {line}: {units.quote(cell)} is not a number from 0 to 1e12; "
             "write plain numbers, seconds for times and packets for sizes"
         )
     return number

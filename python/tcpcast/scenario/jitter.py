@@ -34,23 +34,23 @@ _DISTRIBUTIONS = (
     "uniform",
     "empirical",
 )
-_TIMES: TypeAdapter[Distribution[float]] = TypeAdapter(
+_DISTRIBUTION_ADAPTER: TypeAdapter[Distribution[float]] = TypeAdapter(
     TimeDistribution, config=ConfigDict(defer_build=True)
 )
 
 
-_PLAIN: dict[str, Any] = {"type": "number", "minimum": 0}
+_NUMBER_SCHEMA: dict[str, Any] = {"type": "number", "minimum": 0}
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "distribution": {"enum": list(_DISTRIBUTIONS)},
         "reorder": {"type": "boolean"},
         **dict.fromkeys(("mean", "sd", "minimum", "low", "high", "value"), TIME_SCHEMA),
-        **dict.fromkeys(("alpha", "c"), _PLAIN),
+        **dict.fromkeys(("alpha", "c"), _NUMBER_SCHEMA),
         "tail": RATIO_SCHEMA,
         "file": {"type": "string"},
         "values": {"type": "array", "items": TIME_SCHEMA},
-        "weights": {"type": "array", "items": _PLAIN},
+        "weights": {"type": "array", "items": _NUMBER_SCHEMA},
     },
     "required": ["distribution"],
     "additionalProperties": False,
@@ -70,7 +70,7 @@ def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     if isinstance(value, Jitter):
         return value
     if not isinstance(value, Mapping):
-        message = f"{units.show(value)} is not a table; write "
+        message = f"{units.quote(value)} is not a table; write "
         message += '{ distribution = "exponential", mean = "5ms" }'
         raise make_validation_error([make_error_at(message, value=value)])
     if "distribution" not in value:
@@ -89,10 +89,10 @@ def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     reorder = value.get("reorder", False)
     if not isinstance(reorder, bool):
         raise make_validation_error(
-            [make_error_at(f"{units.show(reorder)} is not true or false; write true", "reorder")]
+            [make_error_at(f"{units.quote(reorder)} is not true or false; write true", "reorder")]
         )
     numbers = {key: number for key, number in value.items() if key != "reorder"}
-    return Jitter(_TIMES.validate_python(numbers, context=info.context), reorder)
+    return Jitter(_DISTRIBUTION_ADAPTER.validate_python(numbers, context=info.context), reorder)
 
 
 def _write_jitter(jitter: Jitter) -> dict[str, Any]:

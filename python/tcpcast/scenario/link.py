@@ -102,14 +102,14 @@ def read_buffer(value: object) -> Buffer:
     if isinstance(value, str) and value.strip().endswith("bdp"):
         amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
         if not 0 < amount <= 1e6:
-            raise UnitError(f'{units.show(value)} is out of range; write "1bdp"')
+            raise UnitError(f'{units.quote(value)} is out of range; write "1bdp"')
         return Buffer("bdp", amount)
     if not isinstance(value, str) or not any(c.isalpha() for c in value):
         # Check 0 first: it is wrong in every unit. Other bare numbers need a unit.
         number = units.parse_packets(value)
         _check_buffer_size(value, number)
         written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
-        raise UnitError(f"{units.show(value)} has no unit; write {written}")
+        raise UnitError(f"{units.quote(value)} has no unit; write {written}")
     if value.strip().endswith("B"):
         size = units.parse_bytes(value)
         _check_buffer_size(value, size)
@@ -120,10 +120,10 @@ def read_buffer(value: object) -> Buffer:
     _check_buffer_size(value, packets)
     if packets != int(packets):
         raise UnitError(
-            f'{units.show(value)} is not a whole number of packets; write "{int(packets) or 1}pkt"'
+            f'{units.quote(value)} is not a whole number of packets; write "{int(packets) or 1}pkt"'
         )
     if packets > MAX_BUFFER_PKTS:
-        raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
+        raise UnitError(f'{units.quote(value)} is too large; write "unlimited"')
     return Buffer("packets", packets)
 
 
@@ -132,7 +132,7 @@ def _read_buffer_time(value: str) -> Buffer:
     _check_buffer_size(value, seconds)
     if seconds > MAX_BUFFER_S:
         raise UnitError(
-            f'{units.show(value)} is too large for a buffer; write "50ms", or "unlimited"'
+            f'{units.quote(value)} is too large for a buffer; write "50ms", or "unlimited"'
         )
     return Buffer("seconds", seconds)
 
@@ -140,7 +140,7 @@ def _read_buffer_time(value: str) -> Buffer:
 def _check_buffer_size(value: object, amount: float) -> None:
     if amount == 0:
         raise UnitError(
-            f"{units.show(value)} holds no packet, not even the one in transmission; "
+            f"{units.quote(value)} holds no packet, not even the one in transmission; "
             'write at least "1pkt", or "unlimited"'
         )
 

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent.parent / "scenarios"
 """The folder of the packaged scenarios."""
 
-MAX_BYTES = 16 * 2**20
+MAX_FILE_BYTES = 16 * 2**20
 _MAX_KEYS = 100_000
-_DOTTED = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}", re.ASCII)
+_LONG_DOTTED_KEY = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}", re.ASCII)
 """A dotted key with 32 or more parts; the cost in tomllib grows with the square of the number."""
 _QUOTED_DOT = re.compile(r"""["'][ \t]*+\.""")
-_MAX_QUOTED = 100
+_MAX_QUOTED_DOTS = 100
 """Maximum number of dots after quotes per line: the limit of parts for quoted keys."""
-_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
-_TWICE = re.compile(r"overwrite|twice|mutate")
-_UNQUOTED = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")
+_ERROR_POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_DUPLICATE_KEY = re.compile(r"overwrite|twice|mutate")
+_UNQUOTED_QUANTITY = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")
 
 
 def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = None) -> Scenario:
@@ -91,7 +91,7 @@ def parse_scenario(
     ScenarioError
         As for :func:`load`.
     """
-    if len(text) > MAX_BYTES:
+    if len(text) > MAX_FILE_BYTES:
         raise ScenarioError(f"{where}: larger than 16 MiB; write values to a CSV file")
     tables = parse_toml(text, where)
     return Scenario.from_dict(apply_changes(tables, changes) if changes else tables, folder=folder)
@@ -150,7 +150,7 @@ def find_scenario_file(source: str | PathLike[str]) -> Path:
     what = "a pipe or a device, not a scenario file" if mode else "no such file"
     if stat.S_ISDIR(mode):
         what = "a folder, not a scenario file" if name else "no name"
-    shown = str(source) or units.show(name)
+    shown = str(source) or units.quote(name)
     raise ScenarioError(
         f"{shown}: {what}, nor a packaged scenario{_suggest_packaged_names(path.stem)}"
     )
@@ -192,22 +192,22 @@ def _check_toml_size(text: str, where: str) -> None:
             "CSV file"
         )
     quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
-    if quoted > _MAX_QUOTED or _DOTTED.search(text):
+    if quoted > _MAX_QUOTED_DOTS or _LONG_DOTTED_KEY.search(text):
         raise ScenarioError(f"{where}: a dotted key has too many parts; write fewer levels")
 
 
 def _make_syntax_error(text: str, where: str, message: str) -> str:
     lines = text.splitlines() or [""]
-    position = _PLACE.search(message)
+    position = _ERROR_POSITION.search(message)
     number = int(position[1]) if position and position[1] else len(lines)
     column = int(position[2]) if position and position[2] else len(lines[-1]) + 1
-    what = _PLACE.sub("", message)
+    what = _ERROR_POSITION.sub("", message)
     line = lines[number - 1] if number <= len(lines) else ""
-    unquoted = _UNQUOTED.search(line)
+    unquoted = _UNQUOTED_QUANTITY.search(line)
     remedy = 'write key = value, with texts in quotes: rtt = "50ms"'
     if unquoted:
         remedy = f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
-    if _TWICE.search(what):
+    if _DUPLICATE_KEY.search(what):
         remedy = "write each key and table once; write one [[class]] table per class"
     return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
 
@@ -221,7 +221,7 @@ def read_scenario_text(path: Path) -> str:
         The file cannot be read, is not a text, or is larger than 16 MiB.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
+        if path.stat().st_size > MAX_FILE_BYTES:
             raise ScenarioError(f"{path}: larger than 16 MiB; write values to a CSV file")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -13,7 +13,7 @@ from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_
 LossPlace = Literal["before", "behind"]
 """Position of random loss on a link: before the queue or behind the transmitter."""
 
-_MODELS = ("bernoulli", "gilbert-elliott", "rest-of-round")
+LOSS_MODELS = ("bernoulli", "gilbert-elliott", "rest-of-round")
 
 
 class Bernoulli(Table):
@@ -109,13 +109,13 @@ def _read_loss(value: object) -> object:
     if not isinstance(value, Mapping):
         ratio = units.parse_ratio(value)
         if ratio >= 1:
-            raise UnitError(f'{units.show(value)} loses every packet; write, for example, "1%"')
+            raise UnitError(f'{units.quote(value)} loses every packet; write, for example, "1%"')
         return {"model": "bernoulli", "rate": ratio}
     if "model" not in value:
         raise make_validation_error(
             [make_error_at('missing; write model = "gilbert-elliott", or loss = "1%"', "model")]
         )
-    check = choice_validator("loss model", _MODELS)
+    check = choice_validator("loss model", LOSS_MODELS)
     try:
         return {**value, "model": check(value["model"])}
     except ValueError as error:

@@ -9,14 +9,14 @@ from tcpcast.scenario.table import Table
 
 MIN_FLOWS = 100
 MAX_FLOWS = 1_000_000
-FLOWS = 5000
+DEFAULT_FLOWS = 5000
 
 
 class MeanField(Table):
     """Number of sources that engine ``mean-field`` simulates; each represents many sources."""
 
     flows: Annotated[int, *integer_annotation(MIN_FLOWS, MAX_FLOWS)] = Field(
-        default=FLOWS,
+        default=DEFAULT_FLOWS,
         examples=[10_000],
         description="number of simulated sources; a larger number takes longer and reduces errors",
     )

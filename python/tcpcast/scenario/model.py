@@ -151,7 +151,7 @@ class Scenario(Table):
             One line per error.
         """
         if not isinstance(tables, Mapping):
-            shown = units.show(tables)
+            shown = units.quote(tables)
             raise ScenarioError(
                 f"scenario: {shown} is not a table; write the tables [network], [traffic] and so on"
             )
@@ -251,7 +251,7 @@ class Scenario(Table):
         return self.populations[0].payload_bytes
 
     @property
-    def own_packets(self) -> list[str]:
+    def packet_size_classes(self) -> list[str]:
         """Names of the classes whose packet size differs from ``network.packet``."""
         usual = self.network.packet
         return [each.name for each in self.classes if each.packet not in (None, usual)]
@@ -307,7 +307,11 @@ class Scenario(Table):
         For a buffer in bytes, the result is the number of packets of the smallest packet size.
         """
         buffer = self.network.bottleneck.buffer
-        if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.is_policer:
+        if (
+            self.packet_size_classes
+            and buffer.unit == "bytes"
+            and not self.network.bottleneck.is_policer
+        ):
             return float(buffer.amount // min(group.packet_bytes for group in self.populations))
         return self.network.buffer_pkts(self.network.bottleneck)
 
@@ -342,7 +346,7 @@ class Scenario(Table):
         own = source.get("sweep")
         if not isinstance(table, Mapping):
             raise ScenarioError(
-                f"sweep: {units.show(table)} is not a table; write, for example, "
+                f"sweep: {units.quote(table)} is not a table; write, for example, "
                 '{"network.rtt": "10ms..200ms log 8"}'
             )
         merged = {**(own if isinstance(own, dict) else {}), **check_changes(table)}
@@ -371,7 +375,7 @@ class Scenario(Table):
         """
         if not self.network.hops:
             return dict(changes)
-        bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_at}."
+        bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_index}."
         mark = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in changes) else {}
         return mark | {
             hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
@@ -399,7 +403,7 @@ class Scenario(Table):
         used = {key: value for key, value in table.items() if key != unused}
         if table["hop"]:
             used["hop"] = [
-                {"name": hop["name"], **hop, "measured": index == self.network.measured_at}
+                {"name": hop["name"], **hop, "measured": index == self.network.measured_index}
                 for index, hop in enumerate(table["hop"])
             ]
         return used

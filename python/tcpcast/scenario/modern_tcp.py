@@ -71,7 +71,7 @@ MODERN_PRESETS: dict[str, dict[str, Any]] = {
 }
 """Default values of the modern presets."""
 
-CONTROLS = {
+CONTROL_BY_STACK = {
     "linux-cubic": "cubic",
     "linux-reno": "reno",
     "linux-bbr": "bbr",
@@ -90,7 +90,7 @@ RATE_BASED = {"bbr", "bbr3"}
 DEFAULT_STACK = "linux-cubic"
 """Default preset: the stack of most current servers and phones."""
 
-USE_CLASSIC = 'leave it out, or write stack = "rfc-newreno"'
+USE_CLASSIC_ADVICE = 'leave it out, or write stack = "rfc-newreno"'
 """Advice in messages about a key that only classic stacks have."""
 
 TIMESTAMP_BYTES = 12
@@ -104,7 +104,7 @@ def is_modern(stack: object) -> bool:
 
 def get_congestion_control(stack: str) -> str:
     """Return the congestion control of a classic or modern stack."""
-    return CONTROLS[stack] if is_modern(stack) else "reno"
+    return CONTROL_BY_STACK[stack] if is_modern(stack) else "reno"
 
 
 def has_timestamps(tcp: Mapping[str, Any]) -> bool:
@@ -141,12 +141,12 @@ def find_unsupported_modern_keys(
     preset = MODERN_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
         rule = "slow start ends at a loss or by the rules of this stack"
-        message = f"{stack} has a fixed rule: {rule}; {USE_CLASSIC}"
+        message = f"{stack} has a fixed rule: {rule}; {USE_CLASSIC_ADVICE}"
         yield make_error_at(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
         message = (
             f"{stack} adapts the delay of acks to the times between packets, with a "
-            f"minimum of 40 ms; {USE_CLASSIC}"
+            f"minimum of 40 ms; {USE_CLASSIC_ADVICE}"
         )
         yield make_error_at(message, "ack_timeout")
     if values["idle_restart"] not in ("rto", "never"):

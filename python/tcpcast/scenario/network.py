@@ -29,7 +29,7 @@ HEADER_BYTES = 40
 
 MAX_HOPS = 32
 
-NO_RTT = 'missing; write rtt = "50ms", or a delay for each link'
+MISSING_RTT_TEXT = 'missing; write rtt = "50ms", or a delay for each link'
 
 _TIMES = {"rtt", "ingress.delay", "egress.delay"}
 _RATES = {"ingress.rate", "egress.rate"}
@@ -131,28 +131,28 @@ class Network(Table):
     @property
     def bottleneck(self) -> Link:
         """The measured hop: the hop marked as measured, or else the slowest shared hop."""
-        return self.hops[self.measured_at] if self.hops else self.bottleneck_link
+        return self.hops[self.measured_index] if self.hops else self.bottleneck_link
 
     @property
-    def measured_at(self) -> int:
+    def measured_index(self) -> int:
         """Index of the measured hop; 0 if there is only the bottleneck."""
         return find_measured_hop(self.hops)
 
     @property
     def hops_before(self) -> list[Hop]:
         """The hops between the ingress links and the bottleneck."""
-        return self.hops[: self.measured_at]
+        return self.hops[: self.measured_index]
 
     @property
     def hops_after(self) -> list[Hop]:
         """The hops between the bottleneck and the egress links."""
-        return self.hops[self.measured_at + 1 :]
+        return self.hops[self.measured_index + 1 :]
 
     # Cached, because it is used about a dozen times per answer.
     @functools.cached_property
     def own_links(self) -> tuple[PathLink, ...]:
         """The forward path of sources without ingress and egress links of their class."""
-        measured = self.measured_at
+        measured = self.measured_index
         between = [
             PathLink(f"hop.{hop.name}", hop, hop.shared, index == measured)
             for index, hop in enumerate(self.hops)
@@ -265,7 +265,7 @@ class Network(Table):
                 message = f'missing, and {key} depends on it; write rtt = "50ms"'
                 errors.append(make_error_at(message, "rtt"))
             elif not of_classes & _TIMES:
-                errors.append(make_error_at(NO_RTT, "rtt"))
+                errors.append(make_error_at(MISSING_RTT_TEXT, "rtt"))
         elif self.rtt is not None and not of_classes & (_TIMES | _RATES):
             links = self.ingress, self.egress
             problem = self.rtt_problem(self.rtt, *links, self.packet, delays_count=self.has_delays)

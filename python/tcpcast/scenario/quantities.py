@@ -21,7 +21,7 @@ from tcpcast.scenario.table import get_validation_context
 
 MAX_WINDOW = 10**9
 
-_SIGNLESS = rf"^\s*\+?{units.NUMBER}\s*"
+_UNSIGNED_NUMBER = rf"^\s*\+?{units.NUMBER}\s*"
 
 
 def _quantity_schema(pattern: str, example: str, *words: str) -> dict[str, Any]:
@@ -39,15 +39,17 @@ def _quantity_or_number_schema(
     return {"anyOf": [text, number]}
 
 
-TIME_SCHEMA = _quantity_schema(rf"{_SIGNLESS}(ns|us|µs|μs|ms|s|min|h)\s*$", "50ms")
+TIME_SCHEMA = _quantity_schema(rf"{_UNSIGNED_NUMBER}(ns|us|µs|μs|ms|s|min|h)\s*$", "50ms")
 PACKETS_SCHEMA = _quantity_schema(
-    rf"{_SIGNLESS}(pkt|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?\s*$", "12pkt"
+    rf"{_UNSIGNED_NUMBER}(pkt|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?\s*$", "12pkt"
 )
-RATIO_SCHEMA = _quantity_or_number_schema(_quantity_schema(rf"{_SIGNLESS}%?\s*$", "1%"), 1)
-_RATE = _quantity_schema(
-    rf"{_SIGNLESS}[kKmMgG]?([bB][iI][tT](/[sS])?|b/s)\s*$", "10mbit", "unlimited"
+RATIO_SCHEMA = _quantity_or_number_schema(_quantity_schema(rf"{_UNSIGNED_NUMBER}%?\s*$", "1%"), 1)
+_RATE_SCHEMA = _quantity_schema(
+    rf"{_UNSIGNED_NUMBER}[kKmMgG]?([bB][iI][tT](/[sS])?|b/s)\s*$", "10mbit", "unlimited"
 )
-_BYTES = _quantity_schema(rf"{_SIGNLESS}(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$", "1500B")
+_BYTES_SCHEMA = _quantity_schema(
+    rf"{_UNSIGNED_NUMBER}(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$", "1500B"
+)
 
 WINDOW_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 1}, PACKETS_SCHEMA, {"const": "unlimited"}]
@@ -57,12 +59,12 @@ WINDOW_SCHEMA: dict[str, Any] = {
 def _read_positive_time(value: object, example: str = "50ms") -> float:
     seconds = units.parse_duration(value, example=example)
     if seconds == 0:
-        raise UnitError(f'{units.show(value)} must be above 0; write "1s"')
+        raise UnitError(f'{units.quote(value)} must be above 0; write "1s"')
     return seconds
 
 
 def _read_time_limit(value: object) -> float:
-    return math.inf if value == "unlimited" else _read_positive_time(value, _RUN_TIME)
+    return math.inf if value == "unlimited" else _read_positive_time(value, _RUN_TIME_EXAMPLE)
 
 
 def _format_time_limit(seconds: float) -> str:
@@ -78,7 +80,7 @@ def _read_packet_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 41 <= size <= 65535:
         raise UnitError(
-            f"{units.show(value)} is not the size of an IP packet with 40 B of headers and some "
+            f"{units.quote(value)} is not the size of an IP packet with 40 B of headers and some "
             f'payload; write "41B" to "65535B"'
         )
     return size
@@ -87,7 +89,7 @@ def _read_packet_size(value: object) -> int:
 def _read_ack_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 1 <= size <= 65535:
-        raise UnitError(f'{units.show(value)} is not the size of an ack; write "40B"')
+        raise UnitError(f'{units.quote(value)} is not the size of an ack; write "40B"')
     return size
 
 
@@ -99,12 +101,12 @@ def read_window(value: object, info: ValidationInfo) -> float:
     in_bytes = isinstance(value, str) and value.strip().endswith("B")
     if packets != int(packets) and not in_bytes:
         raise UnitError(
-            f"{units.show(value)} is not a whole number of packets; write {max(1, int(packets))}"
+            f"{units.quote(value)} is not a whole number of packets; write {max(1, int(packets))}"
         )
     if packets < 1:
-        raise UnitError(f'{units.show(value)} is less than one packet; write at least "1pkt"')
+        raise UnitError(f'{units.quote(value)} is less than one packet; write at least "1pkt"')
     if packets > MAX_WINDOW:
-        raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
+        raise UnitError(f'{units.quote(value)} is too large; write "unlimited"')
     return int(packets)
 
 
@@ -124,11 +126,11 @@ Rate = Annotated[
     float,
     BeforeValidator(units.parse_rate),
     PlainSerializer(units.format_rate, return_type=str),
-    WithJsonSchema(_RATE),
+    WithJsonSchema(_RATE_SCHEMA),
 ]
 """Rate in bit/s; inf for an unlimited link."""
 
-_RUN_TIME = "60s"
+_RUN_TIME_EXAMPLE = "60s"
 """Example of the duration of a run."""
 
 Duration = Annotated[
@@ -147,7 +149,7 @@ PositiveDuration = Annotated[
 ]
 """A time in seconds, above 0."""
 
-Lateness = Annotated[
+HostDelay = Annotated[
     float,
     BeforeValidator(partial(units.parse_duration, example="0.1ms")),
     PlainSerializer(units.format_duration, return_type=str),
@@ -157,7 +159,7 @@ Lateness = Annotated[
 
 RunTime = Annotated[
     float,
-    BeforeValidator(partial(_read_positive_time, example=_RUN_TIME)),
+    BeforeValidator(partial(_read_positive_time, example=_RUN_TIME_EXAMPLE)),
     PlainSerializer(units.format_duration, return_type=str),
     WithJsonSchema(TIME_SCHEMA),
 ]
@@ -191,7 +193,7 @@ Bytes = Annotated[
     int,
     BeforeValidator(units.parse_bytes),
     PlainSerializer(units.format_bytes, return_type=str),
-    WithJsonSchema(_BYTES),
+    WithJsonSchema(_BYTES_SCHEMA),
 ]
 """Bytes on the wire."""
 
@@ -199,7 +201,7 @@ PacketSize = Annotated[
     int,
     BeforeValidator(_read_packet_size),
     PlainSerializer(units.format_bytes, return_type=str),
-    WithJsonSchema(_BYTES),
+    WithJsonSchema(_BYTES_SCHEMA),
 ]
 """Bytes of a data packet on the wire, IP and TCP headers included."""
 
@@ -207,7 +209,7 @@ AckSize = Annotated[
     int,
     BeforeValidator(_read_ack_size),
     PlainSerializer(units.format_bytes, return_type=str),
-    WithJsonSchema(_BYTES),
+    WithJsonSchema(_BYTES_SCHEMA),
 ]
 """Bytes of an ack on the wire."""
 

@@ -27,7 +27,7 @@ from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
 from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
 
 AUTOMATIC = "automatic"
-_NAMES = ("droptail", "red", "fq", *AQM_TABLES)
+_DISCIPLINES = ("droptail", "red", "fq", *AQM_TABLES)
 
 _MAX_THRESHOLD = 1e9
 _MIN_THRESHOLD_PKTS = 5.0
@@ -38,10 +38,10 @@ def _read_threshold(value: object) -> float | str:
     if value == AUTOMATIC:
         return AUTOMATIC
     if not isinstance(value, str) or not value.strip().endswith("pkt"):
-        raise UnitError(f'{units.show(value)} is not a threshold; write "15pkt", or "automatic"')
+        raise UnitError(f'{units.quote(value)} is not a threshold; write "15pkt", or "automatic"')
     packets = units.parse_packets(value)
     if not 0 < packets <= _MAX_THRESHOLD:
-        raise UnitError(f'{units.show(value)} is out of range; write "15pkt", or "automatic"')
+        raise UnitError(f'{units.quote(value)} is out of range; write "15pkt", or "automatic"')
     return packets
 
 
@@ -55,7 +55,7 @@ def _read_average_weight(value: object) -> float | str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < float(str(value)) <= 1:
         raise UnitError(
-            f"{units.show(value)} is not a weight above 0 and at most 1; write 0.002, or "
+            f"{units.quote(value)} is not a weight above 0 and at most 1; write 0.002, or "
             '"automatic"'
         )
     return float(str(value))
@@ -193,9 +193,9 @@ class Red(Table):
 
 _MAX_QUANTUM = 10**9
 _SCHEDULERS = ("round-robin", "drr")
-_BUFFERS = ("shared", "individual")
-_DROPS = ("longest", "longest-head", "arriving")
-_TIES = ("latest", "random")
+_BUFFER_KINDS = ("shared", "individual")
+_DROP_RULES = ("longest", "longest-head", "arriving")
+_TIE_RULES = ("latest", "random")
 
 
 class FairQueue(Table):
@@ -221,7 +221,7 @@ class FairQueue(Table):
     )
     buffers: Annotated[
         Literal["shared", "individual"],
-        BeforeValidator(choice_validator("kind of buffers", _BUFFERS)),
+        BeforeValidator(choice_validator("kind of buffers", _BUFFER_KINDS)),
     ] = Field(
         default="shared",
         examples=["individual"],
@@ -229,7 +229,7 @@ class FairQueue(Table):
     )
     drop: Annotated[
         Literal["longest", "longest-head", "arriving"],
-        BeforeValidator(choice_validator("drop", _DROPS)),
+        BeforeValidator(choice_validator("drop", _DROP_RULES)),
     ] = Field(
         default="longest",
         examples=["arriving"],
@@ -241,7 +241,7 @@ class FairQueue(Table):
     ties: (
         Annotated[
             Literal["latest", "random"],
-            BeforeValidator(choice_validator("rule for ties", _TIES)),
+            BeforeValidator(choice_validator("rule for ties", _TIE_RULES)),
         ]
         | None
     ) = Field(
@@ -295,7 +295,7 @@ def _has_required_keys(name: str) -> bool:
     return any(field.is_required() for key, field in fields.items() if key != "kind")
 
 
-QUEUE_NAMES = tuple(name for name in _NAMES if not _has_required_keys(name))
+QUEUE_NAMES = tuple(name for name in _DISCIPLINES if not _has_required_keys(name))
 """Disciplines that can be given by name alone, because all keys of their tables have defaults."""
 
 
@@ -306,7 +306,7 @@ def _read_queue(value: object) -> object:
     # A list rather than a set, because the value may not be hashable.
     if isinstance(value, Mapping) and value.get("kind") in list(_TABLES):
         return value
-    name = choice_validator("queue discipline", _NAMES)(value)
+    name = choice_validator("queue discipline", _DISCIPLINES)(value)
     return {"kind": name} if name in _TABLES else name
 
 

@@ -39,9 +39,11 @@ OPPORTUNITY_BYTES = 1500
 MAX_OPPORTUNITIES = 2_000_000
 _MAX_MS = 2**32 - 1
 _MAX_BURST = 10**12
-_NEEDS = 'write trace = "cellular.trace" (a time in ms on each line, one packet of 1500 B each)'
-_KEYS = ("bucket", "trace")
-_WRITTEN = "entry"
+_FILE_ADVICE = (
+    'write trace = "cellular.trace" (a time in ms on each line, one packet of 1500 B each)'
+)
+_SELECTOR_KEYS = ("bucket", "trace")
+_INLINE_ENTRY = "entry"
 
 
 class _VaryingRate(Table):
@@ -122,7 +124,7 @@ def parse_opportunities(text: str) -> PacketOpportunities:
         A word is not a time in milliseconds, times are not in order, or the text has no or too many
         opportunities.
     """
-    return _count_opportunities(text.split(), _WRITTEN)
+    return _count_opportunities(text.split(), _INLINE_ENTRY)
 
 
 def read_opportunities(name: object, folder: Path | None) -> PacketOpportunities:
@@ -143,7 +145,7 @@ def read_opportunities(name: object, folder: Path | None) -> PacketOpportunities
         The file does not exist, a line is not a time, times are not in order, the file has more
         than 2,000,000 lines, or no time is above 0 ms. The message contains the line number.
     """
-    return read_csv(name, folder, _NEEDS, _read_opportunity_lines)
+    return read_csv(name, folder, _FILE_ADVICE, _read_opportunity_lines)
 
 
 def _read_opportunity_lines(rows: Iterable[list[str]], name: str) -> PacketOpportunities:
@@ -157,7 +159,7 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
         if not word:
             continue
         try:
-            ms, count = _parse_opportunity(word, written=where == _WRITTEN)
+            ms, count = _parse_opportunity(word, written=where == _INLINE_ENTRY)
         except UnitError as error:
             raise UnitError(f"{where} {number}: {error}") from None
         if ms < last:
@@ -170,7 +172,7 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
                 f"{where} {number}: more than {limit} opportunities; write a shorter trace"
             )
     if not last:
-        trace = "the trace" if where == _WRITTEN else where.removesuffix(", line")
+        trace = "the trace" if where == _INLINE_ENTRY else where.removesuffix(", line")
         raise UnitError(
             f"{trace} has no time above 0 ms; write the times at which packets can leave. The "
             "trace repeats after the last time"
@@ -182,7 +184,7 @@ def _parse_opportunity(word: str, *, written: bool) -> tuple[int, int]:
     """Read a time and its number of packets, which is permitted only if ``written`` is True."""
     match = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
     if match is None or int(match[1]) > _MAX_MS or (match[2] and not written):
-        raise UnitError(f"{units.show(word)} is not a whole number of milliseconds; write 12")
+        raise UnitError(f"{units.quote(word)} is not a whole number of milliseconds; write 12")
     return int(match[1]), int(match[2][1:]) if match[2] else 1
 
 
@@ -191,7 +193,7 @@ def _validate_opportunities(value: object) -> PacketOpportunities:
         return value
     if not isinstance(value, str):
         raise UnitError(
-            f'{units.show(value)} is not a text; write times in milliseconds, such as "1 1 5"'
+            f'{units.quote(value)} is not a text; write times in milliseconds, such as "1 1 5"'
         )
     return parse_opportunities(value)
 
@@ -278,7 +280,7 @@ def _read_rate(value: object) -> object:
         )
     key = next(iter(value))
     raise make_validation_error(
-        [make_error_at(unknown_word_message("kind of rate", key, _KEYS), str(key))]
+        [make_error_at(unknown_word_message("kind of rate", key, _SELECTOR_KEYS), str(key))]
     )
 
 

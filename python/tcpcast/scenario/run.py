@@ -46,7 +46,7 @@ MAX_GOODPUT_PKTS = 10**9
 MAX_SEED = 2**63 - 1
 MIN_PRECISION = 2.0**-52
 """Minimum relative width of an interval: the relative resolution of floating-point numbers."""
-_LINKS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
+_CAPTURE_POINTS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
 
 def _read_warmup(value: object) -> float | str:
@@ -86,7 +86,7 @@ def _read_relative_width(value: object) -> float:
     ratio = units.parse_ratio(value)
     if ratio < MIN_PRECISION:
         raise ValueError(
-            f"{units.show(value)} is below the precision of floating-point numbers (16 digits); "
+            f"{units.quote(value)} is below the precision of floating-point numbers (16 digits); "
             'write "1%"'
         )
     return ratio
@@ -248,7 +248,7 @@ class PacketCapture(Table):
 
     link: Annotated[
         Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
-        BeforeValidator(choice_validator("place to capture", _LINKS)),
+        BeforeValidator(choice_validator("place to capture", _CAPTURE_POINTS)),
     ] = Field(examples=["bottleneck-in"])
     file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
         examples=["in.pcap"],
@@ -260,11 +260,11 @@ class PacketCapture(Table):
 def _read_goodput_share(value: object) -> float:
     share = float(value) if isinstance(value, int | float) else units.parse_ratio(value)
     if not 0 < share < 1:
-        raise ValueError(f'{units.show(value)} is not a share of the files; write "95%", or 0.95')
+        raise ValueError(f'{units.quote(value)} is not a share of the files; write "95%", or 0.95')
     return share
 
 
-Share = Annotated[
+GoodputShare = Annotated[
     Ratio,
     RunTime,
     BeforeValidator(_read_goodput_share),
@@ -285,7 +285,7 @@ class Probes(Table):
     pcap: list[PacketCapture] = Field(
         default=[], max_length=16, examples=[[{"link": "bottleneck-in", "file": "in.pcap"}]]
     )
-    goodput_shares: list[Share] = Field(
+    goodput_shares: list[GoodputShare] = Field(
         default=[0.95, 0.9, 0.8, 0.5],
         min_length=1,
         max_length=100,

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.table import Table
 
-_OVERLAID = ("ingress", "egress", "traffic")
+_OVERRIDABLE_TABLES = ("ingress", "egress", "traffic")
 
 
 def make_scenario_schema() -> dict[str, Any]:
@@ -31,7 +31,7 @@ def make_scenario_schema() -> dict[str, Any]:
     for name, definition in [*definitions.items(), ("Scenario", schema)]:
         _set_typed_defaults(definition, tables[name])
     entry = definitions["UserClass"]
-    for name in _OVERLAID:
+    for name in _OVERRIDABLE_TABLES:
         entry["properties"][name] = _make_keys_optional(entry["properties"][name], definitions)
     entry["required"] = ["name"]
     _require_traffic_without_classes(schema, entry["properties"]["traffic"])

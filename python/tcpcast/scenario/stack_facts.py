@@ -71,7 +71,7 @@ CLASSIC_RECOVERY = {
 }
 """Recovery of the classic stacks, which use Reno's congestion control without SACK."""
 
-PAPERS = {
+PAPER_BY_STACK = {
     "engset-newreno": "TCP-Engset report",
     "pftk-reno": "Padhye, Firoiu, Towsley and Kurose",
     "parallel-newreno": "parallel flows; ns-2 of 2008",
@@ -94,4 +94,4 @@ def describe_stack(name: str) -> str:
         return f"{facts.control}; loss detection: {facts.loss_detection}"
     if name in CLASSIC_RECOVERY:
         return f"Reno without SACK; recovery by {CLASSIC_RECOVERY[name]}"
-    return f"Reno's window as in a paper: {PAPERS[name]}"
+    return f"Reno's window as in a paper: {PAPER_BY_STACK[name]}"

@@ -10,12 +10,12 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 from tcpcast.scenario.changes import iter_values_by_dotted_key
 from tcpcast.scenario.quantities import integer_annotation
 from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
-from tcpcast.units import show
+from tcpcast.units import quote
 
 MAX_REPLICATIONS = 100_000
-MAX_DRAWN = 1_000_000
-_EXAMPLE = '"network.rtt" = "10ms..200ms log 8"'
-_TEXTS = {"type": "array", "items": {"type": "string"}}
+MAX_LATIN_CELLS = 1_000_000
+_VARY_EXAMPLE = '"network.rtt" = "10ms..200ms log 8"'
+_TEXT_LIST_SCHEMA = {"type": "array", "items": {"type": "string"}}
 _FEEDS = ("scenario", "measured")
 
 
@@ -55,7 +55,7 @@ class Sweep(Table):
     engines: Annotated[
         list[str],
         BeforeValidator(_read_engines),
-        WithJsonSchema({"anyOf": [{"type": "string"}, _TEXTS]}),
+        WithJsonSchema({"anyOf": [{"type": "string"}, _TEXT_LIST_SCHEMA]}),
     ] = Field(
         default=[],
         examples=[["pftk", "packet"]],
@@ -73,13 +73,15 @@ class Sweep(Table):
     zip: Annotated[
         list[list[str]],
         BeforeValidator(_read_zip_groups),
-        WithJsonSchema({"anyOf": [_TEXTS, {"type": "array", "items": _TEXTS}]}),
+        WithJsonSchema(
+            {"anyOf": [_TEXT_LIST_SCHEMA, {"type": "array", "items": _TEXT_LIST_SCHEMA}]}
+        ),
     ] = Field(
         default=[],
         examples=[["network.rtt", "network.bottleneck.rate"]],
         description="keys whose lists vary in parallel",
     )
-    latin: Annotated[int, *integer_annotation(2, MAX_DRAWN)] | None = Field(
+    latin: Annotated[int, *integer_annotation(2, MAX_LATIN_CELLS)] | None = Field(
         default=None,
         examples=[50],
         description="number of points of a Latin hypercube, instead of all combinations",
@@ -103,12 +105,12 @@ class Sweep(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         errors = [
-            make_error_at(f"{show(value)} is not a range or list; write {_example_text(key)}", key)
+            make_error_at(f"{quote(value)} is not a range or list; write {_example_text(key)}", key)
             for key, value in self.vary.items()
             if not isinstance(value, str | list)
         ]
         if not self.vary:
-            errors = [make_error_at(f"no key varies; write, for example, {_EXAMPLE}")]
+            errors = [make_error_at(f"no key varies; write, for example, {_VARY_EXAMPLE}")]
         if errors:
             raise make_validation_error(errors)
         return self

@@ -25,16 +25,16 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from tcpcast.errors import InputError
 from tcpcast.scenario import name_patterns
 from tcpcast.scenario.toml import write_value
-from tcpcast.units import show
+from tcpcast.units import quote
 
-_ERROR = "scenario_error"
-_MISSING = "scenario_missing_key"
+_ERROR_TYPE = "scenario_error"
+_MISSING_KEY_TYPE = "scenario_missing_key"
 _MAX_LINES = 20
-_MAX_LENGTH = 200
+_MAX_LINE_LENGTH = 200
 
 TableT = TypeVar("TableT", bound="Table")
 
-_NO_TABLES = frozenset(
+_TAGS_WITHOUT_KEY = frozenset(
     ("droptail", *("a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
 )
 """Tags of union members that have no selecting key (see ``pydantic.Tag``)."""
@@ -107,7 +107,7 @@ def empty_list() -> list[Any]:
 
 
 def make_error_at(
-    message: str, *location: str | int, value: object = None, kind: str = _ERROR
+    message: str, *location: str | int, value: object = None, kind: str = _ERROR_TYPE
 ) -> InitErrorDetails:
     """Return an error at a location relative to the table that is validated."""
     # Without arguments, pydantic does not format the template, so braces are safe.
@@ -117,19 +117,19 @@ def make_error_at(
 
 def make_missing_key_error(message: str, *location: str | int) -> InitErrorDetails:
     """Return the error of a missing key at a location relative to the table that is validated."""
-    return make_error_at(message, *location, kind=_MISSING)
+    return make_error_at(message, *location, kind=_MISSING_KEY_TYPE)
 
 
 def make_missing_kind_error(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
     """Return the error of a missing key that selects the kind of a table."""
     if "law" in value:
-        return make_error_at(f"unknown key; write {key} = {show(value['law'])}", "law")
+        return make_error_at(f"unknown key; write {key} = {quote(value['law'])}", "law")
     return make_missing_key_error(f"missing; write {key} = {example}", key)
 
 
 def has_only_missing_keys(error: ValidationError) -> bool:
     """Return True if all errors are missing keys."""
-    return all(detail["type"] == _MISSING for detail in error.errors())
+    return all(detail["type"] == _MISSING_KEY_TYPE for detail in error.errors())
 
 
 def prepend_location(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
@@ -159,7 +159,7 @@ def get_union_member_names() -> frozenset[str]:
         for field in table.model_fields.values()
         if typing.get_origin(field.annotation) is typing.Literal
     )
-    return _NO_TABLES | {values[0] for values in words if len(values) == 1}
+    return _TAGS_WITHOUT_KEY | {values[0] for values in words if len(values) == 1}
 
 
 EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
@@ -235,9 +235,8 @@ def choice_validator(what: str, words: Sequence[str]) -> Callable[[object], str]
 
 def unknown_word_message(what: str, word: object, known: Sequence[str]) -> str:
     """Return the message for an unknown value, with a suggestion."""
-    return (
-        f"{show(word)} is not a {what}{did_you_mean_text(word, known)}; write {_join_quoted(known)}"
-    )
+    suggestion = did_you_mean_text(word, known)
+    return f"{quote(word)} is not a {what}{suggestion}; write {_join_quoted(known)}"
 
 
 def _join_quoted(words: Sequence[str]) -> str:
@@ -288,7 +287,7 @@ def _get_keys_of_subtables(annotation: Any) -> set[str]:
 
 def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     location, kind, value = error["loc"], error["type"], error["input"]
-    if kind in (_ERROR, _MISSING):
+    if kind in (_ERROR_TYPE, _MISSING_KEY_TYPE):
         return make_error_at(error["msg"], *location, value=value, kind=kind)
     if kind == "extra_forbidden":
         return make_error_at(unknown_key_message(table, location[-1]), *location)
@@ -306,7 +305,7 @@ def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
             bound = f"at most {error['ctx']['max_length']}"
         return make_error_at(f"has {size} entries; write {bound}", *location)
     written = f"; write {example}" if example else ""
-    message = f"{show(value)} is not {_expected_type_text(error)}{written}"
+    message = f"{quote(value)} is not {_expected_type_text(error)}{written}"
     if kind == "list_type" and isinstance(value, Mapping) and _is_list_of_tables(table, location):
         message = (
             "is a single table, but must be a list of tables; write each entry with "
@@ -377,4 +376,4 @@ def _format_location(location: tuple[int | str, ...], names: EntryNames) -> str:
 
 def _format_key(key: int | str) -> str:
     text = str(key)
-    return text if re.fullmatch(r"[\w-]{1,64}", text) else show(text)
+    return text if re.fullmatch(r"[\w-]{1,64}", text) else quote(text)

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from tcpcast.scenario.captured_flows import CAPTURE
-from tcpcast.scenario.classes import TRAFFIC
+from tcpcast.scenario.classes import TRAFFIC_ADAPTER
 
 if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.table import ValidationContext
 
-_SEPARATE = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
+_SEPARATE_TABLES = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
 """Tables that can be validated separately with the values in :class:`ValidationContext`."""
 
-LINKS = {"ingress": "ingress", "bottleneck": "bottleneck_link", "egress": "egress"}
+LINK_ATTRIBUTES = {"ingress": "ingress", "bottleneck": "bottleneck_link", "egress": "egress"}
 """Separately validated tables in ``network``, with their attribute names in Python."""
 
 
@@ -83,7 +83,7 @@ def revalidate_changed_tables(
         A table has errors; their locations are relative to that table.
     """
     changed = [name for name in {**own, **source} if source.get(name) is not own.get(name)]
-    if is_captured(own) or before.classes or not set(changed) <= set(_SEPARATE):
+    if is_captured(own) or before.classes or not set(changed) <= set(_SEPARATE_TABLES):
         return None  # classes and cross traffic depend on other tables
     tables = {name: getattr(before, name) for name in type(before).model_fields}
     for name in changed:
@@ -95,7 +95,7 @@ def revalidate_changed_tables(
 
 def _validate_table(was: Any, name: str, own: Any, typed: Any, context: ValidationContext) -> Any:
     if name == "traffic":
-        return TRAFFIC.validate_python(typed, context=context)
+        return TRAFFIC_ADAPTER.validate_python(typed, context=context)
     if name == "network" and isinstance(own, dict) and isinstance(typed, dict):
         typed = _reuse_unchanged_links(was, own, typed)
     return type(was).model_validate(typed, context=context)
@@ -107,7 +107,7 @@ def _reuse_unchanged_links(
     """Replace unchanged typed links by the validated links."""
     same = {
         key: getattr(was, name)
-        for key, name in LINKS.items()
+        for key, name in LINK_ATTRIBUTES.items()
         if isinstance(typed.get(key), dict) and typed[key] is own.get(key)
     }
     return {**typed, **same}

@@ -38,7 +38,7 @@ from tcpcast.scenario.quantities import (
     TIME_SCHEMA,
     WINDOW_SCHEMA,
     Duration,
-    Lateness,
+    HostDelay,
     PositiveDuration,
     Window,
     integer_annotation,
@@ -61,16 +61,16 @@ MAX_VIRTUAL_FLOWS = 1000
 STACKS = {**PRESETS, **MODERN_PRESETS}
 """Default values of all presets."""
 
-_NOT_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
+_KEYS_UNUSED_BY_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
 """Keys that have no effect for senders with instantaneous loss feedback."""
 
-_FORMULAS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
+_FORMULA_BY_STACK_NAME = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Formula engines to suggest for unknown stacks, by a part of the typed name."""
 
-_LATER_BBR = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
+_LATER_BBR_PATTERN = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
 """Pattern of other names for BBR version 2 or 3."""
 
-_OF_THE_STACK = {
+_STACK_DETERMINED_KEYS = {
     "sack": 'the stack determines SACK; write stack = "linux-reno-classic" for TCP without SACK',
     "rack": 'the stack determines RACK; write stack = "rfc-sack" for TCP without RACK',
     "pacing": 'the stack determines pacing; write stack = "linux-bbr" for paced packets',
@@ -130,18 +130,22 @@ def _make_keys_optional_in_schema(schema: dict[str, Any]) -> None:
 
 def _read_stack(value: object) -> str:
     """Read a preset; the error for a stack that is not simulated names a formula engine."""
-    if isinstance(value, str) and value != "bbr3" and re.fullmatch(_LATER_BBR, value.lower()):
+    if (
+        isinstance(value, str)
+        and value != "bbr3"
+        and re.fullmatch(_LATER_BBR_PATTERN, value.lower())
+    ):
         if "2" in value:
             raise UnitError(
-                f'{units.show(value)}: BBR version 2 is not simulated; write "linux-bbr" for '
+                f'{units.quote(value)}: BBR version 2 is not simulated; write "linux-bbr" for '
                 'version 1, or "bbr3" for version 3'
             )
-        raise UnitError(f'{units.show(value)} is not a stack; write "bbr3"')
-    for name, engine in _FORMULAS.items():
+        raise UnitError(f'{units.quote(value)} is not a stack; write "bbr3"')
+    for name, engine in _FORMULA_BY_STACK_NAME.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
             known = next(each for each in MODERN_PRESETS if name in each)
             raise UnitError(
-                f'{units.show(value)} is not a stack; write "{known}" (formula: engine {engine})'
+                f'{units.quote(value)} is not a stack; write "{known}" (formula: engine {engine})'
             )
     if value == "reno":
         raise UnitError(
@@ -155,7 +159,7 @@ class Tcp(Table):
 
     model_config = ConfigDict(json_schema_extra=_make_keys_optional_in_schema)
 
-    elsewhere: ClassVar[Mapping[str, str]] = _OF_THE_STACK
+    elsewhere: ClassVar[Mapping[str, str]] = _STACK_DETERMINED_KEYS
 
     stack: Annotated[
         str,
@@ -207,7 +211,7 @@ class Tcp(Table):
             "which also resets ssthresh"
         ),
     )
-    host_noise: Lateness = Field(
+    host_noise: HostDelay = Field(
         examples=["0.1ms"],
         description="mean delay by the host's scheduling, interrupts and timers, exponential",
     )
@@ -328,7 +332,7 @@ class Tcp(Table):
         message = f"{MAX_PLUS} has instant loss feedback and an ack per packet; leave this key out"
         return [
             make_error_at(message, key)
-            for key in _NOT_MAX_PLUS
+            for key in _KEYS_UNUSED_BY_MAX_PLUS
             if getattr(self, key) != RFC_DEFAULTS[key]
         ]
 

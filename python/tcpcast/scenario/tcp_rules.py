@@ -7,14 +7,14 @@ from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, WithJso
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
-from tcpcast.scenario.modern_tcp import USE_CLASSIC
+from tcpcast.scenario.modern_tcp import USE_CLASSIC_ADVICE
 from tcpcast.scenario.table import Table, choice_validator, make_error_at
 
 MAX_PLUS = "max-plus-reno"
 
 MAX_DUPLICATES = 10**6
 
-RECOVERIES = ("reno", "newreno", "newreno-patient", "tahoe")
+RECOVERY_RULES = ("reno", "newreno", "newreno-patient", "tahoe")
 
 
 def _count_or(word: str) -> tuple[PlainValidator, WithJsonSchema]:
@@ -81,7 +81,7 @@ class TcpRules(Table):
 
     recovery: Annotated[
         Literal["reno", "newreno", "newreno-patient", "tahoe"],
-        BeforeValidator(choice_validator("recovery rule", RECOVERIES)),
+        BeforeValidator(choice_validator("recovery rule", RECOVERY_RULES)),
     ] = Field(
         default="newreno",
         examples=["reno"],
@@ -160,11 +160,11 @@ class TcpRules(Table):
 
     def changed_keys(self) -> list[str]:
         """Return the keys of classic recovery whose values are not the defaults."""
-        return [key for key in _CLASSIC if getattr(self, key) != getattr(_DEFAULTS, key)]
+        return [key for key in _CLASSIC_RULES if getattr(self, key) != getattr(_DEFAULTS, key)]
 
 
 _DEFAULTS = TcpRules.model_construct()
-_CLASSIC = [key for key in TcpRules.model_fields if key != "max_plus"]
+_CLASSIC_RULES = [key for key in TcpRules.model_fields if key != "max_plus"]
 
 _MODERN_RULES = {
     "recovery": "losses are found by SACK or RACK",
@@ -192,7 +192,7 @@ def drop_inapplicable_rules(
     The recovery of the preset itself is omitted, so that a class with another stack does not
     inherit it.
     """
-    known = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC)
+    known = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC_RULES)
     if rules.get("recovery") == preset.get("recovery", _DEFAULTS.recovery):
         known -= {"recovery"}
     return {key: value for key, value in rules.items() if key in known}
@@ -208,7 +208,7 @@ def find_inapplicable_rules(
     for key in rules.changed_keys():
         if is_modern:
             instead = _MODERN_RULES[key]
-            message = f"{stack} has a fixed rule: {instead}; {USE_CLASSIC}"
+            message = f"{stack} has a fixed rule: {instead}; {USE_CLASSIC_ADVICE}"
             yield make_error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = (

@@ -10,7 +10,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WITH_HEADERS = ("network", "tcp")
 """Tables whose subtables have headers."""
-_CONTROL = re.compile(r'["\\\x00-\x1f\x7f]')
+_ESCAPED_CHARACTERS = re.compile(r'["\\\x00-\x1f\x7f]')
 
 
 def write_toml(tables: Mapping[str, Any]) -> str:
@@ -76,7 +76,7 @@ def _write_key(key: str) -> str:
 
 
 def _write_string(text: str) -> str:
-    escaped = _CONTROL.sub(lambda m: _ESCAPES.get(m[0], f"\\u{ord(m[0]):04x}"), text)
+    escaped = _ESCAPED_CHARACTERS.sub(lambda m: _ESCAPES.get(m[0], f"\\u{ord(m[0]):04x}"), text)
     return f'"{escaped}"'
 
 

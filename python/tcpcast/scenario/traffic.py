@@ -62,7 +62,7 @@ DISTRIBUTIONS = (
     "uniform",
     "empirical",
 )
-KINDS = ("on-off", "bulk", "transfers", CAPTURE)
+TRAFFIC_KINDS = ("on-off", "bulk", "transfers", CAPTURE)
 
 Count = Annotated[int, *integer_annotation(1, MAX_SOURCES)]
 
@@ -79,13 +79,13 @@ def _distribution_validator(
             written = write_value(
                 guess_distribution_table(value) or make_constant_table(value, read) or example
             )
-            raise ValueError(f"{units.show(value)} is not a distribution; write {written}")
+            raise ValueError(f"{units.quote(value)} is not a distribution; write {written}")
         distribution = value.get("distribution")
         if distribution is None:
             raise make_validation_error(
                 [
                     make_missing_kind_error(
-                        value, "distribution", units.show(example["distribution"])
+                        value, "distribution", units.quote(example["distribution"])
                     )
                 ]
             )
@@ -135,7 +135,7 @@ TimeDistribution = Annotated[
 def _read_correlation(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 1:
         return float(value)
-    raise UnitError(f"{units.show(value)} is not a correlation; write -1 to 1, such as -0.3")
+    raise UnitError(f"{units.quote(value)} is not a correlation; write -1 to 1, such as -0.3")
 
 
 class OnOff(Table):
@@ -236,7 +236,7 @@ def _get_start_kind(value: object) -> str:
     return "a-list" if isinstance(value, list | tuple) else "a-distribution"
 
 
-Start = Annotated[
+StartRule = Annotated[
     Annotated[TimeDistribution, Tag("a-distribution")]
     | Annotated[list[Duration], Tag("a-list")]
     | Annotated[
@@ -260,7 +260,7 @@ class Bulk(Table):
 
     kind: Literal["bulk"]
     declared: Count | None = Field(default=None, alias="flows", examples=[10])
-    start_rule: Start = Field(
+    start_rule: StartRule = Field(
         default="within-rtt",
         alias="start",
         examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
@@ -287,18 +287,19 @@ def _read_transfer_size(value: object, info: ValidationInfo) -> int:
     """Read the size of a transfer in whole packets or in bytes."""
     distribution = guess_distribution_table(value)
     if distribution is not None:
-        raise UnitError(f"{units.show(value)} is not a size; write {write_value(distribution)}")
+        raise UnitError(f"{units.quote(value)} is not a size; write {write_value(distribution)}")
     packets = units.parse_packets(value, payload_bytes=get_validation_context(info).payload_bytes)
     in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):
         raise UnitError(
-            f'{units.show(value)} is not a whole number of packets; write "{math.ceil(packets)}pkt"'
+            f"{units.quote(value)} is not a whole number of packets; "
+            f'write "{math.ceil(packets)}pkt"'
         )
     if packets == 0:
-        raise UnitError(f'{units.show(value)} is not a transfer; write at least "1pkt"')
+        raise UnitError(f'{units.quote(value)} is not a transfer; write at least "1pkt"')
     if packets > MAX_SIZE_PKTS:
         limit = f"more than {MAX_SIZE_PKTS:,} packets"
-        raise UnitError(f'{units.show(value)} is {limit}; write a smaller size, or kind = "bulk"')
+        raise UnitError(f'{units.quote(value)} is {limit}; write a smaller size, or kind = "bulk"')
     count = math.ceil(packets)
     return FileInBytes(count, units.parse_bytes(value)) if in_bytes else count
 
@@ -447,7 +448,7 @@ def _check_traffic_kind(value: object) -> object:
         message = 'missing; write kind = "on-off", "bulk", "transfers" or "capture"'
         raise make_validation_error([make_missing_key_error(message, "kind")])
     try:
-        return {**value, "kind": choice_validator("kind of traffic", KINDS)(value["kind"])}
+        return {**value, "kind": choice_validator("kind of traffic", TRAFFIC_KINDS)(value["kind"])}
     except ValueError as error:
         raise make_validation_error([make_error_at(str(error), "kind")]) from None
 

@@ -23,7 +23,7 @@ from tcpcast.errors import DomainError, InputError, MachineError, ScenarioError,
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.earlier_rows import EarlierRows
-from tcpcast.sweeps.folder import HASH, SweepFolder
+from tcpcast.sweeps.folder import DIGEST_KEY, SweepFolder
 from tcpcast.sweeps.grid import evenly_spaced, make_grid
 from tcpcast.sweeps.results import SweepResults, count_statuses
 from tcpcast.sweeps.table import get_column_kind, get_column_unit, import_sweep_packages
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from tcpcast.sweeps.grid import SweepGrid
     from tcpcast.sweeps.worker import BatchResult
 
-FORMULA_BATCHES, FORMULAS_AT_LEAST, FORMULAS_AT_MOST = 64, 500, 5000
+FORMULA_BATCHES, MIN_FORMULA_CELLS, MAX_FORMULA_CELLS = 64, 500, 5000
 """Approximate number of batches for formulas, and minimum and maximum cells per batch."""
 
-SIMULATED_BATCHES = 1000
+MAX_SIMULATED_BATCHES = 1000
 """Maximum number of batches for simulations; with fewer cells, each batch has one cell."""
 
-TRIED = 50
+MAX_VALIDATED_VALUES = 50
 """Maximum number of values per key that are validated before the first run."""
 
-_RECORDED: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
+_NO_PROBES: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class PreparedSweep:
     @property
     def digest(self) -> str:
         """Digest that identifies the sweep."""
-        return str(self.definition[HASH])
+        return str(self.definition[DIGEST_KEY])
 
     def variants(self, number: int) -> tuple[CellReplication, ...]:
         """Return the variants of a batch."""
@@ -180,7 +180,7 @@ def prepare_sweep(
     assert table is not None
     names = tuple(table.engines) or None
     check_names(names or ())
-    base = source.with_changes({"sweep": None, **(_RECORDED if source.captured is None else {})})
+    base = source.with_changes({"sweep": None, **(_NO_PROBES if source.captured is None else {})})
     seed = base.run.seed
     grid = make_grid(table, seed)
     _check_swept_keys(base, grid)
@@ -200,9 +200,9 @@ def prepare_sweep(
         "batch": batch,
     }
     text = json.dumps(definition, sort_keys=True, separators=(",", ":"), default=str)
-    definition[HASH] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    definition[DIGEST_KEY] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     marks = {
-        "tcpcast.sweep": definition[HASH],
+        "tcpcast.sweep": definition[DIGEST_KEY],
         "tcpcast.version": version,
         "tcpcast.seed": str(seed),
         "tcpcast.scenario": json.dumps(definition["scenario"], sort_keys=True),
@@ -225,7 +225,7 @@ def _check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
             raise ScenarioError(
                 f"sweep.{axis.key}: a sweep cannot vary the table [sweep]; leave this key out"
             )
-        for value in evenly_spaced(axis, TRIED):
+        for value in evenly_spaced(axis, MAX_VALIDATED_VALUES):
             # A message that not all runs have depends on other keys.
             always: dict[InputError, None] | None = None
             for others in ends:
@@ -258,8 +258,8 @@ def _choose_batch_size(units: int, names: Sequence[str] | None, feed: str) -> in
     formulas = names is not None and feed == "scenario"
     if formulas and all(isinstance(REGISTRY[name], Formula) for name in names or ()):
         size = math.ceil(units / FORMULA_BATCHES)
-        return min(max(size, FORMULAS_AT_LEAST), FORMULAS_AT_MOST)
-    return math.ceil(units / SIMULATED_BATCHES)
+        return min(max(size, MIN_FORMULA_CELLS), MAX_FORMULA_CELLS)
+    return math.ceil(units / MAX_SIMULATED_BATCHES)
 
 
 def _check_workers(processes: int | None, dask: str | None, executor: Executor | None) -> None:
@@ -276,7 +276,7 @@ def _run_missing_batches(
     plan: PreparedSweep,
     folder: SweepFolder | None,
     stack: ExitStack,
-    who: tuple[int | None, str | None, Executor | None],
+    pool: tuple[int | None, str | None, Executor | None],
     progress: Callable[[float], None],
 ) -> SweepResults:
     """Run all batches that do not exist yet."""
@@ -291,7 +291,7 @@ def _run_missing_batches(
     statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
-        for number, part in _iter_parts(plan, todo, known, stack, who):
+        for number, part in _iter_parts(plan, todo, known, stack, pool):
             if folder is None:
                 data[number] = part.data
             else:
@@ -333,19 +333,19 @@ def _iter_parts(
     todo: Sequence[int],
     known: EarlierRows,
     stack: ExitStack,
-    who: tuple[int | None, str | None, Executor | None],
+    pool: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
         lazily = ((number, plan.variants(number)) for number in todo)
-        yield from _run_batches(plan, todo, lazily, stack, who)
+        yield from _run_batches(plan, todo, lazily, stack, pool)
         return
     new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
     for number in [number for number in todo if not new[number]]:
         yield number, known.join_rows(plan.spec, plan.variants(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
-    for number, part in _run_batches(plan, left, batches, stack, who):
+    for number, part in _run_batches(plan, left, batches, stack, pool):
         variants = plan.variants(number)
         same = len(new[number]) == len(variants)
         yield number, part if same else known.join_rows(plan.spec, variants, part)
@@ -356,10 +356,10 @@ def _run_batches(
     todo: Sequence[int],
     batches: Iterator[workers.Batch],
     stack: ExitStack,
-    who: tuple[int | None, str | None, Executor | None],
+    pool: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as workers finish them."""
-    count, address, executor = who
+    count, address, executor = pool
     if not todo:
         return
     if address is not None:
@@ -373,7 +373,9 @@ def _run_batches(
         return
     preload = [REGISTRY[name].module for name in plan.spec.engines or ()]
     with workers.local_processes(count, preload) as local:
-        yield from workers.run_in_executor(local, plan.spec, batches, workers.AHEAD * count)
+        yield from workers.run_in_executor(
+            local, plan.spec, batches, workers.BATCHES_PER_WORKER * count
+        )
 
 
 def _version() -> str:

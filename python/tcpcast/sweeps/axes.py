@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MAX_VALUES = 100_000
-EXAMPLE = '"10ms..200ms log 8"'
+RANGE_EXAMPLE = '"10ms..200ms log 8"'
 
-_SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
+_UNKNOWN_SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
 """An unknown word after the ends of a range, where ``log`` or ``lin`` is expected."""
 LINEAR_EXAMPLE = '"0..10 lin 11" for equal steps'
 _SPACING_AND_COUNT = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,18})$")
@@ -43,15 +43,15 @@ class QuantityKind:
 def _read_suffixed(suffix: str, value: object) -> float:
     text = value.strip() if isinstance(value, str) else ""
     if not text.endswith(suffix):
-        raise UnitError(f"{units.show(value)} does not have the unit {suffix}")
+        raise UnitError(f"{units.quote(value)} does not have the unit {suffix}")
     return _read_number(text.removesuffix(suffix))
 
 
 def _read_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise UnitError(f"{units.show(value)} is not a number")
+        raise UnitError(f"{units.quote(value)} is not a number")
     if isinstance(value, str) and re.fullmatch(rf"\s*{units.NUMBER}\s*", value) is None:
-        raise UnitError(f"{units.show(value)} is not a number")
+        raise UnitError(f"{units.quote(value)} is not a number")
     return float(value)
 
 
@@ -59,7 +59,7 @@ def _write_suffixed(suffix: str, value: float) -> str:
     return f"{units.decimal_text(units.exact_decimal(value))}{suffix}"
 
 
-KINDS = {
+QUANTITY_KINDS = {
     "number": QuantityKind("1", _read_number, partial(_write_suffixed, "")),
     "ratio": QuantityKind("1", units.parse_ratio, units.format_ratio),
     "time": QuantityKind("s", units.parse_duration, units.format_duration),
@@ -71,13 +71,13 @@ KINDS = {
 }
 """Quantities of ranges and numeric columns."""
 
-_COUNTED = {"number", "packets", "bytes"}
+_COUNT_KINDS = {"number", "packets", "bytes"}
 """Kinds whose ranges between whole ends have only whole values."""
 
 
 def common_quantity_kind(typed: Sequence[Any]) -> str | None:
     """Return the common kind of quantity of the values, or None."""
-    return next((name for name, kind in KINDS.items() if _can_read_all(kind, typed)), None)
+    return next((name for name, kind in QUANTITY_KINDS.items() if _can_read_all(kind, typed)), None)
 
 
 def _can_read_all(kind: QuantityKind, typed: Sequence[Any]) -> bool:
@@ -104,15 +104,15 @@ class SweepRange:
     quantity: Quantity
     linear: bool
     points: int | None
-    bare: bool
+    has_bare_numbers: bool
 
-    def spread(self) -> SweepAxis:
+    def to_axis(self) -> SweepAxis:
         """Return the values of the range; both ends are as typed."""
         count = DEFAULT_POINTS if self.points is None else self.points
         numbers = expand_range(self.quantity, self.text, count, linear=self.linear, exact=True)
         return SweepAxis(self.key, tuple(map(self._typed, numbers)))
 
-    def at(self, shares: Sequence[float]) -> SweepAxis:
+    def sample(self, shares: Sequence[float]) -> SweepAxis:
         """Return the values at relative positions between the ends, each in [0, 1)."""
         (_, low), (_, high) = read_range_ends(self.quantity, self.text, linear=self.linear)
         if self.quantity.whole:
@@ -132,7 +132,7 @@ class SweepRange:
 
     def _typed(self, text: str) -> Any:
         """Convert a bare number, because scenarios require counts without quotes."""
-        if not self.bare:
+        if not self.has_bare_numbers:
             return text
         return int(text) if self.quantity.whole else float(text)
 
@@ -147,11 +147,11 @@ def read_range_axis(key: str, text: str) -> SweepRange:
         range; the message has the key and the correction.
     """
     if not is_range(text):
-        listed = ", ".join(units.show(value.strip()) for value in text.split(","))
+        listed = ", ".join(units.quote(value.strip()) for value in text.split(","))
         what = "one value" if "," not in text else "one text"
         raise ScenarioError(
-            f"sweep.{key}: {units.show(text)} is {what}; write a range such as {EXAMPLE}, or a "
-            f"list: [{listed}]"
+            f"sweep.{key}: {units.quote(text)} is {what}; write a range such as {RANGE_EXAMPLE}, "
+            f"or a list: [{listed}]"
         )
     how = _SPACING_AND_COUNT.search(text.rstrip())
     ends_text = text.rstrip()[: how.start()] if how else text
@@ -160,26 +160,26 @@ def read_range_axis(key: str, text: str) -> SweepRange:
     if points is not None and not 2 <= points <= MAX_VALUES:
         raise ScenarioError(
             f"sweep.{key}: {points} is not a number of values; write 2 to {MAX_VALUES}, as in "
-            f"{units.show(ends_text + f' {spacing} 8')}"
+            f"{units.quote(ends_text + f' {spacing} 8')}"
         )
     typed = [part.strip() for part in ends_text.split("..")]
     name = common_quantity_kind([part for part in typed if part])
     if name is None:
-        other = _SPACING.search(ends_text)
+        other = _UNKNOWN_SPACING.search(ends_text)
         if other:
             ends_only = ends_text[: other.start(1)].strip()
             raise ScenarioError(
-                f"sweep.{key}: {units.show(other[1])} is not a spacing; write log or lin, as in "
-                f"{units.show(f'{ends_only} log 8')}"
+                f"sweep.{key}: {units.quote(other[1])} is not a spacing; write log or lin, as in "
+                f"{units.quote(f'{ends_only} log 8')}"
             )
         _check_range_ends([part for part in typed if part], f"sweep.{key}")
         raise ScenarioError(
-            f"sweep.{key}: {units.show(text)} has ends that are not of one kind (times, rates, "
+            f"sweep.{key}: {units.quote(text)} has ends that are not of one kind (times, rates, "
             "sizes, ratios, frequencies or numbers); write a unit at each end, such as "
-            f"{EXAMPLE}, or a list"
+            f"{RANGE_EXAMPLE}, or a list"
         )
-    kind = KINDS[name]
-    whole = name in _COUNTED and all("." not in end for end in typed if end)
+    kind = QUANTITY_KINDS[name]
+    whole = name in _COUNT_KINDS and all("." not in end for end in typed if end)
     quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole, LINEAR_EXAMPLE)
     try:
         read_range_ends(quantity, ends_text, linear=spacing == "lin")
@@ -197,9 +197,9 @@ def _check_range_ends(typed: Sequence[str], prefix: str) -> None:
         An end is not a quantity, or has no unit although the other end has one. For ambiguous
         units such as ``mbps``, the message lists the possible meanings.
     """
-    for kind in (kind for name, kind in KINDS.items() if name != "number"):
+    for kind in (kind for name, kind in QUANTITY_KINDS.items() if name != "number"):
         wrong = [end for end in typed if not _can_read_all(kind, [end])]
-        as_rates = kind is KINDS["rate"] and all(end.endswith("ps") for end in wrong)
+        as_rates = kind is QUANTITY_KINDS["rate"] and all(end.endswith("ps") for end in wrong)
         if not as_rates and (
             len(wrong) == len(typed) or common_quantity_kind(wrong) not in {None, "number"}
         ):

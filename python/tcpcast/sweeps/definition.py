@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario
 from tcpcast.sweeps.axes import SweepAxis
-from tcpcast.sweeps.folder import HASH, SweepFolder, read_definition
+from tcpcast.sweeps.folder import DIGEST_KEY, SweepFolder, read_definition
 from tcpcast.sweeps.results import SweepResults, count_statuses
 from tcpcast.sweeps.table import get_column_kind, get_column_unit
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-MAX_KEYS = 2
+MAX_FIGURE_KEYS = 2
 """Maximum number of varied keys in a figure."""
 
 
@@ -47,7 +47,7 @@ class FinishedSweep:
     @property
     def is_grid(self) -> bool:
         """Whether one or two keys vary in all combinations."""
-        return len(self.groups) <= MAX_KEYS and all(len(group) == 1 for group in self.groups)
+        return len(self.groups) <= MAX_FIGURE_KEYS and all(len(group) == 1 for group in self.groups)
 
     @property
     def column_kinds(self) -> dict[str, tuple[str, str]]:
@@ -79,7 +79,7 @@ def make_finished_sweep(definition: Mapping[str, Any], results: SweepResults) ->
         definition["replications"],
         definition["feed"],
         definition["version"],
-        definition[HASH],
+        definition[DIGEST_KEY],
         results,
     )
 

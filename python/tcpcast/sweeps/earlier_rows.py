@@ -17,7 +17,7 @@ import numpy as np
 
 from tcpcast.errors import TcpcastError
 from tcpcast.sweeps.table import (
-    AFTER_KEYS,
+    ANSWER_COLUMNS,
     encode_as_parquet_file,
     import_sweep_packages,
     is_metric_column,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 100_000
 """Maximum number of rows of a sweep whose rows can be reused, because all rows are in memory."""
 
-STORED_COLUMNS = ("cell", *AFTER_KEYS)
+STORED_COLUMNS = ("cell", *ANSWER_COLUMNS)
 """Stored columns of a row; the columns of the keys follow from its cell."""
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tcpcast import output, units
 from tcpcast.errors import MachineError, TcpcastError
-from tcpcast.output import PARQUET
+from tcpcast.output import PARQUET_KIND
 from tcpcast.scenario.changes import iter_values_by_dotted_key
 from tcpcast.sweeps.earlier_rows import compute_cell_moves, renumber_wall_times, store_earlier_rows
 from tcpcast.sweeps.table import read_intact_metadata
@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from tcpcast.sweeps.earlier_rows import CellMoves
     from tcpcast.sweeps.worker import BatchResult
 
-DEFINITION, WALL, EARLIER = "_sweep.json", "_wall.jsonl", "_earlier.parquet"
-_ASIDE = ".tcpcast-*"
-HASH = "sweep"
+DEFINITION_FILE, WALL_TIMES_FILE, EARLIER_ROWS_FILE = (
+    "_sweep.json",
+    "_wall.jsonl",
+    "_earlier.parquet",
+)
+_TEMPORARY_PATTERN = ".tcpcast-*"
+DIGEST_KEY = "sweep"
 """Key of the digest in a sweep's definition."""
-_SWEEP = "tcpcast.sweep"
+_DIGEST_METADATA_KEY = "tcpcast.sweep"
 """Key of the digest in the metadata of a Parquet file."""
 
 _DIFFERENCES = {
@@ -79,7 +83,7 @@ class SweepFolder:
         output.check_folder(self.path)
         there = read_definition(self.path)
         moved = self._check_contents(there, definition)
-        name = self.path / DEFINITION
+        name = self.path / DEFINITION_FILE
         with ExitStack() as stack:
             if there is not None and moved is not None:
                 self._lock(stack, name)
@@ -87,7 +91,7 @@ class SweepFolder:
             if not name.exists():
                 self._write_definition(definition)
             self._lock(stack, name)
-            for left in self.path.glob(_ASIDE):
+            for left in self.path.glob(_TEMPORARY_PATTERN):
                 left.unlink(missing_ok=True)
             for part in self.parts():
                 if int(part.stem.rpartition("-")[2]) >= batches:  # part of the smaller sweep
@@ -99,7 +103,7 @@ class SweepFolder:
 
     def _write_definition(self, definition: Mapping[str, Any], *, force: bool = False) -> None:
         text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
-        output.write_text(self.path / DEFINITION, text, force=force)
+        output.write_text(self.path / DEFINITION_FILE, text, force=force)
 
     def _check_contents(
         self, there: Mapping[str, Any] | None, definition: Mapping[str, Any]
@@ -108,11 +112,11 @@ class SweepFolder:
         if there is not None:
             return (
                 None
-                if there.get(HASH) == definition[HASH]
+                if there.get(DIGEST_KEY) == definition[DIGEST_KEY]
                 else self._check_growth(there, definition)
             )
         names = [path.name for path in self.path.glob("*")] if self.path.is_dir() else []
-        others = sorted(name for name in names if not name.startswith(_ASIDE[:-1]))
+        others = sorted(name for name in names if not name.startswith(_TEMPORARY_PATTERN[:-1]))
         if others:
             raise TcpcastError(
                 f"{self.path} is not empty and contains no sweep (but {others[0]}); write another "
@@ -140,21 +144,26 @@ class SweepFolder:
 
         After each step, the folder contains one of the two sweeps with all rows.
         """
-        old, new = str(there[HASH]), str(definition[HASH])
-        aside, before = self.path / EARLIER, _read_sweep_digest(self.path / EARLIER)
+        old, new = str(there[DIGEST_KEY]), str(definition[DIGEST_KEY])
+        aside, before = (
+            self.path / EARLIER_ROWS_FILE,
+            _read_sweep_digest(self.path / EARLIER_ROWS_FILE),
+        )
         if before != new:
             parts = [part for part in self.parts() if _read_sweep_digest(part) == old]
             earlier_rows = aside if before == old else None
             if parts or earlier_rows is not None:
-                with output.atomic_file(aside, kind=PARQUET) as temporary:
-                    store_earlier_rows(parts, earlier_rows, moved, temporary, {_SWEEP: new})
+                with output.atomic_file(aside, kind=PARQUET_KIND) as temporary:
+                    store_earlier_rows(
+                        parts, earlier_rows, moved, temporary, {_DIGEST_METADATA_KEY: new}
+                    )
             self._renumber_wall_times(definition, moved)
         self._write_definition(definition, force=True)
         for part in self.parts():
             part.unlink()
 
     def _renumber_wall_times(self, definition: Mapping[str, Any], moved: CellMoves) -> None:
-        path = self.path / WALL
+        path = self.path / WALL_TIMES_FILE
         if path.is_file():
             lines = path.read_text(encoding="utf-8").splitlines()
             notes = renumber_wall_times(
@@ -164,12 +173,12 @@ class SweepFolder:
 
     def earlier(self, digest: str) -> Path | None:
         """Return the file with the rows of the smaller sweep, or None."""
-        path = self.path / EARLIER
+        path = self.path / EARLIER_ROWS_FILE
         return path if _read_sweep_digest(path) == digest else None
 
     def finish(self) -> None:
         """Remove files that are not needed when all parts exist."""
-        (self.path / EARLIER).unlink(missing_ok=True)
+        (self.path / EARLIER_ROWS_FILE).unlink(missing_ok=True)
 
     def is_complete(self, number: int, digest: str) -> bool:
         """Return True if a part exists, belongs to this sweep and is undamaged."""
@@ -189,7 +198,7 @@ class SweepFolder:
         MachineError
             The part cannot be written, for example because the disk is full.
         """
-        with output.atomic_file(self.part(number), kind=PARQUET) as temporary:
+        with output.atomic_file(self.part(number), kind=PARQUET_KIND) as temporary:
             temporary.write_bytes(part.data)
         if part.wall:
             self._append_wall_times(number, part)
@@ -199,7 +208,7 @@ class SweepFolder:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [[cell, again, engine, round(s, 6)] for cell, again, engine, s in part.wall]
         line = json.dumps({"part": number, "host": part.host, "date": now, "wall_s": rows})
-        path = self.path / WALL
+        path = self.path / WALL_TIMES_FILE
         try:
             with path.open("a+b") as file:
                 end = file.seek(0, os.SEEK_END)
@@ -218,7 +227,7 @@ class SweepFolder:
 def _read_sweep_digest(path: Path) -> str | None:
     """Return the digest of the sweep of a file, or None if the file is missing or damaged."""
     try:
-        return read_intact_metadata(path.read_bytes()).get(_SWEEP)
+        return read_intact_metadata(path.read_bytes()).get(_DIGEST_METADATA_KEY)
     except OSError:
         return None
 
@@ -253,16 +262,16 @@ def _values_text(listed: Sequence[Any]) -> str:
 
 
 def _value_text(value: Any) -> str:
-    return "not set" if value is None else units.show(value)
+    return "not set" if value is None else units.quote(value)
 
 
 def read_definition(folder: Path) -> dict[str, Any] | None:
     """Return the contents of ``_sweep.json`` in a folder, or None if it cannot be read."""
     try:
-        definition = json.loads((folder / DEFINITION).read_text(encoding="utf-8"))
+        definition = json.loads((folder / DEFINITION_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return definition if isinstance(definition, dict) and HASH in definition else None
+    return definition if isinstance(definition, dict) and DIGEST_KEY in definition else None
 
 
 def _lock_file(file: TextIO, folder: Path) -> None:

@@ -12,7 +12,7 @@ from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Sweep
 from tcpcast.scenario.table import did_you_mean_text, find_nearest_word
 from tcpcast.sweeps.axes import SweepAxis, SweepRange, read_list_axis, read_range_axis
-from tcpcast.units import show
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ def make_grid(table: Sweep, seed: int) -> SweepGrid:
     for key in table.vary:
         near = find_nearest_word(key, Sweep.model_fields) if "." not in key else None
         if near is not None:
-            raise ScenarioError(f"sweep.{key}: unknown key; did you mean {show(near)}?")
+            raise ScenarioError(f"sweep.{key}: unknown key; did you mean {quote(near)}?")
     read: dict[str, SweepAxis | SweepRange] = {
         key: read_range_axis(key, value) if isinstance(value, str) else read_list_axis(key, value)
         for key, value in table.vary.items()
@@ -81,7 +81,7 @@ def make_grid(table: Sweep, seed: int) -> SweepGrid:
     groups: list[tuple[SweepAxis, ...]] = []
     for key, entry in read.items():
         together = zipped.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
-        axes = together or (entry.spread() if isinstance(entry, SweepRange) else entry,)
+        axes = together or (entry.to_axis() if isinstance(entry, SweepRange) else entry,)
         if axes not in groups:
             groups.append(axes)
     grid = SweepGrid(tuple(groups))
@@ -103,13 +103,13 @@ def _get_zip_groups(
         for key in group:
             if key not in read:
                 raise ScenarioError(
-                    f"sweep.zip: {show(key)} does not vary{did_you_mean_text(key, read)}; write it "
-                    "into [sweep] with its values"
+                    f"sweep.zip: {quote(key)} does not vary{did_you_mean_text(key, read)}; write "
+                    "it into [sweep] with its values"
                 )
             if key in zipped or group.count(key) > 1:
-                raise ScenarioError(f"sweep.zip: {show(key)} is named twice; write it once")
+                raise ScenarioError(f"sweep.zip: {quote(key)} is named twice; write it once")
             entry = read[key]
-            axes.append(entry.spread() if isinstance(entry, SweepRange) else entry)
+            axes.append(entry.to_axis() if isinstance(entry, SweepRange) else entry)
         if len(axes) < 2:
             raise ScenarioError("sweep.zip: a group of one key; write two keys or more")
         lengths = {axis.key: len(axis.values) for axis in axes}
@@ -145,7 +145,9 @@ def _draw_latin_hypercube(
     random = np.random.default_rng([seed, _LATIN_STREAM])
     parts = random.permuted(np.tile(np.arange(latin), (len(ranges), 1)), axis=1)
     shares = (parts + random.random(parts.shape)) / latin
-    return tuple(entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True))
+    return tuple(
+        entry.sample(column) for entry, column in zip(ranges, shares.tolist(), strict=True)
+    )
 
 
 def evenly_spaced(axis: SweepAxis, maximum: int) -> Iterator[Any]:

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
 
 Batch = tuple[int, tuple[CellReplication, ...]]
-AHEAD = 3
+BATCHES_PER_WORKER = 3
 """Number of outstanding batches per worker, so that workers never wait."""
 
-_UNKNOWN_WORKERS_AHEAD = 64
+_DEFAULT_OUTSTANDING_BATCHES = 64
 """Number of outstanding batches if the number of an executor's workers is unknown."""
 
-_ENDED = (
+_WORKER_ENDED_TEXT = (
     "a worker process ended during its batch: it was killed or out of memory; "
     "a script that sweeps needs `if __name__ == '__main__':` around its calls"
 )
 
-_stop: Event | None = None
+_stop_event: Event | None = None
 
 
 def run_locally(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, BatchResult]]:
@@ -47,7 +47,7 @@ def run_in_executor(
     executor: Executor,
     spec: SweepSpec,
     batches: Iterable[Batch],
-    ahead: int = _UNKNOWN_WORKERS_AHEAD,
+    ahead: int = _DEFAULT_OUTSTANDING_BATCHES,
 ) -> Iterator[tuple[int, BatchResult]]:
     """Run batches in an executor, and yield their parts as they finish.
 
@@ -87,7 +87,7 @@ def _submit_batch(
     try:
         return executor.submit(_make_batch_task(executor), spec, variants)
     except BrokenProcessPool:
-        raise MachineError(_ENDED) from None
+        raise MachineError(_WORKER_ENDED_TEXT) from None
     except (RuntimeError, MemoryError, OSError, EOFError) as error:
         raise MachineError(_cannot_start_error(error)) from error
 
@@ -105,7 +105,7 @@ def _get_result(future: Future[BatchResult]) -> BatchResult:
     except TcpcastError:
         raise
     except BrokenProcessPool:
-        raise MachineError(_ENDED) from None
+        raise MachineError(_WORKER_ENDED_TEXT) from None
     except Exception as error:
         raise MachineError(f"a worker failed: {type(error).__name__}: {error}") from error
 
@@ -176,8 +176,8 @@ def count_available_cores() -> int:
 
 def _init_worker(stop: Event) -> None:
     """Initialise a worker process, which ends with its parent or at the stop event."""
-    global _stop  # noqa: PLW0603 - an event cannot be passed with a task
-    _stop = stop
+    global _stop_event  # noqa: PLW0603 - an event cannot be passed with a task
+    _stop_event = stop
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the parent handles Ctrl-C and sets the stop event
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -191,5 +191,5 @@ def _end_with_parent() -> None:
 
 
 def _answer_batch_in_worker(spec: SweepSpec, variants: tuple[CellReplication, ...]) -> BatchResult:
-    assert _stop is not None
-    return answer_batch(spec, variants, _stop.is_set)
+    assert _stop_event is not None
+    return answer_batch(spec, variants, _stop_event.is_set)

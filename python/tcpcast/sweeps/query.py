@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
-TABLE = "sweep"
-_CLOSED = (
+TABLE_NAME = "sweep"
+_SANDBOX_SETTINGS = (
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
     "SET python_enable_replacements = false",
@@ -58,8 +58,8 @@ def query_results(folder: str | PathLike[str], sql: str, *, max_wall_s: float | 
         raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
     table = read_parts(SweepFolder(path).parts())
     with duckdb.connect(":memory:") as connection:
-        connection.register(TABLE, table)
-        for setting in _CLOSED:
+        connection.register(TABLE_NAME, table)
+        for setting in _SANDBOX_SETTINGS:
             connection.execute(setting)
 
         def run() -> Any:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tcpcast.answer import UNITS, Note, Status, warning_severity
 from tcpcast.compare import class_metrics
 from tcpcast.errors import MachineError
-from tcpcast.metrics import HEADLINE
-from tcpcast.output import PARQUET
+from tcpcast.metrics import HEADLINE_METRICS
+from tcpcast.output import PARQUET_KIND
 from tcpcast.sweeps.arrow_columns import make_arrow_column, make_text_list_column
-from tcpcast.sweeps.axes import KINDS, SweepAxis, common_quantity_kind, value_as_text
+from tcpcast.sweeps.axes import QUANTITY_KINDS, SweepAxis, common_quantity_kind, value_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,30 +26,32 @@ STATUSES = (Status.DONE, Status.PARTIAL, Status.NOT_APPLICABLE, Status.FAILED)
 ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = (status.value for status in STATUSES)
 """Status of a row; all but the first have a ``reason``."""
 
-INTEGER, TRUTH, TEXT = "integer", "truth", "text"
+INTEGER, BOOLEAN, TEXT = "integer", "truth", "text"
 """Kinds of columns for keys that are not quantities."""
 
-AFTER_KEYS = (
+ANSWER_COLUMNS = (
     *("engine", "replication", "seed", "status", "reason"),
     *("trusted", "untrusted", "regime", "warnings"),
 )
 """Columns between those of the varied keys and those of the metrics."""
 
-METRICS = tuple(name for name in UNITS)
-NUMBERS = ("", "_low", "_high")
+METRIC_NAMES = tuple(name for name in UNITS)
+VALUE_SUFFIXES = ("", "_low", "_high")
 WARNING_SUFFIX = "_interval_warning"
 METRIC_COLUMNS = tuple(
-    f"{name}{suffix}" for name in METRICS for suffix in (*NUMBERS, WARNING_SUFFIX)
+    f"{name}{suffix}" for name in METRIC_NAMES for suffix in (*VALUE_SUFFIXES, WARNING_SUFFIX)
 )
 """Value, interval limits and interval warning of each metric."""
-PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, WARNING_SUFFIX))
+CLASS_COLUMNS = tuple(
+    f"{name}{suffix}" for name in HEADLINE_METRICS for suffix in (*VALUE_SUFFIXES, WARNING_SUFFIX)
+)
 """Columns of metrics that also exist per class, as ``goodput_bps_low.NAME``."""
 
 _DIGEST, _NO_DIGEST = "tcpcast.digest", b"0" * 64
 """Metadata key of a Parquet file's SHA-256, and the zeros that replace it during the
 computation."""
 
-COMPRESSED = 20
+MIN_COMPRESSED_ROWS = 20
 """Minimum number of rows for compression."""
 
 
@@ -83,8 +85,8 @@ class AnswerRow(NamedTuple):
     """Columns of one engine's answer to one cell in one replication.
 
     ``reason`` explains a missing or partial answer. ``trusted`` is None if there are no metrics,
-    and True if all metrics are trusted and no metric of :data:`HEADLINE` has an interval warning.
-    ``untrusted`` lists the metrics that are not trusted.
+    and True if all metrics are trusted and no metric of :data:`HEADLINE_METRICS` has an interval
+    warning. ``untrusted`` lists the metrics that are not trusted.
     """
 
     variant: CellReplication
@@ -102,7 +104,7 @@ class AnswerRow(NamedTuple):
 
 def _warning_sort_key(warning: Note) -> tuple[bool, tuple[int, int]]:
     """Return a sort key: warnings about headline metrics first, then by severity."""
-    return warning.about(HEADLINE) is None, warning_severity(warning)
+    return warning.limited_to(HEADLINE_METRICS) is None, warning_severity(warning)
 
 
 def make_answer_row(variant: CellReplication, answer: Answer) -> AnswerRow:
@@ -110,7 +112,7 @@ def make_answer_row(variant: CellReplication, answer: Answer) -> AnswerRow:
     metrics = answer.metrics
     untrusted = [name for name, metric in metrics.items() if not metric.trusted]
     has_warnings = any(
-        name in metrics and metrics[name].interval_warning is not None for name in HEADLINE
+        name in metrics and metrics[name].interval_warning is not None for name in HEADLINE_METRICS
     )
     return AnswerRow(
         variant,
@@ -133,13 +135,13 @@ def get_column_kind(axis: SweepAxis) -> str:
     if all(type(value) is int for value in typed):
         return INTEGER
     if all(isinstance(value, bool) for value in typed):
-        return TRUTH
+        return BOOLEAN
     return common_quantity_kind(typed) or TEXT
 
 
 def get_column_unit(kind: str) -> str:
     """Return the unit of a kind of column, or ""."""
-    return KINDS[kind].unit if kind in KINDS else ""
+    return QUANTITY_KINDS[kind].unit if kind in QUANTITY_KINDS else ""
 
 
 def is_metric_column(name: str) -> bool:
@@ -173,9 +175,11 @@ def make_record_batch(
     """
     (arrow,) = import_sweep_packages("pyarrow")
     arrays = [*_make_columns_before_metrics(arrow, rows, kinds)]
-    arrays += _make_metric_columns(arrow, [row.metrics for row in rows], METRICS)
+    arrays += _make_metric_columns(arrow, [row.metrics for row in rows], METRIC_NAMES)
     for name in classes:
-        arrays += _make_metric_columns(arrow, [row.classes.get(name, {}) for row in rows], HEADLINE)
+        arrays += _make_metric_columns(
+            arrow, [row.classes.get(name, {}) for row in rows], HEADLINE_METRICS
+        )
     schema = _make_schema(arrow, tuple(kinds.items()), classes)
     return arrow.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -224,7 +228,7 @@ def encode_as_parquet_file(batch: Any, marks: Mapping[str, str]) -> bytes:
         buffer,
         batch.schema,
         # A dictionary saves nothing for one or two rows, and takes half of the time.
-        compression="zstd" if batch.num_rows >= COMPRESSED else "none",
+        compression="zstd" if batch.num_rows >= MIN_COMPRESSED_ROWS else "none",
         write_statistics=False,
         store_schema=False,  # the schema would triple the size of a part with one row
         use_dictionary=[
@@ -233,7 +237,7 @@ def encode_as_parquet_file(batch: Any, marks: Mapping[str, str]) -> bytes:
         ],
     ) as writer:
         writer.write_batch(batch)
-        marks = {PARQUET.mark.decode(): "sweep", **marks, _DIGEST: _NO_DIGEST.decode()}
+        marks = {PARQUET_KIND.mark.decode(): "sweep", **marks, _DIGEST: _NO_DIGEST.decode()}
         writer.add_key_value_metadata(marks)
     data: bytes = buffer.getvalue().to_pybytes()
     before, _, after = data.rpartition(_NO_DIGEST)
@@ -260,21 +264,25 @@ def _make_schema(
 ) -> Any:
     fields = [arrow.field("cell", arrow.int64())]
     fields += [arrow.field(key, _get_arrow_type(arrow, kind)) for key, kind in kinds]
-    after: dict[str, Any] = dict.fromkeys(AFTER_KEYS, arrow.string())
+    after: dict[str, Any] = dict.fromkeys(ANSWER_COLUMNS, arrow.string())
     after |= dict.fromkeys(("replication", "seed"), arrow.int64())
     after |= {"trusted": arrow.bool_()}
     texts = arrow.list_(arrow.field("element", arrow.string()))  # Parquet's name
     after |= dict.fromkeys(("untrusted", "warnings"), texts)
     fields += [arrow.field(name, kind) for name, kind in after.items()]
-    kinds_of = (*[arrow.float64()] * len(NUMBERS), arrow.string())
-    fields += map(arrow.field, METRIC_COLUMNS, kinds_of * len(METRICS))
+    kinds_of = (*[arrow.float64()] * len(VALUE_SUFFIXES), arrow.string())
+    fields += map(arrow.field, METRIC_COLUMNS, kinds_of * len(METRIC_NAMES))
     for name in classes:
-        fields += map(arrow.field, [f"{part}.{name}" for part in PARTS], kinds_of * len(HEADLINE))
+        fields += map(
+            arrow.field,
+            [f"{part}.{name}" for part in CLASS_COLUMNS],
+            kinds_of * len(HEADLINE_METRICS),
+        )
     return arrow.schema(fields)
 
 
 def _get_arrow_type(arrow: ModuleType, kind: str) -> Any:
-    types = {INTEGER: arrow.int64(), TRUTH: arrow.bool_(), TEXT: arrow.string()}
+    types = {INTEGER: arrow.int64(), BOOLEAN: arrow.bool_(), TEXT: arrow.string()}
     return types.get(kind, arrow.float64())
 
 
@@ -312,8 +320,8 @@ def _make_key_columns(
 
 def _get_value_reader(kind: str) -> Callable[[Any], Any]:
     """Return the function that converts a typed value for its column."""
-    if kind in KINDS:
-        return KINDS[kind].read
+    if kind in QUANTITY_KINDS:
+        return QUANTITY_KINDS[kind].read
     return value_as_text if kind == TEXT else lambda value: value
 
 
@@ -322,7 +330,10 @@ def _make_metric_columns(
 ) -> list[Any]:
     """Return the columns of metrics, including empty ones."""
     number, text, columns = arrow.float64(), arrow.string(), []
-    nothing = [*[arrow.nulls(len(rows), number)] * len(NUMBERS), arrow.nulls(len(rows), text)]
+    nothing = [
+        *[arrow.nulls(len(rows), number)] * len(VALUE_SUFFIXES),
+        arrow.nulls(len(rows), text),
+    ]
     for name in metrics:
         cells = [row.get(name) for row in rows]
         if not any(cells):

@@ -176,7 +176,7 @@ def _answer_variant(spec: SweepSpec, variant: CellReplication, options: RunOptio
 
 
 def _make_variant_scenario(spec: SweepSpec, variant: CellReplication) -> Scenario:
-    base = _base(spec.digest, spec)
+    base = _get_base_scenario(spec.digest, spec)
     changes = dict(variant.values)
     if variant.replication > 0:
         changes["run.seed"] = variant.seed
@@ -194,7 +194,7 @@ class _ScenarioCache(dict[str, Scenario]):
         return self[sweep]
 
 
-_base = _ScenarioCache().of
+_get_base_scenario = _ScenarioCache().of
 
 
 def _select_simulators(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from tcpcast.models.engset import (
     Path,
     buffer_for_loss,
-    buffer_for_loss_plain,
     engset,
     isolated_connection,
+    simplified_buffer_for_loss,
 )
 
 from tcpcast_papers.engset import published
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     import pathlib
@@ -31,10 +31,10 @@ LOSS = 0.01
 WINDOW_PKTS = 44
 PACKET_BYTES = 1500
 
-_RULES_S = {"600ms": 0.6, "BDP": 0.3}
+_RULE_DELAYS_S = {"600ms": 0.6, "BDP": 0.3}
 
 
-def rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
+def engset_rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
     """Return the buffer of the TCP-Engset rule for one mean size and RTT (section 5.4.1).
 
     Parameters
@@ -48,11 +48,11 @@ def rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
         Packets, for a loss of 1 %, WR = 44 and the smallest number of sources with an open-loop
         load of at least 100 %.
     """
-    result = _full_load(rate_bps, size_pkts, rtt_s)
-    if not result.link_runs_short:
+    result = _model_at_full_load(rate_bps, size_pkts, rtt_s)
+    if not result.can_overload_link:
         return 0.0
     return float(
-        buffer_for_loss_plain(
+        simplified_buffer_for_loss(
             loss_ratio=LOSS, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
         )
     )
@@ -60,7 +60,7 @@ def rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
 
 def second_method_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
     """Return the buffer by eq. 13 with the queue and the load of the second method (ON2, U2)."""
-    result = _full_load(rate_bps, size_pkts, rtt_s)
+    result = _model_at_full_load(rate_bps, size_pkts, rtt_s)
     sharing, idle_s = result.sharing, result.isolated.on_time_s
     if sharing.on_time2_s is None:
         return 0.0
@@ -69,12 +69,12 @@ def second_method_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
         buffer_for_loss(
             loss_ratio=LOSS,
             queue_mean_pkts=result.queue_mean_pkts * longer,
-            load=sharing.closed_load,
+            load=sharing.closed_loop_load,
         )
     )
 
 
-def _full_load(rate_bps: float, size_pkts: int, rtt_s: float) -> EngsetResult:
+def _model_at_full_load(rate_bps: float, size_pkts: int, rtt_s: float) -> EngsetResult:
     path = Path(rtt0_s=rtt_s, packet_bytes=PACKET_BYTES, bottleneck_bps=rate_bps, ingress_bps=100e6)
     one = isolated_connection(path=path, size_pkts=size_pkts, receiver_window_pkts=WINDOW_PKTS)
     sources = math.ceil((1 + one.on_time_s) * rate_bps / (size_pkts * path.packet_bits))
@@ -87,7 +87,7 @@ def _full_load(rate_bps: float, size_pkts: int, rtt_s: float) -> EngsetResult:
     )
 
 
-def largest(
+def largest_buffer(
     rule: Callable[[float, int, float], float], rate_bps: float
 ) -> tuple[float, int, float]:
     """Return the largest buffer by a rule over the grid, with its size and RTT."""
@@ -97,11 +97,13 @@ def largest(
 def _rule_row(label: tuple[str, ...], rate_bps: float, line: Line) -> Row:
     """Return the row of the largest buffer, rounded up to tens unless the print is inconsistent."""
     printed = line.printed("buffer_pkts")
-    own, size, rtt = largest(_TEXT.get(int(1e-6 * rate_bps), rule_pkts), rate_bps)
+    own, size, rtt = largest_buffer(
+        _RULES_OF_TEXT.get(int(1e-6 * rate_bps), engset_rule_pkts), rate_bps
+    )
     note = f"largest at F = {size}, RTT = {1e3 * rtt:.0f} ms: {own:.1f}"
     if line.misprint or printed is None:
         note = "; ".join(filter(None, (note, line.note)))
-        return Row(label, "packets", printed, own, note=note, judged=line.judged)
+        return Row(label, "packets", printed, own, note=note, fixed_verdict=line.fixed_verdict)
     return Row(
         label, "packets", printed, 10.0 * math.ceil(own / 10), tolerance=PRINTED_DIGITS, note=note
     )
@@ -113,36 +115,33 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
     for line in published.table(5):
         rate = 1e6 * line.value("rate_mbps")
         label = (f"{line['rate_mbps']}M", f"{line['rule']}-rule")
-        if line["rule"] in _RULES_S:
-            own = _RULES_S[line["rule"]] * rate / (8 * PACKET_BYTES)
+        if line["rule"] in _RULE_DELAYS_S:
+            own = _RULE_DELAYS_S[line["rule"]] * rate / (8 * PACKET_BYTES)
             row = Row(label, "packets", line.printed("buffer_pkts"), own, tolerance=PRINTED_DIGITS)
         else:
             row = _rule_row(label, rate, line)
         section.rows.append(row)
-    for rate, rule in _TEXT.items():
-        section.rows.append(_text_row(rate, rule))
+    section.rows += [
+        Row(
+            (f"{rate_mbps}M", "TCP-Engset-rule, F = 500, RTT = 50 ms"),
+            "packets",
+            published.text_value(f"rule_{rate_mbps}"),
+            rule(1e6 * rate_mbps, *_TEXT_SIZE_AND_RTT),
+            tolerance=PRINTED_DIGITS,
+            note="eq. (13) with ON2 and U2" if rule is second_method_pkts else "",
+        )
+        for rate_mbps, rule in _RULES_OF_TEXT.items()
+    ]
     section.remarks = [
-        "N is the smallest number of sources with an open-loop load of 100 % or more. "
-        "B = Q ln(U/L) gives the text's 202 packets at 10 Mbit/s. Its 417 packets at 50 Mbit/s "
-        "follow from eq. (13) with the queue and the load of the second method (ON2, U2). This "
-        f"method gives {second_method_pkts(10e6, *_TEXT_CASE):.0f} packets at 10 Mbit/s, so the "
+        "N is the smallest number of sources with an open-loop load of 100 % or more. B = Q "
+        "ln(U/L) gives the text's 202 packets at 10 Mbit/s. Its 417 packets at 50 Mbit/s follow "
+        "from eq. (13) with the queue and the load of the second method (ON2, U2). This method "
+        f"gives {second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so the "
         "paper mixes two methods.",
     ]
     return [section]
 
 
-def _text_row(rate_mbps: int, rule: Callable[[float, int, float], float]) -> Row:
-    line = published.text().line_with(key=f"rule_{rate_mbps}")
-    return Row(
-        (f"{rate_mbps}M", "TCP-Engset-rule, F = 500, RTT = 50 ms"),
-        "packets",
-        Printed(line["value"]),
-        rule(rate_mbps * 1e6, *_TEXT_CASE),
-        tolerance=PRINTED_DIGITS,
-        note="eq. (13) with ON2 and U2" if rule is second_method_pkts else "",
-    )
-
-
-_TEXT_CASE = (500, 0.050)
-_TEXT = {10: rule_pkts, 50: second_method_pkts}
+_TEXT_SIZE_AND_RTT = (500, 0.050)
+_RULES_OF_TEXT = {10: engset_rule_pkts, 50: second_method_pkts}
 """The rule that gives the value in the text, by link rate in Mbit/s."""

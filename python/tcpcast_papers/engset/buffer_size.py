@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.comparison_rows import (
-    at_phase,
     average_rows,
-    interval_rate,
-    phases,
-    tried_phases,
+    interval_rate_reader,
+    phase_causes,
+    theory_rows,
+    tried_rtts_ms,
+    with_rtt,
 )
 from tcpcast_papers.engset.interpretations import timeout_share_causes
-from tcpcast_papers.engset.sample import interval
+from tcpcast_papers.engset.sample import interval_reader
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.size_distributions import SizeDistribution
-from tcpcast_papers.engset.theory import model
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
+from tcpcast_papers.engset.theory import solve_model
+from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 
 BUFFERS_PKTS = (50, 75, 100, 150, 200, 300, 500, 750)
 DISTRIBUTIONS = ("EE(7)", "E")
-HIGH, MODERATE = 134, 82
+HIGH_LOAD_SOURCES, MODERATE_LOAD_SOURCES = 134, 82
 
 
-def _setting(distribution: str, buffer_pkts: int, sources: int = HIGH) -> Setting:
+def _setting(distribution: str, buffer_pkts: int, sources: int = HIGH_LOAD_SOURCES) -> Setting:
     return setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{buffer_pkts}")
 
 
@@ -47,10 +48,14 @@ def request(runs: Runs) -> None:
     runs.request((_setting("EP", b) for b in (50, 150, 750)), checked=True)
     for each in (_setting(distribution, b) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS):
         runs.request(
-            (at_phase(each, rtt_ms) for rtt_ms in tried_phases(each)), checked=True, plotted=False
+            (with_rtt(each, rtt_ms) for rtt_ms in tried_rtts_ms(each)),
+            checked=True,
+            plotted=False,
         )
     runs.request(
-        _setting(distribution, b, MODERATE) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS
+        _setting(distribution, b, MODERATE_LOAD_SOURCES)
+        for distribution in DISTRIBUTIONS
+        for b in BUFFERS_PKTS
     )
 
 
@@ -79,13 +84,13 @@ def _table9(runs: Runs) -> Section:
 def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     distribution, buffer = line["distribution"], int(line["buffer_pkts"])
     each, low = _setting(distribution, buffer), int(line["low_pkts"])
-    label = (distribution, str(buffer), published.interval_text(low, line.whole("high_pkts")))
-    sample, causes = runs.sample(each), tuple(phases(runs, each))
+    label = (distribution, str(buffer), published.interval_text(low, line.integer("high_pkts")))
+    sample, causes = runs.sample(each), tuple(phase_causes(runs, each))
     rate = sample.row(
         (*label, "rate"),
         "kbit/s",
         line.printed("rate_kbps"),
-        interval_rate(low),
+        interval_rate_reader(low),
         between=_printed_rates(line),
         note=line.note,
         causes=causes,
@@ -96,7 +101,7 @@ def _interval_rates(line: Line, runs: Runs) -> list[Row]:
         (*label, "time in TO"),
         "%",
         line.printed("stalled_percent"),
-        interval(low, "timeout_time_share", 100),
+        interval_reader(low, "timeout_time_share", 100),
         causes=(*causes, *timeout_share_causes(runs, each, low)),
     )
     return [rate, stalled]
@@ -117,29 +122,17 @@ def _table10(runs: Runs) -> Section:
         each = _setting(line["distribution"], int(line["buffer_pkts"]))
         section.rows += average_rows(label, line, runs, each)
         if line["theory_loss_percent"]:
-            section.rows += _theory_rows(line, label, each)
+            section.rows += theory_rows(
+                label, line, each, column_prefix="theory_", name_prefix="theory: "
+            )
     section.remarks = [
         "F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply mean sizes of "
         "11.88 to 11.94 packets. All are slightly below the mean of the rounded distribution "
-        f"({SizeDistribution.of(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs probably "
-        "used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + OFF by "
-        "0.4 %.",
+        f"({SizeDistribution.from_setting(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs "
+        "probably used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + "
+        "OFF by 0.4 %.",
     ]
     return section
-
-
-def _theory_rows(line: Line, label: tuple[str, ...], each: Setting) -> list[Row]:
-    result = model(each)
-    assert result.loss_ratio is not None
-    own = (
-        ("theory: rate", "kbit/s", "theory_rate_kbps", 1e-3 * result.rate_bps),
-        ("theory: ON time", "ms", "theory_on_time_ms", 1e3 * result.on_time_s),
-        ("theory: loss", "%", "theory_loss_percent", 100 * result.loss_ratio),
-    )
-    return [
-        Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
-        for name, unit, column, value in own
-    ]
 
 
 def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
@@ -147,12 +140,12 @@ def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
         "The surprising observation of Table 10: delay and loss compensate each other",
         ("N", "distribution", "quantity"),
     )
-    figure, panels = drawing.panels(2, width=5.0)
-    for axes, sources in zip(panels, (HIGH, MODERATE), strict=True):
+    figure, panels = drawing.create_panels(2, width=5.0)
+    for axes, sources in zip(panels, (HIGH_LOAD_SOURCES, MODERATE_LOAD_SOURCES), strict=True):
         _draw_rates(axes, runs, sources)
     section.figures.append(drawing.Plot(figure, folder / "table10.png"))
     spread = {}
-    for sources in (HIGH, MODERATE):
+    for sources in (HIGH_LOAD_SOURCES, MODERATE_LOAD_SOURCES):
         for distribution in DISTRIBUTIONS:
             rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
             spread[sources, distribution] = 100 * (max(rates) / min(rates) - 1)
@@ -161,12 +154,11 @@ def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
     section.remarks = [
         "With 134 sources the mean rate hardly depends on the buffer: a large one adds waiting "
         "time, a small one adds recovery time, and both cost the same. At a load of 163.5 % the "
-        "link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. Drops "
-        "occur before the link and use none of its capacity.",
-        "With 82 sources (100.1 %) the rate "
-        f"varies by {spread[MODERATE, 'E']:.0f} % (E) and {spread[MODERATE, 'EE(7)']:.0f} % "
-        "(EE(7)) over the same buffers. The paper also attributes the effect to the very high "
-        "load.",
+        "link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. Drops occur "
+        "before the link and use none of its capacity.",
+        f"With 82 sources (100.1 %) the rate varies by {spread[MODERATE_LOAD_SOURCES, 'E']:.0f} % "
+        f"(E) and {spread[MODERATE_LOAD_SOURCES, 'EE(7)']:.0f} % (EE(7)) over the same buffers. "
+        "The paper also attributes the effect to the very high load.",
     ]
     return section
 
@@ -176,12 +168,12 @@ def _rate(runs: Runs, distribution: str, buffer_pkts: int, sources: int) -> floa
 
 
 def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
-    result = model(_setting("E", BUFFERS_PKTS[0], sources))
+    result = solve_model(_setting("E", BUFFERS_PKTS[0], sources))
     axes.axhline(1e-3 * result.rate_bps, color="black", linewidth=1.2, label="model")
-    for distribution, style in zip(DISTRIBUTIONS, drawing.styles(), strict=False):
+    for distribution, style in zip(DISTRIBUTIONS, drawing.series_styles(), strict=False):
         rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
         axes.plot(BUFFERS_PKTS, rates, label=distribution, linewidth=1.4, **style)
-        if sources == HIGH:
+        if sources == HIGH_LOAD_SOURCES:
             printed = [
                 line.value("rate_kbps")
                 for line in published.table(10).lines_with(distribution=distribution)
@@ -199,6 +191,5 @@ def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
     axes.minorticks_off()
     axes.set_ylim(0, 1.25 * 1e-3 * result.rate_bps)
     axes.set_title(f"N = {sources}: load {100 * result.offered_load:.1f} %", fontsize=10)
-    axes.set_xlabel("buffer (packets)")
-    axes.set_ylabel("connection rate (kbit/s)")
+    axes.set(xlabel="buffer (packets)", ylabel="connection rate (kbit/s)")
     axes.legend(frameon=False, loc="lower right", fontsize=8)

@@ -6,7 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.engset.sample import interval, metric
+from tcpcast_papers.engset.sample import interval_reader, metric_reader
+from tcpcast_papers.engset.theory import solve_model
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,56 +17,85 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.sample import Read, Sample
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
-    from tcpcast_papers.reproduction import Row
 
-MEASURED = {
-    "rate": ("rate_kbps", "kbit/s", metric("connection_rate_bps", 1e-3)),
-    "ON time": ("on_time_ms", "ms", metric("on_time_s", 1e3)),
-    "loss": ("loss_percent", "%", metric("loss_ratio", 100)),
+AVERAGES = {
+    "rate": ("rate_kbps", "kbit/s", metric_reader("connection_rate_bps", 1e-3)),
+    "ON time": ("on_time_ms", "ms", metric_reader("on_time_s", 1e3)),
+    "loss": ("loss_percent", "%", metric_reader("loss_ratio", 100)),
 }
 """Averages over all files: column of the tables, unit, and how to read them from an answer."""
 
-PHASES_MS = (49.7, 49.8048, 49.4, 49.1)
+TRIED_RTTS_MS = (49.7, 49.8048, 49.4, 49.1)
 """RTTs that are tried as causes of a difference; 49.8048 ms excludes the transmission of acks."""
 
-LOSSY_PKTS = (50, 150)
+LOSSY_BUFFERS_PKTS = (50, 150)
 """Buffers of Tables 8 and 9 that overflow; with 750 packets there are hardly any losses."""
 
 
-def at_phase(each: Setting, rtt_ms: float) -> Setting:
+def with_rtt(each: Setting, rtt_ms: float) -> Setting:
     """Return the setting with another RTT, which changes the phase of the loop."""
     return replace(each, rtt_ms=rtt_ms)
 
 
-def phases(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
+def phase_causes(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
     """Yield the setting at other phases, as causes for ``Sample.row``; none without losses."""
-    for rtt_ms in tried_phases(each):
-        sample = runs.sample(at_phase(each, rtt_ms))
+    for rtt_ms in tried_rtts_ms(each):
+        sample = runs.sample(with_rtt(each, rtt_ms))
         yield f"the phase of the loop, RTT {rtt_ms:g} ms", sample, None
 
 
-def tried_phases(each: Setting) -> tuple[float, ...]:
+def tried_rtts_ms(each: Setting) -> tuple[float, ...]:
     """Return the RTTs that are tried as causes; only one for averages over all files."""
-    if each.distribution != "E" and each.buffer_pkts in LOSSY_PKTS:
-        return PHASES_MS
-    return PHASES_MS[:1] if (each.buffer_pkts or math.inf) <= max(LOSSY_PKTS) else ()
+    if each.distribution != "E" and each.buffer_pkts in LOSSY_BUFFERS_PKTS:
+        return TRIED_RTTS_MS
+    return TRIED_RTTS_MS[:1] if (each.buffer_pkts or math.inf) <= max(LOSSY_BUFFERS_PKTS) else ()
 
 
 def average_rows(label: tuple[str, ...], line: Line, runs: Runs, each: Setting) -> list[Row]:
-    """Return a row for each average of :data:`MEASURED` that the line prints."""
-    tried = tuple(phases(runs, each))
+    """Return a row for each average of :data:`AVERAGES` that the line prints."""
+    tried = tuple(phase_causes(runs, each))
     return [
         runs.sample(each).row((*label, name), unit, line.printed(column), read, causes=tried)
-        for name, (column, unit, read) in MEASURED.items()
+        for name, (column, unit, read) in AVERAGES.items()
         if line.cells.get(column)
     ]
 
 
-def interval_rate(low_pkts: int) -> Read:
+def theory_rows(
+    label: tuple[str, ...],
+    line: Line,
+    each: Setting,
+    *,
+    column_prefix: str = "",
+    name_prefix: str = "",
+) -> list[Row]:
+    """Return a row for each value of the model that the line prints."""
+    result = solve_model(each)
+    assert result.loss_ratio is not None
+    own = (
+        ("load", "%", "load_percent", 100 * result.offered_load),
+        ("rate", "kbit/s", "rate_kbps", 1e-3 * result.rate_bps),
+        ("ON time", "ms", "on_time_ms", 1e3 * result.on_time_s),
+        ("loss", "%", "loss_percent", 100 * result.loss_ratio),
+    )
+    return [
+        Row(
+            (*label, name_prefix + name),
+            unit,
+            line.printed(column_prefix + column),
+            value,
+            tolerance=PRINTED_DIGITS,
+        )
+        for name, unit, column, value in own
+        if line.cells.get(column_prefix + column)
+    ]
+
+
+def interval_rate_reader(low_pkts: int) -> Read:
     """Return a function that reads the mean rate of the files of a size interval, in kbit/s.
 
     Tables 8 and 9 print the mean over connections of size/ON time. The rate cannot be packets per
     ON time: the rates of Table 8 would then give a mean ON time of 0.69 s, but Table 10 prints
     0.917 s for the same run.
     """
-    return interval(low_pkts, "transfer_rate_mean_bps", 1e-3)
+    return interval_reader(low_pkts, "transfer_rate_mean_bps", 1e-3)

@@ -11,7 +11,7 @@ from tcpcast_papers.engset import published
 from tcpcast_papers.engset.rates import window_setting
 from tcpcast_papers.engset.settings import CONNECTIONS
 from tcpcast_papers.engset.size_distributions import SizeDistribution
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section, Tolerance
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section, Tolerance
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,17 +56,17 @@ def _table1(runs: Runs) -> Section:
         "their rows, and one row further down every column sums to 100 %.",
         "For F = 5 and 12 the paper's EP files are slightly smaller than its distribution with the "
         "printed k: 92.8 % have up to 6 packets, whereas the distribution gives 92.5 %, a "
-        "difference of ten standard errors of 800,000 files. Larger F show no such difference. "
-        "The reason is unknown.",
+        "difference of ten standard errors of 800,000 files. Larger F show no such difference. The "
+        "reason is unknown.",
     ]
     return section
 
 
 def _share_row(line: Line, runs: Runs) -> Row:
     size, distribution = int(line["mean_size_pkts"]), line["distribution"]
-    low, high = int(line["low_pkts"]), line.whole("high_pkts")
+    low, high = int(line["low_pkts"]), line.integer("high_pkts")
     each = _setting(size, distribution)
-    exact = SizeDistribution.of(each)
+    exact = SizeDistribution.from_setting(each)
     drawn = drawn_share(runs, each, low)
     means = f"mean {line['mean_in_interval_pkts'] or '–'}, own {exact.mean(low, high):.1f}"
     note = f"drawn {drawn:.3g} %; {means}" + (f"; {line.note}" if line.misprint else "")
@@ -87,47 +87,46 @@ def drawn_share(runs: Runs, each: Setting, low_pkts: int) -> float:
 
 
 def _figure3(runs: Runs, folder: Path) -> Section:
-    figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
+    section = Section(
+        "Figure 3. File size distributions for F = 12 packets", ("distribution", "quantity")
+    )
+    figure, (axes,) = drawing.create_panels(1, width=6.4, height=4.2)
     x = np.geomspace(3, 4096, 400)
     for (distribution, name), style in zip(
-        (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.styles(), strict=False
+        (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.series_styles(), strict=False
     ):
         each = _setting(12, name)
-        exact = SizeDistribution.of(each)
+        exact = SizeDistribution.from_setting(each)
         axes.plot(
-            *drawing.positive(x, exact.above(x)),
+            *drawing.positive_points(x, exact.exceedance(x)),
             color=style["color"],
             label=f"{distribution}, distribution",
         )
         table = runs[each].tables["by_size"]
         above = 1 - np.cumsum(table["share"])
         axes.plot(
-            *drawing.positive(table["high_pkts"][:-1] + 0.5, above[:-1]),
+            *drawing.positive_points(table["high_pkts"][:-1] + 0.5, above[:-1]),
             linestyle="none",
             label=f"{distribution}, drawn",
             **style,
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_ylim(1e-6, 1.5)
-    axes.set_xlabel("file size x (packets)")
-    axes.set_ylabel("share of files larger than x")
-    axes.set_title("Figure 3. File sizes for F = 12 packets", fontsize=11)
-    axes.legend(frameon=False, fontsize=8)
-    section = Section(
-        "Figure 3. File size distributions for F = 12 packets", ("distribution", "quantity")
-    )
-    section.figures.append(drawing.Plot(figure, folder / "figure03.png"))
-    for distribution, name in (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")):
-        line = published.text().line_with(key=f"mean_above_k_{distribution}")
-        own = SizeDistribution.of(_setting(12, name)).mean_above_k()
         section.rows.append(
             Row(
                 (name, "mean size beyond the 10 % point"),
                 "packets",
-                Printed(line["value"]),
-                own,
+                published.text_value(f"mean_above_k_{distribution}"),
+                exact.mean_above_k(),
                 tolerance=PRINTED_DIGITS,
             )
         )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        ylim=(1e-6, 1.5),
+        xlabel="file size x (packets)",
+        ylabel="share of files larger than x",
+    )
+    axes.set_title("Figure 3. File sizes for F = 12 packets", fontsize=11)
+    axes.legend(frameon=False, fontsize=8)
+    section.figures.append(drawing.Plot(figure, folder / "figure03.png"))
     return section

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast_papers.engset.comparison_rows import PHASES_MS, at_phase
+from tcpcast_papers.engset.comparison_rows import TRIED_RTTS_MS, with_rtt
 from tcpcast_papers.engset.published import INTERVALS
-from tcpcast_papers.engset.sample import interval
+from tcpcast_papers.engset.sample import interval_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Table = dict[str, NDArray[Any]]
 
-END = 3
+LAST_PACKETS = 3
 """Packets at the end of a file whose timeouts are TOend."""
 
 
@@ -83,7 +83,7 @@ class _Timeout:
 
     @property
     def is_last(self) -> bool:
-        return self.size - self.packet < END
+        return self.size - self.packet < LAST_PACKETS
 
     @property
     def all_sent(self) -> bool:
@@ -98,7 +98,7 @@ class _Timeout:
         return "TObeg" if beginning else "TOother"
 
 
-CLASSES: dict[str, Callable[[_Timeout], str]] = {
+TIMEOUT_CLASSIFIERS: dict[str, Callable[[_Timeout], str]] = {
     "TObeg before TOend": lambda t: t.kind(end=t.all_sent and t.is_last, beginning_first=True),
     "TOend as soon as the whole file was sent": lambda t: t.kind(end=t.all_sent),
     "TOend before the whole file was sent": lambda t: t.kind(end=t.is_last),
@@ -128,7 +128,7 @@ def classify_traced_timeouts(answer: Answer) -> dict[str, Table]:
     """Return the shares of timeouts by interpretation, and times in timeouts by file size."""
     timeouts = [each for each in timeouts_of_trace(answer) if each.file.sent_s]
     names, shares = [], []
-    for reading, kind in CLASSES.items():
+    for reading, kind in TIMEOUT_CLASSIFIERS.items():
         kinds = [kind(each) for each in timeouts]
         for name in ("TObeg", "TOend", "TOother"):
             names.append(f"{name}: {reading}")
@@ -147,7 +147,7 @@ def classify_traced_timeouts(answer: Answer) -> dict[str, Table]:
     }
 
 
-def class_share(kind: str, reading: str) -> Read:
+def class_share_reader(kind: str, reading: str) -> Read:
     """Return a function that extracts the share (%) of a class of timeouts."""
 
     def read(answer: Answer) -> float:
@@ -173,30 +173,32 @@ def count_since_last_transmission(read: Read, low_pkts: int = 1) -> Read:
     return longer
 
 
-SINCE_PACKET = "time in a timeout begins when the packet itself was last sent"
+SINCE_OWN_TRANSMISSION = "time in a timeout begins when the packet itself was last sent"
 
 
-def with_phases(
+def causes_at_tried_rtts(
     runs: Runs, each: Setting, reason: str, read: Read
 ) -> Iterator[tuple[str, Sample, Read]]:
     """Yield an interpretation as a cause, at the setting's own RTT and at other RTTs.
 
-    Small changes of the RTT shift the phase of the loop (see :mod:`.phase`).
+    Small changes of the RTT shift the phase of the loop (see :mod:`.loop_phase`).
     """
     yield reason, runs.sample(each), read
-    for rtt_ms in PHASES_MS:
-        yield f"{reason}, RTT {rtt_ms:g} ms", runs.sample(at_phase(each, rtt_ms)), read
+    for rtt_ms in TRIED_RTTS_MS:
+        yield f"{reason}, RTT {rtt_ms:g} ms", runs.sample(with_rtt(each, rtt_ms)), read
 
 
 def timeout_share_causes(
     runs: Runs, each: Setting, low_pkts: int
 ) -> Iterable[tuple[str, Sample, Read]]:
     """Return another interpretation of the share of the ON time in timeouts by size."""
-    read = count_since_last_transmission(interval(low_pkts, "timeout_time_share", 100), low_pkts)
-    return with_phases(runs, each, SINCE_PACKET, read)
+    read = count_since_last_transmission(
+        interval_reader(low_pkts, "timeout_time_share", 100), low_pkts
+    )
+    return causes_at_tried_rtts(runs, each, SINCE_OWN_TRANSMISSION, read)
 
 
-def sending_rate(rtt0_ms: float, packet_ms: float) -> Read:
+def sending_rate_reader(rtt0_ms: float, packet_ms: float) -> Read:
     """Return a function that computes F 8P/(ON - last RTT) from an answer, in kbit/s.
 
     The ON time without the last RTT ends when the last packet is sent (ON_s of section 4.2). The

@@ -14,9 +14,9 @@ from tcpcast.models.engset import (
 )
 
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.sample import metric
+from tcpcast_papers.engset.sample import metric_reader
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     import pathlib
@@ -30,7 +30,7 @@ PAPER_BETAS = (8.0 + 1 / 3, 16.0 + 2 / 3, 41.0 + 2 / 3, 83.0 + 1 / 3)
 """RTT0/Delta* of the paper's paths: 2 and 10 Mbit/s, RTT 50 and 100 ms."""
 
 
-def special_path() -> Path:
+def special_case_path() -> Path:
     """Return the special case's path, with RTT0 rounded as in print.
 
     The paper continues its calculation with 341.83 ms (exact: 341.8346 ms). The exact value would
@@ -55,7 +55,7 @@ def _name_fixed_size_setting(size_pkts: int) -> str:
     return f"F{size_pkts}-N1-1.5M128k-D300-C-W44-P576"
 
 
-_SIZES = (53, 54, 106, 107)
+_FIXED_SIZES_PKTS = (53, 54, 106, 107)
 
 
 def request(runs: Runs) -> None:
@@ -65,7 +65,9 @@ def request(runs: Runs) -> None:
         checked=True,
         plotted=False,
     )
-    runs.request((setting(_name_fixed_size_setting(size)) for size in _SIZES), connections=100)
+    runs.request(
+        (setting(_name_fixed_size_setting(size)) for size in _FIXED_SIZES_PKTS), connections=100
+    )
 
 
 def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
@@ -145,7 +147,7 @@ def _beta_and_window_text(beta: float, window: int) -> str:
 
 
 def _special_case_section(runs: Runs) -> Section:
-    path = special_path()
+    path = special_case_path()
     wide = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=44)
     narrow = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=8)
     again = wide.queue_rounds * path.rtt0_s + wide.queue_tail_pkts * path.slowest_delta_s
@@ -172,20 +174,19 @@ def _special_case_section(runs: Runs) -> Section:
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
         "(printed as 1260 seconds), while the timeout still has its minimum of 1 s. Packet 31 "
-        "waited behind 23 packets, but the next RTT sample is from packet 63. "
-        f"In the simulation files of {sizes.min()} to {sizes.max()} packets time out. "
-        f"Simulated: {_timeouts_text(runs)}.",
+        "waited behind 23 packets, but the next RTT sample is from packet 63. In the simulation "
+        f"files of {sizes.min()} to {sizes.max()} packets time out. Simulated: "
+        f"{_timeouts_text(runs)}.",
     ]
     return section
 
 
 def _timeouts_text(runs: Runs) -> str:
-    parts = []
-    for size in _SIZES:
-        answer = runs[_name_fixed_size_setting(size)]
-        timeouts = answer["timeouts"] / answer["transfers"]
-        parts.append(f"{timeouts:.3g} timeouts per file of {size}")
-    return ", ".join(parts)
+    answers = {size: runs[_name_fixed_size_setting(size)] for size in _FIXED_SIZES_PKTS}
+    return ", ".join(
+        f"{answer['timeouts'] / answer['transfers']:.3g} timeouts per file of {size}"
+        for size, answer in answers.items()
+    )
 
 
 def first_timeout(runs: Runs, size_pkts: int) -> float | None:
@@ -204,7 +205,7 @@ def _text_row(key: str, own: float | None, note: str = "") -> Row:
     return Row(
         (line["quantity"],),
         line["unit"],
-        Printed(line["value"]),
+        line.printed("value"),
         own,
         tolerance=PRINTED_DIGITS,
         note=note,
@@ -216,7 +217,7 @@ def _lone_queue_section(runs: Runs) -> Section:
     text = published.text()
     for window in (44, 12):
         result = lone_queue(
-            path=special_path(),
+            path=special_case_path(),
             size_pkts=347,
             mean_off_s=SPECIAL_OFF_S,
             receiver_window_pkts=window,
@@ -229,10 +230,10 @@ def _lone_queue_section(runs: Runs) -> Section:
             Row(
                 (delay["quantity"],),
                 "ms",
-                Printed(delay["value"]),
+                delay.printed("value"),
                 1e3 * result.delay_s,
                 note=delay.note,
-                judged=delay.judged,
+                fixed_verdict=delay.fixed_verdict,
             )
         )
         line = text.line_with(key=f"single_queue_w{window}_measured")
@@ -241,8 +242,8 @@ def _lone_queue_section(runs: Runs) -> Section:
             sample.row(
                 (line["quantity"],),
                 "packets",
-                Printed(line["value"]),
-                metric("queue_mean_pkts"),
+                line.printed("value"),
+                metric_reader("queue_mean_pkts"),
                 note="simulated, exponential sizes",
             )
         )

@@ -9,17 +9,17 @@ import numpy as np
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import interpretations, published
 from tcpcast_papers.engset.comparison_rows import (
-    MEASURED,
-    PHASES_MS,
-    at_phase,
+    AVERAGES,
+    TRIED_RTTS_MS,
     average_rows,
-    interval_rate,
-    phases,
+    interval_rate_reader,
+    phase_causes,
+    with_rtt,
 )
-from tcpcast_papers.engset.sample import interval, metric, recovery
+from tcpcast_papers.engset.sample import interval_reader, metric_reader, recovery_reader
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.theory import model
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.engset.theory import solve_model
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,20 +31,22 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
-WIDE = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
-NARROW = setting("F12-N134-10M2M-R50-EE(7)-W12-B150")
-EXPONENTIAL = setting("F12-N134-10M2M-R50-E-W44-B150")
+WINDOW_44 = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
+WINDOW_12 = setting("F12-N134-10M2M-R50-EE(7)-W12-B150")
+EXPONENTIAL_SIZES = setting("F12-N134-10M2M-R50-E-W44-B150")
 RTT_MS, PACKET_MS = 50.0, 1.2
 """RTT0 of these settings, and the transmission time of a packet at the bottleneck, in ms."""
 
-_LAST_SHOWN = 140
-_FEWEST_SENT = 200
+_MAX_SEQUENCE_PLOTTED = 140
+_MIN_PACKETS_PLOTTED = 200
 
 
 def request(runs: Runs) -> None:
     """Request the setting with high loss, also with a small window and with exponential sizes."""
-    runs.request([WIDE, NARROW, EXPONENTIAL], checked=True)
-    runs.request((at_phase(NARROW, rtt_ms) for rtt_ms in PHASES_MS), checked=True, plotted=False)
+    runs.request([WINDOW_44, WINDOW_12, EXPONENTIAL_SIZES], checked=True)
+    runs.request(
+        (with_rtt(WINDOW_12, rtt_ms) for rtt_ms in TRIED_RTTS_MS), checked=True, plotted=False
+    )
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -58,41 +60,40 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     ]
 
 
-def _name(each: Setting) -> str:
-    return f"{each.distribution}, WR = {each.receiver_window_pkts}"
-
-
 def _figure14(runs: Runs, folder: Path) -> Section:
     section = Section(
         "Figure 14. Proportion of dropped packets per sequence number", ("WR", "quantity")
     )
-    figure, panels = drawing.panels(2, width=5.0, share_y=True)
-    for axes, each in zip(panels, (WIDE, NARROW), strict=True):
+    figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
+    for axes, each in zip(panels, (WINDOW_44, WINDOW_12), strict=True):
         table = runs[each].tables["drops_by_sequence"]
-        seen = (table["packets"] >= _FEWEST_SENT) & (table["sequence"] <= _LAST_SHOWN)
+        seen = (table["packets"] >= _MIN_PACKETS_PLOTTED) & (
+            table["sequence"] <= _MAX_SEQUENCE_PLOTTED
+        )
         share = 100 * table["drops"][seen] / table["packets"][seen]
         axes.bar(table["sequence"][seen], share, width=1.0, color=drawing.COLOURS[0])
         last = 2 * each.receiver_window_pkts - 2
-        axes.axvline(last + 0.5, color=drawing.MUTED, linewidth=1, linestyle=":")
+        axes.axvline(last + 0.5, color=drawing.REFERENCE_COLOUR, linewidth=1, linestyle=":")
         axes.annotate(
             f"packet {last}: last\nin slow start",
             (last + 1.5, 0.92),
             xycoords=("data", "axes fraction"),
             fontsize=8,
-            color=drawing.MUTED,
+            color=drawing.REFERENCE_COLOUR,
             va="top",
         )
-        axes.set_title(f"{_name(each)}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10)
+        axes.set_title(
+            f"{each.size_and_window}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10
+        )
         axes.set_xlabel("sequence number")
     panels[0].set_ylabel("dropped, % of those sent")
     section.figures.append(drawing.Plot(figure, folder / "figure14.png"))
-    for each in (WIDE, NARROW):
+    for each in (WINDOW_44, WINDOW_12):
         window = each.receiver_window_pkts
-        line = published.text().line_with(key=f"loss_w{window}")
-        _, unit, read = MEASURED["loss"]
+        _, unit, read = AVERAGES["loss"]
         label = (str(window), "loss")
         row = runs.sample(each).row(
-            label, unit, Printed(line["value"]), read, causes=_causes(runs, each)
+            label, unit, published.text_value(f"loss_w{window}"), read, causes=_causes(runs, each)
         )
         section.rows.append(row)
         first, second = drop_share(runs[each], 1), drop_share(runs[each], 2)
@@ -113,51 +114,55 @@ def drop_share(answer: Answer, sequence: int) -> float:
     return float(table["drops"][row] / table["packets"][row])
 
 
-TABLE7: dict[str, Read] = {
-    "packet drops": metric("loss_ratio", 100),
-    "TO per dropped packet": recovery("timeouts_per_drop", 100),
-    "TOTO per TO": recovery("TOTO_per_timeout", 100),
-    "TDTO per TO": recovery("TDTO_per_timeout", 100),
-    "TObeg per TO": recovery("TObeg_per_timeout", 100),
-    "TOend per TO": recovery("TOend_per_timeout", 100),
-    "TOother per TO": recovery("other_per_timeout", 100),
-    "time TO per TO": recovery("time_per_timeout", 1e3),
-    "time TO per connection": recovery("timeout_time_per_transfer", 1e3),
-    "TD per dropped packet": recovery("fast_retransmits_per_drop", 100),
-    "FR per TD": recovery("recoveries_per_fast_retransmit", 100),
-    "packets sent TDFR per FR": recovery("sent_per_recovery"),
-    "packets sent on FR per FR": recovery("sent_on_exit_per_recovery"),
-    "time TDFR per FR": recovery("time_per_recovery", 1e3),
-    "time TDFR per connection": recovery("recovery_time_per_transfer", 1e3),
-    "rate TDFR per FR": recovery("rate_in_recovery", 1e-3),
-    "send rate": interpretations.sending_rate(RTT_MS, PACKET_MS),
-    "connection rate": metric("connection_rate_bps", 1e-3),
-    "ON time": metric("on_time_s", 1e3),
-    "file size": metric("mean_size_pkts"),
-    "RTT measured by TCP": metric("rtt_mean_s", 1e3),
+TABLE7_READERS: dict[str, Read] = {
+    "packet drops": metric_reader("loss_ratio", 100),
+    "TO per dropped packet": recovery_reader("timeouts_per_drop", 100),
+    "TOTO per TO": recovery_reader("TOTO_per_timeout", 100),
+    "TDTO per TO": recovery_reader("TDTO_per_timeout", 100),
+    "TObeg per TO": recovery_reader("TObeg_per_timeout", 100),
+    "TOend per TO": recovery_reader("TOend_per_timeout", 100),
+    "TOother per TO": recovery_reader("other_per_timeout", 100),
+    "time TO per TO": recovery_reader("time_per_timeout", 1e3),
+    "time TO per connection": recovery_reader("timeout_time_per_transfer", 1e3),
+    "TD per dropped packet": recovery_reader("fast_retransmits_per_drop", 100),
+    "FR per TD": recovery_reader("recoveries_per_fast_retransmit", 100),
+    "packets sent TDFR per FR": recovery_reader("sent_per_recovery"),
+    "packets sent on FR per FR": recovery_reader("sent_on_exit_per_recovery"),
+    "time TDFR per FR": recovery_reader("time_per_recovery", 1e3),
+    "time TDFR per connection": recovery_reader("recovery_time_per_transfer", 1e3),
+    "rate TDFR per FR": recovery_reader("rate_in_recovery", 1e-3),
+    "send rate": interpretations.sending_rate_reader(RTT_MS, PACKET_MS),
+    "connection rate": metric_reader("connection_rate_bps", 1e-3),
+    "ON time": metric_reader("on_time_s", 1e3),
+    "file size": metric_reader("mean_size_pkts"),
+    "RTT measured by TCP": metric_reader("rtt_mean_s", 1e3),
 }
 """The paper's quantities in its units, as the simulator defines them."""
 
 
-def _readings() -> dict[str, dict[str, Read]]:
+def _other_interpretations() -> dict[str, dict[str, Read]]:
     """Return other interpretations of quantities that the paper does not define."""
-    waited = {interpretations.SINCE_PACKET: interpretations.count_since_last_transmission}
+    waited = {interpretations.SINCE_OWN_TRANSMISSION: interpretations.count_since_last_transmission}
     classes = {
         f"{kind} per TO": {
-            name: interpretations.class_share(kind, name) for name in interpretations.CLASSES
+            name: interpretations.class_share_reader(kind, name)
+            for name in interpretations.TIMEOUT_CLASSIFIERS
         }
         for kind in ("TObeg", "TOend", "TOother")
     }
-    sent, on_exit = TABLE7["packets sent TDFR per FR"], TABLE7["packets sent on FR per FR"]
+    sent, on_exit = (
+        TABLE7_READERS["packets sent TDFR per FR"],
+        TABLE7_READERS["packets sent on FR per FR"],
+    )
     return classes | {
         **{
-            name: {reason: since(TABLE7[name]) for reason, since in waited.items()}
+            name: {reason: since(TABLE7_READERS[name]) for reason, since in waited.items()}
             for name in ("time TO per TO", "time TO per connection")
         },
         "packets sent TDFR per FR": {
             "packets sent on FR included": lambda answer: sent(answer) + on_exit(answer)
         },
-        "send rate": {"packets sent per ON time": recovery("send_rate", 1e-3)},
+        "send rate": {"packets sent per ON time": recovery_reader("send_rate", 1e-3)},
     }
 
 
@@ -165,16 +170,16 @@ def _causes(
     runs: Runs, each: Setting, read: dict[str, Read] | None = None
 ) -> list[tuple[str, Sample, Read | None]]:
     """Return possible causes of a difference: the phase of the loop, other interpretations."""
-    causes = list(phases(runs, each))
+    causes = list(phase_causes(runs, each))
     for reason, how in (read or {}).items():
-        causes += interpretations.with_phases(runs, each, reason, how)
+        causes += interpretations.causes_at_tried_rtts(runs, each, reason, how)
     return causes
 
 
 def _table7(runs: Runs) -> Section:
     section = Section(published.table(7).title, ("quantity",))
-    sample, others = runs.sample(WIDE), _readings()
-    result = model(WIDE)
+    sample, others = runs.sample(WINDOW_44), _other_interpretations()
+    result = solve_model(WINDOW_44)
     theory = {"connection rate": 1e-3 * result.rate_bps, "ON time": 1e3 * result.on_time_s}
     for line in published.table(7):
         name, unit = line["quantity"], line["unit"]
@@ -182,9 +187,9 @@ def _table7(runs: Runs) -> Section:
             (name,),
             unit,
             line.printed("measured"),
-            TABLE7[name],
+            TABLE7_READERS[name],
             note=line.note,
-            causes=_causes(runs, WIDE, others.get(name)),
+            causes=_causes(runs, WINDOW_44, others.get(name)),
         )
         section.rows.append(row)
         if name in theory:
@@ -194,10 +199,10 @@ def _table7(runs: Runs) -> Section:
         for reading, read in others.get(name, {}).items():
             section.rows.append(sample.row((f"{name}: {reading}",), unit, None, read))
     section.remarks = [
-        f"{WIDE.name}. A timeout of one of the last three packets counts as TOend if the whole "
-        "file has been sent; otherwise a timeout of packet 1 or 2 counts as TObeg. In files of 3 "
-        "and 4 packets, which are nearly all here, many packets qualify for both, and the paper "
-        "does not state its choice. Rows with a colon show the other readings at an RTT of "
+        f"{WINDOW_44.name}. A timeout of one of the last three packets counts as TOend if the "
+        "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. In files "
+        "of 3 and 4 packets, which are nearly all here, many packets qualify for both, and the "
+        "paper does not state its choice. Rows with a colon show the other readings at an RTT of "
         "50 ms; to explain differences, these readings are also tried at other phases.",
         "TOTO depends on a tie: a retransmission after 1 s reaches the queue at the instant of a "
         'departure, see "The phase of the loop".',
@@ -213,55 +218,56 @@ def _figure15(runs: Runs, folder: Path) -> Section:
     section = Section(
         "Figure 15. Retransmissions in a recovery, and packets sent at its end", ("WR", "quantity")
     )
-    figure, panels = drawing.panels(2, width=5.0)
+    figure, panels = drawing.create_panels(2, width=5.0)
     shown = (
         ("recovery_retransmissions", "retransmissions in a recovery"),
         ("recovery_sent", "packets sent at the end of a recovery"),
     )
     for axes, (name, x) in zip(panels, shown, strict=True):
-        for shift, (each, colour) in enumerate(zip((WIDE, NARROW), drawing.COLOURS, strict=False)):
-            count, share = _distribution(runs[each], name)
+        for shift, (each, colour) in enumerate(
+            zip((WINDOW_44, WINDOW_12), drawing.COLOURS, strict=False)
+        ):
+            count, share = _recovery_distribution(runs[each], name)
             kept = count <= 20
             index = count[kept] + 0.4 * shift - 0.2
-            axes.bar(index, share[kept], width=0.4, color=colour, label=_name(each))
-        axes.set_xlabel(x)
-        axes.set_xlim(-0.6, 20.6)
+            axes.bar(index, share[kept], width=0.4, color=colour, label=each.size_and_window)
+        axes.set(xlabel=x, xlim=(-0.6, 20.6))
         axes.set_xticks(range(0, 21, 2))
         axes.legend(frameon=False)
     panels[0].set_ylabel("share of recoveries (%)")
     section.figures.append(drawing.Plot(figure, folder / "figure15.png"))
     for each, bursts in (
-        (WIDE, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
-        (NARROW, {7: "burst_7_w12"}),
+        (WINDOW_44, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
+        (WINDOW_12, {7: "burst_7_w12"}),
     ):
         for packets, key in bursts.items():
-            printed = Printed(published.text().line_with(key=key)["value"]) if key else None
+            printed = published.text_value(key) if key else None
             label = (str(each.receiver_window_pkts), f"bursts of {packets} packets, share of all")
             section.rows.append(
                 runs.sample(each).row(
-                    label, "%", printed, _burst_share(packets), causes=_causes(runs, each)
+                    label, "%", printed, _burst_share_reader(packets), causes=_causes(runs, each)
                 )
             )
     section.remarks = [
         "In the most frequent recovery, of one packet, the final ack leaves one packet fewer than "
-        "ssthresh outstanding. The sender then sends one packet if the window becomes ssthresh, "
-        "or two if this ack counts as slow start. RFC 5681 allows both if cwnd = ssthresh. The "
+        "ssthresh outstanding. The sender then sends one packet if the window becomes ssthresh, or "
+        "two if this ack counts as slow start. RFC 5681 allows both if cwnd = ssthresh. The "
         "paper's 82.8 % of two packets show that its TCP uses slow start, as the own one does.",
     ]
     return section
 
 
-def _burst_share(packets: int) -> Read:
+def _burst_share_reader(packets: int) -> Read:
     """Return a function that reads the share of the bursts with this length, in %."""
 
     def read(answer: Answer) -> float:
-        count, share = _distribution(answer, "recovery_sent")
+        count, share = _recovery_distribution(answer, "recovery_sent")
         return 100 * float(share[count == packets].sum() / share[count > 0].sum())
 
     return read
 
 
-def _distribution(answer: Answer, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _recovery_distribution(answer: Answer, name: str) -> tuple[np.ndarray, np.ndarray]:
     table = answer.tables[name]
     return table["count"], 100 * table["recoveries"] / table["recoveries"].sum()
 
@@ -271,13 +277,13 @@ def _figure16(runs: Runs, folder: Path) -> Section:
         "Figure 16. Timeouts in slow start by the window at which they occur",
         ("distribution", "quantity"),
     )
-    figure, panels = drawing.panels(2, width=5.0, share_y=True)
-    for axes, each in zip(panels, (WIDE, EXPONENTIAL), strict=True):
+    figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
+    for axes, each in zip(panels, (WINDOW_44, EXPONENTIAL_SIZES), strict=True):
         table = runs[each].tables["timeouts_by_window"]
         share = 100 * table["timeouts"] / table["timeouts"].sum()
         kept = table["window_pkts"] <= 20
         axes.bar(table["window_pkts"][kept], share[kept], width=0.8, color=drawing.COLOURS[0])
-        axes.set_title(_name(each), fontsize=10)
+        axes.set_title(each.size_and_window, fontsize=10)
         axes.set_xlabel("window (packets)")
         axes.set_xticks(range(1, 21, 1))
         axes.tick_params(axis="x", labelsize=7)
@@ -287,33 +293,33 @@ def _figure16(runs: Runs, folder: Path) -> Section:
     panels[0].set_ylabel("share of timeouts in slow start (%)")
     section.figures.append(drawing.Plot(figure, folder / "figure16.png"))
     section.remarks = [
-        "W = 1: the retransmission after a timeout was also lost. W = 2: packet 1 was dropped. "
-        "W = 3: only packet 2 was dropped. The paper prints no numbers.",
+        "W = 1: the retransmission after a timeout was also lost. W = 2: packet 1 was dropped. W = "
+        "3: only packet 2 was dropped. The paper prints no numbers.",
     ]
     return section
 
 
 def _table8(runs: Runs) -> Section:
     section = Section(published.table(8).title, ("interval", "quantity"))
-    sample, causes = runs.sample(WIDE), _causes(runs, WIDE)
+    sample, causes = runs.sample(WINDOW_44), _causes(runs, WINDOW_44)
     for line in published.table(8):
         if line["low_pkts"]:
             section.rows += _interval_rows(line, sample, causes)
             continue
-        section.rows += average_rows(("all",), line, runs, WIDE)
+        section.rows += average_rows(("all",), line, runs, WINDOW_44)
         for name, column, read in (
-            ("mean size", "mean_size_pkts", metric("mean_size_pkts")),
-            ("mean queue", "queue_seen_pkts", metric("queue_mean_pkts")),
+            ("mean size", "mean_size_pkts", metric_reader("mean_size_pkts")),
+            ("mean queue", "queue_seen_pkts", metric_reader("queue_mean_pkts")),
         ):
             label, printed = ("all", name), line.printed(column)
             section.rows.append(sample.row(label, "packets", printed, read, causes=causes))
     section.remarks = [
-        f"{WIDE.name}. A rate that Table 9 prints again agrees between both values.",
+        f"{WINDOW_44.name}. A rate that Table 9 prints again agrees between both values.",
     ]
     return section
 
 
-_COLUMNS = {
+_TABLE8_COLUMNS = {
     "files": ("files_percent", "%", "share", 100),
     "mean size": ("mean_size_pkts", "packets", "mean_size_pkts", 1),
     "queue seen": ("queue_seen_pkts", "packets", "queue_seen_mean_pkts", 1),
@@ -330,12 +336,12 @@ def _interval_rows(
     again = published.table(9).line_with(
         distribution="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"]
     )
-    name = published.interval_text(low, line.whole("high_pkts"))
+    name = published.interval_text(low, line.integer("high_pkts"))
     rate = sample.row(
         (name, "rate"),
         "kbit/s",
         line.printed("rate_kbps"),
-        interval_rate(low),
+        interval_rate_reader(low),
         between=(line.value("rate_kbps"), again.value("rate_kbps")),
         note=f"Table 9: {again['rate_kbps']}",
         causes=causes,
@@ -345,9 +351,9 @@ def _interval_rows(
             (name, quantity),
             unit,
             line.printed(column),
-            interval(low, own, factor),
+            interval_reader(low, own, factor),
             causes=causes,
         )
-        for quantity, (column, unit, own, factor) in _COLUMNS.items()
+        for quantity, (column, unit, own, factor) in _TABLE8_COLUMNS.items()
     ]
     return [rate, *rows]

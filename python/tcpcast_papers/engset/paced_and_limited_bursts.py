@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.engset.losses import WIDE, drop_share
+from tcpcast_papers.engset.losses import WINDOW_44, drop_share
 from tcpcast_papers.engset.rates import window_setting
-from tcpcast_papers.engset.sample import interval, metric
+from tcpcast_papers.engset.sample import interval_reader, metric_reader
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.reproduction import Section
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.reproduction import Row
 
 BURST_PKTS = 2
-_SMALL = 3
+_SMALL_FILES_LOW_PKTS = 3
 """Start of the interval of small files."""
 
 
@@ -29,13 +29,13 @@ def paced_setting(each: Setting) -> Setting:
     return replace(each, ingress="2mbit", egress="100mbit")
 
 
-def _figure13() -> Iterator[Setting]:
+def _figure13_settings() -> Iterator[Setting]:
     for sources in (66, 98):
         for tail in ("E-W44", "EE(7)-W44", "EE(7)-W12"):
             yield setting(f"F12-N{sources}-10M2M-R50-{tail}-B200")
 
 
-def _windows() -> Iterator[tuple[Setting, Setting]]:
+def _window_pairs() -> Iterator[tuple[Setting, Setting]]:
     """Yield the setting of Table 4 with slow egress or ingress links, with both windows."""
     wide = replace(window_setting(12, "EE(7)", 44, 1.0), egress="2mbit")
     for each in (wide, paced_setting(wide)):
@@ -44,9 +44,9 @@ def _windows() -> Iterator[tuple[Setting, Setting]]:
 
 def request(runs: Runs) -> None:
     """Request the changed settings, and the settings with which they are compared."""
-    settings = [WIDE, paced_setting(WIDE), replace(WIDE, max_burst_pkts=BURST_PKTS)]
-    settings += [each for pair in _windows() for each in pair]
-    settings += [each for base in _figure13() for each in (base, paced_setting(base))]
+    settings = [WINDOW_44, paced_setting(WINDOW_44), replace(WINDOW_44, max_burst_pkts=BURST_PKTS)]
+    settings += [each for pair in _window_pairs() for each in pair]
+    settings += [each for base in _figure13_settings() for each in (base, paced_setting(base))]
     runs.request(settings, checked=True, plotted=False)
 
 
@@ -61,36 +61,38 @@ def sections(runs: Runs, _: Path) -> list[Section]:
             None,
             lambda answer: drop_share(answer, 2) / drop_share(answer, 1),
         )
-        for each in (WIDE, paced_setting(WIDE))
+        for each in (WINDOW_44, paced_setting(WINDOW_44))
     ]
-    pacing.rows += _changes(runs, WIDE, paced_setting(WIDE))
-    for each in _figure13():
+    pacing.rows += _change_rows(runs, WINDOW_44, paced_setting(WINDOW_44))
+    for each in _figure13_settings():
         change = runs.sample(paced_setting(each)).paired(runs.sample(each))
         label = (paced_setting(each).name, "change of the mean queue")
-        pacing.rows.append(change.row(label, "%", None, metric("queue_mean_pkts")))
-    for wide, narrow in _windows():
+        pacing.rows.append(change.row(label, "%", None, metric_reader("queue_mean_pkts")))
+    for wide, narrow in _window_pairs():
         change = runs.sample(wide).paired(runs.sample(narrow))
         label = (wide.name, "3-6: change of the ON time from WR = 12 to 44")
-        pacing.rows.append(change.row(label, "%", None, interval(_SMALL, "on_time_s")))
+        pacing.rows.append(
+            change.row(label, "%", None, interval_reader(_SMALL_FILES_LOW_PKTS, "on_time_s"))
+        )
     pacing.remarks = [
         "The paper prints no numbers for this setting: queues are almost indiscernible from those "
         "of 10M2M, loss and rate are similar, and the second packet is not dropped more often than "
         "the first (sections 5.2, 5.4.2 and 5.4.3). Changes are relative to 10M2M.",
     ]
     bursts = Section(f"Bursts of at most {BURST_PKTS} packets", columns)
-    bursts.rows = _changes(runs, WIDE, replace(WIDE, max_burst_pkts=BURST_PKTS))
+    bursts.rows = _change_rows(runs, WINDOW_44, replace(WINDOW_44, max_burst_pkts=BURST_PKTS))
     bursts.remarks = [
-        f"{WIDE.name} with tcp.rules.max_burst = {BURST_PKTS}. According to section 5.4.3, the "
-        "limit does not improve the performance significantly.",
+        f"{WINDOW_44.name} with tcp.rules.max_burst = {BURST_PKTS}. According to section 5.4.3, "
+        "the limit does not improve the performance significantly.",
     ]
     return [pacing, bursts]
 
 
-def _changes(runs: Runs, base: Setting, changed: Setting) -> list[Row]:
+def _change_rows(runs: Runs, base: Setting, changed: Setting) -> list[Row]:
     """Return the changes of loss, rate and ON time in %."""
     change = runs.sample(changed).paired(runs.sample(base))
     return [
-        change.row((changed.name, f"change of the {name}"), "%", None, metric(key))
+        change.row((changed.name, f"change of the {name}"), "%", None, metric_reader(key))
         for name, key in (
             ("loss", "loss_ratio"),
             ("rate", "connection_rate_bps"),

@@ -10,8 +10,12 @@ value (in Table 1, the corrected position of the row).
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from tcpcast_papers.published import PublishedTable, printed_table, read_lines
+
+if TYPE_CHECKING:
+    from tcpcast_papers.reproduction import Printed
 
 _PACKAGE = "tcpcast_papers.engset"
 
@@ -62,7 +66,12 @@ def table(number: int) -> PublishedTable:
 @cache
 def text() -> PublishedTable:
     """Return the values in the text, each with a ``key``."""
-    return PublishedTable("Figures of the text", read_lines(_PACKAGE, "text.csv"))
+    return PublishedTable("Values in the text", read_lines(_PACKAGE, "text.csv"))
+
+
+def text_value(key: str) -> Printed | None:
+    """Return the value in the text with this key."""
+    return text().line_with(key=key).printed("value")
 
 
 def interval_text(low_pkts: int, high_pkts: int | None) -> str:

@@ -9,11 +9,11 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.comparison_rows import average_rows
-from tcpcast_papers.engset.sample import metric
+from tcpcast_papers.engset.comparison_rows import average_rows, theory_rows
+from tcpcast_papers.engset.sample import metric_reader
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.theory import at_load, model
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.engset.theory import solve_model, with_load
+from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.settings import Setting
 
 BUFFER_PKTS = 200
-_SOURCES = (82, 98, 115, 134)
-_MODERATE = 66
+_TABLE6_SOURCES = (82, 98, 115, 134)
+_MODERATE_LOAD_SOURCES = 66
 
 
 def _table6_setting(distribution: str, sources: int) -> Setting:
@@ -35,7 +35,7 @@ def _table6_setting(distribution: str, sources: int) -> Setting:
 
 def _figure12_panels() -> list[list[Setting]]:
     first = setting(f"F12-N82-10M2M-R50-E-W44-B{BUFFER_PKTS}")
-    second = at_load(setting(f"F36-N1-10M1G-R50-E-W44-B{BUFFER_PKTS}"), 1.0)
+    second = with_load(setting(f"F36-N1-10M1G-R50-E-W44-B{BUFFER_PKTS}"), 1.0)
     return [
         _variants(first, (("E", 44), ("EE(7)", 44), ("EE(7)", 12), ("EP", 44), ("EP", 12))),
         _variants(second, (("E", 44), ("E", 16), ("EP", 44), ("EP", 16))),
@@ -44,7 +44,10 @@ def _figure12_panels() -> list[list[Setting]]:
 
 def _figure13_panels() -> list[list[Setting]]:
     distributions = (("E", 44), ("EE(7)", 44), ("EE(7)", 12))
-    return [_variants(_table6_setting("E", sources), distributions) for sources in (_MODERATE, 98)]
+    return [
+        _variants(_table6_setting("E", sources), distributions)
+        for sources in (_MODERATE_LOAD_SOURCES, 98)
+    ]
 
 
 def _variants(base: Setting, distributions: tuple[tuple[str, int], ...]) -> list[Setting]:
@@ -57,7 +60,11 @@ def _variants(base: Setting, distributions: tuple[tuple[str, int], ...]) -> list
 def request(runs: Runs) -> None:
     """Request the settings of Table 6 and Figures 12 and 13."""
     runs.request(
-        (_table6_setting(distribution, n) for distribution in ("E", "EE(7)") for n in _SOURCES),
+        (
+            _table6_setting(distribution, n)
+            for distribution in ("E", "EE(7)")
+            for n in _TABLE6_SOURCES
+        ),
         checked=True,
     )
     for panel in (*_figure12_panels(), *_figure13_panels()):
@@ -74,7 +81,7 @@ def _table6(runs: Runs) -> Section:
     for line in published.table(6):
         label = (line["sources"], line["source"])
         if line["source"] == "theory":
-            section.rows += _theory_rows(label, int(line["sources"]))
+            section.rows += theory_rows(label, line, _table6_setting("E", int(line["sources"])))
             continue
         each = _table6_setting(line["source"], int(line["sources"]))
         section.rows += average_rows(label, line, runs, each)
@@ -86,38 +93,22 @@ def _table6(runs: Runs) -> Section:
     return section
 
 
-def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
-    line = published.table(6).line_with(source="theory", sources=sources)
-    result = model(_table6_setting("E", sources))
-    assert result.loss_ratio is not None
-    own = (
-        ("load", "%", "load_percent", 100 * result.offered_load),
-        ("rate", "kbit/s", "rate_kbps", 1e-3 * result.rate_bps),
-        ("loss", "%", "loss_percent", 100 * result.loss_ratio),
-    )
-    return [
-        Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
-        for name, unit, column, value in own
-    ]
-
-
 def _max_queue_and_drop_rows(runs: Runs) -> list[Row]:
     """Return the longest queue and the number of drops that Table 6 gives in parentheses."""
     longest = runs.sample(_table6_setting("E", 82))
     few = runs.sample(_table6_setting("E", 98))
-    text = published.text()
     return [
         longest.row(
             ("82", "E", "longest queue"),
             "packets",
-            Printed(text.line_with(key="queue_max_82")["value"]),
-            metric("queue_max_pkts"),
+            published.text_value("queue_max_82"),
+            metric_reader("queue_max_pkts"),
             note=f"mean over runs of {100 * longest.share:.3g} % of the paper's length",
         ),
         few.row(
             ("98", "E", "drops"),
             "packets",
-            Printed(text.line_with(key="drops_98")["value"]),
+            published.text_value("drops_98"),
             lambda answer: _count_drops(answer) / few.share,
             note="scaled to the paper's length",
         ),
@@ -167,7 +158,7 @@ def _queue_figure_section(
 ) -> Section:
     """Return a section with a figure of queues, one panel per setting, and its rows."""
     section = Section(title, ("setting", "quantity"))
-    figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
+    figure, axes = drawing.create_panels(len(panels), width=5.6, height=4.3)
     for panel, variants in zip(axes, panels, strict=True):
         _draw_queue(panel, runs, variants)
         section.rows += _queue_rows(runs, variants)
@@ -177,7 +168,7 @@ def _queue_figure_section(
 
 def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
     base = variants[0]
-    result = model(base)
+    result = solve_model(base)
     assert base.buffer_pkts is not None
     x = np.arange(base.buffer_pkts + 1)
     axes.plot(
@@ -187,18 +178,17 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         linewidth=1.4,
         label=f"model: {_legend_text(result.rate_bps, result.utilisation, result.loss_ratio)}",
     )
-    for each, style in zip(variants, drawing.styles(), strict=False):
+    for each, style in zip(variants, drawing.series_styles(), strict=False):
         answer = runs[each]
         table = answer.tables["queue"]
-        seen = drawing.positive(table["queue_pkts"], table["time_above"])
+        seen = drawing.positive_points(table["queue_pkts"], table["time_above"])
         shown = _legend_text(
             answer["connection_rate_bps"], answer["utilisation"], answer["loss_ratio"]
         )
         name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
-        axes.plot(*drawing.thin(*seen), linewidth=1.0, markersize=3, label=name, **style)
-    drawing.tail(axes, floor=1e-6, right=1.02 * base.buffer_pkts)
-    axes.set_xlabel("queue x (packets)")
-    axes.set_ylabel("share of time with a queue above x")
+        axes.plot(*drawing.reduce_points(*seen), linewidth=1.0, markersize=3, label=name, **style)
+    drawing.set_tail_axes(axes, right=1.02 * base.buffer_pkts)
+    axes.set(xlabel="queue x (packets)", ylabel="share of time with a queue above x")
     title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * result.offered_load:.1f} %"
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, fontsize=7, loc="lower left")
@@ -216,8 +206,8 @@ def _queue_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
             ("mean queue", "queue_mean_pkts", "packets", 1.0),
             ("utilisation", "utilisation", "%", 100.0),
         ):
-            expected = factor * getattr(model(each), key)
+            expected = factor * getattr(solve_model(each), key)
             result = runs[each].metrics[key]
-            rows.append(Row.of((each.name, name), unit, None, result, factor))
+            rows.append(Row.from_metric((each.name, name), unit, None, result, factor))
             rows.append(Row((each.name, f"model: {name}"), unit, None, expected))
     return rows

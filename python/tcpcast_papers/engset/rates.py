@@ -9,10 +9,10 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.sample import interval
+from tcpcast_papers.engset.sample import interval_reader
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.theory import at_load, model
-from tcpcast_papers.reproduction import Printed, Row, Section
+from tcpcast_papers.engset.theory import solve_model, with_load
+from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,29 +31,33 @@ LOADS = (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 WINDOW_LOADS = (0.8, 1.0, 1.2)
 """Open-loop loads of Figures 9 and 10."""
 
-EE = {5: "EE(3.9)", 12: "EE(7)"}
+EE_DISTRIBUTIONS = {5: "EE(3.9)", 12: "EE(7)"}
 """The distributions with an exponential tail; the paper gives c only for these two mean sizes."""
 
 REDUCED_WINDOW = {5: 12, 12: 12, 22: 12, 36: 16, 80: 32}
 """Smallest receiver window of the paper with the same ON0 as 44 packets, by mean file size F. For F
 = 120 it is 44 packets."""
 
-_WIDE = {"2M1G": (5, 12, 22), "10M2M": (5, 12, 22, 36, 80, 120), "10M1G": (5, 12, 22, 36, 80, 120)}
-_FEW = {"2M1G": (12,), "10M2M": (12, 36), "10M1G": (5, 22, 120)}
+_FIGURE8_SIZES = {
+    "2M1G": (5, 12, 22),
+    "10M2M": (5, 12, 22, 36, 80, 120),
+    "10M1G": (5, 12, 22, 36, 80, 120),
+}
+_FIGURE8_SPARSE_SIZES = {"2M1G": (12,), "10M2M": (12, 36), "10M1G": (5, 22, 120)}
 
 
 def window_setting(mean_size_pkts: int, distribution: str, window: int, load: float) -> Setting:
     """Return a setting of section 5.2: 10M1G-R50 without a buffer limit."""
-    return at_load(setting(f"F{mean_size_pkts}-N1-10M1G-R50-{distribution}-W{window}"), load)
+    return with_load(setting(f"F{mean_size_pkts}-N1-10M1G-R50-{distribution}-W{window}"), load)
 
 
 def _figure8_settings(sample_sizes: SampleSizes) -> list[list[Setting]]:
     """Return a list of settings per curve, one for each load."""
-    grid = _FEW if sample_sizes.sparse else _WIDE
+    grid = _FIGURE8_SPARSE_SIZES if sample_sizes.sparse else _FIGURE8_SIZES
     loads = LOADS[::2] if sample_sizes.sparse else LOADS
     rtts = (50,) if sample_sizes.sparse else (50, 100)
     return [
-        [at_load(setting(f"F{size}-N1-{rates}-R{rtt}-E-W44"), load) for load in loads]
+        [with_load(setting(f"F{size}-N1-{rates}-R{rtt}-E-W44"), load) for load in loads]
         for rates, sizes in grid.items()
         for rtt in rtts
         for size in sizes
@@ -61,7 +65,11 @@ def _figure8_settings(sample_sizes: SampleSizes) -> list[list[Setting]]:
 
 
 def _distributions(mean_size_pkts: int) -> list[str]:
-    return ["E", "EP", *([EE[mean_size_pkts]] if mean_size_pkts in EE else [])]
+    return [
+        "E",
+        "EP",
+        *([EE_DISTRIBUTIONS[mean_size_pkts]] if mean_size_pkts in EE_DISTRIBUTIONS else []),
+    ]
 
 
 def request(runs: Runs) -> None:
@@ -98,7 +106,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     ]
 
 
-def _measured_bps(runs: Runs, each: Setting) -> float:
+def _simulated_rate_bps(runs: Runs, each: Setting) -> float:
     return runs[each]["connection_rate_bps"]
 
 
@@ -107,21 +115,21 @@ def _figure8(runs: Runs, folder: Path) -> Section:
     points: dict[str, list[tuple[float, float]]] = {"h1": [], "h2": [], "h": []}
     for curve in _figure8_settings(runs.sample_sizes):
         for each in curve:
-            result = model(each)
-            measured = _measured_bps(runs, each)
+            result = solve_model(each)
+            measured = _simulated_rate_bps(runs, each)
             rates = {"h1": result.sharing.rate1_bps, "h2": result.sharing.rate2_bps}
             rates["h"] = result.rate_bps
             for name, rate in rates.items():
-                if rate is not None and result.link_runs_short:
+                if rate is not None and result.can_overload_link:
                     points[name].append((100 * result.offered_load, 100 * (rate / measured - 1)))
-    figure, panels = drawing.panels(2, width=5.0, share_y=True)
-    for name, style in zip(("h1", "h2"), drawing.styles(), strict=False):
+    figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
+    for name, style in zip(("h1", "h2"), drawing.series_styles(), strict=False):
         _draw_points_and_trend(panels[0], points[name], name, style)
     _draw_points_and_trend(
         panels[1], points["h"], "h, their mean", {"color": "#009E73", "marker": "^"}
     )
     for axes in panels:
-        axes.axhline(0, color=drawing.MUTED, linewidth=0.8)
+        axes.axhline(0, color=drawing.REFERENCE_COLOUR, linewidth=0.8)
         axes.set_xlabel("open-loop load (%)")
         axes.legend(frameon=False)
     panels[0].set_ylabel("model minus simulation (%)")
@@ -163,15 +171,15 @@ def _error_rows(points: dict[str, list[tuple[float, float]]]) -> list[Row]:
     return rows
 
 
-def _ratio_panels(
+def _draw_ratio_panels(
     path: Path, panels: list[tuple[str, list[tuple[int, list[float]]]]], y: str
 ) -> drawing.Plot:
-    figure, axes = drawing.panels(len(panels), width=3.9, share_y=True)
+    figure, axes = drawing.create_panels(len(panels), width=3.9, share_y=True)
     for panel, (title, curves) in zip(axes, panels, strict=True):
-        for (size, ratios), style in zip(curves, drawing.styles(), strict=False):
+        for (size, ratios), style in zip(curves, drawing.series_styles(), strict=False):
             loads = [100 * load for load in WINDOW_LOADS]
             panel.plot(loads, ratios, label=f"F = {size}", linewidth=1.4, markersize=5, **style)
-        panel.axhline(100, color=drawing.MUTED, linewidth=0.8)
+        panel.axhline(100, color=drawing.REFERENCE_COLOUR, linewidth=0.8)
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("open-loop load (%)")
         panel.set_xticks([100 * load for load in WINDOW_LOADS])
@@ -190,75 +198,68 @@ def _change_rows(panels: list[tuple[str, list[tuple[int, list[float]]]]]) -> lis
     ]
 
 
-def _figure9(runs: Runs, folder: Path) -> Section:
-    def curves(distribution: str) -> list[tuple[int, list[float]]]:
-        result = []
-        for size, window in REDUCED_WINDOW.items():
-            name = EE.get(size) if distribution == "EE" else distribution
-            if name is not None:
-                result.append(
-                    (size, [_window_ratio(runs, size, name, window, a) for a in WINDOW_LOADS])
-                )
-        return result
+def _rate_curves(
+    runs: Runs, names: tuple[str, ...], windows: dict[int, int], base: str = ""
+) -> list[tuple[str, list[tuple[int, list[float]]]]]:
+    """Return rates relative to a base setting, in %, per distribution and mean size.
 
+    ``windows`` has the receiver window by mean size. The base setting has a window of 44 packets,
+    and the distribution ``base`` (default: the same distribution).
+    """
+    result = []
+    for name in names:
+        curves = []
+        for size, window in windows.items():
+            distribution = EE_DISTRIBUTIONS.get(size) if name == "EE" else name
+            if distribution is None:
+                continue
+            ratios = [
+                100
+                * _simulated_rate_bps(runs, window_setting(size, distribution, window, load))
+                / _simulated_rate_bps(runs, window_setting(size, base or distribution, 44, load))
+                for load in WINDOW_LOADS
+            ]
+            curves.append((size, ratios))
+        result.append((name, curves))
+    return result
+
+
+def _figure9(runs: Runs, folder: Path) -> Section:
     section = Section(
         "Figure 9. Connection rate with a reduced window, in % of that with WR = 44",
         ("distribution", "F", "load"),
     )
-    panels = [(distribution, curves(distribution)) for distribution in ("E", "EE", "EP")]
+    panels = _rate_curves(runs, ("E", "EE", "EP"), REDUCED_WINDOW)
     section.rows = _change_rows(panels)
-    section.figures.append(_ratio_panels(folder / "figure09.png", panels, "rate, % of WR = 44"))
+    section.figures.append(
+        _draw_ratio_panels(folder / "figure09.png", panels, "rate, % of WR = 44")
+    )
     windows = ", ".join(f"F = {size}: {window}" for size, window in REDUCED_WINDOW.items())
     section.remarks = [
-        f"Reduced windows are the smallest that do not change ON0 ({windows}); the paper names "
-        "only 12 for F = 22. EE is plotted for the mean sizes with a printed c.",
+        f"Reduced windows are the smallest that do not change ON0 ({windows}). The paper gives the "
+        "window only for F = 22: 12 packets. EE is plotted for the mean sizes with a printed c.",
         "With exponential sizes the window makes little difference. With longer tails a smaller "
         "window raises the mean rate, but less for larger F, as the paper states.",
     ]
     return section
 
 
-def _window_ratio(runs: Runs, size: int, distribution: str, window: int, load: float) -> float:
-    reduced = _measured_bps(runs, window_setting(size, distribution, window, load))
-    return 100 * reduced / _measured_bps(runs, window_setting(size, distribution, 44, load))
-
-
 def _figure10(runs: Runs, folder: Path) -> Section:
-    def curves(distribution: str) -> list[tuple[int, list[float]]]:
-        sizes = EE if distribution == "EE" else (*REDUCED_WINDOW, 120)
-        return [
-            (
-                size,
-                [
-                    _distribution_ratio(
-                        runs, size, EE[size] if distribution == "EE" else distribution, a
-                    )
-                    for a in WINDOW_LOADS
-                ],
-            )
-            for size in sizes
-        ]
-
     section = Section(
         "Figure 10. Connection rate in % of that with exponential sizes, WR = 44",
         ("distribution", "F", "load"),
     )
-    panels = [(distribution, curves(distribution)) for distribution in ("EE", "EP")]
+    panels = _rate_curves(runs, ("EE", "EP"), dict.fromkeys((*REDUCED_WINDOW, 120), 44), "E")
     section.rows = _change_rows(panels)
     section.figures.append(
-        _ratio_panels(folder / "figure10.png", panels, "rate, % of exponential sizes")
+        _draw_ratio_panels(folder / "figure10.png", panels, "rate, % of exponential sizes")
     )
     worst = min(ratio for _, result in panels for _, ratios in result for ratio in ratios)
     section.remarks = [
-        f"The largest penalty here is {100 - worst:.0f} %; the paper's conclusion states up to "
-        "15 to 20 %, decreasing with F.",
+        f"The rate falls by at most {100 - worst:.0f} %. The paper's conclusion states up to 15 to "
+        "20 %, decreasing with F.",
     ]
     return section
-
-
-def _distribution_ratio(runs: Runs, size: int, distribution: str, load: float) -> float:
-    measured = _measured_bps(runs, window_setting(size, distribution, 44, load))
-    return 100 * measured / _measured_bps(runs, window_setting(size, "E", 44, load))
 
 
 def _table4(runs: Runs) -> Section:
@@ -275,12 +276,17 @@ def _table4(runs: Runs) -> Section:
 
 def _table4_rows(line: Line, runs: Runs) -> list[Row]:
     wide, low = window_setting(12, line["distribution"], 44, 1.0), int(line["low_pkts"])
-    label = (line["distribution"], published.interval_text(low, line.whole("high_pkts")))
+    label = (line["distribution"], published.interval_text(low, line.integer("high_pkts")))
     pairs = runs.sample(wide).paired(runs.sample(replace(wide, receiver_window_pkts=12)))
     shown = (
-        ("files", "files_percent", runs.sample(wide), interval(low, "share", 100)),
-        ("ON time", "on_change_percent", pairs, interval(low, "on_time_s")),
-        ("queue seen", "queue_seen_change_percent", pairs, interval(low, "queue_seen_mean_pkts")),
+        ("files", "files_percent", runs.sample(wide), interval_reader(low, "share", 100)),
+        ("ON time", "on_change_percent", pairs, interval_reader(low, "on_time_s")),
+        (
+            "queue seen",
+            "queue_seen_change_percent",
+            pairs,
+            interval_reader(low, "queue_seen_mean_pkts"),
+        ),
     )
     return [
         sample.row((*label, name), "%", line.printed(column), read)
@@ -300,13 +306,12 @@ def _model_errors(runs: Runs) -> Section:
     for window in (44, 12):
         for load in WINDOW_LOADS:
             each = window_setting(12, "EE(7)", window, load)
-            line = published.text().line_with(key=f"model_error_w{window}_{100 * load:.0f}")
             section.rows.append(
                 runs.sample(each).row(
                     (f"WR = {window}", f"{100 * load:.0f} %", "model minus simulation"),
                     "%",
-                    Printed(line["value"]),
-                    _prediction_error_reader(model(each).rate_bps),
+                    published.text_value(f"model_error_w{window}_{100 * load:.0f}"),
+                    _prediction_error_reader(solve_model(each).rate_bps),
                     note=f"N = {each.sources}",
                 )
             )

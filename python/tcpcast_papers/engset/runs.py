@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tcpcast_papers.engset.interpretations import classify_traced_timeouts
 from tcpcast_papers.engset.sample import Sample
 from tcpcast_papers.engset.settings import Setting, setting
-from tcpcast_papers.simulations import SEED, Simulations, simulated
+from tcpcast_papers.simulations import SEED, Simulations, simulate_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,9 +22,9 @@ class SampleSizes:
 
     Parameters
     ----------
-    checked
+    checked_share
         Share of the paper's connections in each run of a setting with checked values.
-    drawn
+    plotted_share
         Share of the paper's connections, for settings that are only plotted.
     seeds
         Independent runs of each checked setting. Their scatter gives the sampling error of the
@@ -33,14 +33,14 @@ class SampleSizes:
         Whether to plot fewer settings than the paper, and fewer phases.
     """
 
-    checked: float = 0.25
-    drawn: float = 1.0
+    checked_share: float = 0.25
+    plotted_share: float = 1.0
     seeds: int = 8
     sparse: bool = False
 
 
-FULL = SampleSizes()
-QUICK = SampleSizes(checked=1 / 24, drawn=0.04, seeds=6, sparse=True)
+WHOLE = SampleSizes()
+QUICK = SampleSizes(checked_share=1 / 24, plotted_share=0.04, seeds=6, sparse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Job:
     def run(self, progress: Callable[[float], None]) -> Answer:
         """Simulate it."""
         scenario = self.setting.scenario(connections=self.connections, seed=self.seed)
-        answer = simulated(scenario, progress)
-        if self.setting.traced > 1:
+        answer = simulate_scenario(scenario, progress)
+        if self.setting.traced_flows > 1:
             # The traces of all runs need too much memory; only their timeouts are used.
             answer.tables |= classify_traced_timeouts(answer)
             answer.tables.pop("sequences")
@@ -95,10 +95,10 @@ class Runs(Simulations[SampleSizes]):
         sizes = self.sample_sizes
         for each in settings:
             if plotted:
-                drawn = connections or max(1, round(each.connections * sizes.drawn))
+                drawn = connections or max(1, round(each.connections * sizes.plotted_share))
                 self._jobs[each] = Job(each, drawn)
             for seed in self._seeds if checked else ():
-                count = max(1, round(each.connections * sizes.checked))
+                count = max(1, round(each.connections * sizes.checked_share))
                 self._jobs[each, seed] = Job(each, count, seed)
 
     @property
@@ -120,4 +120,4 @@ class Runs(Simulations[SampleSizes]):
         """Return the independent runs of a checked setting; raise Unfinished as for one run."""
         sizes = self.sample_sizes
         answers = tuple(self._result((each, seed)) for seed in self._seeds)
-        return Sample(answers, sizes.checked, settled=not sizes.sparse)
+        return Sample(answers, sizes.checked_share, includes_mean_error=not sizes.sparse)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.99
 """Probability that a run of the paper's length gives a value within the tolerance."""
 
-FEWEST = 3
+MIN_RUNS = 3
 """Smallest number of runs with a value from which a scatter is calculated."""
 
 
@@ -43,7 +43,7 @@ class Sample:
         One per run.
     share
         Length of each run, as a share of the paper's.
-    settled
+    includes_mean_error
         Whether the tolerance includes the error of the mean over the runs. Otherwise a value that
         is outside by less than this error can be unsettled.
     base
@@ -53,7 +53,7 @@ class Sample:
 
     answers: tuple[Answer, ...]
     share: float
-    settled: bool
+    includes_mean_error: bool
     base: tuple[Answer, ...] = ()
 
     def paired(self, base: Sample) -> Sample:
@@ -94,23 +94,23 @@ class Sample:
             explains the difference.
         """
         values = self.values(read)
-        if values.size < FEWEST:
+        if values.size < MIN_RUNS:
             text = "; ".join(filter(None, (note, "too few such files in these runs")))
             judged = None if published is None else Verdict.UNSETTLED
-            return Row(label, unit, published, None, note=text, judged=judged)
+            return Row(label, unit, published, None, note=text, fixed_verdict=judged)
         own, scatter = float(values.mean()), float(values.std(ddof=1))
-        half = scatter * _quantile(0.95, values.size) / values.size**0.5
-        errors = self.share + (1 / values.size if self.settled else 0)
+        half = scatter * _student_quantile(0.95, values.size) / values.size**0.5
+        errors = self.share + (1 / values.size if self.includes_mean_error else 0)
         ends = tuple(between)
         tolerance = Tolerance(
-            absolute=scatter * _quantile(CONFIDENCE, values.size) * errors**0.5,
+            absolute=scatter * _student_quantile(CONFIDENCE, values.size) * errors**0.5,
             printed_digits=True,
             between=(min(ends), max(ends)) if ends else None,
         )
         row = Row(label, unit, published, own, own - half, own + half, tolerance, note=note)
         if published is None:
             return row
-        reach = tolerance.reach(published)
+        reach = tolerance.agreeing_range(published)
         tried = (Cause(why, other.mean(how or read)) for why, other, how in causes)
         cause = next((each for each in tried if each.spans(own, reach)), None)
         return replace(row, explained_by=cause)
@@ -121,16 +121,16 @@ class Sample:
         return float(values.mean()) if values.size else float("nan")
 
 
-def _quantile(confidence: float, count: int) -> float:
+def _student_quantile(confidence: float, count: int) -> float:
     return float(students_t.ppf((1 + confidence) / 2, count - 1))
 
 
-def metric(name: str, scale: float = 1.0) -> Read:
+def metric_reader(name: str, scale: float = 1.0) -> Read:
     """Return a function that reads a metric, times ``scale``."""
     return lambda answer: scale * answer[name]
 
 
-def interval(low_pkts: int, column: str, scale: float = 1.0) -> Read:
+def interval_reader(low_pkts: int, column: str, scale: float = 1.0) -> Read:
     """Return a function that reads a column of a size interval, times ``scale``.
 
     The value is nan if the run has no file of that size.
@@ -144,7 +144,7 @@ def interval(low_pkts: int, column: str, scale: float = 1.0) -> Read:
     return read
 
 
-def recovery(name: str, scale: float = 1.0) -> Read:
+def recovery_reader(name: str, scale: float = 1.0) -> Read:
     """Return a function that reads a quantity of the table ``loss_recovery``, times ``scale``."""
 
     def read(answer: Answer) -> float:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
@@ -44,19 +44,19 @@ CONNECTIONS: dict[int, int] = {
 }
 """Connections that the paper simulates per mean size in packets: 4 to 10 million packets."""
 
-MINIMUM_PKTS = 3
-TAIL = "10%"
+MIN_FILE_PKTS = 3
+TAIL_SHARE = "10%"
 
-LOSSY_PKTS = 150
+MAX_TRACED_BUFFER_PKTS = 150
 """Buffers up to this size overflow so often that timeouts are analysed."""
 
-_RATES = re.compile(r"(?:\d+(?:\.\d+)?[kMG])+")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])")
-_LAW = re.compile(r"E|EP|C|EE\((\d+(?:\.\d+)?)\)")
-_NUMBER = re.compile(r"(WR|[FNDWBP])(\d+)B?")
-_RTT = re.compile(r"R(\d+(?:\.\d+)?)")
-_PREFIX = {"k": "kbit", "M": "mbit", "G": "gbit"}
-_FIELDS = {
+_RATES_PATTERN = re.compile(r"(?:\d+(?:\.\d+)?[kMG])+")
+_RATE_PATTERN = re.compile(r"(\d+(?:\.\d+)?)([kMG])")
+_DISTRIBUTION_PATTERN = re.compile(r"E|EP|C|EE\((\d+(?:\.\d+)?)\)")
+_NUMBER_PATTERN = re.compile(r"(WR|[FNDWBP])(\d+)B?")
+_RTT_PATTERN = re.compile(r"R(\d+(?:\.\d+)?)")
+_RATE_UNITS = {"k": "kbit", "M": "mbit", "G": "gbit"}
+_FIELD_OF_TOKEN = {
     "F": "mean_size_pkts",
     "N": "sources",
     "D": "propagation_ms",
@@ -65,7 +65,7 @@ _FIELDS = {
     "B": "buffer_pkts",
     "P": "packet_bytes",
 }
-_EXAMPLE = "F12-N134-10M2M-R50-EE(7)-W44-B150"
+_EXAMPLE_NAME = "F12-N134-10M2M-R50-EE(7)-W44-B150"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +104,14 @@ class Setting:
         return "-".join(tokens)
 
     @property
+    def size_and_window(self) -> str:
+        """Size distribution and receiver window, for legends."""
+        return f"{self.distribution}, WR = {self.receiver_window_pkts}"
+
+    @property
     def mean_off_s(self) -> float:
         """Mean OFF time in seconds: 1, or 5 in the special case."""
-        return 5.0 if self._special else 1.0
-
-    def with_sources(self, sources: int) -> Setting:
-        """Return this setting with another number of sources."""
-        return replace(self, sources=sources)
+        return 5.0 if self._is_special_case else 1.0
 
     def scenario(
         self, *, connections: int | None = None, seed: int = 1, replications: int = 1
@@ -136,11 +137,11 @@ class Setting:
                 },
                 "tcp": self._tcp(),
                 # The paper has no percentiles of file goodputs; their intervals take time.
-                "probes": {"flows": list(range(self.traced)), "goodput_shares": ["50%"]},
+                "probes": {"flows": list(range(self.traced_flows)), "goodput_shares": ["50%"]},
                 "run": {
                     "transfers": connections or self.connections,
                     # Longer than slow start of every source, and a small part of the run.
-                    "warmup": "100s" if self._special else "20s",
+                    "warmup": "100s" if self._is_special_case else "20s",
                     "seed": seed,
                     "replications": replications,
                 },
@@ -154,14 +155,16 @@ class Setting:
         return traffic.size
 
     @property
-    def traced(self) -> int:
+    def traced_flows(self) -> int:
         """Number of traced flows: 0, unless files have one size or the buffer is small."""
         if self.distribution == "C":
             return 1
-        return min(6, self.sources) if (self.buffer_pkts or math.inf) <= LOSSY_PKTS else 0
+        return (
+            min(6, self.sources) if (self.buffer_pkts or math.inf) <= MAX_TRACED_BUFFER_PKTS else 0
+        )
 
     @property
-    def _special(self) -> bool:
+    def _is_special_case(self) -> bool:
         return self.propagation_ms is not None
 
     def _network(self) -> dict[str, Any]:
@@ -183,12 +186,17 @@ class Setting:
         mean = f"{self.mean_size_pkts}pkt"
         if self.distribution == "C":
             return {"distribution": "constant", "value": mean}
-        size: dict[str, Any] = {"mean": mean, "minimum": f"{MINIMUM_PKTS}pkt"}
+        size: dict[str, Any] = {"mean": mean, "minimum": f"{MIN_FILE_PKTS}pkt"}
         if self.distribution == "E":
             return {"distribution": "exponential", **size}
         if self.distribution == "EP":
-            return {"distribution": "ep", **size, "alpha": 1.5, "tail": TAIL}
-        return {"distribution": "ee", **size, "c": float(self.distribution[3:-1]), "tail": TAIL}
+            return {"distribution": "ep", **size, "alpha": 1.5, "tail": TAIL_SHARE}
+        return {
+            "distribution": "ee",
+            **size,
+            "c": float(self.distribution[3:-1]),
+            "tail": TAIL_SHARE,
+        }
 
     def _tcp(self) -> dict[str, Any]:
         tcp: dict[str, Any] = {
@@ -218,10 +226,10 @@ def setting(name: str) -> Setting:
     fields: dict[str, Any] = {}
     rates: list[str] = []
     for token in name.split("-"):
-        if _RATES.fullmatch(token):
-            rates += [f"{float(n):g}{_PREFIX[p]}" for n, p in _RATE.findall(token)]
+        if _RATES_PATTERN.fullmatch(token):
+            rates += [f"{float(n):g}{_RATE_UNITS[p]}" for n, p in _RATE_PATTERN.findall(token)]
         else:
-            key, value = _token(token, name)
+            key, value = _parse_token(token, name)
             if key in fields:
                 raise ScenarioError(f"setting '{name}' gives {key} twice; write it once")
             fields[key] = value
@@ -234,15 +242,15 @@ def setting(name: str) -> Setting:
     return Setting(**fields)
 
 
-def _token(token: str, name: str) -> tuple[str, float | str]:
-    if _LAW.fullmatch(token):
+def _parse_token(token: str, name: str) -> tuple[str, float | str]:
+    if _DISTRIBUTION_PATTERN.fullmatch(token):
         return "distribution", token
-    if rtt := _RTT.fullmatch(token):
+    if rtt := _RTT_PATTERN.fullmatch(token):
         return "rtt_ms", float(rtt[1])
-    match = _NUMBER.fullmatch(token)
+    match = _NUMBER_PATTERN.fullmatch(token)
     if match is None:
-        raise ScenarioError(f"setting '{name}': cannot read '{token}'; for example {_EXAMPLE}")
-    return _FIELDS[match[1]], int(match[2])
+        raise ScenarioError(f"setting '{name}': cannot read '{token}'; for example {_EXAMPLE_NAME}")
+    return _FIELD_OF_TOKEN[match[1]], int(match[2])
 
 
 def _add_rates(fields: dict[str, Any], rates: list[str], name: str) -> None:

@@ -48,7 +48,7 @@ class SizeDistribution:
     theta_tail: float | None = None
 
     @classmethod
-    def of(cls, setting: Setting) -> SizeDistribution:
+    def from_setting(cls, setting: Setting) -> SizeDistribution:
         """Return the distribution of a setting, with the parameters that the simulator draws from.
 
         Raises
@@ -67,7 +67,7 @@ class SizeDistribution:
             return cls(*body, theta_tail=numbers["theta2"])
         raise DomainError(f"{setting.name}: '{numbers['distribution']}' is not E, EP or EE")
 
-    def above(self, size_pkts: ArrayLike) -> NDArray[np.float64]:
+    def exceedance(self, size_pkts: ArrayLike) -> NDArray[np.float64]:
         """Return P(X > x) of the continuous variable; x in packets, any shape."""
         x = np.asarray(size_pkts, dtype=np.float64)
         body = np.exp(-np.maximum(x - self.minimum, 0) / self.theta)
@@ -104,17 +104,17 @@ class SizeDistribution:
         return self.minimum + self.theta * math.log(10) + self.theta
 
     def _at_least(self, packets: int) -> float:
-        return float(self.above(packets - 0.5))
+        return float(self.exceedance(packets - 0.5))
 
     def _sum_at_least(self, packets: int) -> float:
         """Return the sum of P(N >= n) over all n >= ``packets``, in closed form for the tail."""
         start = packets if self.k == math.inf else max(packets, math.ceil(self.k + 0.5))
-        body = float(self.above(np.arange(packets, start) - 0.5).sum())
+        body = float(self.exceedance(np.arange(packets, start) - 0.5).sum())
         if self.alpha is not None:
             scale = self.tail * self.k**self.alpha
             return body + float(scale * zeta(self.alpha, start - 0.5))
         decay = self.theta if self.theta_tail is None else self.theta_tail
         # Below the minimum every term is 1; beyond it the series is geometric.
         first = max(start, math.ceil(self.minimum + 0.5))
-        flat = float(self.above(np.arange(start, first) - 0.5).sum())
+        flat = float(self.exceedance(np.arange(start, first) - 0.5).sum())
         return body + flat + self._at_least(first) / -math.expm1(-1 / decay)

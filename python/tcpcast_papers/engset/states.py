@@ -10,7 +10,7 @@ from tcpcast.models.engset import shared_rate_bps
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.theory import at_load, model
+from tcpcast_papers.engset.theory import solve_model, with_load
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.runs import Runs, SampleSizes
     from tcpcast_papers.engset.settings import Setting
 
-_VARIANTS = {
+_VARIANTS_OF_SIZE = {
     5: (("E", 44), ("EE(3.9)", 44), ("EE(3.9)", 12), ("EP", 44), ("EP", 12)),
     12: (("E", 44), ("EE(7)", 44), ("EE(7)", 12), ("EP", 44), ("EP", 12)),
     120: (("E", 44), ("EP", 44)),
 }
-_PATHS = {5: "10M1G-R50", 12: "10M2M-R50", 120: "10M1G-R50"}
-_DEATHS = 10
+_PATH_OF_SIZE = {5: "10M1G-R50", 12: "10M2M-R50", 120: "10M1G-R50"}
+_MIN_SAMPLES = 10
 """The paper shows the shared capacity of a state only if it has more samples than this."""
 
 
 def _sizes(sample_sizes: SampleSizes) -> tuple[int, ...]:
-    return (12,) if sample_sizes.sparse else tuple(_PATHS)
+    return (12,) if sample_sizes.sparse else tuple(_PATH_OF_SIZE)
 
 
 def _settings(size: int) -> list[Setting]:
     """Return the settings of one row of the figure, the exponential one first."""
-    base = at_load(setting(f"F{size}-N1-{_PATHS[size]}-E-W44"), 1.0)
+    base = with_load(setting(f"F{size}-N1-{_PATH_OF_SIZE[size]}-E-W44"), 1.0)
     return [
         replace(base, distribution=distribution, receiver_window_pkts=w)
-        for distribution, w in _VARIANTS[size]
+        for distribution, w in _VARIANTS_OF_SIZE[size]
     ]
 
 
@@ -53,7 +53,7 @@ def request(runs: Runs) -> None:
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return Figure 11."""
     sizes = _sizes(runs.sample_sizes)
-    figure, panels = drawing.panels(2, len(sizes), width=5.2, height=3.7)
+    figure, panels = drawing.create_panels(2, len(sizes), width=5.2, height=3.7)
     section = Section(
         "Figure 11. State probabilities and capacity sharing", ("setting", "quantity")
     )
@@ -61,7 +61,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         variants = _settings(size)
         _draw_states(panels[2 * row], runs, variants)
         _draw_sharing(panels[2 * row + 1], runs, variants)
-        section.rows += _distances(runs, variants)
+        section.rows += _distance_rows(runs, variants)
     section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     section.remarks = [
         "The settings were part of the paper's plot and are lost; these settings have its "
@@ -75,49 +75,48 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
-    result = model(variants[0])
+    result = solve_model(variants[0])
     j = np.arange(variants[0].sources + 1)
-    axes.plot(*drawing.positive(j, result.probability), color="black", linewidth=1.4, label="model")
+    axes.plot(
+        *drawing.positive_points(j, result.probability), color="black", linewidth=1.4, label="model"
+    )
     right = 0.0
-    for each, style in zip(variants, drawing.styles(), strict=False):
+    for each, style in zip(variants, drawing.series_styles(), strict=False):
         table = runs[each].tables["states"]
-        x, y = drawing.positive(table["active"], table["probability"])
+        x, y = drawing.positive_points(table["active"], table["probability"])
         right = max(right, float(x[y > 1e-6].max()))
-        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **style)
-    drawing.tail(axes, floor=1e-6, right=1.03 * right)
+        axes.plot(x, y, linestyle="none", markersize=2.6, label=each.size_and_window, **style)
+    drawing.set_tail_axes(axes, right=1.03 * right)
     shown = f"s = {result.isolated.servers:.1f}, beta = {result.path.beta:.1f}"
     axes.set_title(f"{_title(variants[0])}: {shown}", fontsize=9)
-    axes.set_xlabel("active sources j")
-    axes.set_ylabel("share of time with j active")
+    axes.set(xlabel="active sources j", ylabel="share of time with j active")
     axes.legend(frameon=False, fontsize=7)
 
 
 def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
-    result = model(variants[0])
+    result = solve_model(variants[0])
     right = 0.0
-    for each, style in zip(variants, drawing.styles(), strict=False):
+    for each, style in zip(variants, drawing.series_styles(), strict=False):
         table = runs[each].tables["states"]
-        seen = (table["active"] > 0) & (table["deaths"] > _DEATHS)
+        seen = (table["active"] > 0) & (table["deaths"] > _MIN_SAMPLES)
         x, y = table["active"][seen], 1e-3 * table["shared_rate_bps"][seen]
         right = max(right, float(x.max(initial=1)))
-        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **style)
+        axes.plot(x, y, linestyle="none", markersize=2.6, label=each.size_and_window, **style)
     j = np.arange(1, right + 1)
     shared = shared_rate_bps(
         active=j, peak_bps=result.isolated.rate_bps, link_bps=result.path.bottleneck_bps
     )
     axes.plot(j, 1e-3 * shared, color="black", linewidth=1.4, label="model")
-    axes.set_ylim(0, 1.5e-3 * result.isolated.rate_bps)
-    axes.set_xlim(0, 1.03 * right)
+    axes.set(ylim=(0, 1.5e-3 * result.isolated.rate_bps), xlim=(0, 1.03 * right))
     axes.set_title(f"{_title(variants[0])}: capacity sharing", fontsize=9)
-    axes.set_xlabel("active sources j")
-    axes.set_ylabel("rate of each (kbit/s)")
+    axes.set(xlabel="active sources j", ylabel="rate of each (kbit/s)")
     axes.legend(frameon=False, fontsize=7)
 
 
-def _distances(runs: Runs, variants: list[Setting]) -> list[Row]:
+def _distance_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
     """Return the total variation distance of each setting's states from the model, in %."""
     rows = []
-    expected = model(variants[0]).probability
+    expected = solve_model(variants[0]).probability
     for each in variants:
         table = runs[each].tables["states"]
         seen = np.zeros(len(expected))
@@ -125,10 +124,6 @@ def _distances(runs: Runs, variants: list[Setting]) -> list[Row]:
         distance = 50 * float(np.abs(seen - expected).sum())
         rows.append(Row((each.name, "time in other states than in the model"), "%", None, distance))
     return rows
-
-
-def _name(each: Setting) -> str:
-    return f"{each.distribution}, WR = {each.receiver_window_pkts}"
 
 
 def _title(each: Setting) -> str:

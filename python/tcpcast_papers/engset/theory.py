@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula.engset import engset_inputs
@@ -13,16 +14,18 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.settings import Setting
 
 
-def model(each: Setting) -> EngsetResult:
+def solve_model(each: Setting) -> EngsetResult:
     """Return the model's answer to a setting, as engine ``engset`` computes it."""
     return engset_inputs(each.scenario()).solve()
 
 
-def at_load(each: Setting, load: float) -> Setting:
+def with_load(each: Setting, load: float) -> Setting:
     """Return the setting with the number of sources nearest to an open-loop load.
 
     The paper uses the nearest populations: 80 % of F12-10M2M-R50 is 66 sources (80.5 %), 100 %
     is 82 (100.1 %), 120 % is 98 (119.6 %). The load (eq. 5) is proportional to N.
     """
-    result = model(each)
-    return each.with_sources(max(1, math.floor(load * each.sources / result.offered_load + 0.5)))
+    result = solve_model(each)
+    return replace(
+        each, sources=max(1, math.floor(load * each.sources / result.offered_load + 0.5))
+    )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.fixed_point.measures import WORDS, measure, missing
-from tcpcast_papers.fixed_point.published import CASES, POPULATIONS, cell
+from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure, missing_answer_remarks
+from tcpcast_papers.fixed_point.published import POPULATIONS, TABLE_OF_CASE, printed_cell
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
 from tcpcast_papers.fixed_point.tables import loop_job
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
 
-DRAWN = ("loss", "timeouts", "rtt", "send_rate", "goodput")
+PLOTTED_QUANTITIES = ("loss", "timeouts", "rtt", "send_rate", "goodput")
 """Figures 10a to 10e; only the caption of the last (goodput) is legible."""
 
 
@@ -34,7 +34,7 @@ def _job(case: int, sources: int, sample_sizes: SampleSizes) -> Job:
 
 def request(runs: Runs) -> None:
     """Request every point of the three curves."""
-    for case in CASES:
+    for case in TABLE_OF_CASE:
         for sources in runs.sample_sizes.curve:
             runs.request(_job(case, sources, runs.sample_sizes))
 
@@ -44,41 +44,41 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     result = Section("Figure 10. Against the number of users", ("quantity", "case", "N"))
     answers = {
         case: {n: runs[_job(case, n, runs.sample_sizes)] for n in runs.sample_sizes.curve}
-        for case in CASES
+        for case in TABLE_OF_CASE
     }
-    for quantity in DRAWN:
+    for quantity in PLOTTED_QUANTITIES:
         for case, points in answers.items():
             for sources, answer in points.items():
                 metric = measure(quantity, answer, sources)
                 if metric is not None:
-                    label = (WORDS[quantity][0], str(case), str(sources))
-                    result.rows.append(Row.of(label, WORDS[quantity][1], None, metric))
-    result.figures.append(_draw(answers, folder))
+                    label = (QUANTITY_LABELS[quantity][0], str(case), str(sources))
+                    result.rows.append(
+                        Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric)
+                    )
+    result.figures.append(_draw_figure(answers, folder))
     result.remarks = [
         "Lines are every flow, marks are values of Tables 3 to 5. Up to the threshold of 5000 "
         "users the shared router has little effect. Beyond it the buffer is full, and each user "
         "gets a share of the link that falls with 1/N, whatever the backbone does.",
         "Points of Tables 3 to 5 are from the longer runs of these tables. The realised noise "
         "depends on the length of a run, so the losses of case 3 are not a smooth line.",
-        *missing(*(each for points in answers.values() for each in points.values())),
+        *missing_answer_remarks(*(each for points in answers.values() for each in points.values())),
     ]
     return [result]
 
 
-def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Plot:
-    figure, panels = drawing.panels(3, 2, width=4.2, height=3.3)
-    for axes, quantity in zip(panels, DRAWN, strict=False):
+def _draw_figure(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Plot:
+    figure, panels = drawing.create_panels(3, 2, width=4.2, height=3.3)
+    for axes, quantity in zip(panels, PLOTTED_QUANTITIES, strict=False):
         for index, (case, points) in enumerate(answers.items()):
             _draw_case(axes, quantity, case, points, drawing.COLOURS[index])
-        axes.set_title(f"Figure 10{'abcde'[DRAWN.index(quantity)]}", fontsize=10)
-        axes.set_ylabel(", ".join(WORDS[quantity]))
-        axes.set_xlabel("users")
-        axes.set_xlim(left=0)
+        axes.set_title(f"Figure 10{'abcde'[PLOTTED_QUANTITIES.index(quantity)]}", fontsize=10)
+        axes.set(ylabel=", ".join(QUANTITY_LABELS[quantity]), xlabel="users", xlim=(0, None))
         if quantity in {"goodput", "send_rate"}:
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
-    panels[0].plot([], [], "o", color=drawing.MUTED, markersize=4, label="printed")
+    panels[0].plot([], [], "o", color=drawing.REFERENCE_COLOUR, markersize=4, label="printed")
     panels[0].legend(fontsize=8, frameon=False)
     panels[-1].set_axis_off()
     return drawing.Plot(figure, folder / "figure10.png")
@@ -91,6 +91,6 @@ def _draw_case(
     known = [(n, metric.value) for n, metric in result if metric is not None]
     if known:
         axes.plot(*np.array(known).T, color=colour, linewidth=1.3, label=f"case {case}")
-    printed = [(n, cell(CASES[case], quantity, str(n))) for n in POPULATIONS]
+    printed = [(n, printed_cell(TABLE_OF_CASE[case], quantity, str(n))) for n in POPULATIONS]
     shown = np.array([(n, figure.value) for n, figure in printed if figure is not None])
     axes.plot(*shown.T, "o", color=colour, markersize=4)

@@ -7,9 +7,9 @@ from tcpcast_papers.fixed_point import (
     distributions,
     formulas,
     ftp,
-    little,
+    implied_loss,
+    littles_law,
     open_choices,
-    rates,
     schemes,
     tables,
     threshold,
@@ -29,16 +29,15 @@ def _preface(runs: Runs) -> list[str]:
         "In 2001 it was not feasible to simulate all flows, so the paper's values are for one "
         "exact flow among simplified ones. *Own* is every flow, packet by packet, with the paper's "
         "TCP and a 95 % interval. The sections *Schemes of Table ...* compare own fixed points "
-        "with the tables, with intervals over seeds. Values in brackets failed their own tests, "
-        "or are above the threshold.",
+        "with the tables, with intervals over seeds. Values in brackets failed their own tests, or "
+        "are above the threshold.",
         f"{quick}The page uses {len(runs)} simulations of about {runs.packets / 1e6:,.0f} million "
         "packets.",
         "Tolerances: 5 % for uncongested columns and the goodput levels g_x; 10 % in Tables 1 and "
-        "6; 3 % for Table 7, computed from the paper's own tables, and for independent values. "
-        "A value outside by less than its own interval is unsettled. A difference is "
-        "explained if the same run, measured in another way, gives the printed value. Settings "
-        "that were found by trial are shown, but explain nothing. RTTs in overload have "
-        "no verdict.",
+        "6; 3 % for Table 7, computed from the paper's own tables, and for independent values. A "
+        "value outside by less than its own interval is unsettled. A difference is explained if "
+        "the same run, measured in another way, gives the printed value. Settings that were found "
+        "by trial are shown, but explain nothing. RTTs in overload have no verdict.",
     ]
 
 
@@ -52,12 +51,12 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         ftp,
         tables,
         schemes,
-        rates,
+        implied_loss,
         threshold,
         formulas,
         distributions,
         curves,
-        little,
+        littles_law,
         validity,
         open_choices,
         variants,

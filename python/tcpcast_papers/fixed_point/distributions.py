@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.fixed_point.measures import missing
-from tcpcast_papers.fixed_point.published import cell
+from tcpcast_papers.fixed_point.measures import missing_answer_remarks
+from tcpcast_papers.fixed_point.published import printed_cell
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop
 from tcpcast_papers.reproduction import Row, Section
@@ -28,8 +28,8 @@ TRACED_SOURCES = 7500
 """Number of users N in Figure 7, whose label is barely legible."""
 SOURCES = 5000
 """Number of users N in Figure 8."""
-FEWEST_BURSTS = 3
-BINS = 60
+MIN_FILE_PACKETS = 3
+DENSITY_BINS = 60
 """Approximate values of the density in Figure 8."""
 LEVELS_KBIT = (100, 300, 500, 1000, 2000)
 DEFINITIONS = {
@@ -39,25 +39,25 @@ DEFINITIONS = {
 }
 
 
-def _traced(sample_sizes: SampleSizes) -> Job:
+def _traced_job(sample_sizes: SampleSizes) -> Job:
     length = Length(sample_sizes.traced_s, 0.0, 1)
     return Job(LocalLoop(TRACED_SOURCES, traced=True), length)
 
 
-def _blocks(sample_sizes: SampleSizes, pkts: int) -> Job:
+def _block_job(sample_sizes: SampleSizes, pkts: int) -> Job:
     return Job(LocalLoop(SOURCES, block_pkts=pkts), sample_sizes.varied)
 
 
 def request(runs: Runs) -> None:
     """Request a traced flow, and every block length."""
-    runs.request(_traced(runs.sample_sizes))
+    runs.request(_traced_job(runs.sample_sizes))
     for pkts in runs.sample_sizes.blocks_pkts:
-        runs.request(_blocks(runs.sample_sizes, pkts))
+        runs.request(_block_job(runs.sample_sizes, pkts))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return Figures 7, 8 and 11."""
-    return [_send_times(runs, folder), _distribution(runs, folder), _tails(runs, folder)]
+    return [_figure7(runs, folder), _figure8(runs, folder), _figure11(runs, folder)]
 
 
 def send_times_s(result: Answer) -> Floats:
@@ -67,30 +67,29 @@ def send_times_s(result: Answer) -> Floats:
     return chosen
 
 
-def bursts(times_s: Floats, gap_s: float = 3.0) -> list[Floats]:
+def split_at_pauses(times_s: Floats, gap_s: float = 3.0) -> list[Floats]:
     """Split send times at pauses longer than ``gap_s``."""
     ends = np.flatnonzero(np.diff(times_s) > gap_s) + 1
     return [part for part in np.split(times_s, ends) if part.size]
 
 
-def _send_times(runs: Runs, folder: Path) -> Section:
+def _figure7(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 7. Send times of a flow", ("what", "of"))
-    result = runs[_traced(runs.sample_sizes)]
+    result = runs[_traced_job(runs.sample_sizes)]
     section.remarks = [
         f"N = {TRACED_SOURCES} (barely legible in the figure). Each file is a line whose slope is "
         "its goodput at that time, each think time a horizontal step.",
-        *missing(result),
+        *missing_answer_remarks(result),
     ]
     if result.not_applicable is not None or "sequences" not in result.tables:
         return section
     times = send_times_s(result)
-    parts = bursts(times)
-    figure, (axes,) = drawing.panels(1, width=7.0, height=3.6)
+    parts = split_at_pauses(times)
+    figure, (axes,) = drawing.create_panels(1, width=7.0, height=3.6)
     axes.plot(times, np.arange(1, times.size + 1), ".", markersize=2.5, color=drawing.COLOURS[0])
-    axes.set_xlabel("time, s")
-    axes.set_ylabel("packets sent")
+    axes.set(xlabel="time, s", ylabel="packets sent")
     section.figures.append(drawing.Plot(figure, folder / "figure07.png"))
-    whole = [part for part in parts if part.size >= FEWEST_BURSTS]
+    whole = [part for part in parts if part.size >= MIN_FILE_PACKETS]
     rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
     section.rows = [
         Row(
@@ -112,36 +111,33 @@ def _send_times(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _table(result: Answer) -> dict[str, Floats] | None:
+def _goodput_tail(result: Answer) -> dict[str, Floats] | None:
     return result.tables.get("file_goodput_tail")
 
 
-def _distribution(runs: Runs, folder: Path) -> Section:
+def _figure8(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 8. Distribution of the instantaneous goodput", ("share of files", ""))
-    result = runs[_blocks(runs.sample_sizes, runs.sample_sizes.blocks_pkts[0])]
+    result = runs[_block_job(runs.sample_sizes, runs.sample_sizes.blocks_pkts[0])]
     section.remarks = [
         f"N = {SOURCES}, per file (definition 2). The dots are the levels in Table 3.",
-        *missing(result),
+        *missing_answer_remarks(result),
     ]
-    tail = _table(result)
+    tail = _goodput_tail(result)
     if tail is None:
         return section
     rate, above = tail["goodput_bps"] / 1e3, tail["by_file"]
-    figure, (axes, density) = drawing.panels(2, width=4.8, height=3.6)
+    figure, (axes, density) = drawing.create_panels(2, width=4.8, height=3.6)
     axes.plot(rate, 1 - above, color=drawing.COLOURS[0], label="every flow")
-    levels = [(cell(3, f"g_{n}", str(SOURCES)), 1 - n / 100) for n in (95, 90, 80, 50)]
+    levels = [(printed_cell(3, f"g_{n}", str(SOURCES)), 1 - n / 100) for n in (95, 90, 80, 50)]
     for printed, share in levels:
         if printed is not None:
             axes.plot(printed.value, share, "o", color=drawing.COLOURS[1], markersize=4)
     axes.plot([], [], "o", color=drawing.COLOURS[1], markersize=4, label="printed in Table 3")
     axes.legend(fontsize=8, frameon=False, loc="upper left")
-    wide, over = (points[:: max(1, rate.size // BINS)] for points in (rate, above))
+    wide, over = (points[:: max(1, rate.size // DENSITY_BINS)] for points in (rate, above))
     density.stairs(-np.diff(over) / np.diff(np.log10(wide)), wide, color=drawing.COLOURS[0])
     for panel, words in ((axes, "share of files below"), (density, "density over log10")):
-        panel.set_xscale("log")
-        panel.set_xlabel("goodput of a file, kbit/s")
-        panel.set_ylabel(words)
-        panel.set_xlim(10, 10_000)
+        panel.set(xscale="log", xlabel="goodput of a file, kbit/s", ylabel=words, xlim=(10, 10_000))
     section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
     section.rows = _level_rows(rate, above)
     return section
@@ -150,30 +146,32 @@ def _distribution(runs: Runs, folder: Path) -> Section:
 def _level_rows(rate_kbit: Floats, above: Floats) -> list[Row]:
     """Return the share of files that exceed each of some goodputs."""
     return [
-        Row(("above", f"{level} kbit/s"), "%", None, 100 * exceeding(rate_kbit, above, level))
+        Row(
+            ("above", f"{level} kbit/s"), "%", None, 100 * tail_probability(rate_kbit, above, level)
+        )
         for level in LEVELS_KBIT
     ]
 
 
-def exceeding(rate: Floats, above: Floats, level: float) -> float:
+def tail_probability(rate: Floats, above: Floats, level: float) -> float:
     """Return a tail probability at a level, interpolated on a logarithmic axis."""
     return float(np.interp(np.log(level), np.log(rate), above))
 
 
-def _tails(runs: Runs, folder: Path) -> Section:
+def _figure11(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 11. Tail probability by definition", ("definition", "n", "above"))
-    answers = {n: runs[_blocks(runs.sample_sizes, n)] for n in runs.sample_sizes.blocks_pkts}
+    answers = {n: runs[_block_job(runs.sample_sizes, n)] for n in runs.sample_sizes.blocks_pkts}
     section.remarks = [
         "Definition 1 uses n consecutive packets of a file, definition 2 whole files, definition 3 "
         f"files of more than 10 packets; N = {SOURCES}. The paper mentions steps of definition 1. "
         "They come from the blocks at the start of a file: their packets leave in windows of 1, 2, "
         "4 and so on, and take similar numbers of round trips. Whole files show no steps.",
-        *missing(*answers.values()),
+        *missing_answer_remarks(*answers.values()),
     ]
-    tails = {n: tail for n, each in answers.items() if (tail := _table(each)) is not None}
+    tails = {n: tail for n, each in answers.items() if (tail := _goodput_tail(each)) is not None}
     if not tails:
         return section
-    figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
+    figure, (axes,) = drawing.create_panels(1, width=6.4, height=4.2)
     styles = iter(drawing.COLOURS)
     for n, tail in tails.items():
         _draw_tail(axes, tail, "by_packets", color=next(styles), label=f"definition 1, n = {n}")
@@ -182,10 +180,9 @@ def _tails(runs: Runs, folder: Path) -> Section:
     for name, style in (("by_file", "--"), ("by_large_file", ":")):
         _draw_tail(axes, first, name, color="black", linestyle=style, label=DEFINITIONS[name])
         section.rows += _tail_rows(first, name, "")
-    axes.set_xlabel("goodput, kbit/s")
-    axes.set_ylabel("probability of more")
-    axes.set_xscale("log")
-    axes.set_xlim(10, 10_000)
+    axes.set(
+        xlabel="goodput, kbit/s", ylabel="probability of more", xscale="log", xlim=(10, 10_000)
+    )
     axes.legend(fontsize=8, frameon=False)
     section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     return section
@@ -202,7 +199,7 @@ def _tail_rows(tail: dict[str, Floats], name: str, n: str) -> list[Row]:
             (DEFINITIONS[name], n, f"{level} kbit/s"),
             "%",
             None,
-            100 * exceeding(rate, tail[name], level),
+            100 * tail_probability(rate, tail[name], level),
         )
         for level in LEVELS_KBIT
     ]

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from tcpcast.models.local_loop import overload_goodput_pps, restarting_goodput_pps
 
-from tcpcast_papers.fixed_point.measures import measure, value
+from tcpcast_papers.fixed_point.measures import measure, value_or_none
 from tcpcast_papers.fixed_point.published import (
-    CASES,
     CONGESTED,
-    IDLENESS,
+    IDLE_RESTART_RATIO,
     LINK_PPS,
     MEAN_SIZE_PKTS,
     MEAN_THINK_S,
     POPULATIONS,
     PRINTED_RTT_S,
+    TABLE_OF_CASE,
     table,
 )
 from tcpcast_papers.fixed_point.tables import loop_figures
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.fixed_point.runs import Runs
 
-WITHIN = Tolerance(relative=0.03, printed_digits=True)
+TOLERANCE = Tolerance(relative=0.03, printed_digits=True)
 PACKET_KBIT = 12.0
-PAPER, EVERY_FLOW = "the paper's tables", "every flow"
+PAPER_INPUTS, EVERY_FLOW = "the paper's tables", "every flow"
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return Table 7, and the results of equation (3)."""
-    return [_square_root(runs), _overload(runs)]
+    return [_equation_1_section(runs), _equation_3_section(runs)]
 
 
 def printed_inputs(case: int, sources: int) -> tuple[float, float, float]:
     """Return a column of Table 3, 4 or 5: loss and timeouts as shares, RTT in seconds."""
-    lines = table(CASES[case])
+    lines = table(TABLE_OF_CASE[case])
     loss, timeouts, rtt = (
         lines.line_with(quantity=quantity).value(str(sources))
         for quantity in ("loss", "timeouts", "rtt")
@@ -50,17 +50,19 @@ def printed_inputs(case: int, sources: int) -> tuple[float, float, float]:
 def equation_1_kbit(loss: float, timeouts: float, rtt_s: float) -> float:
     """Return the goodput of equation (1) in kbit/s."""
     rate = restarting_goodput_pps(
-        rtt_s=rtt_s, loss_ratio=loss, timeout_ratio=timeouts, idle_restart_ratio=IDLENESS
+        rtt_s=rtt_s, loss_ratio=loss, timeout_ratio=timeouts, idle_restart_ratio=IDLE_RESTART_RATIO
     )
     return PACKET_KBIT * float(rate)
 
 
-def _square_root(runs: Runs) -> Section:
+def _equation_1_section(runs: Runs) -> Section:
     section = Section(table(7).title, ("case", "N", "fed with"), others=("every flow",))
     for line in table(7):
         case = int(line["case"])
         for sources in POPULATIONS:
-            goodput = value(measure("goodput", loop_figures(runs, case, sources).exact, sources))
+            goodput = value_or_none(
+                measure("goodput", loop_figures(runs, case, sources).exact, sources)
+            )
             label = (line["case"], str(sources))
             printed = line.printed(str(sources))
             loss, timeouts, rtt = printed_inputs(case, sources)
@@ -72,16 +74,16 @@ def _square_root(runs: Runs) -> Section:
                 cause = Cause("an RTT with more digits than are printed", more)
             section.rows.append(
                 Row(
-                    (*label, PAPER),
+                    (*label, PAPER_INPUTS),
                     "kbit/s",
                     printed,
                     result,
-                    tolerance=WITHIN,
+                    tolerance=TOLERANCE,
                     explained_by=cause,
                     others=(goodput,),
                 )
             )
-            own = _own(runs, case, sources)
+            own = _equation_1_of_simulation_kbit(runs, case, sources)
             section.rows.append(
                 Row((*label, EVERY_FLOW), "kbit/s", printed, own, others=(goodput,))
             )
@@ -99,12 +101,12 @@ def _error_range(rows: list[Row]) -> list[str]:
     result = []
     for row in rows:
         case, sources, fed = row.label
-        printed = table(CASES[int(case)]).line_with(quantity="goodput").value(sources)
-        goodput = printed if fed == PAPER else row.others[0]
+        printed = table(TABLE_OF_CASE[int(case)]).line_with(quantity="goodput").value(sources)
+        goodput = printed if fed == PAPER_INPUTS else row.others[0]
         if row.own is not None and goodput:
             result.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
     errors = []
-    for whom in (PAPER, EVERY_FLOW):
+    for whom in (PAPER_INPUTS, EVERY_FLOW):
         own = [(error, where) for fed, error, where in result if fed == whom]
         ends = [f"{100 * error:+.0f} % ({where})" for error, where in (min(own), max(own))]
         errors.append(f"{ends[0]} to {ends[1]} of the goodput with inputs from {whom}")
@@ -115,9 +117,9 @@ def _error_range(rows: list[Row]) -> list[str]:
     ]
 
 
-def _own(runs: Runs, case: int, sources: int) -> float | None:
+def _equation_1_of_simulation_kbit(runs: Runs, case: int, sources: int) -> float | None:
     exact = loop_figures(runs, case, sources).exact
-    inputs = [value(measure(name, exact, sources)) for name in ("loss", "timeouts", "rtt")]
+    inputs = [value_or_none(measure(name, exact, sources)) for name in ("loss", "timeouts", "rtt")]
     if inputs[0] is None or inputs[2] is None:
         return None
     return equation_1_kbit(inputs[0] / 100, (inputs[1] or 0.0) / 100, inputs[2])
@@ -135,16 +137,16 @@ def overload_kbit(sources: int, loss: float) -> float:
     return PACKET_KBIT * float(rate)
 
 
-def _overload(runs: Runs) -> Section:
+def _equation_3_section(runs: Runs) -> Section:
     section = Section(
         "Equation (3)", ("N", "loss of"), others=("the paper's goodput", "every flow")
     )
     for sources in CONGESTED:
         exact = loop_figures(runs, 1, sources).exact
-        own_loss = value(measure("loss", exact, sources))
-        goodput = value(measure("goodput", exact, sources))
+        own_loss = value_or_none(measure("loss", exact, sources))
+        goodput = value_or_none(measure("goodput", exact, sources))
         printed = table(3).line_with(quantity="goodput").value(str(sources))
-        losses = {"none": 0.0, PAPER: printed_inputs(1, sources)[0]}
+        losses = {"none": 0.0, PAPER_INPUTS: printed_inputs(1, sources)[0]}
         losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
         for words, loss in losses.items():
             result = overload_kbit(sources, loss)
@@ -155,8 +157,8 @@ def _overload(runs: Runs) -> Section:
         "B / (N B / (C (1 - p)) - I) is the goodput of an active user if N users with files of B "
         "packets and think times I together fill a link of C packets/s, and the loss is p. The "
         "paper calls this goodput an upper bound in all cases, but it is a bound only without "
-        "loss. With loss it is below the goodput of every flow, and below the paper's own "
-        "goodput: a packet that is dropped at the full buffer has not used the link, so the link "
-        "still delivers C.",
+        "loss. With loss it is below the goodput of every flow, and below the paper's own goodput: "
+        "a packet that is dropped at the full buffer has not used the link, so the link still "
+        "delivers C.",
     ]
     return section

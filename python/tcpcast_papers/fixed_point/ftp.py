@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
 
-from tcpcast_papers.fixed_point import rates
-from tcpcast_papers.fixed_point.measures import Figures, failed, missing
+from tcpcast_papers.fixed_point import implied_loss
+from tcpcast_papers.fixed_point.measures import (
+    SettingAnswers,
+    failed_test_remarks,
+    missing_answer_remarks,
+)
 from tcpcast_papers.fixed_point.published import table
 from tcpcast_papers.fixed_point.runs import (
     PAGE_SCHEMES,
@@ -25,9 +29,9 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
 
-_NOTHING = Answer("packet")
+_EMPTY_ANSWER = Answer("packet")
 
-WITHIN = 0.1
+RELATIVE_TOLERANCE = 0.1
 SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in PAGE_SCHEMES)
 NEWRENO = "rfc-newreno"
 
@@ -40,7 +44,7 @@ class Column:
     ----------
     name
         Name as printed.
-    words
+    description
         Description.
     setting
         Setting of every flow for this column.
@@ -51,7 +55,7 @@ class Column:
     """
 
     name: str
-    words: str
+    description: str
     setting: Ftp
     others: tuple[tuple[str, Ftp], ...]
     checked: bool
@@ -117,30 +121,41 @@ def _section(number: int, runs: Runs) -> Section:
         for column in COLUMNS[number]:
             row = figures[column.name].row(
                 line["quantity"],
-                (column.name, column.words),
+                (column.name, column.description),
                 line.printed(column.name),
-                relative=WITHIN if column.checked else None,
+                relative=RELATIVE_TOLERANCE if column.checked else None,
             )
-            wrong = rates.contradiction(number, column.name) if line["quantity"] == "loss" else ""
+            wrong = (
+                implied_loss.contradiction(number, column.name)
+                if line["quantity"] == "loss"
+                else ""
+            )
             if wrong and column.checked:
-                row = replace(row, judged=Verdict.INCONSISTENT, note=wrong)
+                row = replace(row, fixed_verdict=Verdict.INCONSISTENT, note=wrong)
             section.rows.append(row)
     answers = [each for f in figures.values() for each in f.others]
-    section.remarks = [*_REMARKS, *_MORE[number], *failed(by_scheme(figures)), *missing(*answers)]
+    section.remarks = [
+        *_REMARKS,
+        *_REMARKS_OF_TABLE[number],
+        *failed_test_remarks(by_scheme(figures)),
+        *missing_answer_remarks(*answers),
+    ]
     return section
 
 
-def _figures(column: Column, readings: int, runs: Runs) -> Figures:
+def _figures(column: Column, readings: int, runs: Runs) -> SettingAnswers:
     exact = runs[ftp_job(column.setting, runs.sample_sizes)]
     if not column.checked:
-        return Figures(exact, FTP_FLOWS, others=(_NOTHING,) * (len(SCHEME_COLUMNS) + readings))
+        return SettingAnswers(
+            exact, FTP_FLOWS, others=(_EMPTY_ANSWER,) * (len(SCHEME_COLUMNS) + readings)
+        )
     job = ftp_job(column.setting, runs.sample_sizes)
     fixed = fixed_points(runs, job).values()
     others = [runs[ftp_job(setting, runs.sample_sizes)] for _, setting in column.others]
-    return Figures(exact, FTP_FLOWS, others=(*fixed, *others))
+    return SettingAnswers(exact, FTP_FLOWS, others=(*fixed, *others))
 
 
-def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:
+def by_scheme(figures: Mapping[str, SettingAnswers]) -> dict[str, dict[str, Answer]]:
     """Return the fixed points among the further answers, by scheme and by setting."""
     return {
         name.capitalize(): {where: each.others[index] for where, each in figures.items()}
@@ -150,23 +165,23 @@ def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:
 
 
 _REMARKS = [
-    "24 bulk flows share 100 packets/s over 11 ms of propagation; starts are spread over 20 s. "
-    "The paper does not state the TCP or the window of its ns-2 simulation, so its rows are "
-    "compared with a NewReno that detects losses by duplicate acks, without a verdict. Its fixed "
-    "point is compared with every flow of the paper's own TCP, rule B, which has instantaneous "
-    "loss feedback.",
+    "24 bulk flows share 100 packets/s over 11 ms of propagation; starts are spread over 20 s. The "
+    "paper does not state the TCP or the window of its ns-2 simulation, so its rows are compared "
+    "with a NewReno that detects losses by duplicate acks, without a verdict. Its fixed point is "
+    "compared with every flow of the paper's own TCP, rule B, which has instantaneous loss "
+    "feedback.",
 ]
 
-_MORE = {
+_REMARKS_OF_TABLE = {
     1: [
         "With individual buffers each flow is alone in its buffer. All flows behave alike, shifted "
-        "in time, so the values describe a saw-tooth. 24 x 4 / 100 = 0.96 s corresponds to a "
-        "mean window of four packets. With 5 packets the paper's fixed point has an RTT of .85 s, "
-        "below its ns-2, which is closer to this result. No rule that was tried gives .85 s.",
+        "in time, so the values describe a saw-tooth. 24 x 4 / 100 = 0.96 s corresponds to a mean "
+        "window of four packets. With 5 packets the paper's fixed point has an RTT of .85 s, below "
+        "its ns-2, which is closer to this result. No rule that was tried gives .85 s.",
     ],
     2: [
-        "With a shared buffer of 150 packets the RTTs of every flow show a buffer that is "
-        "nearly always full, at 100 packets/s. With 300 packets rule C gives the same. Rule B has "
+        "With a shared buffer of 150 packets the RTTs of every flow show a buffer that is nearly "
+        "always full, at 100 packets/s. With 300 packets rule C gives the same. Rule B has "
         "timeouts there, unlike the paper, and the buffer is emptier for a while after each. The "
         "paper's fixed point has shorter RTTs than any reading of the rules, as if its flows lost "
         "packets together and left the buffer half empty. For each of the two losses some reading "

@@ -10,9 +10,9 @@ from tcpcast.answer import Metric
 
 from tcpcast_papers.fixed_point.published import (
     BUFFER_PKTS,
-    GRANULARITY_KBIT,
+    IDLE_RTT_S,
+    LEVEL_STEP_KBIT,
     LINK_PPS,
-    PATH_S,
 )
 from tcpcast_papers.reproduction import Cause, Row, Tolerance
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.reproduction import Printed
 
-WORDS: dict[str, tuple[str, str]] = {
+QUANTITY_LABELS: dict[str, tuple[str, str]] = {
     "loss": ("loss", "%"),
     "timeouts": ("timeouts per packet", "%"),
     "rtt": ("RTT", "s"),
@@ -39,22 +39,22 @@ WORDS: dict[str, tuple[str, str]] = {
 }
 """Description and unit of each quantity of the tables."""
 
-SHARES = {"g_95": 0.95, "g_90": 0.9, "g_80": 0.8, "g_50": 0.5}
+GOODPUT_LEVELS = {"g_95": 0.95, "g_90": 0.9, "g_80": 0.8, "g_50": 0.5}
 """Share of the files whose goodput exceeds the level, by the name of the level."""
 
-RTT_CEILING_S = BUFFER_PKTS / LINK_PPS + PATH_S
+MAX_RTT_S = BUFFER_PKTS / LINK_PPS + IDLE_RTT_S
 """Maximum RTT by Little's law: a full buffer, served at the link's rate, and the idle path."""
 
-OWN_LINK = "an RTT without the wait at the source's own link"
+WITHOUT_OWN_LINK = "an RTT without the wait at the source's own link"
 
 
 def measure(quantity: str, result: Answer, flows: int) -> Metric | None:
-    """Return a quantity of :data:`WORDS` in its unit, or None if the answer does not contain it.
+    """Return a quantity of :data:`QUANTITY_LABELS` in its unit, or None if it is missing.
 
     The send rate while on is the goodput while on, times packets sent per packet delivered.
     """
-    if quantity in SHARES:
-        return _level(result, SHARES[quantity])
+    if quantity in GOODPUT_LEVELS:
+        return _goodput_level(result, GOODPUT_LEVELS[quantity])
     if quantity == "loss" and "by_hop" in result.tables:
         return _path_loss(result)
     names = {
@@ -77,7 +77,7 @@ def measure(quantity: str, result: Answer, flows: int) -> Metric | None:
     return None if metric is None else _scaled(metric, scale)
 
 
-def value(metric: Metric | None) -> float | None:
+def value_or_none(metric: Metric | None) -> float | None:
     """Return the value of a metric, or None if there is none."""
     return None if metric is None else metric.value
 
@@ -93,7 +93,7 @@ def _path_loss(result: Answer) -> Metric:
     return Metric(100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0]))
 
 
-def _level(result: Answer, share: float) -> Metric | None:
+def _goodput_level(result: Answer, share: float) -> Metric | None:
     table = result.tables.get("file_goodput")
     if table is None:
         return None
@@ -113,23 +113,23 @@ def queueing_rtt_s(result: Answer) -> float | None:
     queue, rate = (result.metrics.get(name) for name in ("queue_mean_pkts", "goodput_pps"))
     if queue is None or rate is None or not rate.value:
         return None
-    return queue.value / rate.value + PATH_S
+    return queue.value / rate.value + IDLE_RTT_S
 
 
-def agreement(quantity: str, printed: Printed, relative: float) -> Tolerance:
+def tolerance_of_value(quantity: str, printed: Printed, relative: float) -> Tolerance:
     """Return the tolerance of a printed value: a share of it, or its rounding.
 
     The paper rounds goodput levels up to multiples of 10 kbit/s. Every value in the step below a
     printed level therefore agrees.
     """
-    if quantity in SHARES:
-        lowest = (1 - relative) * max(printed.value - GRANULARITY_KBIT, 0.0)
+    if quantity in GOODPUT_LEVELS:
+        lowest = (1 - relative) * max(printed.value - LEVEL_STEP_KBIT, 0.0)
         return Tolerance(relative=relative, between=(lowest, printed.value))
     return Tolerance(relative=relative, printed_digits=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class SettingAnswers:
     """Answers to one setting, from which rows are computed.
 
     Attributes
@@ -140,14 +140,14 @@ class Figures:
         Number of flows.
     others
         Answers for the section's further columns.
-    one_queue
+    has_one_queue
         Whether the path has no queue except the shared router's and the source's own.
     """
 
     exact: Answer
     flows: int
     others: tuple[Answer, ...] = ()
-    one_queue: bool = False
+    has_one_queue: bool = False
 
     def row(
         self,
@@ -159,13 +159,13 @@ class Figures:
     ) -> Row:
         """Return the row of a quantity; with ``relative`` None it has no verdict."""
         own = measure(quantity, self.exact, self.flows)
-        others = tuple(value(measure(quantity, each, self.flows)) for each in self.others)
+        others = tuple(value_or_none(measure(quantity, each, self.flows)) for each in self.others)
         tolerance = None
         if printed is not None and relative is not None and own is not None:
-            tolerance = agreement(quantity, printed, relative)
-        return Row.of(
-            (WORDS[quantity][0], *label),
-            WORDS[quantity][1],
+            tolerance = tolerance_of_value(quantity, printed, relative)
+        return Row.from_metric(
+            (QUANTITY_LABELS[quantity][0], *label),
+            QUANTITY_LABELS[quantity][1],
             printed,
             own,
             tolerance=tolerance,
@@ -184,15 +184,15 @@ class Figures:
 
         A cause must reproduce the printed value, not only move towards it.
         """
-        if quantity != "rtt" or not self.one_queue or printed is None or tolerance is None:
+        if quantity != "rtt" or not self.has_one_queue or printed is None or tolerance is None:
             return None
         without = queueing_rtt_s(self.exact)
         if without is None or not tolerance.admits(without, printed):
             return None
-        return Cause(OWN_LINK, without)
+        return Cause(WITHOUT_OWN_LINK, without)
 
 
-def missing(*answers: Answer) -> list[str]:
+def missing_answer_remarks(*answers: Answer) -> list[str]:
     """Return the reasons of answers that are left out of a section, each of them once."""
     reasons = dict.fromkeys(
         f"Left out, engine {each.engine}: {each.not_applicable}"
@@ -202,14 +202,14 @@ def missing(*answers: Answer) -> list[str]:
     return [reason.replace("\n", "; ") for reason in reasons]
 
 
-def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
+def failed_test_remarks(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
     """Return the failed tests of the fixed points, by scheme and by setting."""
     failures = [
         f"{scheme}: {'; '.join(off)}."
         for scheme, result in answers.items()
         if (
             off := [
-                f"{where}: {_tests(each)}"
+                f"{where}: {_failed_tests_text(each)}"
                 for where, each in result.items()
                 if each.incomplete_reason
             ]
@@ -218,12 +218,12 @@ def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
     if not failures:
         return []
     return [
-        "Values in brackets are withheld: the fixed point failed its own tests, or "
-        f"the load is above the threshold. Failed tests: {' '.join(failures)}"
+        "Values in brackets are withheld: the fixed point failed its own tests, or the load is "
+        f"above the threshold. Failed tests: {' '.join(failures)}"
     ]
 
 
-def _tests(result: Answer) -> str:
+def _failed_tests_text(result: Answer) -> str:
     table = result.tables.get("convergence")
     if table is None:
         return f"{result.incomplete_reason}"

@@ -35,7 +35,7 @@ TABLES: dict[int, str] = {
 }
 """Captions of the tables; some are not from the paper, which has none there."""
 
-CASES: dict[int, int] = {1: 3, 2: 4, 3: 5}
+TABLE_OF_CASE: dict[int, int] = {1: 3, 2: 4, 3: 5}
 """The table of each case."""
 
 POPULATIONS = (2500, 5000, 7500, 10000)
@@ -49,10 +49,10 @@ BACKBONE_BUFFER_S = BUFFER_PKTS * 8 * 1500 / 80e6
 """Delay of the backbone router's full buffer at 80 Mbit/s; the buffer is as large as the shared
 router's."""
 MEAN_SIZE_PKTS, MEAN_THINK_S = 50.0, 30.0
-PATH_S = 0.10265
+IDLE_RTT_S = 0.10265
 """RTT of the idle path, including transmission (reconstructed)."""
 
-IDLENESS = 0.0165
+IDLE_RESTART_RATIO = 0.0165
 """p_idle of equation (1) (reconstructed): restarts after idleness per packet, as in Table 6."""
 
 PRINTED_RTT_S: dict[int, dict[int, float]] = {
@@ -62,7 +62,7 @@ PRINTED_RTT_S: dict[int, dict[int, float]] = {
 }
 """RTTs that tables print with two digits only, derived from Table 7 with equation (1)."""
 
-GRANULARITY_KBIT = 10
+LEVEL_STEP_KBIT = 10
 """Step to which the paper rounds goodput levels (rows g_95 to g_50) up (section 7.1)."""
 
 
@@ -94,7 +94,7 @@ def independent_values() -> PublishedTable:
     return PublishedTable("Independent values", read_lines(_PACKAGE, "independent.csv"))
 
 
-def cell(number: int, quantity: str, column: str) -> Printed | None:
+def printed_cell(number: int, quantity: str, column: str) -> Printed | None:
     """Return a cell of Tables 1 to 6, or None if the table has no such line."""
     lines = table(number).lines_with(quantity=quantity)
     return lines[0].printed(column) if lines else None

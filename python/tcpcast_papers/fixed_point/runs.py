@@ -26,7 +26,7 @@ SCHEMES: dict[str, dict[str, Any]] = {
 }
 """The schemes of section 5.3, and their variants that use the number of active flows."""
 
-READINGS: dict[str, dict[str, Any]] = {
+SCHEME_1_VARIANTS: dict[str, dict[str, Any]] = {
     f"1, {rule}, {references}": {"scheme": 1, "queue_rule": rule, "references": references}
     for rule in ("delay", "cap", "fill")
     for references in (250, 20)
@@ -38,7 +38,7 @@ PAGE_SCHEMES = ("2", "1")
 
 
 @dataclass(frozen=True, slots=True)
-class Iterated:
+class IteratedLength:
     """Iterations of a fixed point, and its measurement afterwards.
 
     Attributes
@@ -47,14 +47,14 @@ class Iterated:
         Length of the measurement; the iterations replace the warm-up.
     steps, step_s
         Number and length of the iterations.
-    references
+    reference_flows
         Number of reference flows, at most a tenth of all.
     """
 
     length: Length
     steps: int
     step_s: int
-    references: int
+    reference_flows: int
 
     @property
     def total_s(self) -> float:
@@ -67,7 +67,7 @@ class Iterated:
         return {
             "steps": self.steps,
             "step": f"{self.step_s}s",
-            "references": self.references,
+            "references": self.reference_flows,
         }
 
 
@@ -106,8 +106,8 @@ class SampleSizes:
     varied: Length
     variance: Length
     ftp: Length
-    fixed_loop: Iterated
-    fixed_ftp: Iterated
+    fixed_loop: IteratedLength
+    fixed_ftp: IteratedLength
     schemes: tuple[str, ...]
     curve: tuple[int, ...]
     blocks_pkts: tuple[int, ...]
@@ -122,8 +122,8 @@ WHOLE = SampleSizes(
     varied=Length(500.0, 300.0, 2),
     variance=Length(3000.0, 500.0, 4),
     ftp=Length(10_000.0, 500.0, 4),
-    fixed_loop=Iterated(Length(500.0, 100.0, 1), steps=16, step_s=30, references=250),
-    fixed_ftp=Iterated(Length(5000.0, 500.0, 4), steps=16, step_s=300, references=2),
+    fixed_loop=IteratedLength(Length(500.0, 100.0, 1), steps=16, step_s=30, reference_flows=250),
+    fixed_ftp=IteratedLength(Length(5000.0, 500.0, 4), steps=16, step_s=300, reference_flows=2),
     schemes=tuple(SCHEMES),
     curve=(1000, 2500, 4000, 4500, 5000, 5500, 6000, 7500, 9000, 10_000),
     blocks_pkts=(2, 5, 10, 20, 50),
@@ -144,8 +144,8 @@ QUICK = SampleSizes(
     varied=Length(100.0, 60.0, 1),
     variance=Length(120.0, 60.0, 2),
     ftp=Length(1000.0, 200.0, 1),
-    fixed_loop=Iterated(Length(80.0, 80.0, 1), steps=6, step_s=10, references=250),
-    fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
+    fixed_loop=IteratedLength(Length(80.0, 80.0, 1), steps=6, step_s=10, reference_flows=250),
+    fixed_ftp=IteratedLength(Length(1000.0, 200.0, 2), steps=16, step_s=100, reference_flows=2),
     schemes=PAGE_SCHEMES,
     curve=(2500, 5000, 6000, 7500, 10_000),
     blocks_pkts=(5, 20),
@@ -167,13 +167,13 @@ class Job:
     length
         Length of the run; for a fixed point, including its iterations.
     scheme
-        A key of :data:`SCHEMES` or :data:`READINGS`, or "" for every flow.
+        A key of :data:`SCHEMES` or :data:`SCHEME_1_VARIANTS`, or "" for every flow.
     seed
         Seed of the random numbers.
     """
 
     setting: LocalLoop | Ftp
-    length: Length | Iterated
+    length: Length | IteratedLength
     scheme: str = ""
     seed: int = SEED
 
@@ -186,11 +186,11 @@ class Job:
         """Run the simulation; ``not_applicable`` of the answer is the reason if unsupported."""
         if isinstance(self.length, Length):
             scenario = self.setting.scenario(self.length, {})
-            return simulations.simulated(scenario, progress)
-        table = self.length.table() | (SCHEMES | READINGS)[self.scheme]
+            return simulations.simulate_scenario(scenario, progress)
+        table = self.length.table() | (SCHEMES | SCHEME_1_VARIANTS)[self.scheme]
         scenario = self.setting.scenario(self.length.length, {"fixed_point": table})
         scenario = scenario.with_changes({"run.seed": self.seed})
-        return simulations.simulated(scenario, progress, engine="fixed-point")
+        return simulations.simulate_scenario(scenario, progress, engine="fixed-point")
 
 
 class Runs(simulations.Runs[SampleSizes]):
@@ -227,9 +227,12 @@ def reference_flows(result: Answer) -> Answer:
     if result.incomplete_reason is None or table is None:
         return result
     cells = zip(*(table[name].tolist() for name in ("metric", "value", "low", "high")), strict=True)
-    metrics = {name: Metric(value, _end(low), _end(high)) for name, value, low, high in cells}
+    metrics = {
+        name: Metric(value, _finite_or_none(low), _finite_or_none(high))
+        for name, value, low, high in cells
+    }
     return replace(result, metrics=metrics)
 
 
-def _end(figure: float) -> float | None:
+def _finite_or_none(figure: float) -> float | None:
     return figure if math.isfinite(figure) else None

@@ -13,25 +13,25 @@ import numpy as np
 from tcpcast import statistics
 from tcpcast.answer import Metric
 
-from tcpcast_papers.fixed_point.ftp import COLUMNS, WITHIN, ftp_job
+from tcpcast_papers.fixed_point.ftp import COLUMNS, RELATIVE_TOLERANCE, ftp_job
 from tcpcast_papers.fixed_point.measures import (
-    OWN_LINK,
-    WORDS,
-    agreement,
+    QUANTITY_LABELS,
+    WITHOUT_OWN_LINK,
     measure,
     queueing_rtt_s,
-    value,
+    tolerance_of_value,
+    value_or_none,
 )
-from tcpcast_papers.fixed_point.published import CASES, POPULATIONS, table
+from tcpcast_papers.fixed_point.published import POPULATIONS, TABLE_OF_CASE, table
 from tcpcast_papers.fixed_point.runs import fixed_point, reference_flows
 from tcpcast_papers.fixed_point.settings import LocalLoop
 from tcpcast_papers.fixed_point.tables import (
     SPREADS,
-    WITHIN_VARIANCE,
+    VARIANCE_TOLERANCE,
     loop_job,
     spread_job,
 )
-from tcpcast_papers.fixed_point.tables import WITHIN as WITHIN_LOOP
+from tcpcast_papers.fixed_point.tables import TOLERANCE as LOOP_TOLERANCE
 from tcpcast_papers.reproduction import Cause, Row, Section
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from tcpcast_papers.fixed_point.runs import Job, Runs, SampleSizes
     from tcpcast_papers.reproduction import Printed
 
-TOLERANCES = {1: WITHIN, 2: WITHIN, 6: WITHIN_VARIANCE}
+TOLERANCES = {1: RELATIVE_TOLERANCE, 2: RELATIVE_TOLERANCE, 6: VARIANCE_TOLERANCE}
 """Relative tolerances per table, as for every flow; other tables have that of Tables 3 to 5."""
 
 
-BACKBONE = (4, 5)
+BACKBONE_TABLES = (4, 5)
 """Tables with a backbone router, whose losses a fixed point does not report."""
 
 
-def _jobs(number: int, sample_sizes: SampleSizes) -> dict[str, Job]:
+def _jobs_of_table(number: int, sample_sizes: SampleSizes) -> dict[str, Job]:
     """Return the simulation of every flow for each column of a table."""
     if number in COLUMNS:
         return {
@@ -60,11 +60,11 @@ def _jobs(number: int, sample_sizes: SampleSizes) -> dict[str, Job]:
         }
     if number == 6:
         return {column: spread_job(column, sample_sizes) for column in SPREADS}
-    (case,) = (case for case, of in CASES.items() if of == number)
+    (case,) = (case for case, of in TABLE_OF_CASE.items() if of == number)
     return {str(sources): loop_job(case, sources, sample_sizes) for sources in POPULATIONS}
 
 
-def _seeds(runs: Runs, job: Job, scheme: str) -> list[Job]:
+def _jobs_of_seeds(runs: Runs, job: Job, scheme: str) -> list[Job]:
     one = fixed_point(job, runs.sample_sizes, scheme)
     return [replace(one, seed=seed) for seed in runs.sample_sizes.seeds]
 
@@ -72,10 +72,10 @@ def _seeds(runs: Runs, job: Job, scheme: str) -> list[Job]:
 def request(runs: Runs) -> None:
     """Request every scheme of every column, once per seed."""
     for number, schemes in runs.sample_sizes.scheme_tables.items():
-        for job in _jobs(number, runs.sample_sizes).values():
+        for job in _jobs_of_table(number, runs.sample_sizes).values():
             runs.request(job)
             for scheme in schemes:
-                for each in _seeds(runs, job, scheme):
+                for each in _jobs_of_seeds(runs, job, scheme):
                     runs.request(each)
 
 
@@ -95,22 +95,22 @@ def _section(runs: Runs, number: int) -> Section:
         ("quantity", "column", "scheme"),
         others=("every flow", "failed tests"),
     )
-    jobs = _jobs(number, runs.sample_sizes)
+    jobs = _jobs_of_table(number, runs.sample_sizes)
     for line in table(number):
-        if number in BACKBONE and line["quantity"] in {"loss", "send_rate"}:
+        if number in BACKBONE_TABLES and line["quantity"] in {"loss", "send_rate"}:
             continue
         for column, job in jobs.items():
             printed = line.printed(column)
             for scheme in runs.sample_sizes.scheme_tables[number]:
                 row = _row(runs, line["quantity"], (column, scheme), job, printed)
                 if row is not None and printed is not None:
-                    relative = TOLERANCES.get(number, WITHIN_LOOP)
-                    tolerance = agreement(line["quantity"], printed, relative)
+                    relative = TOLERANCES.get(number, LOOP_TOLERANCE)
+                    tolerance = tolerance_of_value(line["quantity"], printed, relative)
                     section.rows.append(replace(row, tolerance=tolerance))
     section.remarks = [
         "Own is the mean over runs with different seeds, with a 95 % interval over the seeds, of "
         "the reference flows. *Failed tests* is the mean number of failed tests of section 5.4.",
-        *_BACKBONE_REMARK * (number in BACKBONE),
+        *_BACKBONE_REMARK * (number in BACKBONE_TABLES),
     ]
     return section
 
@@ -119,18 +119,18 @@ def _row(
     runs: Runs, quantity: str, where: tuple[str, str], job: Job, printed: Printed | None
 ) -> Row | None:
     """Return the row of a scheme without its tolerance; None if it has no such quantity."""
-    answers = [runs[each] for each in _seeds(runs, job, where[1])]
-    metric = over_seeds(quantity, answers, job.setting.flows)
+    answers = [runs[each] for each in _jobs_of_seeds(runs, job, where[1])]
+    metric = mean_over_seeds(quantity, answers, job.setting.flows)
     if metric is None:
         return None
     exact = measure(quantity, runs[job], job.setting.flows)
-    name, unit = WORDS[quantity]
-    row = Row.of((name, *where), unit, printed, metric)
+    name, unit = QUANTITY_LABELS[quantity]
+    row = Row.from_metric((name, *where), unit, printed, metric)
     without = queueing_rtt_s(runs[job]) if quantity == "rtt" and is_one_queue(job) else None
     if without is not None and exact is not None:
         own_link = metric.value - (exact.value - without)
-        row = replace(row, explained_by=Cause(OWN_LINK, own_link))
-    return replace(row, others=(value(exact), _failed_tests(answers)))
+        row = replace(row, explained_by=Cause(WITHOUT_OWN_LINK, own_link))
+    return replace(row, others=(value_or_none(exact), _mean_failed_tests(answers)))
 
 
 def is_one_queue(job: Job) -> bool:
@@ -138,19 +138,21 @@ def is_one_queue(job: Job) -> bool:
     return isinstance(job.setting, LocalLoop) and job.setting.noise is None
 
 
-def over_seeds(quantity: str, answers: list[Answer], flows: int) -> Metric | None:
+def mean_over_seeds(quantity: str, answers: list[Answer], flows: int) -> Metric | None:
     """Return the mean of a quantity over answers with different seeds, and its interval."""
     metrics = [measure(quantity, reference_flows(each), flows) for each in answers]
     values = np.array([metric.value for metric in metrics if metric is not None])
     if not values.size:
         return None
-    estimate = statistics.mean(values, replications=values.size) if values.size > 1 else None
+    estimate = (
+        statistics.estimate_mean(values, replications=values.size) if values.size > 1 else None
+    )
     mean = float(values.mean())
     if estimate is None:
         return Metric(mean)
     return Metric(mean, mean - estimate.half_width, mean + estimate.half_width)
 
 
-def _failed_tests(answers: list[Answer]) -> float:
+def _mean_failed_tests(answers: list[Answer]) -> float:
     tests = [each.tables.get("convergence") for each in answers]
     return float(np.mean([(~each["passed"]).sum() for each in tests if each is not None]))

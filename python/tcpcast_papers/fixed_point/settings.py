@@ -28,7 +28,7 @@ B, no retransmission: a timeout sends nothing.
 C: growth with every ack, fractional windows, no timeouts.
 """
 
-DROPS = ("longest", "arriving")
+DROP_POLICIES = ("longest", "arriving")
 """Drop policies of the full shared buffer, as values of ``queue.drop``."""
 
 FTP_FLOWS = 24
@@ -103,8 +103,7 @@ class LocalLoop:
     noise
         Cross traffic of the backbone router, which then has 80 Mbit/s; None for case 1.
     rule, drop, ties
-        A key of :data:`RULES`, one of :data:`DROPS`, and the choice among several longest queues,
-        as in ``queue.ties``.
+        A key of :data:`RULES`, one of :data:`DROP_POLICIES`, and a value of ``queue.ties``.
     size_spread, think_spread
         Standard deviations divided by means (section 9).
     start

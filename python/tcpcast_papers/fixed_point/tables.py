@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import (
-    RTT_CEILING_S,
-    SHARES,
-    Figures,
+    GOODPUT_LEVELS,
+    MAX_RTT_S,
+    SettingAnswers,
 )
 from tcpcast_papers.fixed_point.published import (
     BACKBONE_BUFFER_S,
-    CASES,
     CONGESTED,
     POPULATIONS,
-    cell,
+    TABLE_OF_CASE,
     independent_values,
+    printed_cell,
     table,
 )
 from tcpcast_papers.fixed_point.runs import Job
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
     from tcpcast_papers.reproduction import Row
 
-WITHIN = 0.05
-WITHIN_VARIANCE = 0.1
-WITHIN_APART = 0.03
+TOLERANCE = 0.05
+VARIANCE_TOLERANCE = 0.1
+INDEPENDENT_TOLERANCE = 0.03
 
 SPREADS = {"1-1": (1, 1), "5-1": (5, 1), "5-5": (5, 5), "10-10": (10, 10)}
 """Standard deviations of burst and think time over their means, in the columns of Table 6."""
-THRESHOLD = 5000
+THRESHOLD_USERS = 5000
 """C I / B: the number of users whose demand equals the capacity of the link."""
-FITTED = (2, 2500)
+FITTED_CASE_AND_USERS = (2, 2500)
 """Case and N of the RTT to which the time scale of the noise is fitted."""
 
 
@@ -49,7 +49,7 @@ def loop_job(case: int, sources: int, sample_sizes: SampleSizes) -> Job:
 def spread_job(column: str, sample_sizes: SampleSizes, *, start: str = "equilibrium") -> Job:
     """Return the simulation of a column of Table 6."""
     size, think = SPREADS[column]
-    setting = LocalLoop(THRESHOLD, size_spread=size, think_spread=think, start=start)
+    setting = LocalLoop(THRESHOLD_USERS, size_spread=size, think_spread=think, start=start)
     length = sample_sizes.variance
     if start == "silent":
         length = replace(length, warmup_s=0.0)
@@ -59,7 +59,7 @@ def spread_job(column: str, sample_sizes: SampleSizes, *, start: str = "equilibr
 def request(runs: Runs) -> None:
     """Request every column, and simulations that may explain differences."""
     sample_sizes = runs.sample_sizes
-    for case in CASES:
+    for case in TABLE_OF_CASE:
         for sources in POPULATIONS:
             runs.request(loop_job(case, sources, sample_sizes))
     for sources in CONGESTED:
@@ -77,19 +77,25 @@ def _independent_job(sources: int, sample_sizes: SampleSizes) -> Job:
     return replace(job, setting=LocalLoop(sources, rule="B, no retransmission"))
 
 
-def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
+def loop_figures(runs: Runs, case: int, sources: int) -> SettingAnswers:
     """Return the answers for a column of Table 3, 4 or 5."""
-    return Figures(runs[loop_job(case, sources, runs.sample_sizes)], sources, one_queue=case == 1)
+    return SettingAnswers(
+        runs[loop_job(case, sources, runs.sample_sizes)], sources, has_one_queue=case == 1
+    )
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return Tables 3 to 6, and a comparison of Table 3 with independent values."""
-    return [*(case_section(runs, case) for case in CASES), _variance(runs), _independent(runs)]
+    return [
+        *(case_section(runs, case) for case in TABLE_OF_CASE),
+        _variance_section(runs),
+        _independent_section(runs),
+    ]
 
 
 def case_section(runs: Runs, case: int) -> Section:
     """Return Table 3, 4 or 5: the local loop in one of its cases."""
-    number = CASES[case]
+    number = TABLE_OF_CASE[case]
     figures = {sources: loop_figures(runs, case, sources) for sources in POPULATIONS}
     others = ("independent",) if case == 1 else ()
     section = Section(table(number).title, ("quantity", "N"), others=others)
@@ -103,16 +109,16 @@ def case_section(runs: Runs, case: int) -> Section:
     return section
 
 
-def _loop_row(figures: Figures, case: int, quantity: str, sources: int) -> Row:
+def _loop_row(figures: SettingAnswers, case: int, quantity: str, sources: int) -> Row:
     column = str(sources)
     overloaded = quantity == "rtt" and sources in CONGESTED
-    fitted = quantity == "rtt" and (case, sources) == FITTED
-    note = _CEILINGS[case] if overloaded else "fitted" * fitted
+    fitted = quantity == "rtt" and (case, sources) == FITTED_CASE_AND_USERS
+    note = _MAX_RTT_NOTES[case] if overloaded else "fitted" * fitted
     row = figures.row(
         quantity,
         (column,),
-        cell(CASES[case], quantity, column),
-        relative=None if overloaded or fitted else WITHIN,
+        printed_cell(TABLE_OF_CASE[case], quantity, column),
+        relative=None if overloaded or fitted else TOLERANCE,
     )
     return replace(row, note=note)
 
@@ -124,10 +130,10 @@ def _with_independent_value(row: Row, quantity: str, sources: int) -> Row:
     return replace(row, others=(*row.others, computed))
 
 
-_CEILINGS = {
-    1: f"impossible: at most {RTT_CEILING_S:.3f} s",
-    2: f"at most {RTT_CEILING_S:.3f} s plus the wait at the backbone router",
-    3: f"impossible: at most {RTT_CEILING_S + BACKBONE_BUFFER_S:.3f} s, both buffers full",
+_MAX_RTT_NOTES = {
+    1: f"impossible: at most {MAX_RTT_S:.3f} s",
+    2: f"at most {MAX_RTT_S:.3f} s plus the wait at the backbone router",
+    3: f"impossible: at most {MAX_RTT_S + BACKBONE_BUFFER_S:.3f} s, both buffers full",
 }
 """Notes on the RTT in overload, by Little's law."""
 
@@ -145,40 +151,39 @@ _REMARKS = {
     ],
     2: [
         "Before the shared router each source has its own backbone router at 80 Mbit/s. It is "
-        "loaded to 80 % by fractional Gaussian noise with a standard deviation of half the mean, "
-        "H = 0.7, and rates below 0 are cut. The paper does not state for how long the noise keeps "
-        "a rate. 100 ms are fitted to the RTT at 2500 users, which therefore has no verdict; "
-        "see the section on the time scale of the noise for other times. Loss includes both "
-        "routers.",
+        "loaded to 80 % by fractional Gaussian noise with a standard deviation of half the mean, H "
+        "= 0.7, and rates below 0 are cut. The paper does not state for how long the noise keeps a "
+        "rate. 100 ms are fitted to the RTT at 2500 users, which therefore has no verdict; see the "
+        "section on the time scale of the noise for other times. Loss includes both routers.",
     ],
     3: [
         "As Table 4, with the backbone router loaded to 100 %, where its effect depends on its "
-        "buffer and on each percent of its realised load. While cross traffic keeps it "
-        "full, packets of the source and of the cross traffic are lost equally often. The shared "
-        "router loses nothing at 2500 users, and the losses that it adds for more users are close "
-        "to the paper's. The backbone router itself loses several times as much as in the paper, "
-        "and its queue is longer.",
+        "buffer and on each percent of its realised load. While cross traffic keeps it full, "
+        "packets of the source and of the cross traffic are lost equally often. The shared router "
+        "loses nothing at 2500 users, and the losses that it adds for more users are close to the "
+        "paper's. The backbone router itself loses several times as much as in the paper, and its "
+        "queue is longer.",
     ],
 }
 
 
-def _variance(runs: Runs) -> Section:
+def _variance_section(runs: Runs) -> Section:
     section = Section(table(6).title, ("quantity", "spread"), others=("fresh start",))
     figures = {}
     for column in SPREADS:
         job = spread_job(column, runs.sample_sizes)
         fresh = runs[spread_job(column, runs.sample_sizes, start="silent")]
-        figures[column] = Figures(
+        figures[column] = SettingAnswers(
             runs[job],
-            THRESHOLD,
+            THRESHOLD_USERS,
             others=(fresh,),
-            one_queue=True,
+            has_one_queue=True,
         )
     for line in table(6):
         for column in SPREADS:
             printed = line.printed(column)
             row = figures[column].row(
-                line["quantity"], (column,), printed, relative=WITHIN_VARIANCE
+                line["quantity"], (column,), printed, relative=VARIANCE_TOLERANCE
             )
             section.rows.append(row)
     section.remarks = [
@@ -189,22 +194,22 @@ def _variance(runs: Runs) -> Section:
         "times, the default of most simulators. Many short think times come first, so more users "
         "than the link can carry are active at the same time, and with a spread of 10 the effect "
         "lasts more than 10,000 s. It loses far more than the paper. It shows the direction of the "
-        "effect, but not its size, and does not count as an explanation: the start and the "
-        "length of the paper's runs are unknown.",
+        "effect, but not its size, and does not count as an explanation: the start and the length "
+        "of the paper's runs are unknown.",
     ]
     return section
 
 
-def _independent(runs: Runs) -> Section:
+def _independent_section(runs: Runs) -> Section:
     section = Section("Independent values", ("quantity", "N"))
-    for quantity in ("loss", "timeouts", "rtt", "goodput", *SHARES):
+    for quantity in ("loss", "timeouts", "rtt", "goodput", *GOODPUT_LEVELS):
         for sources in POPULATIONS:
-            figures = Figures(
-                runs[_independent_job(sources, runs.sample_sizes)], sources, one_queue=True
+            figures = SettingAnswers(
+                runs[_independent_job(sources, runs.sample_sizes)], sources, has_one_queue=True
             )
             printed = independent_values().line_with(quantity=quantity).printed(str(sources))
-            row = figures.row(quantity, (str(sources),), printed, relative=WITHIN_APART)
-            section.rows.append(_unrounded(row, quantity))
+            row = figures.row(quantity, (str(sources),), printed, relative=INDEPENDENT_TOLERANCE)
+            section.rows.append(_without_rounding_tolerance(row, quantity))
     section.remarks = [
         "Published here are values of an independent simulation of every flow of Table 3 with the "
         "same rules, except that a timeout retransmits nothing, 16 replications of each. Own "
@@ -214,8 +219,8 @@ def _independent(runs: Runs) -> Section:
     return section
 
 
-def _unrounded(row: Row, quantity: str) -> Row:
+def _without_rounding_tolerance(row: Row, quantity: str) -> Row:
     """Return a row without the tolerance for rounding up; independent values are not rounded."""
-    if quantity not in SHARES or row.tolerance is None:
+    if quantity not in GOODPUT_LEVELS or row.tolerance is None:
         return row
     return replace(row, tolerance=replace(row.tolerance, between=None))

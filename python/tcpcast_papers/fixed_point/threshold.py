@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import SHARES, Figures
-from tcpcast_papers.fixed_point.published import cell
-from tcpcast_papers.fixed_point.tables import THRESHOLD, loop_job
+from tcpcast_papers.fixed_point.measures import GOODPUT_LEVELS, SettingAnswers
+from tcpcast_papers.fixed_point.published import printed_cell
+from tcpcast_papers.fixed_point.tables import THRESHOLD_USERS, loop_job
 from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
@@ -14,30 +14,32 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.fixed_point.runs import Runs
 
-TRIED = (5050, 5100, 5150)
-QUANTITIES = ("loss", "rtt", "goodput", "send_rate", *SHARES)
+TRIED_USERS = (5050, 5100, 5150)
+QUANTITIES = ("loss", "rtt", "goodput", "send_rate", *GOODPUT_LEVELS)
 
 
 def request(runs: Runs) -> None:
     """Request the threshold, and slightly larger populations."""
-    for sources in (THRESHOLD, *TRIED):
+    for sources in (THRESHOLD_USERS, *TRIED_USERS):
         runs.request(loop_job(1, sources, runs.sample_sizes))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the paper's column at the threshold, with slightly larger populations."""
-    names = tuple(f"{sources} users" for sources in TRIED)
+    names = tuple(f"{sources} users" for sources in TRIED_USERS)
     result = Section("The threshold", ("quantity", "N"), others=names)
-    exact, *more = (runs[loop_job(1, n, runs.sample_sizes)] for n in (THRESHOLD, *TRIED))
-    figures = Figures(exact, THRESHOLD, others=tuple(more))
+    exact, *more = (
+        runs[loop_job(1, n, runs.sample_sizes)] for n in (THRESHOLD_USERS, *TRIED_USERS)
+    )
+    figures = SettingAnswers(exact, THRESHOLD_USERS, others=tuple(more))
     for quantity in QUANTITIES:
-        printed = cell(3, quantity, str(THRESHOLD))
-        result.rows.append(figures.row(quantity, (str(THRESHOLD),), printed, relative=None))
+        printed = printed_cell(3, quantity, str(THRESHOLD_USERS))
+        result.rows.append(figures.row(quantity, (str(THRESHOLD_USERS),), printed, relative=None))
     result.remarks = [
-        f"At {THRESHOLD} users the paper has a longer round trip than every flow. To find the "
-        "load that gives it, three numbers of users were tried: 1, 2 and 3 % more. A load found "
-        "by trial explains nothing, so the rows of Table 3 are unchanged. The trial shows that a "
-        "small change is enough: for example a slightly different mean file size, "
-        "or the error of the fixed point itself, which is largest at the threshold.",
+        f"At {THRESHOLD_USERS} users the paper has a longer round trip than every flow. To find "
+        "the load that gives this round trip, 1, 2 and 3 % more users were tried. A load found by "
+        "trial explains nothing, so the rows of Table 3 are unchanged. The trial shows that a "
+        "small change is enough: for example a slightly different mean file size, or the error of "
+        "the fixed point itself, which is largest at the threshold.",
     ]
     return [result]

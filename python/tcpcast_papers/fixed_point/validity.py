@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import WORDS, failed, measure, missing
+from tcpcast_papers.fixed_point.measures import (
+    QUANTITY_LABELS,
+    failed_test_remarks,
+    measure,
+    missing_answer_remarks,
+)
 from tcpcast_papers.fixed_point.published import POPULATIONS
 from tcpcast_papers.fixed_point.runs import fixed_point, fixed_points
 from tcpcast_papers.fixed_point.tables import loop_job
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.fixed_point.runs import Runs
 
-WITHIN = {"loss": 0.1, "timeouts": 0.1, "rtt": 0.1, "goodput": 0.05, "g_95": 0.1, "g_50": 0.1}
+MAX_ERRORS = {"loss": 0.1, "timeouts": 0.1, "rtt": 0.1, "goodput": 0.05, "g_95": 0.1, "g_50": 0.1}
 """Maximum error that the remarks call agreement, for each quantity."""
 EVERY_FLOW = "every flow"
 
@@ -40,44 +45,48 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     answers = {
         sources: fixed_points(runs, job, runs.sample_sizes.schemes) for sources, job in jobs.items()
     }
-    for quantity in WITHIN:
+    for quantity in MAX_ERRORS:
         for sources, job in jobs.items():
             for name, answer in {EVERY_FLOW: runs[job], **answers[sources]}.items():
-                label = (WORDS[quantity][0], str(sources), name)
+                label = (QUANTITY_LABELS[quantity][0], str(sources), name)
                 metric = measure(quantity, answer, sources)
                 note = "failed its tests" * (answer.incomplete_reason is not None)
-                result.rows.append(Row.of(label, WORDS[quantity][1], None, metric, note=note))
+                result.rows.append(
+                    Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric, note=note)
+                )
     result.remarks = [
         "*Scheme* is the results of the reference flows of each scheme of section 5.3, for the "
         "scenario of every flow of Table 3. They agree if the error is at most 5 % in goodput and "
         "10 % in other quantities.",
-        *(line for name in names for line in _scores(name, result.rows)),
-        *failed(
+        *(line for name in names for line in _agreement_remarks(name, result.rows)),
+        *failed_test_remarks(
             {
                 name.capitalize(): {f"N = {n}": each[name] for n, each in answers.items()}
                 for name in names
             }
         ),
-        *missing(*(each for schemes in answers.values() for each in schemes.values())),
+        *missing_answer_remarks(
+            *(each for schemes in answers.values() for each in schemes.values())
+        ),
     ]
     result.rows += [
-        _failures(sources, name, answer)
+        _failed_test_row(sources, name, answer)
         for sources, each in answers.items()
         for name, answer in each.items()
     ]
     return [result]
 
 
-def _failures(sources: int, name: str, answer: Answer) -> Row:
+def _failed_test_row(sources: int, name: str, answer: Answer) -> Row:
     """Return the number of failed tests of section 5.4."""
     table = answer.tables.get("convergence")
     count = None if table is None else float((~table["passed"]).sum())
     return Row(("failed tests of the fixed point", str(sources), name), "tests", None, count)
 
 
-def _scores(name: str, rows: list[Row]) -> list[str]:
+def _agreement_remarks(name: str, rows: list[Row]) -> list[str]:
     """Return the number of values in which a scheme agrees with every flow, and other errors."""
-    limits = {WORDS[quantity][0]: limit for quantity, limit in WITHIN.items()}
+    limits = {QUANTITY_LABELS[quantity][0]: limit for quantity, limit in MAX_ERRORS.items()}
     exact = {row.label[:2]: row.own for row in rows if row.label[2] == EVERY_FLOW}
     near, far = 0, []
     for row in rows:

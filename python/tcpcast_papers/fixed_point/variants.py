@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import WORDS, agreement, measure
+from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure, tolerance_of_value
 from tcpcast_papers.fixed_point.published import table
 from tcpcast_papers.fixed_point.runs import WHOLE, Job, fixed_point, reference_flows
 from tcpcast_papers.fixed_point.settings import LocalLoop, Noise
-from tcpcast_papers.fixed_point.tables import SPREADS, THRESHOLD, WITHIN
+from tcpcast_papers.fixed_point.tables import SPREADS, THRESHOLD_USERS, TOLERANCE
 from tcpcast_papers.published import QUICK as QUICK_RUNS
 from tcpcast_papers.published import WHOLE as WHOLE_RUNS
 from tcpcast_papers.published import lines_of_runs
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.fixed_point.runs import Runs
     from tcpcast_papers.published import Line
 
-FITTED = "agrees; fitted"
+FITTED_NOTE = "agrees; fitted"
 
 
 def _lines(runs: Runs) -> tuple[Line, ...]:
@@ -37,7 +37,7 @@ def _lines(runs: Runs) -> tuple[Line, ...]:
 def _job(line: Line, runs: Runs) -> Job:
     """Return the simulation of a line; an empty cell is the default."""
     spread = SPREADS.get(line["sources"])
-    setting = LocalLoop(THRESHOLD if spread else int(line["sources"]), rule=line["rule"])
+    setting = LocalLoop(THRESHOLD_USERS if spread else int(line["sources"]), rule=line["rule"])
     if spread:
         setting = replace(setting, size_spread=spread[0], think_spread=spread[1])
     if line["tick"]:
@@ -71,7 +71,7 @@ def _section(title: str, runs: Runs) -> Section:
         row for quantity in quantities for line in lines if (row := _row(quantity, line, runs))
     ]
     if any(line["load"] for line in lines):
-        section.remarks += _agreeing(section.rows)
+        section.remarks += _agreement_remark(section.rows)
     return section
 
 
@@ -85,24 +85,24 @@ def _row(quantity: str, line: Line, runs: Runs) -> Row | None:
     printed = table(_table(line)).line_with(quantity=quantity).printed(line["sources"])
     if metric is None or printed is None:
         return None
-    agrees = agreement(quantity, printed, WITHIN).admits(metric.value, printed)
-    note = FITTED if agrees and line["load"] else ""
-    label = (WORDS[quantity][0], line["sources"], line["variant"])
-    return Row.of(label, WORDS[quantity][1], printed, metric, note=note)
+    agrees = tolerance_of_value(quantity, printed, TOLERANCE).admits(metric.value, printed)
+    note = FITTED_NOTE if agrees and line["load"] else ""
+    label = (QUANTITY_LABELS[quantity][0], line["sources"], line["variant"])
+    return Row.from_metric(label, QUANTITY_LABELS[quantity][1], printed, metric, note=note)
 
 
-def _agreeing(rows: list[Row]) -> list[str]:
+def _agreement_remark(rows: list[Row]) -> list[str]:
     """Return the number of agreeing values for each column and setting, most first."""
     counts: dict[tuple[str, ...], int] = {}
     for row in rows:
-        counts[row.label[1:]] = counts.get(row.label[1:], 0) + (row.note == FITTED)
+        counts[row.label[1:]] = counts.get(row.label[1:], 0) + (row.note == FITTED_NOTE)
     of = len({row.label[0] for row in rows})
     order = sorted(counts.items(), key=lambda item: -item[1])
     texts = [f"{where} at {users} users {count}" for (users, where), count in order]
-    return [f"Values that agree within {100 * WITHIN:g} %, of {of}: {'; '.join(texts)}."]
+    return [f"Values that agree within {100 * TOLERANCE:g} %, of {of}: {'; '.join(texts)}."]
 
 
-_SCAN = (
+_SCAN_REMARK = (
     "The digit of the backbone router's rate, its buffer and the time scale of its traffic are not "
     "legible or not stated. This is a scan of load and buffer with a time scale of 100 ms. It is "
     "fitted: it shows the settings for which the values agree, and explains nothing."
@@ -121,8 +121,8 @@ _REMARKS = {
         "Sizes are drawn from a continuous distribution. Rounding down leaves half a packet less "
         "per file: fewer packets between restarts, and a lower load."
     ),
-    "Load and buffer of the backbone router at 80 %": _SCAN,
-    "Load and buffer of the backbone router at 100 %": _SCAN,
+    "Load and buffer of the backbone router at 80 %": _SCAN_REMARK,
+    "Load and buffer of the backbone router at 100 %": _SCAN_REMARK,
     "Readings of scheme 1": (
         "Scheme 1 delays the packets of a cross flow so that its queue has the distribution of the "
         "reference flow's queue. *delay*: a delayed packet does not delay later ones, so the rate "

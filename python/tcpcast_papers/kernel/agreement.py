@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Metric
 
 from tcpcast_papers.kernel.cells import LOSS, ON_OFF, STARTUP, TRANSFERS
-from tcpcast_papers.kernel.scenarios import ACK_BYTES, LINK_S, PACKET_BITS, times_s
+from tcpcast_papers.kernel.scenarios import ACK_BYTES, LINK_DELAY_S, PACKET_BITS, startup_times_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.kernel.cells import Cell
 
-FEW_EPISODES = 20.0
+FEW_EVENTS_PER_RUN = 20.0
 """Counts below this number per run have an additional tolerance: one loss episode per run."""
 
-COUNTS = ("loss_indications", "timeouts")
+COUNT_QUANTITIES = ("loss_indications", "timeouts")
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class QuantityFormat:
     """Presentation of a quantity: its description, its unit, and the scale factor of the unit."""
 
     title: str
@@ -38,78 +38,85 @@ class Quantity:
     scale: float = 1.0
 
 
-QUANTITIES = {
-    "goodput_bps": Quantity("goodput", "Mbit/s", 1e-6),
-    "share": Quantity("share of the first", "%", 100.0),
-    "loss_ratio": Quantity("loss ratio", "%", 100.0),
-    "queue_delay_s": Quantity("mean queueing delay", "ms", 1e3),
-    "loss_indications": Quantity("loss indications a run", "count"),
-    "timeouts": Quantity("timeouts a run", "count"),
-    "delivery_time_s": Quantity("mean delivery time", "ms", 1e3),
-    "delivery_time_p99_s": Quantity("p99 of the delivery time", "ms", 1e3),
-    "total_time_s": Quantity("mean total time", "ms", 1e3),
-    "completions_per_s": Quantity("files completed", "1/s"),
+QUANTITY_FORMATS = {
+    "goodput_bps": QuantityFormat("goodput", "Mbit/s", 1e-6),
+    "share": QuantityFormat("share of the first", "%", 100.0),
+    "loss_ratio": QuantityFormat("loss ratio", "%", 100.0),
+    "queue_delay_s": QuantityFormat("mean queueing delay", "ms", 1e3),
+    "loss_indications": QuantityFormat("loss indications a run", "count"),
+    "timeouts": QuantityFormat("timeouts a run", "count"),
+    "delivery_time_s": QuantityFormat("mean delivery time", "ms", 1e3),
+    "delivery_time_p99_s": QuantityFormat("p99 of the delivery time", "ms", 1e3),
+    "total_time_s": QuantityFormat("mean total time", "ms", 1e3),
+    "completions_per_s": QuantityFormat("files completed", "1/s"),
 }
 """Quantities that are compared with the kernel, in the order of a cell's rows."""
 
 
-def quantity(name: str) -> Quantity | None:
+def quantity_format(name: str) -> QuantityFormat | None:
     """Return the presentation of a quantity, or None if it is only an input of models."""
     if name.startswith("delivered_by_"):
-        return Quantity(f"delivered by {name.rpartition('_')[2]}", "kB", 1e-3)
-    return QUANTITIES.get(name)
+        return QuantityFormat(f"delivered by {name.rpartition('_')[2]}", "kB", 1e-3)
+    return QUANTITY_FORMATS.get(name)
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedDifference:
     """Allowed difference without intervals: a share of the kernel's value, and a fixed amount."""
 
     relative: float = 0.0
     absolute: float = 0.0
 
-    def reach(self, kernel: float) -> float:
+    def absolute_to(self, kernel: float) -> float:
         """Return the allowed difference from this value of the kernel, without the intervals."""
         return self.relative * abs(kernel) + self.absolute
 
 
-_LONG = {"goodput_bps": Allowed(0.05), "loss_indications": Allowed(0.1), "timeouts": Allowed(0.1)}
-_QUEUE = {
-    "goodput_bps": Allowed(0.03),
-    "loss_ratio": Allowed(0.1, 1e-4),
-    "queue_delay_s": Allowed(0.1, 0.0002),
-    "share": Allowed(absolute=0.05),
+_LONG_FLOW_TOLERANCES = {
+    "goodput_bps": AllowedDifference(0.05),
+    "loss_indications": AllowedDifference(0.1),
+    "timeouts": AllowedDifference(0.1),
 }
-_FILES = {
-    "delivery_time_s": Allowed(0.02, 0.001),
-    "delivery_time_p99_s": Allowed(0.05),
-    "total_time_s": Allowed(0.02, 0.001),
+_QUEUE_TOLERANCES = {
+    "goodput_bps": AllowedDifference(0.03),
+    "loss_ratio": AllowedDifference(0.1, 1e-4),
+    "queue_delay_s": AllowedDifference(0.1, 0.0002),
+    "share": AllowedDifference(absolute=0.05),
 }
-_ON_OFF = {"completions_per_s": Allowed(0.01), "loss_ratio": Allowed(0.1, 1e-4)}
-_LOSSLESS = Allowed(0.005, 0.001)
+_FILE_TOLERANCES = {
+    "delivery_time_s": AllowedDifference(0.02, 0.001),
+    "delivery_time_p99_s": AllowedDifference(0.05),
+    "total_time_s": AllowedDifference(0.02, 0.001),
+}
+_ON_OFF_TOLERANCES = {
+    "completions_per_s": AllowedDifference(0.01),
+    "loss_ratio": AllowedDifference(0.1, 1e-4),
+}
+_LOSSLESS_FILE_TOLERANCE = AllowedDifference(0.005, 0.001)
 _STARTUP_SHARE, _STARTUP_S = 0.05, 0.0015
 
 
-def allowed(cell: Cell, name: str) -> Allowed | None:
+def allowed_difference(cell: Cell, name: str) -> AllowedDifference | None:
     """Return the tolerance of a quantity of a cell, or None if it is not compared."""
     if cell.kind == STARTUP:
-        return Allowed(absolute=_startup_curve_tolerance(cell, name))
+        return AllowedDifference(absolute=_startup_curve_tolerance(cell, name))
     if cell.kind == TRANSFERS:
         lossless = not cell.loss and name != "delivery_time_p99_s"
-        return _LOSSLESS if lossless else _FILES.get(name)
+        return _LOSSLESS_FILE_TOLERANCE if lossless else _FILE_TOLERANCES.get(name)
     if cell.kind == ON_OFF:
-        return _ON_OFF.get(name)
+        return _ON_OFF_TOLERANCES.get(name)
     if cell.kind != LOSS:
-        return _QUEUE.get(name)
-    few = name in COUNTS and cell.measured[name].mean < FEW_EPISODES
-    usual = _LONG.get(name)
-    return Allowed(usual.relative, 1.0) if usual and few else usual
+        return _QUEUE_TOLERANCES.get(name)
+    few = name in COUNT_QUANTITIES and cell.measured[name].mean < FEW_EVENTS_PER_RUN
+    usual = _LONG_FLOW_TOLERANCES.get(name)
+    return AllowedDifference(usual.relative, 1.0) if usual and few else usual
 
 
 def _startup_curve_tolerance(cell: Cell, name: str) -> float:
     """Return 5 % of the delivered bytes or the rise of the curve in 1.5 ms, whichever is larger."""
     curve = [(0.0, 0.0)] + [
         (time, result.mean)
-        for time, result in zip(times_s(cell), cell.measured.values(), strict=True)
+        for time, result in zip(startup_times_s(cell), cell.measured.values(), strict=True)
     ]
     at = list(cell.measured).index(name) + 1
     ends = curve[at - 1 : at + 2]
@@ -127,22 +134,22 @@ def half_width(result: Metric) -> float:
     return (result.high - result.low) / 2
 
 
-def reach(cell: Cell, name: str, result: Metric) -> float | None:
+def max_difference(cell: Cell, name: str, result: Metric) -> float | None:
     """Return the allowed difference of engine and kernel, including intervals.
 
     None if the quantity is not compared, or if the kernel ran once and has no interval.
     """
-    tolerance, kernel = allowed(cell, name), cell.measured[name]
+    tolerance, kernel = allowed_difference(cell, name), cell.measured[name]
     if tolerance is None or math.isnan(kernel.half_width):
         return None
-    return tolerance.reach(kernel.mean) + kernel.half_width + half_width(result)
+    return tolerance.absolute_to(kernel.mean) + kernel.half_width + half_width(result)
 
 
-def simulated(cell: Cell, answer: Answer, name: str) -> Metric | None:
+def simulated_metric(cell: Cell, answer: Answer, name: str) -> Metric | None:
     """Return the metric of an answer for a quantity of the kernel, or None."""
     if name.startswith("delivered_by_"):
         return _delivered(cell, answer, name)
-    result = _DERIVED.get(name)
+    result = _DERIVED_METRICS.get(name)
     return answer.metrics.get(name) if result is None else result(cell, answer)
 
 
@@ -160,7 +167,7 @@ def _queue_delay(cell: Cell, answer: Answer) -> Metric | None:
     return Metric(queue.value * each - service, low, high)
 
 
-def _share(_: Cell, answer: Answer) -> Metric:
+def _share_of_first(_: Cell, answer: Answer) -> Metric:
     """Return the first group's share of the goodput, with the relative width of its interval."""
     table = answer.tables["by_class"]
     rates = table["goodput_pps"]
@@ -181,7 +188,7 @@ def _indications(_: Cell, answer: Answer) -> Metric | None:
 
 def _completion_time_p99(cell: Cell, answer: Answer) -> Metric:
     """Return the 99th percentile of the completion time minus the return path of the last ack."""
-    ack_s = (1e-3 * cell.groups[0].rtt_ms + LINK_S) / 2 + 8 * ACK_BYTES / cell.rate_bps
+    ack_s = (1e-3 * cell.groups[0].rtt_ms + LINK_DELAY_S) / 2 + 8 * ACK_BYTES / cell.rate_bps
     return Metric(float(answer.tables["by_size"]["p99"][0]) - ack_s)
 
 
@@ -203,9 +210,9 @@ def _delivered(cell: Cell, answer: Answer, name: str) -> Metric | None:
     return Metric(float(table["bytes"][at]), low, high)
 
 
-_DERIVED: dict[str, Callable[[Cell, Answer], Metric | None]] = {
+_DERIVED_METRICS: dict[str, Callable[[Cell, Answer], Metric | None]] = {
     "queue_delay_s": _queue_delay,
-    "share": _share,
+    "share": _share_of_first,
     "loss_indications": _indications,
     "delivery_time_p99_s": _completion_time_p99,
     "completions_per_s": _completions,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 PACKAGE = "tcpcast_papers.kernel"
-TABLE = "measured.csv"
+TABLE_NAME = "measured.csv"
 
 LOSS, DROP_TAIL, AQM, PAIRS, STARTUP, TRANSFERS, ON_OFF = (
     "random loss",
@@ -62,7 +62,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FlowGroup:
     """Flows of a cell with equal stack and propagation RTT, and their number."""
 
     stack: str
@@ -97,13 +97,13 @@ class Cell:
         Whether flows negotiate ECN.
     warmup_s, duration_s
         Time before the measurement, and its length.
-    starts_s
+    start_interval_s
         Interval in which flows start uniformly; 0: one RTT.
     traffic
         Further keys of ``traffic`` of a scenario.
     tcp
         Keys of TCP that differ from the stack's defaults.
-    unlike
+    unsupported
         Deviation of the kernel from the nearest stack, if no key can express it; otherwise "".
     measured
         Results of the kernel, by quantity.
@@ -112,7 +112,7 @@ class Cell:
     series: str
     name: str
     kind: str
-    groups: tuple[Group, ...]
+    groups: tuple[FlowGroup, ...]
     rate_bps: float
     queue: str = "droptail"
     waiting_pkts: int = 0
@@ -120,10 +120,10 @@ class Cell:
     ecn: bool = False
     warmup_s: float = 0.0
     duration_s: float = 0.0
-    starts_s: float = 0.0
+    start_interval_s: float = 0.0
     traffic: tuple[tuple[str, Any], ...] = ()
     tcp: tuple[tuple[str, Any], ...] = ()
-    unlike: str = ""
+    unsupported: str = ""
     measured: dict[str, Measured] = field(default_factory=dict, compare=False)
 
     @property
@@ -145,14 +145,14 @@ class Cell:
         return sum(group.count for group in self.groups)
 
 
-_CONDITIONS = tuple(
+_CONDITION_COLUMNS = tuple(
     each for each in Cell.__dataclass_fields__ if each not in {"groups", "measured"}
 )
-_COLUMNS = (*_CONDITIONS, "groups", "quantity", "mean", "half_width", "runs")
-_JSON = {"traffic", "tcp"}
+_COLUMNS = (*_CONDITION_COLUMNS, "groups", "quantity", "mean", "half_width", "runs")
+_JSON_COLUMNS = {"traffic", "tcp"}
 
 
-def over_runs(values: Sequence[float]) -> Measured:
+def mean_over_runs(values: Sequence[float]) -> Measured:
     """Return the mean of independent runs with an interval from the t distribution."""
     count = len(values)
     mean = math.fsum(values) / count
@@ -163,32 +163,32 @@ def over_runs(values: Sequence[float]) -> Measured:
     return Measured(mean, half, count)
 
 
-def counts(values: Sequence[float]) -> Measured:
+def mean_count(values: Sequence[float]) -> Measured:
     """Return the mean of counts of independent runs; their sum has a Poisson distribution."""
     total, count = math.fsum(values), len(values)
     return Measured(total / count, 1.96 * math.sqrt(max(total, 1.0)) / count, count)
 
 
-def mean_of(runs: Sequence[Mapping[str, Any]], column: str, scale: float = 1.0) -> Measured:
+def mean_of_column(runs: Sequence[Mapping[str, Any]], column: str, scale: float = 1.0) -> Measured:
     """Return the mean of a column over the runs of a cell, multiplied by ``scale``."""
-    return over_runs([scale * float(run[column]) for run in runs])
+    return mean_over_runs([scale * float(run[column]) for run in runs])
 
 
-def share_of(runs: Sequence[Mapping[str, Any]], column: str, of: str) -> Measured:
+def ratio_of_sums(runs: Sequence[Mapping[str, Any]], column: str, of: str) -> Measured:
     """Return the ratio of the sums of two columns over the runs of a cell.
 
     The mean of the runs' ratios would be larger, because runs with few packets have many losses.
     """
-    each = over_runs([float(run[column]) / float(run[of]) for run in runs])
+    each = mean_over_runs([float(run[column]) / float(run[of]) for run in runs])
     total = math.fsum(float(run[column]) for run in runs) / math.fsum(
         float(run[of]) for run in runs
     )
     return replace(each, mean=total)
 
 
-def counts_of(runs: Sequence[Mapping[str, Any]], column: str) -> Measured:
+def mean_count_of_column(runs: Sequence[Mapping[str, Any]], column: str) -> Measured:
     """Return the mean of a column of counts over the runs of a cell."""
-    return counts([float(run[column]) for run in runs])
+    return mean_count([float(run[column]) for run in runs])
 
 
 def percentile(values: Sequence[float], share: float) -> Measured:
@@ -201,9 +201,9 @@ def percentile(values: Sequence[float], share: float) -> Measured:
     return Measured(middle, max(ends[1] - middle, middle - ends[0]), count)
 
 
-def packaged() -> tuple[Cell, ...]:
+def packaged_cells() -> tuple[Cell, ...]:
     """Return the cells of the packaged table."""
-    with files(PACKAGE).joinpath("data", TABLE).open(encoding="utf-8") as stream:
+    with files(PACKAGE).joinpath("data", TABLE_NAME).open(encoding="utf-8") as stream:
         return read(stream)
 
 
@@ -212,7 +212,7 @@ def write(cells: Iterable[Cell], stream: IO[str]) -> None:
     out = csv.DictWriter(stream, _COLUMNS, lineterminator="\n")
     out.writeheader()
     for cell in cells:
-        conditions = {each: _text(each, getattr(cell, each)) for each in _CONDITIONS}
+        conditions = {each: _cell_text(each, getattr(cell, each)) for each in _CONDITION_COLUMNS}
         conditions["groups"] = " ".join(group.text for group in cell.groups)
         for quantity, result in cell.measured.items():
             figures = {"mean": f"{result.mean:.7g}", "half_width": f"{result.half_width:.3g}"}
@@ -230,43 +230,43 @@ def read(stream: IO[str]) -> tuple[Cell, ...]:
     table = csv.DictReader(stream)
     missing = set(_COLUMNS) - set(table.fieldnames or ())
     if missing:
-        raise DomainError(f"{TABLE}: no column {', '.join(sorted(missing))}")
+        raise DomainError(f"{TABLE_NAME}: no column {', '.join(sorted(missing))}")
     result: dict[tuple[str, str], Cell] = {}
     for line in table:
-        cell = result.setdefault((line["series"], line["name"]), _conditions(line))
+        cell = result.setdefault((line["series"], line["name"]), _cell_of_line(line))
         cell.measured[line["quantity"]] = Measured(
             float(line["mean"]), float(line["half_width"]), int(line["runs"])
         )
     return tuple(result.values())
 
 
-def _conditions(line: dict[str, str]) -> Cell:
-    plain = Cell(line["series"], line["name"], line["kind"], _groups(line["groups"]), 0.0)
+def _cell_of_line(line: dict[str, str]) -> Cell:
+    plain = Cell(line["series"], line["name"], line["kind"], _parse_groups(line["groups"]), 0.0)
     given: dict[str, Any] = {
-        each: _value(each, line[each], getattr(plain, each)) for each in _CONDITIONS
+        each: _parse_cell(each, line[each], getattr(plain, each)) for each in _CONDITION_COLUMNS
     }
     return replace(plain, **given, measured={})
 
 
-def _groups(text: str) -> tuple[Group, ...]:
+def _parse_groups(text: str) -> tuple[FlowGroup, ...]:
     result = []
     for each in text.split():
         stack, _, rest = each.partition("@")
         rtt, _, count = rest.partition("x")
-        result.append(Group(stack, float(rtt), int(count)))
+        result.append(FlowGroup(stack, float(rtt), int(count)))
     return tuple(result)
 
 
-def _text(name: str, value: object) -> str:
-    if name in _JSON:
+def _cell_text(name: str, value: object) -> str:
+    if name in _JSON_COLUMNS:
         return json.dumps(dict(value)) if value else ""  # type: ignore[call-overload]
     if isinstance(value, bool):
         return "1" if value else ""
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def _value(name: str, text: str, like: object) -> object:
-    if name in _JSON:
+def _parse_cell(name: str, text: str, like: object) -> object:
+    if name in _JSON_COLUMNS:
         return tuple(json.loads(text).items()) if text else ()
     if isinstance(like, bool):
         return text == "1"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.kernel.agreement import (
-    allowed,
+    allowed_difference,
     half_width,
-    quantity,
-    reach,
-    simulated,
+    max_difference,
+    quantity_format,
+    simulated_metric,
 )
 from tcpcast_papers.kernel.cells import KINDS
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 AGREES, DIFFERS, ONE_RUN, NOT_SIMULATED = "agrees", "differs", "one run", "not simulated"
 
-NARROW = 0.05
+MAX_HALF_WIDTHS = 0.05
 """Medians include cells whose total half-width is below this share."""
 
 NO_QUANTITY = "the answer has no such quantity"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """A quantity of a cell from kernel and simulator.
 
     Attributes
@@ -46,9 +46,9 @@ class Compared:
         Measured value.
     own
         Value of engine ``packet``, or None if it was not simulated.
-    allowed
+    tolerance
         Allowed difference without intervals.
-    reach
+    max_difference
         Allowed difference with intervals; None if there is no verdict.
     refusal
         Reason of the engine for not simulating the cell.
@@ -58,8 +58,8 @@ class Compared:
     name: str
     kernel: Measured
     own: Metric | None
-    allowed: float
-    reach: float | None
+    tolerance: float
+    max_difference: float | None
     refusal: str = ""
 
     @property
@@ -86,17 +86,17 @@ class Compared:
         """Whether the two agree."""
         if self.own is None:
             return NOT_SIMULATED
-        if self.reach is None:
+        if self.max_difference is None:
             return ONE_RUN
-        return AGREES if abs(self.difference) <= self.reach else DIFFERS
+        return AGREES if abs(self.difference) <= self.max_difference else DIFFERS
 
     @property
-    def close(self) -> bool:
+    def is_within_tolerance(self) -> bool:
         """Whether the two agree within the tolerance, without intervals."""
-        return self.own is not None and abs(self.difference) <= self.allowed
+        return self.own is not None and abs(self.difference) <= self.tolerance
 
 
-def compared(runs: KernelRuns) -> tuple[Compared, ...]:
+def compare_cells(runs: KernelRuns) -> tuple[Comparison, ...]:
     """Return every compared quantity of every cell.
 
     Raises
@@ -104,22 +104,24 @@ def compared(runs: KernelRuns) -> tuple[Compared, ...]:
     Unfinished
         The user pressed Ctrl-C before all simulations had finished.
     """
-    return tuple(line for cell in runs.cells for line in of_cell(cell, runs.result_of(cell)))
+    return tuple(line for cell in runs.cells for line in compare_cell(cell, runs.result_of(cell)))
 
 
-def of_cell(cell: Cell, cell_result: CellResult) -> Iterator[Compared]:
+def compare_cell(cell: Cell, cell_result: CellResult) -> Iterator[Comparison]:
     """Return the compared quantities of a cell."""
     for name, kernel in cell.measured.items():
-        tolerance = None if quantity(name) is None else allowed(cell, name)
+        tolerance = None if quantity_format(name) is None else allowed_difference(cell, name)
         if tolerance is None:
             continue
-        within = tolerance.reach(kernel.mean)
-        own = None if cell_result.packet is None else simulated(cell, cell_result.packet, name)
+        within = tolerance.absolute_to(kernel.mean)
+        own = (
+            None if cell_result.packet is None else simulated_metric(cell, cell_result.packet, name)
+        )
         if own is None:
             refusal = cell_result.refusal or NO_QUANTITY
-            yield Compared(cell, name, kernel, None, within, None, refusal)
+            yield Comparison(cell, name, kernel, None, within, None, refusal)
         else:
-            yield Compared(cell, name, kernel, own, within, reach(cell, name, own))
+            yield Comparison(cell, name, kernel, own, within, max_difference(cell, name, own))
 
 
 COLUMNS = (
@@ -149,7 +151,7 @@ COLUMNS = (
 """Columns of the data file of a reproduction."""
 
 
-def data(lines: Iterable[Compared]) -> str:
+def csv_text(lines: Iterable[Comparison]) -> str:
     """Return the comparison as CSV."""
     stream = io.StringIO()
     out = csv.writer(stream, lineterminator="\n")
@@ -171,13 +173,13 @@ def data(lines: Iterable[Compared]) -> str:
                 f"{cell.realised_loss:.6g}",
                 line.name,
                 f"{line.kernel.mean:.6g}",
-                _figure(line.kernel.half_width),
+                _number_text(line.kernel.half_width),
                 line.kernel.runs,
                 "" if own is None else f"{own.value:.6g}",
-                "" if own is None else _figure(half_width(own)),
-                _figure(line.ratio),
-                _figure(line.half_widths),
-                _figure(line.allowed),
+                "" if own is None else _number_text(half_width(own)),
+                _number_text(line.ratio),
+                _number_text(line.half_widths),
+                _number_text(line.tolerance),
                 line.verdict,
                 line.refusal,
             ]
@@ -185,11 +187,11 @@ def data(lines: Iterable[Compared]) -> str:
     return stream.getvalue()
 
 
-def _figure(value: float) -> str:
+def _number_text(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else ""
 
 
-SUMMARY_HEAD = (
+SUMMARY_COLUMNS = (
     "cells",
     "quantity",
     "checked",
@@ -200,28 +202,28 @@ SUMMARY_HEAD = (
 )
 
 
-def summary(lines: Iterable[Compared]) -> list[tuple[str, ...]]:
-    """Return the numbers of agreements, one row per kind and quantity, as :data:`SUMMARY_HEAD`.
+def summary_lines(lines: Iterable[Comparison]) -> list[tuple[str, ...]]:
+    """Return the numbers of agreements, one row per kind and quantity, as :data:`SUMMARY_COLUMNS`.
 
-    The median includes absolute differences with half-widths below :data:`NARROW`.
+    The median includes absolute differences with half-widths below :data:`MAX_HALF_WIDTHS`.
     """
-    result: dict[tuple[str, str], list[Compared]] = {}
+    result: dict[tuple[str, str], list[Comparison]] = {}
     for line in lines:
-        known = quantity(line.name)
+        known = quantity_format(line.name)
         title = "" if known is None else known.title.partition(" by ")[0]
         result.setdefault((line.cell.kind, title), []).append(line)
     order = sorted(result.items(), key=lambda each: KINDS.index(each[0][0]))
-    return [(kind, title, *_sums(each)) for (kind, title), each in order]
+    return [(kind, title, *_summary_cells(each)) for (kind, title), each in order]
 
 
-def _sums(lines: list[Compared]) -> tuple[str, ...]:
+def _summary_cells(lines: list[Comparison]) -> tuple[str, ...]:
     verdicts = [line.verdict for line in lines]
     checked = [line for line in lines if line.verdict in {AGREES, DIFFERS}]
-    narrow = [abs(line.ratio - 1) for line in checked if line.half_widths < NARROW]
+    narrow = [abs(line.ratio - 1) for line in checked if line.half_widths < MAX_HALF_WIDTHS]
     return (
         str(len(checked)),
         str(verdicts.count(AGREES)),
-        str(sum(line.close for line in checked)),
+        str(sum(line.is_within_tolerance for line in checked)),
         f"{100 * statistics.median(narrow):.1f} %" if narrow else "–",
         str(verdicts.count(NOT_SIMULATED)),
     )

@@ -8,8 +8,8 @@ from tcpcast import output as files
 from tcpcast.errors import MachineError
 
 from tcpcast_papers.kernel import measurement_files, sections
-from tcpcast_papers.kernel.cells import packaged
-from tcpcast_papers.kernel.comparison import COLUMNS, compared, data
+from tcpcast_papers.kernel.cells import packaged_cells
+from tcpcast_papers.kernel.comparison import COLUMNS, compare_cells, csv_text
 from tcpcast_papers.kernel.runs import QUICK, WHOLE, KernelRuns, SampleSizes
 from tcpcast_papers.reproduction import Unfinished
 from tcpcast_papers.runner import Paper, Part
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.report import Report
 
-DATA_NAME = "agreement.csv"
-DATA = files.OutputKind("table", ",".join(COLUMNS).encode())
+DATA_FILE_NAME = "agreement.csv"
+DATA_KIND = files.OutputKind("table", ",".join(COLUMNS).encode())
 
 
 def _preface(runs: KernelRuns) -> list[str]:
@@ -31,7 +31,7 @@ def _preface(runs: KernelRuns) -> list[str]:
         "under the same conditions: path, stack, starts, warm-up and length of each cell.",
         "A value agrees if the two differ by at most the sum of its tolerance and the half-widths "
         "of both 95 % intervals. No constant of the simulator is fitted to these measurements.",
-        f"{quick}{len(runs)} cells; {DATA_NAME} also contains every value.",
+        f"{quick}{len(runs)} cells; {DATA_FILE_NAME} also contains every value.",
     ]
 
 
@@ -78,23 +78,25 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     TcpcastError
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     """
-    cells = measurement_files.read(measurements) if measurements else packaged()
+    cells = measurement_files.read(measurements) if measurements else packaged_cells()
     files.check_folder(output)
-    files.check_file(output / DATA_NAME, kind=DATA, force=force)
+    files.check_file(output / DATA_FILE_NAME, kind=DATA_KIND, force=force)
     runs = KernelRuns(QUICK if quick else WHOLE, threads, progress, cells=cells)
     report = PAPER.report(runs, output, quick=quick, force=force, scenarios=scenarios)
     if measurements:
         # Cells that were not selected cannot show whether known differences are gone.
         given = {(cell.series, cell.name) for cell in cells}
-        report.accepted = tuple(each for each in report.accepted if each.label[:2] in given)
+        report.known_differences = tuple(
+            each for each in report.known_differences if each.label[:2] in given
+        )
     if not report.interrupted:
-        _write(report, runs, output / DATA_NAME, force=force)
+        _write_data(report, runs, output / DATA_FILE_NAME, force=force)
     return report
 
 
-def _write(report: Report, runs: KernelRuns, path: Path, *, force: bool) -> None:
+def _write_data(report: Report, runs: KernelRuns, path: Path, *, force: bool) -> None:
     try:
-        files.write_text(path, data(compared(runs)), kind=DATA, force=force)
+        files.write_text(path, csv_text(compare_cells(runs)), kind=DATA_KIND, force=force)
     except MachineError as error:
         report.write_errors.append(str(error))
     except Unfinished:

@@ -15,12 +15,12 @@ from tcpcast_papers.kernel.cells import (
     REALISED_LOSS,
     TRANSFERS,
     Cell,
-    Group,
+    FlowGroup,
     Measured,
-    counts_of,
-    mean_of,
-    over_runs,
-    share_of,
+    mean_count_of_column,
+    mean_of_column,
+    mean_over_runs,
+    ratio_of_sums,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ STACKS = {
 }
 """Names of the stacks in the measurements, and here."""
 
-UNLIKE = {
+UNSUPPORTED_VARIANTS = {
     "frto2": "linux-reno-classic has no F-RTO, and no key enables it",
     "maxreord300": "linux-reno-classic has a fixed duplicate threshold of 3",
     "sack_norack_notlp": "no key disables tail loss probes",
@@ -53,7 +53,7 @@ SEGMENT_BYTES = 1448
 def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``A_pftk_grid``, ``B_modern_stacks``, ``C1_*`` and ``C2_*``."""
     keys = ("variant", "stack", "rtt_ms", "asked_loss_prob", "n_flows")
-    for first, same in _cells(runs, keys):
+    for first, same in _runs_by_cell(runs, keys):
         loss = float(first.get("asked_loss_prob", 0))
         count, variant = int(first["n_flows"]), first["variant"]
         stack = STACKS[first["stack"]]
@@ -62,20 +62,20 @@ def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             series,
             f"{variant} {stack} {first['rtt_ms']}ms{chance} n{count}",
             LOSS if loss else DROP_TAIL,
-            (Group(stack, float(first["rtt_ms"]), count),),
+            (FlowGroup(stack, float(first["rtt_ms"]), count),),
             float(first["rate_bps"]),
             waiting_pkts=int(first["queue_limit_pkts"]),
             loss=loss,
             warmup_s=float(first["warmup_s"]),
             # Some files count the specified time from the start, some from the end of the warm-up.
             duration_s=round(float(first["meas_s"]), 1),
-            tcp=tuple(_tcp(first).items()),
-            unlike=UNLIKE.get(variant, ""),
-            measured=_long_measured(same, at_queue=not loss),
+            tcp=tuple(_tcp_keys(first).items()),
+            unsupported=UNSUPPORTED_VARIANTS.get(variant, ""),
+            measured=_measure_long_flows(same, at_queue=not loss),
         )
 
 
-def _tcp(run: Run) -> dict[str, Any]:
+def _tcp_keys(run: Run) -> dict[str, Any]:
     keys: dict[str, Any] = {}
     if run.get("route_quickack") == "1":
         keys["delayed_acks"] = False
@@ -87,38 +87,38 @@ def _tcp(run: Run) -> dict[str, Any]:
     return keys
 
 
-def _long_measured(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured]:
+def _measure_long_flows(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured]:
     result = {
-        "goodput_bps": mean_of(same, "goodput_payload_bps"),
-        "loss_indications": counts_of(same, "loss_indications_count"),
-        "timeouts": counts_of(same, "timeouts_all_count"),
-        "send_rate_pps": mean_of(same, "seg_rate_pps"),
-        "loss_indication_ratio": mean_of(same, "loss_indications_per_data_seg"),
-        "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
+        "goodput_bps": mean_of_column(same, "goodput_payload_bps"),
+        "loss_indications": mean_count_of_column(same, "loss_indications_count"),
+        "timeouts": mean_count_of_column(same, "timeouts_all_count"),
+        "send_rate_pps": mean_of_column(same, "seg_rate_pps"),
+        "loss_indication_ratio": mean_of_column(same, "loss_indications_per_data_seg"),
+        "srtt_s": mean_of_column(same, "mean_srtt_ms", 1e-3),
     }
     if at_queue:
-        result["loss_ratio"] = mean_of(same, "measured_loss_ratio_data")
+        result["loss_ratio"] = mean_of_column(same, "measured_loss_ratio_data")
     else:
-        result[REALISED_LOSS] = share_of(same, "fwd_drop_rand_data_count", "fwd_data_in_count")
+        result[REALISED_LOSS] = ratio_of_sums(same, "fwd_drop_rand_data_count", "fwd_data_in_count")
     return result
 
 
 def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``D_short_transfers``."""
     keys = ("stack", "initcwnd_pkts", "asked_loss_prob", "file_size_segs")
-    for first, same in _cells(runs, keys):
+    for first, same in _runs_by_cell(runs, keys):
         loss, size = float(first["asked_loss_prob"]), int(first["file_size_segs"])
         stack, window = STACKS[first["stack"]], int(first["initcwnd_pkts"])
         measured = {
-            "delivery_time_s": mean_of(same, "xfer_from_accept_s_mean"),
-            "delivery_time_p99_s": mean_of(same, "xfer_from_accept_s_p99"),
-            "total_time_s": mean_of(same, "total_from_connect_s_mean"),
+            "delivery_time_s": mean_of_column(same, "xfer_from_accept_s_mean"),
+            "delivery_time_p99_s": mean_of_column(same, "xfer_from_accept_s_p99"),
+            "total_time_s": mean_of_column(same, "total_from_connect_s_mean"),
         }
         yield Cell(
             series,
             f"{stack} iw{window} p{loss:g} {size}segs",
             TRANSFERS,
-            (Group(stack, float(first["rtt_ms"])),),
+            (FlowGroup(stack, float(first["rtt_ms"])),),
             float(first["rate_bps"]),
             waiting_pkts=int(first["queue_limit_pkts"]),
             loss=loss,
@@ -130,12 +130,12 @@ def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
 
 def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``E_onoff_sources``, with the realised mean size."""
-    for first, same in _cells(runs, ("stack",)):
-        size = over_runs([float(run["mean_file_segs"]) for run in same])
+    for first, same in _runs_by_cell(runs, ("stack",)):
+        size = mean_over_runs([float(run["mean_file_segs"]) for run in same])
         measured = {
-            "completions_per_s": mean_of(same, "completed_connections_per_s"),
-            "loss_ratio": mean_of(same, "measured_loss_ratio_data"),
-            "delivery_time_s": mean_of(same, "xfer_from_accept_s_mean"),
+            "completions_per_s": mean_of_column(same, "completed_connections_per_s"),
+            "loss_ratio": mean_of_column(same, "measured_loss_ratio_data"),
+            "delivery_time_s": mean_of_column(same, "xfer_from_accept_s_mean"),
         }
         stack = STACKS[first["stack"]]
         off = {"distribution": "exponential", "mean": f"{first['off_mean_s']}s"}
@@ -143,7 +143,7 @@ def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             series,
             f"{stack} n{first['sources_count']}",
             ON_OFF,
-            (Group(stack, float(first["rtt_ms"]), int(first["sources_count"])),),
+            (FlowGroup(stack, float(first["rtt_ms"]), int(first["sources_count"])),),
             float(first["rate_bps"]),
             waiting_pkts=int(first["queue_limit_pkts"]),
             warmup_s=float(first["warmup_s"]),
@@ -157,7 +157,7 @@ def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
         )
 
 
-def _cells(runs: Sequence[Run], keys: Sequence[str]) -> Iterator[tuple[Run, list[Run]]]:
+def _runs_by_cell(runs: Sequence[Run], keys: Sequence[str]) -> Iterator[tuple[Run, list[Run]]]:
     """Return the first run and all runs of each cell, in the order of the file."""
     result: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:

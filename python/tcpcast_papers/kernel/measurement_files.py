@@ -42,11 +42,11 @@ def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
                 f"--measurements {folder}: no measurement files; pass a folder with any of {names}"
             )
         for path in paths:
-            result += _file(path)
+            result += _read_file(path)
     return tuple(result)
 
 
-def _file(path: Path) -> list[Cell]:
+def _read_file(path: Path) -> list[Cell]:
     series, cells = READERS[path.name]
     try:
         with path.open(encoding="utf-8", newline="") as stream:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.domain import is_in_domain
-from tcpcast.models.pftk import path_values, throughput
+from tcpcast.models.pftk import path_domain_values, throughput
 
 from tcpcast_papers.kernel.cells import DROP_TAIL, LOSS
 from tcpcast_papers.kernel.scenarios import PACKET_BITS
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 MIN_RTO_S = 0.2
 """Time that Linux adds to srtt."""
 
-SHOWN = ("pftk", "parallel", "cubic-response", "bbr-bound")
+SHOWN_MODELS = ("pftk", "parallel", "cubic-response", "bbr-bound")
 """Models that the page shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class Prediction:
     """Prediction of a model for a cell.
 
     Attributes
@@ -61,27 +61,27 @@ class Predicted:
         return self.value / self.kernel
 
 
-def predicted(runs: KernelRuns) -> tuple[Predicted, ...]:
+def predict_cells(runs: KernelRuns) -> tuple[Prediction, ...]:
     """Return the predictions of every applicable model for every cell of long flows."""
     return tuple(
         each
         for cell in runs.cells
-        if cell.kind in {LOSS, DROP_TAIL} and not cell.unlike
-        for each in (*_by_scenario(runs, cell), *_by_kernel(cell))
+        if cell.kind in {LOSS, DROP_TAIL} and not cell.unsupported
+        for each in (*_predict_from_scenario(runs, cell), *_predict_from_measurements(cell))
     )
 
 
-def _by_scenario(runs: KernelRuns, cell: Cell) -> Iterator[Predicted]:
+def _predict_from_scenario(runs: KernelRuns, cell: Cell) -> Iterator[Prediction]:
     for result in runs.result_of(cell).models:
         metric = result.metrics.get("goodput_bps")
-        if result.engine in SHOWN and metric is not None:
+        if result.engine in SHOWN_MODELS and metric is not None:
             kernel = cell.measured["goodput_bps"].mean
-            yield Predicted(
+            yield Prediction(
                 cell, result.engine, "scenario", "bit/s", kernel, metric.value, metric.trusted
             )
 
 
-def _by_kernel(cell: Cell) -> Iterator[Predicted]:
+def _predict_from_measurements(cell: Cell) -> Iterator[Prediction]:
     """Yield the prediction of the stack's model with the kernel's p, RTT and T0, and b = 1.
 
     p is the loss indication ratio, RTT is the smoothed RTT, T0 is the smoothed RTT plus 200 ms; the
@@ -102,9 +102,9 @@ def _by_kernel(cell: Cell) -> Iterator[Predicted]:
         rate = cubic_response(rtt_s=rtt, loss_ratio=p, receiver_window_pkts=window).rate_pps
     else:
         model, rate = "pftk", throughput(loss_indication_ratio=p, **fed).rate_pps
-    inside = is_in_domain(model, **path_values(loss_ratio=p, **fed))
+    inside = is_in_domain(model, **path_domain_values(loss_ratio=p, **fed))
     most = cell.rate_bps / PACKET_BITS
-    yield Predicted(
+    yield Prediction(
         cell,
         model,
         "kernel",
@@ -115,18 +115,18 @@ def _by_kernel(cell: Cell) -> Iterator[Predicted]:
     )
 
 
-SUMMARY_HEAD = ("model", "fed by", "stack", "cells", "in its domain", "median", "range there")
+SUMMARY_COLUMNS = ("model", "fed by", "stack", "cells", "in its domain", "median", "range there")
 
 
-def summary(every: Iterable[Predicted]) -> list[tuple[str, ...]]:
-    """Return predicted/measured by model, feed and stack, as :data:`SUMMARY_HEAD`."""
-    result: dict[tuple[str, str, str], list[Predicted]] = {}
+def summary_lines(every: Iterable[Prediction]) -> list[tuple[str, ...]]:
+    """Return predicted/measured by model, feed and stack, as :data:`SUMMARY_COLUMNS`."""
+    result: dict[tuple[str, str, str], list[Prediction]] = {}
     for each in every:
         result.setdefault((each.model, each.feed, each.cell.stacks.split()[-1]), []).append(each)
-    return [(*key, *_sums(same)) for key, same in result.items()]
+    return [(*key, *_summary_cells(same)) for key, same in result.items()]
 
 
-def _sums(same: list[Predicted]) -> tuple[str, ...]:
+def _summary_cells(same: list[Prediction]) -> tuple[str, ...]:
     ratios = [each.ratio for each in same if each.trusted]
     if not ratios:
         return str(len(same)), "0", "–", "–"

@@ -10,9 +10,9 @@ from tcpcast.engines import answer
 from tcpcast.errors import NotApplicable, ScenarioError
 from tcpcast.scenario import Scenario
 
-from tcpcast_papers.kernel.cells import LOSS, ON_OFF, TRANSFERS, packaged
-from tcpcast_papers.kernel.scenarios import tables
-from tcpcast_papers.simulations import SEED, Runs, simulated
+from tcpcast_papers.kernel.cells import LOSS, ON_OFF, TRANSFERS, packaged_cells
+from tcpcast_papers.kernel.scenarios import scenario_tables
+from tcpcast_papers.simulations import SEED, Runs, simulate_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,14 +33,14 @@ class SampleSizes:
         (``queue_runs``). Each run is as long as the measurement.
     transfers
         Number of transfers for a cell of short transfers.
-    most_packets
+    max_packets
         Maximum number of packets of a cell in all runs; larger cells are left out.
     """
 
     loss_runs: int
     queue_runs: int
     transfers: int
-    most_packets: float = math.inf
+    max_packets: float = math.inf
     seed: int = SEED
 
     def replications(self, cell: Cell) -> int:
@@ -49,8 +49,8 @@ class SampleSizes:
 
 
 WHOLE = SampleSizes(loss_runs=12, queue_runs=6, transfers=12_000)
-QUICK = SampleSizes(loss_runs=4, queue_runs=3, transfers=2000, most_packets=2e6)
-LEFT_OUT = "left out of the quick run"
+QUICK = SampleSizes(loss_runs=4, queue_runs=3, transfers=2000, max_packets=2e6)
+LEFT_OUT_REASON = "left out of the quick run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +85,31 @@ class CellJob:
 
     def run(self, progress: Callable[[float], None]) -> CellResult:
         """Simulate the cell, and compute the formulas that ``tcpcast run`` includes by default."""
-        if self.cell.unlike:
-            return CellResult(refusal=self.cell.unlike)
-        if self.weight > self.sample_sizes.most_packets:
-            return CellResult(refusal=LEFT_OUT)
+        if self.cell.unsupported:
+            return CellResult(refusal=self.cell.unsupported)
+        if self.weight > self.sample_sizes.max_packets:
+            return CellResult(refusal=LEFT_OUT_REASON)
         try:
-            scenario = Scenario.from_dict(tables(self.cell, self.sample_sizes))
-            packet = simulated(scenario, progress)
+            scenario = Scenario.from_dict(scenario_tables(self.cell, self.sample_sizes))
+            packet = simulate_scenario(scenario, progress)
         except (ScenarioError, NotApplicable) as reason:
             return CellResult(refusal="; ".join(str(reason).splitlines()))
         if packet.not_applicable is not None:
             return CellResult(refusal=packet.not_applicable)
-        return CellResult(packet, models=_models(scenario) if self.cell.kind == LOSS else ())
+        return CellResult(
+            packet, models=_formula_answers(scenario) if self.cell.kind == LOSS else ()
+        )
 
 
-def _models(scenario: Scenario) -> tuple[Answer, ...]:
+def _formula_answers(scenario: Scenario) -> tuple[Answer, ...]:
     """Return the answers of the default formulas for a scenario."""
     from tcpcast.engines import REGISTRY  # noqa: PLC0415 - filled while it is imported
-    from tcpcast.engines.registry import PATH  # noqa: PLC0415
+    from tcpcast.engines.registry import PATH_FAMILY  # noqa: PLC0415
 
     names = [
         name
         for name, entry in REGISTRY.items()
-        if entry.family == PATH and entry.is_default_for(scenario)
+        if entry.family == PATH_FAMILY and entry.is_default_for(scenario)
     ]
     return tuple(each for each in answer(scenario, names) if each.not_applicable is None)
 
@@ -122,7 +124,7 @@ class KernelRuns(Runs[SampleSizes]):
         Measurements; default: the packaged ones.
     """
 
-    cells: tuple[Cell, ...] = field(default_factory=packaged)
+    cells: tuple[Cell, ...] = field(default_factory=packaged_cells)
 
     def request_all(self) -> None:
         """Request every cell, in decreasing order of work."""

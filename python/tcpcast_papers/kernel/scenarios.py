@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING, Any
 from tcpcast_papers.kernel.cells import ON_OFF, STARTUP, TRANSFERS
 
 if TYPE_CHECKING:
-    from tcpcast_papers.kernel.cells import Cell, Group
+    from tcpcast_papers.kernel.cells import Cell, FlowGroup
     from tcpcast_papers.kernel.runs import SampleSizes
 
-LINK_S = 0.00014
+LINK_DELAY_S = 0.00014
 """Delay that the link adds to a round trip (its tick of 0.1 ms, in both directions)."""
 
 PACKET_BITS = 8 * 1500
-ACK_BYTES, ACK_BYTES_BARE = 52, 40
+ACK_BYTES, ACK_BYTES_NO_TIMESTAMPS = 52, 40
 """Size of acks with and without timestamps."""
 
 
-def tables(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
+def scenario_tables(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     """Return the tables of a scenario with the conditions of a cell."""
     first = cell.groups[0]
-    network = path(
+    network = network_table(
         cell.rate_bps,
         min(group.rtt_ms for group in cell.groups),
         cell.waiting_pkts,
@@ -43,18 +43,20 @@ def tables(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
         network["bottleneck"]["queue"] = cell.queue
     requested: dict[str, Any] = {
         "network": network,
-        "traffic": _traffic(cell, sample_sizes),
-        "tcp": _tcp(cell, first.stack),
-        "run": _run(cell, sample_sizes),
+        "traffic": _traffic_table(cell, sample_sizes),
+        "tcp": _tcp_table(cell, first.stack),
+        "run": _run_table(cell, sample_sizes),
     }
     if len(cell.groups) > 1:
-        requested["class"] = [_class(cell, index, group) for index, group in enumerate(cell.groups)]
+        requested["class"] = [
+            _class_table(cell, index, group) for index, group in enumerate(cell.groups)
+        ]
         requested["traffic"].pop("flows")
         requested.pop("tcp")
     return requested
 
 
-def path(
+def network_table(
     rate_bps: float,
     rtt_ms: float,
     waiting_pkts: int,
@@ -77,9 +79,9 @@ def path(
     timestamps
         Whether acks carry timestamps, which take 12 bytes.
     """
-    ack_bytes = ACK_BYTES if timestamps else ACK_BYTES_BARE
+    ack_bytes = ACK_BYTES if timestamps else ACK_BYTES_NO_TIMESTAMPS
     return {
-        "rtt": f"{_rtt_ms(rate_bps, rtt_ms, ack_bytes):.6f}ms",
+        "rtt": f"{_idle_rtt_ms(rate_bps, rtt_ms, ack_bytes):.6f}ms",
         "ack": f"{ack_bytes}B",
         "bottleneck": {
             "rate": f"{rate_bps:.0f}bit",
@@ -90,21 +92,21 @@ def path(
     }
 
 
-def _rtt_ms(rate_bps: float, rtt_ms: float, ack_bytes: int = ACK_BYTES) -> float:
+def _idle_rtt_ms(rate_bps: float, rtt_ms: float, ack_bytes: int = ACK_BYTES) -> float:
     transmission_s = (PACKET_BITS + 8 * ack_bytes) / rate_bps
-    return rtt_ms + 1e3 * (LINK_S + transmission_s)
+    return rtt_ms + 1e3 * (LINK_DELAY_S + transmission_s)
 
 
-def _class(cell: Cell, index: int, group: Group) -> dict[str, Any]:
+def _class_table(cell: Cell, index: int, group: FlowGroup) -> dict[str, Any]:
     return {
         "name": f"group-{index + 1}",
         "flows": group.count,
-        "rtt": f"{_rtt_ms(cell.rate_bps, group.rtt_ms):.6f}ms",
-        "tcp": _tcp(cell, group.stack),
+        "rtt": f"{_idle_rtt_ms(cell.rate_bps, group.rtt_ms):.6f}ms",
+        "tcp": _tcp_table(cell, group.stack),
     }
 
 
-def _tcp(cell: Cell, stack: str) -> dict[str, Any]:
+def _tcp_table(cell: Cell, stack: str) -> dict[str, Any]:
     keys = {"stack": stack, **dict(cell.tcp)}
     if cell.ecn:
         keys["ecn"] = True
@@ -114,18 +116,22 @@ def _tcp(cell: Cell, stack: str) -> dict[str, Any]:
     return keys
 
 
-def _traffic(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
+def _traffic_table(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     if cell.kind == TRANSFERS:
         return {"kind": "transfers", "count": sample_sizes.transfers, **dict(cell.traffic)}
     if cell.kind == ON_OFF:
         return {"kind": "on-off", "sources": cell.flows, **dict(cell.traffic)}
     bulk: dict[str, Any] = {"kind": "bulk", "flows": cell.flows}
-    if cell.starts_s:
-        bulk["start"] = {"distribution": "uniform", "low": "0s", "high": f"{cell.starts_s:g}s"}
+    if cell.start_interval_s:
+        bulk["start"] = {
+            "distribution": "uniform",
+            "low": "0s",
+            "high": f"{cell.start_interval_s:g}s",
+        }
     return bulk
 
 
-def _run(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
+def _run_table(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     if cell.kind == TRANSFERS:
         return {"seed": sample_sizes.seed}
     run = {
@@ -135,11 +141,11 @@ def _run(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
         "seed": sample_sizes.seed,
     }
     if cell.kind == STARTUP:
-        run["report_at"] = [f"{time:g}s" for time in times_s(cell)]
+        run["report_at"] = [f"{time:g}s" for time in startup_times_s(cell)]
     return run
 
 
-def times_s(cell: Cell) -> list[float]:
+def startup_times_s(cell: Cell) -> list[float]:
     """Return the times after the accept at which a start-up was measured."""
     return [
         float(name.rpartition("_")[2].removesuffix("s"))

@@ -18,13 +18,13 @@ from tcpcast_papers.kernel.cells import (
     STARTUP,
     TRANSFERS,
     Cell,
-    Group,
+    FlowGroup,
     Measured,
-    counts_of,
-    mean_of,
-    over_runs,
+    mean_count_of_column,
+    mean_of_column,
+    mean_over_runs,
     percentile,
-    share_of,
+    ratio_of_sums,
 )
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     Run = dict[str, str]
 
-STARTS_S = 2.0
+START_INTERVAL_S = 2.0
 """Interval in which long flows start uniformly."""
 
-LEAST_STOPS = 3
+MIN_STOPPED_RUNS = 3
 """Number of runs whose link clock stopped together with the host, from which only they are used."""
 
 QUEUES = {"droptail": "droptail", "codel": "codel", "fqcodel": "fq_codel"}
@@ -50,19 +50,19 @@ def select_usable_runs(runs: Sequence[Run]) -> list[Run]:
     """
     in_time = [run for run in runs if run["late"] == "0"]
     stopped = [run for run in in_time if run["link_clock"] == "stops"]
-    if len(stopped) >= LEAST_STOPS:
+    if len(stopped) >= MIN_STOPPED_RUNS:
         return stopped
     return [run for run in in_time if run["burst_risk"] == "0"]
 
 
 def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``F1``, ``F2``, ``F4`` and ``F6``."""
-    for name, every in _cells(runs).items():
+    for name, every in _runs_by_cell(runs).items():
         same = select_usable_runs(every)
         if not same:
             continue
         first = same[0]
-        groups = _groups(first["flows"])
+        groups = _parse_groups(first["flows"])
         kind = _kind(first, groups)
         yield Cell(
             series,
@@ -76,12 +76,14 @@ def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             ecn=first["tcp_ecn"] == "1",
             warmup_s=float(first["warmup_s"]),
             duration_s=float(first["meas_s"]),
-            starts_s=STARTS_S,
-            measured=_of_several(same) if len(groups) > 1 or "a_cc" in first else _of_one(same),
+            start_interval_s=START_INTERVAL_S,
+            measured=_measure_several_flows(same)
+            if len(groups) > 1 or "a_cc" in first
+            else _measure_single_flow(same),
         )
 
 
-def _kind(run: Run, groups: tuple[Group, ...]) -> str:
+def _kind(run: Run, groups: tuple[FlowGroup, ...]) -> str:
     if run["discipline"] != "droptail":
         return AQM
     if len(groups) > 1:
@@ -90,37 +92,37 @@ def _kind(run: Run, groups: tuple[Group, ...]) -> str:
     return LOSS if float(run["random_loss_prob"]) else DROP_TAIL
 
 
-def _of_one(same: Sequence[Run]) -> dict[str, Measured]:
+def _measure_single_flow(same: Sequence[Run]) -> dict[str, Measured]:
     result = {
-        "goodput_bps": mean_of(same, "goodput_bps"),
-        "loss_indications": counts_of(same, "loss_indications_count"),
-        "timeouts": counts_of(same, "timeouts_count"),
-        "send_rate_pps": mean_of(same, "sent_data_pps"),
-        "loss_indication_ratio": mean_of(same, "loss_indications_per_data_pkt_ratio"),
-        "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
+        "goodput_bps": mean_of_column(same, "goodput_bps"),
+        "loss_indications": mean_count_of_column(same, "loss_indications_count"),
+        "timeouts": mean_count_of_column(same, "timeouts_count"),
+        "send_rate_pps": mean_of_column(same, "sent_data_pps"),
+        "loss_indication_ratio": mean_of_column(same, "loss_indications_per_data_pkt_ratio"),
+        "srtt_s": mean_of_column(same, "mean_srtt_ms", 1e-3),
     }
     if float(same[0]["random_loss_prob"]):
-        result[REALISED_LOSS] = share_of(same, "drop_random_data_pkts", "sent_data_pkts")
+        result[REALISED_LOSS] = ratio_of_sums(same, "drop_random_data_pkts", "sent_data_pkts")
     else:
-        result["loss_ratio"] = mean_of(same, "lost_data_ratio")
-        result["queue_delay_s"] = mean_of(same, "qdelay_mean_ms", 1e-3)
+        result["loss_ratio"] = mean_of_column(same, "lost_data_ratio")
+        result["queue_delay_s"] = mean_of_column(same, "qdelay_mean_ms", 1e-3)
     return result
 
 
-def _of_several(same: Sequence[Run]) -> dict[str, Measured]:
+def _measure_several_flows(same: Sequence[Run]) -> dict[str, Measured]:
     result = {
-        "goodput_bps": mean_of(same, "total_goodput_bps"),
-        "loss_ratio": mean_of(same, "total_lost_data_ratio"),
-        "queue_delay_s": mean_of(same, "total_qdelay_mean_ms", 1e-3),
+        "goodput_bps": mean_of_column(same, "total_goodput_bps"),
+        "loss_ratio": mean_of_column(same, "total_lost_data_ratio"),
+        "queue_delay_s": mean_of_column(same, "total_qdelay_mean_ms", 1e-3),
     }
     if same[0].get("b_cc"):
-        result["share"] = mean_of(same, "a_share_ratio")
+        result["share"] = mean_of_column(same, "a_share_ratio")
     return result
 
 
 def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``F3_startup``: bytes delivered at times after the accept."""
-    for name, every in _cells(runs).items():
+    for name, every in _runs_by_cell(runs).items():
         same = select_usable_runs(every)
         if not same:
             continue
@@ -130,19 +132,20 @@ def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             series,
             name,
             STARTUP,
-            _groups(first["flows"]),
+            _parse_groups(first["flows"]),
             float(first["rate_bps"]),
             waiting_pkts=int(first["B_pkts"]),
             duration_s=float(first["meas_s"]),
             measured={
-                f"delivered_by_{column.split('_')[2]}": mean_of(same, column) for column in times
+                f"delivered_by_{column.split('_')[2]}": mean_of_column(same, column)
+                for column in times
             },
         )
 
 
 def short_transfers(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``F5_short_transfers``, with one line per transfer."""
-    for name, same in _cells(transfers).items():
+    for name, same in _runs_by_cell(transfers).items():
         first = same[0]
         stack, rate, rtt, *_ = name.split()
         times = [float(each["xfer_from_accept_s"]) for each in same]
@@ -150,31 +153,33 @@ def short_transfers(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
             series,
             name,
             TRANSFERS,
-            (Group(f"linux-{stack}", float(rtt.removesuffix("ms"))),),
+            (FlowGroup(f"linux-{stack}", float(rtt.removesuffix("ms"))),),
             float(rate.removesuffix("M")) * 1e6,
             waiting_pkts=100,
             loss=float(first["random_loss_prob"]),
             traffic=(("size", [f"{int(first['size_segs_count'])}pkt"]),),
             measured={
-                "delivery_time_s": over_runs(times),
+                "delivery_time_s": mean_over_runs(times),
                 "delivery_time_p99_s": percentile(times, 0.99),
-                "total_time_s": over_runs([float(each["total_from_connect_s"]) for each in same]),
+                "total_time_s": mean_over_runs(
+                    [float(each["total_from_connect_s"]) for each in same]
+                ),
             },
         )
 
 
-def _groups(flows: str) -> tuple[Group, ...]:
+def _parse_groups(flows: str) -> tuple[FlowGroup, ...]:
     """Parse ``cubic60+cubic60+bbr60``: congestion control and propagation RTT of each flow."""
     result = []
     for each, alike in itertools.groupby(flows.split("+")):
         control = each.rstrip("0123456789.")
         result.append(
-            Group(f"linux-{control}", float(each.removeprefix(control)), len(list(alike)))
+            FlowGroup(f"linux-{control}", float(each.removeprefix(control)), len(list(alike)))
         )
     return tuple(result)
 
 
-def _cells(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def _runs_by_cell(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Return the runs of each cell, by its name without the experiment: ``cubic 20M 60ms B50``."""
     result: dict[str, list[Run]] = {}
     for run in runs:

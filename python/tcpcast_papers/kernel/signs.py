@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.kernel.agreement import quantity
+from tcpcast_papers.kernel.agreement import quantity_format
 from tcpcast_papers.kernel.cells import DROP_TAIL, PAIRS
 from tcpcast_papers.kernel.scenarios import PACKET_BITS
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcpcast_papers.kernel.cells import Cell
-    from tcpcast_papers.kernel.comparison import Compared
+    from tcpcast_papers.kernel.comparison import Comparison
 
-CHANCE = 0.05
+SIGNIFICANCE = 0.05
 """Probability that any group is called one-sided by chance, shared equally among the groups."""
 
-NEGLIGIBLE = 0.1
+NEGLIGIBLE_SHARE = 0.1
 """Differences below this share of the tolerance count for neither side."""
 
-FEWEST = 5
+MIN_DIFFERENCES = 5
 """Minimum number of differences for a test. With fewer, chance often puts all on one side."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class SignTest:
     """Numbers of differences on both sides in a group.
 
     Attributes
@@ -66,16 +66,20 @@ class Signs:
         return _probability(min(self.above, self.below), self.differing)
 
     @property
-    def corrected(self) -> float:
+    def corrected_probability(self) -> float:
         """Probability that any group is equally uneven by chance: Bonferroni's bound."""
         return min(1.0, self.probability * self.groups)
 
     @property
-    def reach(self) -> float:
+    def max_deviation(self) -> float:
         """Maximum deviation of the share from a half by chance."""
         n = self.differing
         fewest = next(
-            (few for few in range(n // 2 + 1) if _probability(few, n) * self.groups >= CHANCE),
+            (
+                few
+                for few in range(n // 2 + 1)
+                if _probability(few, n) * self.groups >= SIGNIFICANCE
+            ),
             n / 2,
         )
         return 0.5 - fewest / n
@@ -86,28 +90,28 @@ def _probability(few: int, of: int) -> float:
     return min(1.0, 2.0 * tail / 2.0**of)
 
 
-def signs(lines: Iterable[Compared]) -> list[Signs]:
+def sign_tests(lines: Iterable[Comparison]) -> list[SignTest]:
     """Return the groups with enough differences for a test, the most one-sided first."""
     result: dict[tuple[str, ...], list[bool]] = {}
     for line in lines:
-        if line.own is not None and abs(line.difference) >= NEGLIGIBLE * line.allowed:
-            result.setdefault(_group(line), []).append(line.difference > 0)
-    tested = {group: sides for group, sides in result.items() if len(sides) >= FEWEST}
+        if line.own is not None and abs(line.difference) >= NEGLIGIBLE_SHARE * line.tolerance:
+            result.setdefault(_group_of_comparison(line), []).append(line.difference > 0)
+    tested = {group: sides for group, sides in result.items() if len(sides) >= MIN_DIFFERENCES}
     every = [
-        Signs(group, sum(sides), len(sides) - sum(sides), len(tested))
+        SignTest(group, sum(sides), len(sides) - sum(sides), len(tested))
         for group, sides in tested.items()
     ]
     return sorted(every, key=lambda each: (each.probability, each.group))
 
 
-def _group(line: Compared) -> tuple[str, ...]:
+def _group_of_comparison(line: Comparison) -> tuple[str, ...]:
     cell = line.cell
-    known = quantity(line.name)
+    known = quantity_format(line.name)
     title = line.name if known is None else known.title.partition(" by ")[0]
-    return (cell.kind, title, cell.stacks, cell.queue, _buffer(cell))
+    return (cell.kind, title, cell.stacks, cell.queue, _buffer_class(cell))
 
 
-def _buffer(cell: Cell) -> str:
+def _buffer_class(cell: Cell) -> str:
     if cell.kind not in {DROP_TAIL, PAIRS}:
         return "any"
     bdp = cell.rate_bps * 1e-3 * min(group.rtt_ms for group in cell.groups) / PACKET_BITS

@@ -11,7 +11,7 @@ from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast_papers.parallel.points import Point
 from tcpcast_papers.parallel.published import printed_values
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Tolerance
-from tcpcast_papers.sheet import Quantity, Sheet, column
+from tcpcast_papers.sheet import Quantity, Sheet, read_column
 
 if TYPE_CHECKING:
     from tcpcast_papers.parallel.runs import Runs
@@ -31,24 +31,24 @@ def _printed_value(line: Line) -> float:
     return 100 / Point(1, rate_mbit=int(value)).capacity_pps / DELAY_S
 
 
-def _value_in(unit: str, tolerance: Tolerance) -> Quantity[Runs, Line]:
+def _quantity_in_unit(unit: str, tolerance: Tolerance) -> Quantity[Runs, Line]:
     return Quantity(
         (),
         lambda _, line: Metric(_printed_value(line)),
-        column("printed"),
+        read_column("printed"),
         tolerance,
         condition=lambda line: line["unit"] == unit,
         unit=unit,
     )
 
 
-PRINTED: Sheet[Runs, Line] = Sheet(
+PRINTED_VALUE_SHEET: Sheet[Runs, Line] = Sheet(
     "Text. Values in the text",
     ("place", "quantity"),
     "ms",
     lambda line: (line["place"], line["quantity"]),
     lambda _: printed_values(),
-    (_value_in("ms", ROUNDED_TO_TENS), _value_in("%", PRINTED_DIGITS)),
+    (_quantity_in_unit("ms", ROUNDED_TO_TENS), _quantity_in_unit("%", PRINTED_DIGITS)),
     notes=lambda _: [
         "All other results of the paper are plots without values. The paper calls the transmission "
         "times an increase of the RTT, but they are shares of the delay of the shared link."
@@ -83,7 +83,7 @@ def _difference_percent(case: Case) -> float:
     return 100 * (_rate_pps(case, equations=False) / _rate_pps(case, equations=True) - 1)
 
 
-SHEET: Sheet[Runs, Case] = Sheet(
+ALGORITHM_SHEET: Sheet[Runs, Case] = Sheet(
     "Appendix. The algorithms compared with the equations",
     ("algorithm", "n", "p or p_e"),
     "%",
@@ -97,7 +97,7 @@ SHEET: Sheet[Runs, Case] = Sheet(
         ),
     ),
     notes=lambda _: [
-        f"Rate of the algorithm minus that of (28) or (48), in percent of the latter; b = "
+        "Rate of the algorithm minus that of (28) or (48), in percent of the latter; b = "
         f"{PACKETS_PER_ACK}, RTT = {1e3 * RTT_S:g} ms, T = {1e3 * T0_S:g} ms, p_r = "
         f"{LOST_PER_EVENT} p_e. The algorithms replace f(p) by 1 + 32 p^2. Algorithm 2 limits the "
         "flows that time out in an event to 1, (47) to n. Q is (27) in the algorithms, and 1 below "

@@ -20,8 +20,8 @@ def _preface(runs: Runs) -> list[str]:
         "" if runs.sample_sizes == WHOLE else "This is the quick run: fewer points, shorter runs. "
     )
     return [
-        f"The paper: {CITATION}. Its results are figures without numbers, so nearly all rows "
-        "have no verdict; the claims refer to them.",
+        f"The paper: {CITATION}. Its results are figures without numbers, so nearly all rows have "
+        "no verdict; the claims refer to them.",
         "p is the number of loss events per packet, counted per flow; p_e counts events of all "
         "flows together, at most one per round trip; p_r is the share of lost packets. As in the "
         "paper, the models use the values that each simulation measures: p, p_e, p_r, RTT, and T, "
@@ -44,8 +44,8 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         open_choices,
         multcp,
         loss_events,
-        appendix.PRINTED,
-        appendix.SHEET,
+        appendix.PRINTED_VALUE_SHEET,
+        appendix.ALGORITHM_SHEET,
     ),
     preface=_preface,
 )

@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.parallel import curves, predictions
+from tcpcast_papers.parallel import plots, predictions
 from tcpcast_papers.parallel.loss_events import (
-    BY_INDICATIONS,
+    INDICATIONS_COLUMN,
     LOSS_BINS,
-    by_loss,
+    group_by_loss,
     measured_two_ways,
     request_measurements,
 )
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
-    ALGORITHM_1_MISFED,
+    ALGORITHM_1_CUMULATIVE_LOSS,
     ALGORITHM_2,
     EQUATION_28,
     EQUATION_48,
     PFTK,
-    PFTK_MISFED,
+    PFTK_CUMULATIVE_LOSS,
 )
 from tcpcast_papers.parallel.settings import (
     DROP_TAIL,
+    DROP_TAIL_SPREAD_RTTS,
     IRELAND,
     RANDOM_30,
     RANDOM_100,
     REAL_DELAYS_S,
+    RTT_SPREADS,
     SETTINGS,
-    SPREAD,
-    SPREADS,
     TEXAS,
     points,
 )
@@ -61,7 +61,7 @@ class Figure:
         Name of the image file.
     setting
         One of :data:`~tcpcast_papers.parallel.settings.SETTINGS`.
-    drawn
+    plotted_models
         The models that are plotted, the paper's first.
     others
         Models whose errors are only listed.
@@ -71,7 +71,7 @@ class Figure:
     title: str
     file: str
     setting: str
-    drawn: tuple[Prediction, ...]
+    plotted_models: tuple[Prediction, ...]
     others: tuple[Prediction, ...] = ()
 
 
@@ -105,7 +105,7 @@ FIGURES = (
         "Algorithm 1 fed with the loss of the cumulative flow",
         "figure08.png",
         RANDOM_30,
-        (ALGORITHM_1_MISFED,),
+        (ALGORITHM_1_CUMULATIVE_LOSS,),
     ),
     Figure(
         "Figures 9 and 10",
@@ -113,7 +113,7 @@ FIGURES = (
         "figures09-10.png",
         RANDOM_30,
         (ALGORITHM_2, EQUATION_48),
-        (PFTK_MISFED,),
+        (PFTK_CUMULATIVE_LOSS,),
     ),
     Figure(
         "Figure 11",
@@ -121,7 +121,7 @@ FIGURES = (
         "figure11.png",
         RANDOM_100,
         (ALGORITHM_2, EQUATION_48),
-        (PFTK_MISFED,),
+        (PFTK_CUMULATIVE_LOSS,),
     ),
     Figure(
         "Figures 12 and 13",
@@ -129,7 +129,7 @@ FIGURES = (
         "figures12-13.png",
         DROP_TAIL,
         (ALGORITHM_2, EQUATION_48),
-        (PFTK_MISFED,),
+        (PFTK_CUMULATIVE_LOSS,),
     ),
     *(
         Figure(
@@ -138,7 +138,7 @@ FIGURES = (
             f"figure{number}.png",
             setting,
             (ALGORITHM_2,),
-            (ALGORITHM_1, PFTK, PFTK_MISFED),
+            (ALGORITHM_1, PFTK, PFTK_CUMULATIVE_LOSS),
         )
         for number, setting in ((14, IRELAND), (15, TEXAS))
     ),
@@ -154,15 +154,15 @@ FIGURES = (
         "Algorithm 2 and n times PFTK, fed with the loss of the cumulative flow",
         "figure17.png",
         RANDOM_30,
-        (ALGORITHM_2, PFTK_MISFED),
+        (ALGORITHM_2, PFTK_CUMULATIVE_LOSS),
     ),
     Figure(
         "Figures 6, 7, 12 and 13 with other round trips",
         "Both algorithms, drop-tail",
         "figures-spread.png",
-        SPREAD,
+        DROP_TAIL_SPREAD_RTTS,
         (ALGORITHM_1, ALGORITHM_2),
-        (EQUATION_28, PFTK, EQUATION_48, PFTK_MISFED),
+        (EQUATION_28, PFTK, EQUATION_48, PFTK_CUMULATIVE_LOSS),
     ),
 )
 
@@ -182,18 +182,18 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
     section = Section(
         f"{figure.name}. {figure.title}",
         ("model", "fed with", "mean |error| over"),
-        others=(BY_INDICATIONS,),
+        others=(INDICATIONS_COLUMN,),
     )
     pairs = measured_two_ways(runs, points(figure.setting, runs.sample_sizes))
-    seen = [pair.lost for pair in pairs]
-    drawn, panels = drawing.panels(1 + len(figure.drawn), width=5.0, height=4.0)
+    seen = [pair.by_losses for pair in pairs]
+    drawn, panels = drawing.create_panels(1 + len(figure.plotted_models), width=5.0, height=4.0)
     if figure.setting in REAL_DELAYS_S:
-        curves.draw_by_flows(panels[0], panels[1], (*figure.drawn, PFTK), seen)
+        plots.draw_by_flows(panels[0], panels[1], (*figure.plotted_models, PFTK), seen)
     else:
-        curves.draw_rates(panels[0], figure.drawn, seen)
-        curves.draw_ratios(panels[1:], figure.drawn, seen)
+        plots.draw_rates(panels[0], figure.plotted_models, seen)
+        plots.draw_ratios(panels[1:], figure.plotted_models, seen)
     section.figures.append(drawing.Plot(drawn, folder / figure.file))
-    for model in (*figure.drawn, *figure.others):
+    for model in (*figure.plotted_models, *figure.others):
         section.rows += error_rows(model, pairs)
     section.remarks = [_remark(figure, seen)]
     return section
@@ -205,8 +205,8 @@ def error_rows(model: Prediction, pairs: list[MeasuredTwoWays]) -> list[Row]:
     Loss events are counted from lost packets and, in a second column, from loss indications.
     """
     rows = []
-    for name, group in (("all points", pairs), *_by_flows(pairs), *by_loss(pairs)):
-        seen = [pair.lost for pair in group]
+    for name, group in (("all points", pairs), *_group_by_flows(pairs), *group_by_loss(pairs)):
+        seen = [pair.by_losses for pair in group]
         result = 100 * predictions.errors(model, seen)
         if not np.isfinite(result).any():
             continue
@@ -214,8 +214,8 @@ def error_rows(model: Prediction, pairs: list[MeasuredTwoWays]) -> list[Row]:
         worst = int(np.nanargmax(np.abs(result)))
         note = f"{kept.mean():+.1f} % on average"
         if len(kept) > 1:
-            note += f", at most {result[worst]:+.0f} % ({described(seen[worst])})"
-        other = predictions.mean_absolute_error(model, [pair.indicated for pair in group])
+            note += f", at most {result[worst]:+.0f} % ({point_text(seen[worst])})"
+        other = predictions.mean_absolute_error(model, [pair.by_indications for pair in group])
         row = Row(
             (model.model, model.measure, name),
             "%",
@@ -228,21 +228,21 @@ def error_rows(model: Prediction, pairs: list[MeasuredTwoWays]) -> list[Row]:
     return rows
 
 
-def described(seen: Measured) -> str:
+def point_text(seen: Measured) -> str:
     """Return a short description of a point: ``n = 100, 5 %``."""
     point = seen.point
     where = f"{100 * point.loss:g} %" if point.loss else f"{point.rate_mbit} Mbit/s"
     return f"n = {point.flows}, {where}"
 
 
-def _by_flows(pairs: list[MeasuredTwoWays]) -> Iterator[tuple[str, list[MeasuredTwoWays]]]:
-    for n in dict.fromkeys(pair.lost.point.flows for pair in pairs):
-        yield f"n = {n}", [pair for pair in pairs if pair.lost.point.flows == n]
+def _group_by_flows(pairs: list[MeasuredTwoWays]) -> Iterator[tuple[str, list[MeasuredTwoWays]]]:
+    for n in dict.fromkeys(pair.by_losses.point.flows for pair in pairs):
+        yield f"n = {n}", [pair for pair in pairs if pair.by_losses.point.flows == n]
 
 
 def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
     widths = np.array([100 * each.half_width for each in seen if math.isfinite(each.half_width)])
-    lossless = sum(not figure.drawn[0].applies(each) for each in seen)
+    lossless = sum(not figure.plotted_models[0].applies(each) for each in seen)
     text = (
         "The error is the model's rate, computed from the measured loss, RTT and T, minus the "
         "measured send rate, divided by the latter. The simulated rates have intervals of "
@@ -260,27 +260,26 @@ def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
             "with a drop-tail queue of one bandwidth-delay product and no other loss. Linux 2.6.17 "
             "used BIC, the stand-in Reno."
         )
-    if figure.setting in SPREADS:
+    if figure.setting in RTT_SPREADS:
         timed = 100 * np.array([each.timeout_share for each in seen if each.p <= LOSS_BINS[-2]])
         lost = np.array([each.p_r / each.p for each in seen if each.p > 0])
         text += (
-            " The flows always use the full rate of the link, so a model is correct if it "
-            "computes the link's rate from the resulting loss. Packets lost per event "
-            f"of a flow: {np.median(lost):.2f}; share of timeouts among these "
-            f"events, for p up to {100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % "
-            "(medians of the points)."
+            " The flows always use the full rate of the link, so a model is correct if it computes "
+            "the link's rate from the resulting loss. Packets lost per event of a flow: "
+            f"{np.median(lost):.2f}; share of timeouts among these events, for p up to "
+            f"{100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % (medians of the points)."
         )
     if figure.setting == DROP_TAIL:
         text += (
             " Flows with equal round trips are synchronised: each loses and repairs one packet per "
-            "event, without the bursts that the paper mentions. Above 5 % a retransmission "
-            "after a timeout finds the queue as full as the first transmission did, and is lost "
-            "far more often than other packets. Both effects disappear if round trips differ (last "
-            "figure)."
+            "event, without the bursts that the paper mentions. Above 5 % a retransmission after a "
+            "timeout finds the queue as full as the first transmission did, and is lost far more "
+            "often than other packets. Both effects disappear if round trips differ (last figure)."
         )
-    if figure.setting == SPREAD:
+    if figure.setting == DROP_TAIL_SPREAD_RTTS:
         text += (
-            f" Round trips are spread evenly over {100 * SPREADS[SPREAD]:g} % of their mean, for 2 "
-            "flows or more. This is not in the paper, but breaks the synchronisation of flows."
+            f" Round trips are spread evenly over {100 * RTT_SPREADS[DROP_TAIL_SPREAD_RTTS]:g} % "
+            "of their mean, for 2 flows or more. This is not in the paper, but breaks the "
+            "synchronisation of flows."
         )
     return text

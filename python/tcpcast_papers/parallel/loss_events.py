@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.parallel import curves
+from tcpcast_papers.parallel import plots
 from tcpcast_papers.parallel.predictions import ALGORITHM_1, ALGORITHM_2, PFTK
 from tcpcast_papers.parallel.runs import TRACE_WARMUP_CYCLES, measured
 from tcpcast_papers.parallel.settings import DROP_TAIL, RANDOM_30, points
@@ -40,26 +40,26 @@ MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2)
 LOSS_BINS = (0.0, 0.001, 0.01, 0.05, 1.0)
 """Bins of p for set-ups in which p is a result."""
 
-BY_INDICATIONS = "by indications"
+INDICATIONS_COLUMN = "by indications"
 """Column with values for the loss indications of the senders."""
 
-LONGEST_WARMUP_PKTS = 550_000
+MAX_WARMUP_PKTS = 550_000
 """Maximum packets of a trace, including those that are not counted."""
-FEWEST_LOSSES = 50
+MIN_LOSSES = 50
 
 
 class MeasuredTwoWays(NamedTuple):
     """Measurements of a point, with p and p_e counted from lost packets and from indications."""
 
-    lost: Measured
-    indicated: Measured
+    by_losses: Measured
+    by_indications: Measured
 
 
 def is_traced(point: Point, sample_sizes: SampleSizes) -> bool:
     """Return whether a trace of this length has enough losses."""
     return (
-        TRACE_WARMUP_CYCLES * point.cycle_s * point.rate_pps <= LONGEST_WARMUP_PKTS
-        and point.losses_per_packet * sample_sizes.traced_packets >= FEWEST_LOSSES
+        TRACE_WARMUP_CYCLES * point.cycle_s * point.rate_pps <= MAX_WARMUP_PKTS
+        and point.losses_per_packet * sample_sizes.traced_packets >= MIN_LOSSES
     )
 
 
@@ -68,7 +68,7 @@ def request_measurements(runs: Runs, chosen: Iterable[Point]) -> None:
     every = list(chosen)
     runs.request(every)
     traced = [point for point in every if is_traced(point, runs.sample_sizes)]
-    runs.request(traced, traced=measured_trace)
+    runs.request(traced, traced=measured_trace_two_ways)
 
 
 def measured_two_ways(runs: Runs, chosen: Iterable[Point]) -> list[MeasuredTwoWays]:
@@ -112,7 +112,7 @@ def count_loss_events(times_s: Floats, gap_s: float) -> int:
     return count
 
 
-def by_lost_packets(point: Point, result: Answer) -> Measured:
+def measured_by_lost_packets(point: Point, result: Answer) -> Measured:
     """Return the measurements of a traced run, with p and p_e counted from lost packets."""
     seen = measured(point, result)
     marks = result.tables["sequences"]
@@ -128,21 +128,24 @@ def by_lost_packets(point: Point, result: Answer) -> Measured:
     return replace(seen, p=each / sent, p_e=together / sent, p_r=int(lost.sum()) / sent)
 
 
-def measured_trace(point: Point, result: Answer) -> MeasuredTwoWays:
+def measured_trace_two_ways(point: Point, result: Answer) -> MeasuredTwoWays:
     """Return the measurements of a traced run, by lost packets and by loss indications."""
-    return MeasuredTwoWays(by_lost_packets(point, result), measured(point, result))
+    return MeasuredTwoWays(measured_by_lost_packets(point, result), measured(point, result))
 
 
-def by_loss(pairs: list[MeasuredTwoWays]) -> list[tuple[str, list[MeasuredTwoWays]]]:
+def group_by_loss(pairs: list[MeasuredTwoWays]) -> list[tuple[str, list[MeasuredTwoWays]]]:
     """Return named groups of points: bins of p, or points with the same random loss."""
-    if all(pair.lost.point.loss for pair in pairs):
-        losses = dict.fromkeys(pair.lost.point.loss for pair in pairs)
+    if all(pair.by_losses.point.loss for pair in pairs):
+        losses = dict.fromkeys(pair.by_losses.point.loss for pair in pairs)
         return [
-            (f"loss {100 * loss:g} %", [p for p in pairs if p.lost.point.loss == loss])
+            (f"loss {100 * loss:g} %", [p for p in pairs if p.by_losses.point.loss == loss])
             for loss in losses
         ]
     groups = [
-        (f"p from {100 * low:g} to {100 * high:g} %", [p for p in pairs if low <= p.lost.p < high])
+        (
+            f"p from {100 * low:g} to {100 * high:g} %",
+            [p for p in pairs if low <= p.by_losses.p < high],
+        )
         for low, high in pairwise(LOSS_BINS)
     ]
     return [(over, group) for over, group in groups if group]
@@ -153,13 +156,13 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     result = Section(
         "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
     )
-    figure, panels = drawing.panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
+    figure, panels = drawing.create_panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
     for index, setting in enumerate(SETTINGS):
         pairs = measured_two_ways(runs, points(setting, runs.sample_sizes))
-        for over, group in (("all points", pairs), *by_loss(pairs)):
-            result.rows += _ratios((setting, over), group)
+        for over, group in (("all points", pairs), *group_by_loss(pairs)):
+            result.rows += _ratio_rows((setting, over), group)
         row = panels[index * len(MODELS) : (index + 1) * len(MODELS)]
-        curves.draw_ratios(row, MODELS, [pair.indicated for pair in pairs])
+        plots.draw_ratios(row, MODELS, [pair.by_indications for pair in pairs])
         row[0].set_ylabel(f"model / simulation, {setting.partition(',')[0]}")
     result.figures.append(drawing.Plot(figure, folder / "loss-events.png"))
     result.remarks = [
@@ -174,10 +177,12 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     return [result]
 
 
-def _ratios(where: tuple[str, str], pairs: list[MeasuredTwoWays]) -> list[Row]:
+def _ratio_rows(where: tuple[str, str], pairs: list[MeasuredTwoWays]) -> list[Row]:
     rows = []
     for name in ("p", "p_e"):
-        result = [(getattr(pair.lost, name), getattr(pair.indicated, name)) for pair in pairs]
+        result = [
+            (getattr(pair.by_losses, name), getattr(pair.by_indications, name)) for pair in pairs
+        ]
         shares = np.array([100 * lost / own for lost, own in result if own > 0])
         if shares.size:
             note = f"{shares.min():.0f} to {shares.max():.0f} %"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast.answer import Metric
 
-from tcpcast_papers.parallel.figures import described
-from tcpcast_papers.parallel.loss_events import BY_INDICATIONS, measured_two_ways
+from tcpcast_papers.parallel.figures import point_text
+from tcpcast_papers.parallel.loss_events import INDICATIONS_COLUMN, measured_two_ways
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
-    ALGORITHM_1_MISFED,
+    ALGORITHM_1_CUMULATIVE_LOSS,
     ALGORITHM_2,
     ALGORITHM_2_FLOWS_HIT,
     PFTK,
-    PFTK_MISFED,
+    PFTK_CUMULATIVE_LOSS,
     Prediction,
     errors,
     mean_absolute_error,
@@ -36,29 +36,29 @@ MODELS = {
     f"{model.model}, fed with {model.measure}": model
     for model in (
         ALGORITHM_1,
-        ALGORITHM_1_MISFED,
+        ALGORITHM_1_CUMULATIVE_LOSS,
         ALGORITHM_2,
         ALGORITHM_2_FLOWS_HIT,
         PFTK,
-        PFTK_MISFED,
+        PFTK_CUMULATIVE_LOSS,
     )
 }
 
-AMONG: dict[str, Callable[[Measured], float]] = {
+LIMITED_QUANTITIES: dict[str, Callable[[Measured], float]] = {
     "loss": lambda seen: seen.point.loss,
     "p": lambda seen: seen.p,
     "rate": lambda seen: seen.point.rate_mbit,
 }
 """Quantities that the columns ``lowest`` and ``highest`` of a claim can limit."""
 
-RATIOS: dict[str, Callable[[Measured], float]] = {
+LOSS_RATIOS: dict[str, Callable[[Measured], float]] = {
     "p_r / p": lambda seen: seen.p_r / seen.p,
     "p / p_e": lambda seen: seen.p / seen.p_e,
 }
 """Ratios of loss measures: lost packets per loss event of a flow, and loss events of single flows
 per loss event of all flows combined."""
 
-FITTED = "fitted timeout"
+FITTED_TIMEOUT = "fitted timeout"
 """The claim about the timeout for which algorithm 1 is correct, with one row per point."""
 
 
@@ -73,12 +73,12 @@ class Case:
     @property
     def seen(self) -> list[Measured]:
         """Measurements with loss events counted from lost packets."""
-        return [pair.lost for pair in self.pairs]
+        return [pair.by_losses for pair in self.pairs]
 
     @property
-    def indicated(self) -> list[Measured]:
+    def by_indications(self) -> list[Measured]:
         """Measurements with loss indications."""
-        return [pair.indicated for pair in self.pairs]
+        return [pair.by_indications for pair in self.pairs]
 
     @property
     def model(self) -> Prediction:
@@ -89,12 +89,12 @@ class Case:
     def label(self) -> tuple[str, ...]:
         """The cells of the row."""
         place = self.line["place"]
-        if self.name in RATIOS:
+        if self.name in LOSS_RATIOS:
             return place, self.line["over"], f"ratio {self.name}"
-        if self.line["claim"] != FITTED:
+        if self.line["claim"] != FITTED_TIMEOUT:
             return place, self.line["over"], self.name
         delay = f"{1e3 * self.seen[0].point.delay_s:g} ms"
-        over = f"{described(self.seen[0])}, {delay}"
+        over = f"{point_text(self.seen[0])}, {delay}"
         return place, over, "fitted T for which algorithm 1 is correct"
 
 
@@ -105,13 +105,13 @@ def _cases(runs: Runs) -> Iterator[Case]:
             for point in points(line["setting"], runs.sample_sizes)
             if _is_within(point.flows, line, "fewest", "most")
         ]
-        among = AMONG[line["among"]]
+        among = LIMITED_QUANTITIES[line["among"]]
         pairs = [
             pair
             for pair in measured_two_ways(runs, chosen)
-            if _is_within(among(pair.indicated), line, "lowest", "highest")
+            if _is_within(among(pair.by_indications), line, "lowest", "highest")
         ]
-        for group in [[pair] for pair in pairs] if line["claim"] == FITTED else [pairs]:
+        for group in [[pair] for pair in pairs] if line["claim"] == FITTED_TIMEOUT else [pairs]:
             for name in filter(None, (line["model"], line["other"])):
                 yield Case(line, name, group)
 
@@ -120,7 +120,7 @@ def _is_within(value: float, line: Line, low: str, high: str) -> bool:
     return line.value(low) <= value <= line.value(high)
 
 
-def _is_nearer(case: Case) -> str:
+def _nearer_note(case: Case) -> str:
     if case.name == case.line["other"] or not case.line["other"]:
         return ""
     other = MODELS[case.line["other"]]
@@ -128,18 +128,18 @@ def _is_nearer(case: Case) -> str:
     return f"nearer in {int(better.sum())} of {len(case.seen)} points"
 
 
-def _signed(model: Prediction, seen: list[Measured]) -> np.ndarray:
+def _finite_errors_percent(model: Prediction, seen: list[Measured]) -> np.ndarray:
     result = 100 * errors(model, seen)
     return result[np.isfinite(result)]
 
 
-def _has_sign(case: Case) -> str:
-    result, claim = _signed(case.model, case.seen), case.line["claim"]
+def _sign_note(case: Case) -> str:
+    result, claim = _finite_errors_percent(case.model, case.seen), case.line["claim"]
     sign = 1 if claim == "overestimates" else -1
     return f"{claim} in {int((sign * result > 0).sum())} of {result.size} points"
 
 
-def _fitted(case: Case) -> str:
+def _fitted_timeout_note(case: Case) -> str:
     (seen,) = case.seen
     t0_s = fitted_t0_s(seen)
     fitted = f" {t0_s / seen.rtt_s:.1f} RTT" if np.isfinite(t0_s) else ""
@@ -164,7 +164,7 @@ def fitted_t0_s(seen: Measured) -> float:
     return low
 
 
-def _quantity(
+def _quantity_of_claims(
     forms: tuple[str, ...],
     computed: Callable[[Case, list[Measured]], float],
     note: Callable[[Case], str],
@@ -176,7 +176,7 @@ def _quantity(
         condition=lambda case: case.line["claim"] in forms,
         note=lambda _, case: note(case),
         unit=unit,
-        others=lambda _, case: (float(computed(case, case.indicated)),),
+        others=lambda _, case: (float(computed(case, case.by_indications)),),
     )
 
 
@@ -187,23 +187,28 @@ SHEET: Sheet[Runs, Case] = Sheet(
     lambda case: case.label,
     _cases,
     (
-        _quantity(
+        _quantity_of_claims(
             ("nearer", "error"),
             lambda case, seen: 100 * mean_absolute_error(case.model, seen),
-            _is_nearer,
+            _nearer_note,
         ),
-        _quantity(
+        _quantity_of_claims(
             ("overestimates", "underestimates"),
-            lambda case, seen: _signed(case.model, seen).mean(),
-            _has_sign,
+            lambda case, seen: _finite_errors_percent(case.model, seen).mean(),
+            _sign_note,
         ),
-        _quantity(
+        _quantity_of_claims(
             ("ratio",),
-            lambda case, seen: float(np.mean([RATIOS[case.name](each) for each in seen])),
+            lambda case, seen: float(np.mean([LOSS_RATIOS[case.name](each) for each in seen])),
             lambda _: "",
             "ratio",
         ),
-        _quantity((FITTED,), lambda _, seen: 1e3 * fitted_t0_s(seen[0]), _fitted, "ms"),
+        _quantity_of_claims(
+            (FITTED_TIMEOUT,),
+            lambda _, seen: 1e3 * fitted_t0_s(seen[0]),
+            _fitted_timeout_note,
+            "ms",
+        ),
     ),
     notes=lambda _: [
         "Rows with nearer points are mean absolute errors of two models for the same points. Rows "
@@ -211,10 +216,10 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "is the number of lost packets per loss event of a flow. The claims of the paper refer to "
         "these rows. With jitter, an exponential delay behind the shared link breaks the "
         "synchronisation of flows (10 and 100 flows). Fed with p_e and p, algorithm 2 uses the "
-        "number of flows that lose packets in an event as j. The last rows are the "
-        "fitted T for which algorithm 1 is correct at the highest loss. The cost of timeouts in "
-        "the model is too high if T is several RTTs, as with a minimum timeout of 200 ms on the "
-        "shorter path, and about right if T is close to one RTT.",
+        "number of flows that lose packets in an event as j. The last rows are the fitted T for "
+        "which algorithm 1 is correct at the highest loss. The cost of timeouts in the model is "
+        "too high if T is several RTTs, as with a minimum timeout of 200 ms on the shorter path, "
+        "and about right if T is close to one RTT.",
     ],
-    others=(BY_INDICATIONS,),
+    others=(INDICATIONS_COLUMN,),
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.parallel.runs import Runs
 
-N_FLOWS = Choice("n Reno flows with SACK", (("stack", "linux-reno"),))
+N_RENO_FLOWS = Choice("n Reno flows with SACK", (("stack", "linux-reno"),))
 MULTCP = Choice("MulTCP(n)", (("stack", "multcp"),), is_multcp=True)
 FLOWS = (2, 5, 10)
 LOSSES = (0.001, 0.01, 0.05)
@@ -26,7 +26,7 @@ def _points(choice: Choice) -> list[Point]:
 
 def request(runs: Runs) -> None:
     """Request each point with n flows, and with one connection of MulTCP."""
-    for choice in (N_FLOWS, MULTCP):
+    for choice in (N_RENO_FLOWS, MULTCP):
         runs.request(_points(choice))
 
 
@@ -50,7 +50,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
 
 
 def _rows(runs: Runs) -> Iterator[Row]:
-    for flows, one in zip(_points(N_FLOWS), _points(MULTCP), strict=True):
+    for flows, one in zip(_points(N_RENO_FLOWS), _points(MULTCP), strict=True):
         seen = runs[flows]
         rates = {MULTCP.name: runs[one].send_rate_pps} | {
             model.model: model.rate_pps(seen) for model in (ALGORITHM_1, ALGORITHM_2, PFTK)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers.parallel.loss_events import (
-    BY_INDICATIONS,
+    INDICATIONS_COLUMN,
     measured_two_ways,
     request_measurements,
 )
-from tcpcast_papers.parallel.points import AS_NS2, Choice, Point
+from tcpcast_papers.parallel.points import NS2_DEFAULTS, Choice, Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_2,
     EQUATION_48,
     PFTK,
-    PFTK_MISFED,
+    PFTK_CUMULATIVE_LOSS,
     errors,
 )
 from tcpcast_papers.reproduction import Row, Section
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from tcpcast_papers.parallel.runs import Runs, SampleSizes
 
 CHOICES = (
-    AS_NS2,
+    NS2_DEFAULTS,
     Choice("delayed acks, b = 2", packets_per_ack=2),
     Choice("minimum timeout 1 s (RFC 6298)", (("min_rto", "1s"),)),
     Choice("no limited transmit", (("limited_transmit", False),)),
     Choice("each retransmission restarts the timer", (("rules.recovery", "newreno"),)),
     Choice("Reno", (("rules.recovery", "reno"),)),
 )
-MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2, EQUATION_48, PFTK_MISFED)
+MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2, EQUATION_48, PFTK_CUMULATIVE_LOSS)
 LOSSES = (0.001, 0.01, 0.05, 0.1)
 
 
@@ -78,11 +78,11 @@ def _timeouts(runs: Runs) -> Section:
     result = Section(
         f"Figure 16 at {100 * LOSSES[-1]:g} %. The range over T",
         ("T", "minimum timeout", "model"),
-        others=(BY_INDICATIONS,),
+        others=(INDICATIONS_COLUMN,),
     )
     for timeout_ms in TIMEOUTS_MS:
         pairs = measured_two_ways(runs, timeout_points(timeout_ms, runs.sample_sizes))
-        rtts = fmean(pair.lost.t0_s / pair.lost.rtt_s for pair in pairs)
+        rtts = fmean(pair.by_losses.t0_s / pair.by_losses.rtt_s for pair in pairs)
         for model in (ALGORITHM_1, PFTK):
             label = (f"{rtts:.1f} RTT", f"{timeout_ms} ms", model.model)
             result.rows.append(_row(label, model, pairs))
@@ -99,7 +99,7 @@ def _row(
 ) -> Row:
     own, other = (
         100 * errors(model, seen)
-        for seen in ([pair.lost for pair in pairs], [pair.indicated for pair in pairs])
+        for seen in ([pair.by_losses for pair in pairs], [pair.by_indications for pair in pairs])
     )
     mean = f"{own.mean():+.0f} % on average"
     others = (float(np.abs(other).mean()),)
@@ -110,13 +110,13 @@ def _choices(runs: Runs) -> Section:
     result = Section(
         "Section III. What the paper leaves open",
         ("chosen", "model", "fed with"),
-        others=(BY_INDICATIONS,),
+        others=(INDICATIONS_COLUMN,),
     )
     for choice in CHOICES:
         pairs = measured_two_ways(runs, points(choice, runs.sample_sizes))
-        losses = np.array([pair.lost.point.loss for pair in pairs])
+        losses = np.array([pair.by_losses.point.loss for pair in pairs])
         for model in MODELS:
-            each = 100 * errors(model, [pair.lost for pair in pairs])
+            each = 100 * errors(model, [pair.by_losses for pair in pairs])
             by_loss = ", ".join(
                 f"{each[losses == loss].mean():+.0f}" for loss in dict.fromkeys(losses.tolist())
             )
@@ -126,13 +126,12 @@ def _choices(runs: Runs) -> Section:
     flows = ", ".join(str(n) for n in runs.sample_sizes.varied_flows)
     result.remarks = [
         "The paper states that it used ns-2, but not the TCP. The choices are the defaults of "
-        "Agent/TCP/Newreno and of the plain sink in ns-2 of the time: every packet is "
-        "acknowledged (b = 1), limited transmit, a minimum timeout of 200 ms and a clock of 10 ms, "
-        "packets of 1000 B (the 26.7 % of 30 ms at 1 Mbit/s in section III-B are the 8 ms of one "
-        "packet), and a timer that partial acks do not restart. The window is unlimited, as the "
-        "paper's rates require. Only the shared link has RED, which drops nothing: the flows use "
-        "at most half of this link, and less of the access links. A drop-tail queue holds 64 ms of "
-        "its link.",
+        "Agent/TCP/Newreno and of the plain sink in ns-2 of the time: every packet is acknowledged "
+        "(b = 1), limited transmit, a minimum timeout of 200 ms and a clock of 10 ms, packets of "
+        "1000 B (the 26.7 % of 30 ms at 1 Mbit/s in section III-B are the 8 ms of one packet), and "
+        "a timer that partial acks do not restart. The window is unlimited, as the paper's rates "
+        "require. Only the shared link has RED, which drops nothing: the flows use at most half of "
+        "this link, and less of the access links. A drop-tail queue holds 64 ms of its link.",
         f"Mean absolute errors at random loss, 30 ms, n = {flows}; the notes give the mean error "
         f"at {tried} %.",
     ]

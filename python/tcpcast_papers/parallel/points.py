@@ -43,7 +43,7 @@ class Choice:
     is_multcp: bool = False
 
 
-AS_NS2 = Choice("as ns-2 had it")
+NS2_DEFAULTS = Choice("as ns-2 had it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Point:
         Rate of the shared link.
     delay_s
         One-way delay of the shared link.
-    spread
+    rtt_spread
         Spread of the flows' round trips, relative to the mean.
     jitter_s
         Mean of an exponential delay behind the shared link.
@@ -72,9 +72,9 @@ class Point:
     loss: float = 0.0
     rate_mbit: int = 1000
     delay_s: float = 0.03
-    spread: float = 0.0
+    rtt_spread: float = 0.0
     jitter_s: float = 0.0
-    choice: Choice = field(default=AS_NS2)
+    choice: Choice = field(default=NS2_DEFAULTS)
 
     @property
     def rtt_s(self) -> float:
@@ -146,8 +146,8 @@ class Point:
                 "egress": access,
                 **self._jitter(),
             },
-            "traffic": {"kind": "bulk"} | ({} if self.spread else {"flows": self.flows}),
-            "class": self._classes() if self.spread else [],
+            "traffic": {"kind": "bulk"} | ({} if self.rtt_spread else {"flows": self.flows}),
+            "class": self._classes() if self.rtt_spread else [],
             "tcp": tcp,
             "probes": {"flows": list(range(self.flows)) if traced else []},
             "run": {
@@ -177,14 +177,14 @@ class Point:
 
     def _classes(self) -> list[dict[str, Any]]:
         """Return a class for each flow, with RTTs around the RTT without a spread."""
-        alike = replace(self, flows=1, spread=0.0).scenario(duration_s=2.0, warmup_s=1.0)
+        alike = replace(self, flows=1, rtt_spread=0.0).scenario(duration_s=2.0, warmup_s=1.0)
         rtt_s = alike.populations[0].rtt_s
         shares = [(index + 0.5) / self.flows - 0.5 for index in range(self.flows)]
         return [
             {
                 "name": f"flow{index}",
                 "flows": 1,
-                "rtt": f"{1e3 * rtt_s * (1 + self.spread * share):.6f}ms",
+                "rtt": f"{1e3 * rtt_s * (1 + self.rtt_spread * share):.6f}ms",
             }
             for index, share in enumerate(shares)
         ]

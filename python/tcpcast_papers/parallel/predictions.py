@@ -53,7 +53,7 @@ class Prediction:
         return 0 < self.loss(seen) < 1 and 0 < seen.p_r < 1
 
 
-def _parallel(measure: str, *, equations: bool = False) -> Callable[[Measured], float]:
+def _algorithm_1(measure: str, *, equations: bool = False) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
         result = parallel_throughput(
             flows=seen.point.flows,
@@ -68,7 +68,9 @@ def _parallel(measure: str, *, equations: bool = False) -> Callable[[Measured], 
     return rate
 
 
-def _cumulative(*, equations: bool = False, flows_hit: bool = False) -> Callable[[Measured], float]:
+def _algorithm_2(
+    *, equations: bool = False, flows_hit: bool = False
+) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
         result = cumulative_throughput(
             flows=seen.point.flows,
@@ -84,7 +86,7 @@ def _cumulative(*, equations: bool = False, flows_hit: bool = False) -> Callable
     return rate
 
 
-def _multiplied(measure: str) -> Callable[[Measured], float]:
+def _n_times_pftk(measure: str) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
         result = multiplied_pftk_rate_pps(
             flows=seen.point.flows,
@@ -98,15 +100,15 @@ def _multiplied(measure: str) -> Callable[[Measured], float]:
     return rate
 
 
-ALGORITHM_1 = Prediction("algorithm 1", PER_FLOW, _parallel(PER_FLOW))
-EQUATION_28 = Prediction("equation (28)", PER_FLOW, _parallel(PER_FLOW, equations=True))
-PFTK = Prediction("n times PFTK", PER_FLOW, _multiplied(PER_FLOW))
-ALGORITHM_1_MISFED = Prediction("algorithm 1", CUMULATIVE, _parallel(CUMULATIVE))
-PFTK_MISFED = Prediction("n times PFTK", CUMULATIVE, _multiplied(CUMULATIVE))
-ALGORITHM_2 = Prediction("algorithm 2", BOTH, _cumulative())
-ALGORITHM_2_FLOWS_HIT = Prediction("algorithm 2", "p_e and p", _cumulative(flows_hit=True))
+ALGORITHM_1 = Prediction("algorithm 1", PER_FLOW, _algorithm_1(PER_FLOW))
+EQUATION_28 = Prediction("equation (28)", PER_FLOW, _algorithm_1(PER_FLOW, equations=True))
+PFTK = Prediction("n times PFTK", PER_FLOW, _n_times_pftk(PER_FLOW))
+ALGORITHM_1_CUMULATIVE_LOSS = Prediction("algorithm 1", CUMULATIVE, _algorithm_1(CUMULATIVE))
+PFTK_CUMULATIVE_LOSS = Prediction("n times PFTK", CUMULATIVE, _n_times_pftk(CUMULATIVE))
+ALGORITHM_2 = Prediction("algorithm 2", BOTH, _algorithm_2())
+ALGORITHM_2_FLOWS_HIT = Prediction("algorithm 2", "p_e and p", _algorithm_2(flows_hit=True))
 """Algorithm 2 with j = p / p_e, the flows that lose packets in an event, instead of p_r / p_e."""
-EQUATION_48 = Prediction("equation (48)", BOTH, _cumulative(equations=True))
+EQUATION_48 = Prediction("equation (48)", BOTH, _algorithm_2(equations=True))
 
 
 def ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:

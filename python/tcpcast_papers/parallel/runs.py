@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.parallel.published import BOTTLENECKS_MBIT
-from tcpcast_papers.simulations import SEED, Simulations, simulated
+from tcpcast_papers.simulations import SEED, Simulations, simulate_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Analysis = Callable[[Point, Answer], MeasuredTwoWays]
 
-SHORTEST_WARMUP_S = 20.0
+MIN_WARMUP_S = 20.0
 WARMUP_CYCLES = 12
 QUEUE_WARMUP_CYCLES = 2
 """Warm-up at a queue that the flows fill themselves: few cycles, because cycles are long."""
@@ -54,7 +54,7 @@ class SampleSizes:
         grow from half to the maximum.
     packets
         With a queue, the minimum number of packets per replication.
-    shortest_s
+    min_measured_s
         Minimum measured time of a replication.
     traced_packets
         Packets of each traced run.
@@ -71,7 +71,7 @@ class SampleSizes:
     loss_events: int = 20_000
     cycles: int = 5
     packets: int = 500_000
-    shortest_s: float = 50.0
+    min_measured_s: float = 50.0
     traced_packets: int = 400_000
     traces: int = 2
 
@@ -87,7 +87,7 @@ QUICK = SampleSizes(
     loss_events=3_000,
     cycles=2,
     packets=50_000,
-    shortest_s=10.0,
+    min_measured_s=10.0,
     traced_packets=100_000,
     traces=1,
 )
@@ -174,7 +174,7 @@ class PointJob:
             replications=self.replications,
             seed=SEED,
         )
-        return measured(self.point, simulated(scenario, progress))
+        return measured(self.point, simulate_scenario(scenario, progress))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class TraceJob:
         return [self._trace(index, progress) for index in range(self.traces)]
 
     def _trace(self, index: int, progress: Callable[[float], None]) -> MeasuredTwoWays:
-        result = simulated(
+        result = simulate_scenario(
             self._scenario(SEED + index), lambda share: progress((index + share) / self.traces)
         )
         return self.analyse(self.point, result)
@@ -253,11 +253,11 @@ class Runs(Simulations[SampleSizes]):
         """Return the warm-up and the measured time of a replication, in seconds."""
         sample_sizes = self.sample_sizes
         if point.loss:
-            warmup = max(SHORTEST_WARMUP_S, WARMUP_CYCLES * point.cycle_s)
+            warmup = max(MIN_WARMUP_S, WARMUP_CYCLES * point.cycle_s)
             wanted = sample_sizes.loss_events / (
                 point.loss * point.rate_pps * sample_sizes.replications
             )
         else:
-            warmup = max(SHORTEST_WARMUP_S, QUEUE_WARMUP_CYCLES * point.cycle_s)
+            warmup = max(MIN_WARMUP_S, QUEUE_WARMUP_CYCLES * point.cycle_s)
             wanted = max(sample_sizes.cycles * point.cycle_s, sample_sizes.packets / point.rate_pps)
-        return round(warmup, 3), round(max(sample_sizes.shortest_s, wanted), 3)
+        return round(warmup, 3), round(max(sample_sizes.min_measured_s, wanted), 3)

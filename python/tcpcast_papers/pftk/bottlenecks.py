@@ -7,53 +7,53 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.clouds import draw_cloud, piece_errors, usable
-from tcpcast_papers.pftk.paths import INDEPENDENT, USUAL_WINDOW, Bottleneck, Path, path_like
-from tcpcast_papers.pftk.predictions import DRAWN
+from tcpcast_papers.pftk.paths import DEFAULT_WINDOW_PKTS, INDEPENDENT, Bottleneck, Path, path_like
+from tcpcast_papers.pftk.predictions import PLOTTED_MODELS
 from tcpcast_papers.pftk.published import HOUR_S, INTERVAL_S, INTERVALS, trace
 from tcpcast_papers.pftk.runs import RoundsJob, TraceJob
+from tcpcast_papers.pftk.scatter_plots import draw_scatter, has_prediction, piece_errors
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     import pathlib
 
     from tcpcast_papers.pftk.rounds import Rounds
-    from tcpcast_papers.pftk.runs import Done, Runs
+    from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
     from tcpcast_papers.simulations import Job
 
-_LIKE = trace(2, "void to alps")
-CROSSED = Path(
+_TEMPLATE_TRACE = trace(2, "void to alps")
+SHARED_QUEUE_PATH = Path(
     "drop-tail with cross flows",
-    _LIKE.rtt_s,
-    _LIKE.t0_s,
+    _TEMPLATE_TRACE.rtt_s,
+    _TEMPLATE_TRACE.t0_s,
     24.0,
     bottleneck=Bottleneck(4e6, 50, cross_sources=150),
 )
 """Path with the RTT and T0 of void to alps, a link of 4 Mbit/s with a buffer of 50 packets, and 150
 sources of short transfers."""
 
-MODEM_BIT = 28_800.0
-MODEMS_PKTS = ((32, 5), (32, 10), (32, 15), (32, 20), (32, 28), (22, 20))
+MODEM_RATE_BPS = 28_800.0
+MODEM_WINDOWS_AND_BUFFERS_PKTS = ((32, 5), (32, 10), (32, 15), (32, 20), (32, 28), (22, 20))
 """W_max and buffer of the modem in packets; the paper gives only the rate. The window exceeds the
 buffer, so that packets are lost."""
 
-MODEMS = tuple(
+MODEM_PATHS = tuple(
     Path(
         f"modem, W_max {window}, buffer {buffer}",
         0.25,
         1.0,
         float(window),
-        bottleneck=Bottleneck(MODEM_BIT, buffer),
+        bottleneck=Bottleneck(MODEM_RATE_BPS, buffer),
     )
-    for window, buffer in MODEMS_PKTS
+    for window, buffer in MODEM_WINDOWS_AND_BUFFERS_PKTS
 )
-MODEM = MODEMS[MODEMS_PKTS.index((32, 15))]
+PLOTTED_MODEM_PATH = MODEM_PATHS[MODEM_WINDOWS_AND_BUFFERS_PKTS.index((32, 15))]
 """The modem in the figure; its correlation of RTT and window is as printed."""
 
 
-def request(runs: Runs) -> dict[Path, tuple[Job[Done], Job[Rounds]]]:
+def request(runs: Runs) -> dict[Path, tuple[Job[SimulatedTrace], Job[Rounds]]]:
     """Request and return the traces and the round-trip samples of both kinds of queue."""
-    weights = {CROSSED: 4e6} | dict.fromkeys(MODEMS, 3e4)
+    weights = {SHARED_QUEUE_PATH: 4e6} | dict.fromkeys(MODEM_PATHS, 3e4)
     return {
         path: (
             runs.request(TraceJob(path, INTERVALS, INTERVAL_S, 1, weight)),
@@ -63,9 +63,11 @@ def request(runs: Runs) -> dict[Path, tuple[Job[Done], Job[Rounds]]]:
     }
 
 
-def lossy_wanted(runs: Runs) -> Job[Rounds]:
+def request_independent_loss(runs: Runs) -> Job[Rounds]:
     """Request and return the round-trip samples of a path with independent loss."""
-    return runs.request(RoundsJob(path_like(_LIKE, INDEPENDENT, USUAL_WINDOW), HOUR_S, 1e5))
+    return runs.request(
+        RoundsJob(path_like(_TEMPLATE_TRACE, INDEPENDENT, DEFAULT_WINDOW_PKTS), HOUR_S, 1e5)
+    )
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
@@ -73,14 +75,14 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     section = Section(
         "Section 4 and Figure 21. An individual queue and a shared one", ("path", "quantity")
     )
-    figure, panels = drawing.panels(2, width=5.0, height=3.8)
+    figure, panels = drawing.create_panels(2, width=5.0, height=3.8)
     for path, (job, samples) in request(runs).items():
         section.rows += _rows(path, runs[job])
-        section.rows.append(_correlation(path.name, runs[samples]))
-    for axes, path in zip(panels, (CROSSED, MODEM), strict=True):
-        draw_cloud(axes, path, runs[request(runs)[path][0]].cut, DRAWN)
+        section.rows.append(_correlation_row(path.name, runs[samples]))
+    for axes, path in zip(panels, (SHARED_QUEUE_PATH, PLOTTED_MODEM_PATH), strict=True):
+        draw_scatter(axes, path, runs[request(runs)[path][0]].pieces, PLOTTED_MODELS)
         axes.set_title(path.name, fontsize=10)
-    section.rows.append(_correlation("independent loss", runs[lossy_wanted(runs)]))
+    section.rows.append(_correlation_row("independent loss", runs[request_independent_loss(runs)]))
     section.figures.append(drawing.Plot(figure, folder / "figure21.png"))
     section.remarks = [
         "The coefficient of correlation is computed from round-trip samples: each has the time "
@@ -94,20 +96,20 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     return [section]
 
 
-def _rows(path: Path, done: Done) -> list[Row]:
-    seen = done.cut
+def _rows(path: Path, done: SimulatedTrace) -> list[Row]:
+    seen = done.pieces
     rows = [
         Row((path.name, "packets sent in an hour"), "packets", None, float(seen.sent.sum())),
         Row((path.name, "loss indications per packet"), "%", None, 100 * seen.trace_p),
         Row((path.name, "RTT"), "s", None, float(seen.trace_rtt_s.mean())),
     ]
-    left_out = int((~usable(seen)).sum())
-    for model in DRAWN:
+    left_out = int((~has_prediction(seen)).sum())
+    for model in PLOTTED_MODELS:
         error = 100 * float(np.nanmean(piece_errors(path, seen, model)))
         note = f"{left_out} of {INTERVALS} intervals without loss left out" if left_out else ""
         rows.append(Row((path.name, f"average error, {model}"), "%", None, error, note=note))
     return rows
 
 
-def _correlation(name: str, samples: Rounds) -> Row:
+def _correlation_row(name: str, samples: Rounds) -> Row:
     return Row((name, "correlation of round and window"), "1", None, samples.correlation)

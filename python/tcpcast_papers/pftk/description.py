@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpcast_papers.pftk import bottlenecks, chain_gap, connections, hours, senders, summaries
+from tcpcast_papers.pftk import bottlenecks, connections, hours, senders, summaries, window_chain
 from tcpcast_papers.pftk.published import CITATION
 from tcpcast_papers.pftk.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import Paper, Part
@@ -15,11 +15,11 @@ def _preface(runs: Runs) -> list[str]:
         else "This is the quick run: shorter, with wider intervals. "
     )
     return [
-        f"The paper: {CITATION}. Published are the values of its Tables 2 and 3. "
-        "Predictions and errors are only plotted in the paper, without numbers, so rows about them "
-        "have no verdict; the claims refer to them. The models (b = 2) are "
-        "compared with the tables directly. The other sections repeat the paper's experiment with "
-        "simulated traces, on paths similar to the paper's.",
+        f"The paper: {CITATION}. Published are the values of its Tables 2 and 3. Predictions and "
+        "errors are only plotted in the paper, without numbers, so rows about them have no "
+        "verdict; the claims refer to them. The models (b = 2) are compared with the tables "
+        "directly. The other sections repeat the paper's experiment with simulated traces, on "
+        "paths similar to the paper's.",
         f"{quick}The page uses {len(runs)} simulations. Intervals are 95 %, over independent "
         "traces of the same paths.",
     ]
@@ -38,9 +38,9 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         connections,
         Part(
             bottlenecks.sections,
-            lambda runs: (bottlenecks.request(runs), bottlenecks.lossy_wanted(runs)),
+            lambda runs: (bottlenecks.request(runs), bottlenecks.request_independent_loss(runs)),
         ),
-        chain_gap,
+        window_chain,
     ),
     preface=_preface,
 )

@@ -5,41 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tcpcast import statistics
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.clouds import (
-    CLASSES,
-    draw_cloud,
-    draw_error_panels,
-    piece_errors,
-    trace_errors,
-    usable,
-)
-from tcpcast_papers.pftk.paths import (
-    INDEPENDENT,
-    LOSSES,
-    REST_OF_ROUND,
-    TWO_STATES,
-    path_like,
-    simulated_windows,
-)
-from tcpcast_papers.pftk.predictions import DRAWN, FULL, TD_ONLY, fitted_windows
+from tcpcast_papers.pftk.paths import INDEPENDENT, LOSS_KINDS, REST_OF_ROUND, TWO_STATES
 from tcpcast_papers.pftk.published import INTERVAL_S, INTERVALS, traces
 from tcpcast_papers.pftk.runs import TraceJob
+from tcpcast_papers.pftk.scatter_plots import TIMEOUT_CLASSES, has_prediction
+from tcpcast_papers.pftk.trace_sections import (
+    draw_scatter_plots,
+    error_section,
+    errors_by_model,
+    request_traces,
+)
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     import pathlib
 
-    from numpy.typing import NDArray
-
     from tcpcast_papers.pftk.paths import Path
     from tcpcast_papers.pftk.published import Trace
-    from tcpcast_papers.pftk.runs import Done, Runs
-    from tcpcast_papers.simulations import Job
-
-    Floats = NDArray[np.float64]
+    from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
+    from tcpcast_papers.pftk.trace_sections import JobsByLoss
 
 FIGURES = {
     7: ("manic to baskerville", INDEPENDENT),
@@ -66,43 +52,28 @@ def hour_job(runs: Runs, row: Trace, path: Path) -> TraceJob:
     )
 
 
-def request(runs: Runs) -> dict[str, list[Job[Done]]]:
+def request(runs: Runs) -> JobsByLoss:
     """Request and return the traces with each kind of loss, in the order of Table 2."""
-    rows = traces(2)
-    windows = simulated_windows(fitted_windows(rows))
-    return {
-        loss: [
-            runs.request(hour_job(runs, row, path_like(row, loss, window)))
-            for row, window in zip(rows, windows, strict=True)
-        ]
-        for loss in LOSSES
-    }
+    return request_traces(runs, 2, hour_job)
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     """Return Figures 7 to 12, and Figure 19."""
-    return [_clouds(runs, folder), _errors(runs, folder)]
+    return [_scatter_section(runs, folder), _error_section(runs, folder)]
 
 
-def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
+def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     section = Section(
         "Figures 7 to 12. Hours simulated on paths similar to Table 2",
         ("trace", "loss", "quantity"),
     )
-    names = [row.name for row in traces(2)]
-    requested = request(runs)
-    figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
-    for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
-        at = names.index(name)
-        done = runs[requested[loss][at]]
-        draw_cloud(axes, done.path, done.cut)
-        window = f"W_max = {done.path.window_pkts:.0f}"
-        axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
-        section.rows += _rows(traces(2)[at], loss, done)
-    section.figures.append(drawing.Plot(figure, folder / "figures07-12.png"))
+    file = folder / "figures07-12.png"
+    plot, plotted = draw_scatter_plots(runs, 2, request(runs), FIGURES, file)
+    section.figures.append(plot)
+    section.rows = [row for each in plotted for row in _rows(*each)]
     section.remarks = [
-        "RTT and minimum timeout are from Table 2. W_max is fitted to the row (at least 4; 32 "
-        "if no value fits), and the loss is set to give p. Packets sent, the share of timeouts and "
+        "RTT and minimum timeout are from Table 2. W_max is fitted to the row (at least 4; 32 if "
+        "no value fits), and the loss is set to give p. Packets sent, the share of timeouts and "
         "their classes are results of the simulator, compared with the table; the paper does not "
         "print the classes. The paper's hosts and the details of their losses are unknown, so "
         "nothing here is checked.",
@@ -113,11 +84,12 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
     return section
 
 
-def _rows(row: Trace, loss: str, done: Done) -> list[Row]:
-    seen, label = done.cut, (row.name, loss)
-    depths = np.minimum(seen.deepest, len(CLASSES) - 1)
+def _rows(row: Trace, loss: str, done: SimulatedTrace) -> list[Row]:
+    seen, label = done.pieces, (row.name, loss)
+    depths = np.minimum(seen.deepest, len(TIMEOUT_CLASSES) - 1)
     classes = ", ".join(
-        f"{100 * np.mean(depths == depth):.0f} % {name}" for depth, name in enumerate(CLASSES)
+        f"{100 * np.mean(depths == depth):.0f} % {name}"
+        for depth, name in enumerate(TIMEOUT_CLASSES)
     )
     figures = (
         (
@@ -144,81 +116,29 @@ def _rows(row: Trace, loss: str, done: Done) -> list[Row]:
     ]
 
 
-def hour_errors(runs: Runs, loss: str) -> dict[str, Floats]:
-    """Return the models' errors for the hours with one kind of loss.
-
-    Returns
-    -------
-    dict
-        For each of the models of Figure 19, the average error of each trace and replication over
-        its intervals, ``[traces, replications]``.
-    """
-    requested = request(runs)[loss]
-    return {
-        model: np.stack(
-            [
-                trace_errors(piece_errors(done.path, done.cut, model))
-                for done in (runs[each] for each in requested)
-            ]
-        )
-        for model in DRAWN
-    }
-
-
-def _errors(runs: Runs, folder: pathlib.Path) -> Section:
-    section = Section(
-        "Figure 19. Comparison of the models for 1hr traces", ("loss", "average over", "model")
+def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
+    jobs = request(runs)
+    section = error_section(
+        "Figure 19. Comparison of the models for 1hr traces",
+        2,
+        {loss: errors_by_model(runs, jobs[loss], per_piece_inputs=False, axis=1) for loss in jobs},
+        drawing.create_panels(1, len(LOSS_KINDS), width=11.0, height=3.4),
+        folder / "figure19.png",
     )
-    names = [row.name for row in traces(2)]
-    figure, panels = drawing.panels(1, len(LOSSES), width=11.0, height=3.4)
-    by_loss = {loss: hour_errors(runs, loss) for loss in LOSSES}
-    draw_error_panels(panels, names, by_loss)
-    for loss, result in by_loss.items():
-        section.rows += error_rows(loss, result)
-    section.figures.append(drawing.Plot(figure, folder / "figure19.png"))
-    skipped = sum(int((~usable(runs[each].cut)).sum()) for each in _all(runs))
-    of = sum(usable(runs[each].cut).size for each in _all(runs))
+    usable = [has_prediction(runs[job].pieces) for of_loss in jobs.values() for job in of_loss]
+    of = sum(each.size for each in usable)
+    skipped = of - sum(int(each.sum()) for each in usable)
     section.remarks = [
         "The average error of section 3: |predicted - sent| / sent over the intervals of a trace, "
         "with p of the interval, RTT and T0 of the hour and W_max; then the mean over the "
-        f"{len(names)} traces of Table 2. {skipped} of {of} intervals have no loss indication, or "
-        "nothing else; no model applies to them, and they are left out. A few traces with p near "
-        "10 % contribute most of a mean, because their intervals have about ten packets and depend "
-        "on a timer. The paper's figure has no printed numbers. TD only is (20) here, as in the "
-        "paper, and does not use W_max.",
+        f"{len(traces(2))} traces of Table 2. {skipped} of {of} intervals have no loss indication, "
+        "or nothing else; no model applies to them, and they are left out. A few traces with p "
+        "near 10 % contribute most of a mean, because their intervals have about ten packets and "
+        "depend on a timer. The paper's figure has no printed numbers. TD only is (20) here, as in "
+        "the paper, and does not use W_max.",
         "With the loss that the model assumes, rest of round, it has a larger error than with "
         "independent loss, and overestimates: Reno then repairs many packets, at one per round "
         "trip or after a timeout, and the model has no recovery time. Reno repairs single losses "
         "in one round trip.",
     ]
     return section
-
-
-def _all(runs: Runs) -> list[Job[Done]]:
-    return [each for of_loss in request(runs).values() for each in of_loss]
-
-
-def error_rows(loss: str, result: dict[str, Floats]) -> list[Row]:
-    """Return each model's mean error over traces, and how often the full model is more accurate.
-
-    Parameters
-    ----------
-    loss
-        The kind of loss.
-    result
-        Relative errors of each model, ``[traces, replications]``.
-    """
-    rows = []
-    traces_seen = f"{len(next(iter(result.values())))} traces"
-    for model, each in result.items():
-        of_replications = 100 * each.mean(axis=0)
-        estimate = statistics.replication_mean(of_replications, replications=len(of_replications))
-        low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
-        own = float(of_replications.mean())
-        note = f"median of the traces {100 * np.median(each.mean(axis=1)):.1f} %"
-        label = (loss, traces_seen, model)
-        rows.append(Row(label, "%", None, own, low=low, high=high, note=note))
-    better = int((result[FULL].mean(axis=1) < result[TD_ONLY].mean(axis=1)).sum())
-    label = (loss, traces_seen, f"{FULL} nearer than {TD_ONLY}")
-    rows.append(Row(label, "traces", None, float(better)))
-    return rows

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.pftk.published import Trace
 
 INDEPENDENT, TWO_STATES, REST_OF_ROUND = "independent", "two states", "rest of round"
-LOSSES = (INDEPENDENT, TWO_STATES, REST_OF_ROUND)
+LOSS_KINDS = (INDEPENDENT, TWO_STATES, REST_OF_ROUND)
 """Kinds of loss: independent; alternating between rare and frequent (Gilbert-Elliott, with periods
 much longer than a round, so that intervals of one trace differ in p as in the paper); or
 the rest of the round, as in the model."""
@@ -28,7 +28,7 @@ GOOD_PKTS, BAD_PKTS = 1000, 300
 """Mean length of the two states, in packets of the flow."""
 GOOD_FACTOR, BAD_FACTOR = 0.4, 3.0
 """Loss in each state, relative to the specified rate."""
-MOST_LOSS = 0.3
+MAX_LOSS = 0.3
 """Maximum loss of a state."""
 
 
@@ -67,7 +67,7 @@ class Path:
     window_pkts
         W_max; ``inf`` for none.
     loss
-        One of :data:`LOSSES`, or "" if only a queue drops packets.
+        One of :data:`LOSS_KINDS`, or "" if only a queue drops packets.
     rate
         Parameter of the loss; see :func:`loss_table`.
     bottleneck
@@ -94,7 +94,7 @@ class Path:
     duplicate_threshold: int = 3
     longest_backoff: int = 64
 
-    def at_rate(self, rate: float) -> Path:
+    def with_loss_rate(self, rate: float) -> Path:
         """Return the path with another loss."""
         return replace(self, rate=rate)
 
@@ -116,10 +116,10 @@ class Path:
                 "stack": "pftk-reno",
                 "rules": {"recovery": self.recovery},
                 "delayed_acks": self.delayed_acks,
-                "receiver_window": _packets(self.window_pkts),
-                "min_rto": _seconds(self.t0_s),
-                "initial_rto": _seconds(self.t0_s),
-                "max_rto": _seconds(self.longest_backoff * self.t0_s),
+                "receiver_window": _window_value(self.window_pkts),
+                "min_rto": _seconds_text(self.t0_s),
+                "initial_rto": _seconds_text(self.t0_s),
+                "max_rto": _seconds_text(self.longest_backoff * self.t0_s),
                 "duplicate_threshold": self.duplicate_threshold,
             },
             "probes": {"flows": [0] if traced else []},
@@ -137,7 +137,7 @@ class Path:
         return Scenario.from_dict(table)
 
     def _network(self) -> dict[str, Any]:
-        network: dict[str, Any] = {"rtt": _seconds(self.rtt_s), "packet": "552B"}
+        network: dict[str, Any] = {"rtt": _seconds_text(self.rtt_s), "packet": "552B"}
         if self.bottleneck is not None:
             network["bottleneck"] = {
                 "rate": f"{self.bottleneck.rate_bps:.0f}bit",
@@ -159,7 +159,7 @@ class Path:
                 {
                     "name": name,
                     "sources": count,
-                    "rtt": _seconds(self.rtt_s + shift_s),
+                    "rtt": _seconds_text(self.rtt_s + shift_s),
                     "traffic": cross,
                 }
                 for name, count, shift_s in (
@@ -176,7 +176,7 @@ def loss_table(loss: str, rate: float) -> dict[str, Any]:
     Parameters
     ----------
     loss
-        One of :data:`LOSSES`.
+        One of :data:`LOSS_KINDS`.
     rate
         Loss per packet. For ``TWO_STATES`` the loss before the factors of the states; for
         ``REST_OF_ROUND`` the loss of a packet if no earlier one of its round was lost.
@@ -186,11 +186,11 @@ def loss_table(loss: str, rate: float) -> dict[str, Any]:
             "model": "gilbert-elliott",
             "to_bad": 1 / GOOD_PKTS,
             "to_good": 1 / BAD_PKTS,
-            "loss_good": min(MOST_LOSS, GOOD_FACTOR * rate),
-            "loss_bad": min(MOST_LOSS, BAD_FACTOR * rate),
+            "loss_good": min(MAX_LOSS, GOOD_FACTOR * rate),
+            "loss_bad": min(MAX_LOSS, BAD_FACTOR * rate),
         }
     model = "bernoulli" if loss == INDEPENDENT else "rest-of-round"
-    return {"model": model, "rate": min(MOST_LOSS, rate)}
+    return {"model": model, "rate": min(MAX_LOSS, rate)}
 
 
 def path_like(row: Trace, loss: str, window_pkts: float) -> Path:
@@ -208,7 +208,7 @@ def path_like(row: Trace, loss: str, window_pkts: float) -> Path:
     )
 
 
-SMALLEST_WINDOW, USUAL_WINDOW = 4.0, 32.0
+MIN_WINDOW_PKTS, DEFAULT_WINDOW_PKTS = 4.0, 32.0
 
 
 def simulated_windows(fitted: Iterable[float]) -> list[float]:
@@ -218,14 +218,14 @@ def simulated_windows(fitted: Iterable[float]) -> list[float]:
     16 KiB, a common window of the time.
     """
     return [
-        USUAL_WINDOW if math.isinf(window) else max(SMALLEST_WINDOW, window)
+        DEFAULT_WINDOW_PKTS if math.isinf(window) else max(MIN_WINDOW_PKTS, window)
         for window in map(float, fitted)
     ]
 
 
-def _seconds(value: float) -> str:
+def _seconds_text(value: float) -> str:
     return f"{value:.9g}s"
 
 
-def _packets(window: float) -> int | str:
+def _window_value(window: float) -> int | str:
     return "unlimited" if math.isinf(window) else round(window)

@@ -71,7 +71,7 @@ def _approximate(given: Inputs) -> Floats:
     )
 
 
-def _td_only_whole(given: Inputs) -> Floats:
+def _td_only_equation_19(given: Inputs) -> Floats:
     return td_only_rate_pps(
         rtt_s=given.rtt_s,
         loss_indication_ratio=given.loss_indication_ratio,
@@ -105,21 +105,21 @@ def _cubic(given: Inputs) -> Floats:
 
 
 FULL, APPROXIMATE, TD_ONLY = "full (31)", "approximate (32)", "TD only (20)"
-TD_ONLY_WHOLE, MATHIS, CUBIC = "TD only (19)", "Mathis within W_max", "CUBIC response"
+TD_ONLY_EQUATION_19, MATHIS, CUBIC = "TD only (19)", "Mathis within W_max", "CUBIC response"
 CHAIN = "window chain"
 
 MODELS: dict[str, Callable[[Inputs], Floats]] = {
     FULL: _full,
     APPROXIMATE: _approximate,
     TD_ONLY: _td_only,
-    TD_ONLY_WHOLE: _td_only_whole,
+    TD_ONLY_EQUATION_19: _td_only_equation_19,
     MATHIS: _mathis,
     CUBIC: _cubic,
 }
 """Rates in packets/s. "TD only" does not use W_max, as in the paper; (20) is the model that its
 figures plot under that name, the square-root formula with delayed acks."""
 
-DRAWN = (FULL, APPROXIMATE, TD_ONLY)
+PLOTTED_MODELS = (FULL, APPROXIMATE, TD_ONLY)
 """The models of Figures 19 and 20."""
 
 
@@ -155,7 +155,7 @@ def chain_rates(rows: Sequence[Trace], windows_pkts: Floats) -> Floats:
     )
 
 
-def errors(predicted: ArrayLike, observed: ArrayLike) -> Floats:
+def relative_errors(predicted: ArrayLike, observed: ArrayLike) -> Floats:
     """Return |predicted - observed| / observed, whose mean is the paper's average error."""
     seen = np.asarray(observed, dtype=np.float64)
     return np.abs(np.asarray(predicted, dtype=np.float64) - seen) / seen
@@ -166,23 +166,23 @@ def fitted_windows(rows: Sequence[Trace], model: str = FULL) -> Floats:
 
     One of :data:`WINDOWS_PKTS`, or ``inf`` if the model underestimates without a limit.
     """
-    return np.asarray(_CHOICES[_errors_by_window(rows, model).argmin(axis=0)])
+    return np.asarray(_WINDOW_CHOICES_PKTS[_errors_by_window(rows, model).argmin(axis=0)])
 
 
 def common_window(rows: Sequence[Trace], model: str = FULL) -> float:
     """Return the W_max with the smallest average error of a model over traces."""
-    return float(_CHOICES[_errors_by_window(rows, model).mean(axis=1).argmin()])
+    return float(_WINDOW_CHOICES_PKTS[_errors_by_window(rows, model).mean(axis=1).argmin()])
 
 
-_CHOICES = np.array([np.inf, *WINDOWS_PKTS])
+_WINDOW_CHOICES_PKTS = np.array([np.inf, *WINDOWS_PKTS])
 
 
 def _errors_by_window(rows: Sequence[Trace], model: str) -> Floats:
-    rates = MODELS[model](of_traces(rows, _CHOICES[:, None]))
-    return errors(rates * [row.duration_s for row in rows], [row.packets for row in rows])
+    rates = MODELS[model](inputs_of_traces(rows, _WINDOW_CHOICES_PKTS[:, None]))
+    return relative_errors(rates * [row.duration_s for row in rows], [row.packets for row in rows])
 
 
-def of_traces(rows: Sequence[Trace], windows_pkts: ArrayLike = np.inf) -> Inputs:
+def inputs_of_traces(rows: Sequence[Trace], windows_pkts: ArrayLike = np.inf) -> Inputs:
     """Return the inputs of models for printed traces, ``[traces]``."""
     return Inputs(
         rtt_s=[row.rtt_s for row in rows],

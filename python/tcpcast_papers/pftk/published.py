@@ -79,14 +79,14 @@ class Trace:
         return int(self.line["loss_indications"])
 
     @property
-    def kinds(self) -> int:
+    def td_plus_to(self) -> int:
         """Sum of the columns TD and TO, which differs from the loss indications in some rows."""
         return int(self.line["triple_duplicates"]) + int(self.line["timeouts"])
 
     @property
     def timeout_share(self) -> float:
         """Share of TO among TD and TO."""
-        return int(self.line["timeouts"]) / self.kinds
+        return int(self.line["timeouts"]) / self.td_plus_to
 
     @property
     def loss_indication_ratio(self) -> float:
@@ -152,6 +152,6 @@ def trace(number: int, name: str) -> Trace:
     raise DomainError(f"table {number} has no trace {name}")
 
 
-def column(rows: Sequence[Trace], of: Callable[[Trace], float]) -> NDArray[np.float64]:
+def values_of_traces(rows: Sequence[Trace], of: Callable[[Trace], float]) -> NDArray[np.float64]:
     """Return a value of each trace, ``[traces]``."""
     return np.array([of(row) for row in rows], dtype=np.float64)

@@ -43,7 +43,7 @@ class Rounds:
         return float(np.corrcoef(self.duration_s, self.in_transit_pkts)[0, 1])
 
 
-def rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
+def simulate_rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
     """Simulate a path and time one packet at a time, as a sender does.
 
     A sample is left out if there was any retransmission or timeout while it was in flight. This is
@@ -62,10 +62,10 @@ def rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
         raise DomainError(
             f"{seconds:,.0f} s are too long to time every packet; use a smaller number"
         )
-    return _sampled(traces)
+    return _sample_rounds(traces)
 
 
-def _sampled(traces: Mapping[str, Any]) -> Rounds:
+def _sample_rounds(traces: Mapping[str, Any]) -> Rounds:
     marks = np.array(traces["mark"])
     times = traces["mark_time_ns"].astype(np.int64)
     sent = np.sort(times[marks == "sent"])

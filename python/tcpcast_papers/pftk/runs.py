@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast_papers import simulations
-from tcpcast_papers.pftk.rounds import Rounds, rounds
-from tcpcast_papers.pftk.simulated_traces import Cut, calibrated, cut
+from tcpcast_papers.pftk.rounds import Rounds, simulate_rounds
+from tcpcast_papers.pftk.simulated_traces import TracePieces, calibrate_loss, simulate_pieces
 from tcpcast_papers.simulations import SEED
 
 if TYPE_CHECKING:
@@ -26,25 +26,25 @@ class SampleSizes:
         Number of independent traces of an hour for each path; the paper has one trace per path.
     calibration_hours
         Length of the traces that calibrate the loss of a path to its p.
-    gap_piece_s
+    chain_piece_s
         Length of each piece of the runs that are compared with the window chain.
     """
 
     hours: int
     calibration_hours: int
-    gap_piece_s: float
+    chain_piece_s: float
 
 
-WHOLE = SampleSizes(hours=40, calibration_hours=16, gap_piece_s=2000.0)
-QUICK = SampleSizes(hours=4, calibration_hours=2, gap_piece_s=100.0)
+WHOLE = SampleSizes(hours=40, calibration_hours=16, chain_piece_s=2000.0)
+QUICK = SampleSizes(hours=4, calibration_hours=2, chain_piece_s=100.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SimulatedTrace:
     """A simulated trace: the path with its calibrated loss, and the pieces."""
 
     path: Path
-    cut: Cut
+    pieces: TracePieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class TraceJob:
     path
         Path to simulate; its loss is calibrated first if ``p`` is given.
     pieces, piece_s, replications
-        As in :func:`~tcpcast_papers.pftk.simulated_traces.cut`.
+        As in :func:`~tcpcast_papers.pftk.simulated_traces.simulate_pieces`.
     p
         Wanted loss indications per packet.
     calibration_hours
@@ -73,12 +73,12 @@ class TraceJob:
     p: float | None = None
     calibration_hours: int = 1
 
-    def run(self, progress: Callable[[float], None]) -> Done:  # noqa: ARG002 - short ones
+    def run(self, progress: Callable[[float], None]) -> SimulatedTrace:  # noqa: ARG002 - short ones
         """Run the simulation, after the traces that calibrate its loss."""
         path = self.path
         if self.p is not None:
-            path = calibrated(path, self.p, hours=self.calibration_hours)
-        result = cut(
+            path = calibrate_loss(path, self.p, hours=self.calibration_hours)
+        result = simulate_pieces(
             path,
             pieces=self.pieces,
             piece_s=self.piece_s,
@@ -87,8 +87,8 @@ class TraceJob:
         )
         scenario = path.scenario(replications=self.replications, seed=SEED)
         length = {"run.duration": f"{self.pieces * self.piece_s:g}s"}
-        simulations.record(scenario.with_changes(length), "packet", result.metrics)
-        return Done(path, result)
+        simulations.record_run(scenario.with_changes(length), "packet", result.metrics)
+        return SimulatedTrace(path, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ class RoundsJob:
         """Simulate it."""
         length = {"run.duration": f"{self.seconds:g}s"}
         scenario = self.path.scenario(seed=SEED, traced=True).with_changes(length)
-        simulations.record(scenario, "packet", {})
-        return rounds(self.path, seconds=self.seconds, seed=SEED)
+        simulations.record_run(scenario, "packet", {})
+        return simulate_rounds(self.path, seconds=self.seconds, seed=SEED)
 
 
 class Runs(simulations.Runs[SampleSizes]):

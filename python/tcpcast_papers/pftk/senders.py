@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcpcast_papers.pftk.published import Trace
-    from tcpcast_papers.pftk.runs import Done, Runs
+    from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
     from tcpcast_papers.simulations import Job
 
 RENO_DUPLICATES = 3
 """Duplicate acks that indicate a loss to Reno."""
-LOSSES = (INDEPENDENT, REST_OF_ROUND)
+LOSS_KINDS = (INDEPENDENT, REST_OF_ROUND)
 
 
-def request(runs: Runs) -> list[tuple[Trace, str, tuple[Job[Done], ...]]]:
+def request(runs: Runs) -> list[tuple[Trace, str, tuple[Job[SimulatedTrace], ...]]]:
     """Request and return simulations of traces whose sender has another threshold than Reno.
 
     Each trace and kind of loss has two simulations: with the sender's threshold, and with Reno's.
     """
-    result: list[tuple[Trace, str, tuple[Job[Done], ...]]] = []
+    result: list[tuple[Trace, str, tuple[Job[SimulatedTrace], ...]]] = []
     windows = simulated_windows(fitted_windows(traces(2)))
-    for loss in LOSSES:
+    for loss in LOSS_KINDS:
         for row, window in zip(traces(2), windows, strict=True):
             path = path_like(row, loss, window)
             if path.duplicate_threshold != RENO_DUPLICATES:
@@ -48,7 +48,7 @@ def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
     section = Section(
         "Table 1. The rules of the senders",
         ("trace", "loss", "share of timeouts with"),
-        remarks=[*_rules(), REMARK],
+        remarks=[*_rule_remarks(), _REMARK],
     )
     for row, loss, jobs in request(runs):
         note = f"{100 * row.timeout_share:.0f} % in Table 2"
@@ -58,19 +58,19 @@ def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
     return [section]
 
 
-def _timeout_percent(done: Done) -> float:
-    seen = done.cut
+def _timeout_percent(done: SimulatedTrace) -> float:
+    seen = done.pieces
     return 100 * float(np.sum(seen.sequences) / np.sum(seen.loss_indications))
 
 
-REMARK = (
+_REMARK = (
     "Traces from a Linux host are simulated with two duplicates, and for comparison with three. "
     "The published share of timeouts is from the columns TD and TO. The paper does not describe "
     "the losses of its paths, so the share has no verdict."
 )
 
 
-def _rules() -> Iterator[str]:
+def _rule_remarks() -> Iterator[str]:
     senders = {row.line["sender"] for number in (2, 3) for row in traces(number)}
     for sender in sorted(senders):
         line = hosts().line_with(host=sender)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK
+from tcpcast.engines.packet.metric_estimates import CLASS_COUNTER, LINK_COUNTER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Counts = NDArray[np.int64]
 
-DEPTHS = {depth: f"sequences_of_{depth}" for depth in range(2, 7)}
+DEPTH_COUNTERS = {depth: f"sequences_of_{depth}" for depth in range(2, 7)}
 """Counters of timeout sequences that reached a depth."""
 
 CALIBRATION_SEED = 1001
-CALIBRATION_ROUNDS = 4
+CALIBRATION_STEPS = 4
 """Number of times that the loss is corrected to reach the wanted p."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class TracePieces:
     """A simulated trace in pieces; arrays ``[replications, pieces]``.
 
     Attributes
@@ -110,7 +110,9 @@ class Cut:
         }
 
 
-def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed: int = 1) -> Cut:
+def simulate_pieces(
+    path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed: int = 1
+) -> TracePieces:
     """Simulate a path and divide the trace into pieces.
 
     Parameters
@@ -127,20 +129,20 @@ def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed:
     ends = []
     for piece in range(1, pieces + 1):
         run.advance(transfers=None, until_ns=to_nanoseconds(piece * piece_s), threads=1)
-        ends.append(_cells(run))
+        ends.append(_read_counters(run))
     ends.insert(0, np.zeros_like(ends[0]))
     # [pieces, replications, cells] -> [cells, replications, pieces]
     added = np.diff(np.stack(ends), axis=0).transpose(2, 1, 0)
 
     def cell(name: str) -> Counts:
-        return np.asarray(added[CLASS[name]])
+        return np.asarray(added[CLASS_COUNTER[name]])
 
     sequences = cell("timeout_sequences")
     deepest = (sequences > 0).astype(np.int64)
-    for depth, name in DEPTHS.items():
+    for depth, name in DEPTH_COUNTERS.items():
         deepest[cell(name) > 0] = depth
     seconds = 1e-9
-    return Cut(
+    return TracePieces(
         piece_s=piece_s,
         sent=cell("sent"),
         triple_duplicates=cell("fast_retransmits"),
@@ -152,24 +154,26 @@ def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed:
     )
 
 
-def calibrated(path: Path, wanted: float, *, hours: int) -> Path:
+def calibrate_loss(path: Path, wanted: float, *, hours: int) -> Path:
     """Return the path with a loss that gives p, loss indications per packet sent.
 
     p differs from the packet loss: repeated losses of a packet, and several losses in a round, are
     one indication. The loss is corrected by the ratio of both, with traces that are not used again.
     """
     rate = path.rate
-    for _ in range(CALIBRATION_ROUNDS):
-        at_rate = path.at_rate(rate)
-        seen = cut(at_rate, pieces=1, piece_s=3600.0, replications=hours, seed=CALIBRATION_SEED)
+    for _ in range(CALIBRATION_STEPS):
+        at_rate = path.with_loss_rate(rate)
+        seen = simulate_pieces(
+            at_rate, pieces=1, piece_s=3600.0, replications=hours, seed=CALIBRATION_SEED
+        )
         rate = min(0.9, rate * wanted / max(seen.trace_p, 1e-9))
-    return path.at_rate(rate)
+    return path.with_loss_rate(rate)
 
 
-def _cells(run: _native.Simulation) -> Counts:
+def _read_counters(run: _native.Simulation) -> Counts:
     """Return the cumulative cells of the first class, ``[replications, cells]``."""
-    first = len(LINK)
-    last = [row[-1, first : first + len(CLASS)] for row in run.counters()]
+    first = len(LINK_COUNTER)
+    last = [row[-1, first : first + len(CLASS_COUNTER)] for row in run.counters()]
     return np.stack(last).astype(np.int64)
 
 

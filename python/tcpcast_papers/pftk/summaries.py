@@ -21,12 +21,12 @@ from tcpcast_papers.pftk.predictions import (
     WINDOWS_PKTS,
     chain_rates,
     common_window,
-    errors,
     fitted_windows,
     full_packets,
-    of_traces,
+    inputs_of_traces,
+    relative_errors,
 )
-from tcpcast_papers.pftk.published import column, traces
+from tcpcast_papers.pftk.published import traces, values_of_traces
 from tcpcast_papers.reproduction import (
     PRINTED_DIGITS,
     Z95,
@@ -49,35 +49,39 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NO_WINDOW, COMMON = "none", "one for all, fitted"
-FITTED, FITTED_FULL = "fitted to each trace", "fitted to the full model"
+NO_WINDOW, COMMON_WINDOW = "none", "one for all, fitted"
+FITTED_WINDOW, FITTED_TO_FULL_MODEL = "fitted to each trace", "fitted to the full model"
 
 EVERY_PACKET_ACKED = "receivers that acknowledge every packet (b = 1)"
 
 
 def sections(_: Runs, folder: Path) -> list[Section]:
     """Return the check of the tables, the predictions and their average errors."""
-    return [_checks(), *(_predictions(number, folder) for number in (2, 3)), _averages()]
+    return [
+        _check_section(),
+        *(_prediction_section(number, folder) for number in (2, 3)),
+        _average_error_section(),
+    ]
 
 
-def _checks() -> Section:
+def _check_section() -> Section:
     section = Section("Tables 2 and 3. The printed values", ("table", "trace", "quantity"))
     for number in (2, 3):
         rows = traces(number)
         for each in rows:
-            uneven = each.kinds != each.loss_indications
+            uneven = each.td_plus_to != each.loss_indications
             section.rows.append(
                 Row(
                     (f"Table {number}", each.name, "TD + TO and the loss indications"),
                     "count",
                     each.line.printed("loss_indications"),
-                    float(each.kinds),
+                    float(each.td_plus_to),
                     tolerance=PRINTED_DIGITS,
-                    note=f"{each.kinds - each.loss_indications:+d}" if uneven else "",
-                    judged=Verdict.INCONSISTENT if uneven else None,
+                    note=f"{each.td_plus_to - each.loss_indications:+d}" if uneven else "",
+                    fixed_verdict=Verdict.INCONSISTENT if uneven else None,
                 )
             )
-        shares = 100 * column(rows, lambda row: row.timeout_share)
+        shares = 100 * values_of_traces(rows, lambda row: row.timeout_share)
         for quantity, share in (
             ("traces with more TO than TD", 100 * float(np.mean(shares > 50))),
             ("smallest share of TO", float(shares.min())),
@@ -85,13 +89,12 @@ def _checks() -> Section:
             label = (f"Table {number}", f"{len(rows)} traces", quantity)
             section.rows.append(Row(label, "%", None, share))
     both = [*traces(2), *traces(3)]
-    wrong = sum(each.kinds != each.loss_indications for each in both)
+    wrong = sum(each.td_plus_to != each.loss_indications for each in both)
     section.remarks = [
-        f"In {len(both) - wrong} rows the loss indications are the sum of TD and TO. In the "
-        f"other {wrong}, all of Table 2, they are more. It is unknown which value is wrong, so "
-        "nothing is corrected, and p uses the column of the loss indications. RTT, T0 and p are "
-        "inputs of the models. T0 of manic to baskerville is 2.305 s here, 2.495 s in another "
-        "printing.",
+        f"In {len(both) - wrong} rows the loss indications are the sum of TD and TO. In the other "
+        f"{wrong}, all of Table 2, they are more. It is unknown which value is wrong, so nothing "
+        "is corrected, and p uses the column of the loss indications. RTT, T0 and p are inputs of "
+        "the models. T0 of manic to baskerville is 2.305 s here, 2.495 s in another printing.",
         f"Timeouts are {100 * _timeout_share(both):.0f} % of all indications.",
     ]
     return section
@@ -99,23 +102,25 @@ def _checks() -> Section:
 
 def _timeout_share(rows: Sequence[Trace]) -> float:
     timeouts = sum(int(each.line["timeouts"]) for each in rows)
-    return timeouts / sum(each.kinds for each in rows)
+    return timeouts / sum(each.td_plus_to for each in rows)
 
 
-def _predictions(number: int, folder: Path) -> Section:
+def _prediction_section(number: int, folder: Path) -> Section:
     """Return the models' predictions for each trace, with the printed packets."""
     rows = traces(number)
     section = Section(
         f"{published.table(number).title}: predicted", ("trace", "p", "W_max", "model")
     )
-    seconds = column(rows, lambda row: row.duration_s)
+    seconds = values_of_traces(rows, lambda row: row.duration_s)
     windows = {model: fitted_windows(rows, model) for model in (FULL, APPROXIMATE)}
-    held = {model: MODELS[model](of_traces(rows, windows[model])) * seconds for model in windows}
-    leading = MODELS[TD_ONLY](of_traces(rows)) * seconds
+    held = {
+        model: MODELS[model](inputs_of_traces(rows, windows[model])) * seconds for model in windows
+    }
+    leading = MODELS[TD_ONLY](inputs_of_traces(rows)) * seconds
     for index, each in enumerate(rows):
         p = f"{100 * each.loss_indication_ratio:.2f} %"
         fits = {model: (windows[model][index], held[model][index]) for model in windows}
-        section.rows.append(_unlimited(each, (each.name, p, NO_WINDOW, FULL), *fits[FULL]))
+        section.rows.append(_row_without_window(each, (each.name, p, NO_WINDOW, FULL), *fits[FULL]))
         shown = [
             (f"{window:.0f}, fitted", model, packets)
             for model, (window, packets) in fits.items()
@@ -125,7 +130,7 @@ def _predictions(number: int, folder: Path) -> Section:
             printed = each.line.printed("packets_sent")
             label = (each.name, p, window, model)
             section.rows.append(Row(label, "packets", printed, float(packets)))
-    section.figures.append(_draw(number, rows, windows[FULL], folder))
+    section.figures.append(_draw_ratios(number, rows, windows[FULL], folder))
     section.remarks = [
         "Published are the packets sent; the paper prints no predictions. The full model without a "
         "window limit has a verdict: the tolerance is the sampling error of p, whose loss "
@@ -139,7 +144,7 @@ def _predictions(number: int, folder: Path) -> Section:
     return section
 
 
-def _unlimited(each: Trace, label: tuple[str, ...], window: float, limited: float) -> Row:
+def _row_without_window(each: Trace, label: tuple[str, ...], window: float, limited: float) -> Row:
     """Return the row of the full model without W_max, with the sampling error of p."""
     own = full_packets(each)
     error = Z95 / math.sqrt(each.loss_indications)
@@ -162,23 +167,23 @@ def _unlimited(each: Trace, label: tuple[str, ...], window: float, limited: floa
     if row.verdict is Verdict.DIFFERS and smallest <= each.packets:
         fit = f"; with {window:.0f} packets, fitted, {limited:.0f}" if window < math.inf else ""
         note = f"W_max is not in the text{fit}"
-        return replace(row, judged=Verdict.UNKNOWN, note=note)
+        return replace(row, fixed_verdict=Verdict.UNKNOWN, note=note)
     return row
 
 
-def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> drawing.Plot:
-    figure, (axes,) = drawing.panels(1, width=11.0, height=4.4)
-    seconds = column(rows, lambda row: row.duration_s)
-    sent = column(rows, lambda row: row.packets)
-    order = np.argsort(MODELS[FULL](of_traces(rows)) * seconds / sent)
-    styles = drawing.styles()
+def _draw_ratios(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> drawing.Plot:
+    figure, (axes,) = drawing.create_panels(1, width=11.0, height=4.4)
+    seconds = values_of_traces(rows, lambda row: row.duration_s)
+    sent = values_of_traces(rows, lambda row: row.packets)
+    order = np.argsort(MODELS[FULL](inputs_of_traces(rows)) * seconds / sent)
+    styles = drawing.series_styles()
     for model, limits, fill in (
         (TD_ONLY, np.inf, "full"),
         (APPROXIMATE, np.inf, "full"),
         (FULL, np.inf, "full"),
         (FULL, windows, "none"),
     ):
-        shown = MODELS[model](of_traces(rows, limits)) * seconds / sent
+        shown = MODELS[model](inputs_of_traces(rows, limits)) * seconds / sent
         label = model if limits is np.inf else f"{model}, W_max fitted to the trace"
         axes.plot(
             np.arange(len(rows)),
@@ -189,13 +194,13 @@ def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> 
             markersize=6,
             **next(styles),
         )
-    _finish(axes, [rows[index] for index in order])
+    _set_axes(axes, [rows[index] for index in order])
     axes.set_title(f"Table {number}, without W_max unless stated otherwise", fontsize=10)
     return drawing.Plot(figure, folder / f"table{number}.png")
 
 
-def _finish(axes: Axes, rows: Sequence[Trace]) -> None:
-    axes.axhline(1, color=drawing.MUTED, linewidth=1)
+def _set_axes(axes: Axes, rows: Sequence[Trace]) -> None:
+    axes.axhline(1, color=drawing.REFERENCE_COLOUR, linewidth=1)
     axes.set_yscale("log")
     ticks = [0.5, 0.7, 1, 1.5, 2, 3, 4, 6]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -222,36 +227,41 @@ def average_error(number: int, model: str, window: str) -> float:
     model
         A key of :data:`~tcpcast_papers.pftk.predictions.MODELS`, or ``CHAIN``.
     window
-        A W_max for each trace, ``FITTED`` to this model or ``FITTED_FULL`` to the full one,
-        ``COMMON`` to all traces and fitted to this model, or ``NO_WINDOW``.
+        ``FITTED_WINDOW``: W_max fitted to each trace for this model; ``FITTED_TO_FULL_MODEL``:
+        fitted to each trace for the full model; ``COMMON_WINDOW``: one W_max for all traces, fitted
+        for this model; or ``NO_WINDOW``.
     """
     rows = traces(number)
     limits = np.full(len(rows), np.inf)
-    if window in {FITTED, FITTED_FULL}:
-        limits = fitted_windows(rows, FULL if window == FITTED_FULL else model)
-    elif window == COMMON:
+    if window in {FITTED_WINDOW, FITTED_TO_FULL_MODEL}:
+        limits = fitted_windows(rows, FULL if window == FITTED_TO_FULL_MODEL else model)
+    elif window == COMMON_WINDOW:
         limits = np.full(len(rows), common_window(rows, model))
-    rates = chain_rates(rows, limits) if model == CHAIN else MODELS[model](of_traces(rows, limits))
-    predicted = rates * column(rows, lambda row: row.duration_s)
-    return float(errors(predicted, column(rows, lambda row: row.packets)).mean())
+    rates = (
+        chain_rates(rows, limits)
+        if model == CHAIN
+        else MODELS[model](inputs_of_traces(rows, limits))
+    )
+    predicted = rates * values_of_traces(rows, lambda row: row.duration_s)
+    return float(relative_errors(predicted, values_of_traces(rows, lambda row: row.packets)).mean())
 
 
-LIMITED = (FULL, APPROXIMATE, MATHIS, CUBIC)
+MODELS_WITH_WINDOW = (FULL, APPROXIMATE, MATHIS, CUBIC)
 """Models with a W_max whose fit is fast."""
 
-SHOWN = {
+MODELS_BY_WINDOW = {
     NO_WINDOW: (*MODELS, CHAIN),
-    COMMON: LIMITED,
-    FITTED: LIMITED,
-    FITTED_FULL: (APPROXIMATE, CHAIN),
+    COMMON_WINDOW: MODELS_WITH_WINDOW,
+    FITTED_WINDOW: MODELS_WITH_WINDOW,
+    FITTED_TO_FULL_MODEL: (APPROXIMATE, CHAIN),
 }
 """Models in the table of average errors, by their W_max."""
 
 
-def _averages() -> Section:
+def _average_error_section() -> Section:
     section = Section("Tables 2 and 3. Average errors of all models", ("table", "W_max", "model"))
     for number in (2, 3):
-        for window, models in SHOWN.items():
+        for window, models in MODELS_BY_WINDOW.items():
             for model in models:
                 label = (f"Table {number}", window, model)
                 own = 100 * average_error(number, model, window)
@@ -260,15 +270,14 @@ def _averages() -> Section:
         "The mean over traces of |predicted - sent| / sent, section 3; b = 2. The paper shows "
         "these errors over intervals of 100 s and with each trace's W_max, in Figures 19 and 20, "
         "and prints none. Over whole traces, and without W_max, the full model has an error of "
-        f"{100 * average_error(2, FULL, NO_WINDOW):.0f} % for the hours of "
-        f"Table 2, TD only {100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The limit of the "
-        "window and the intervals are therefore part of the method.",
+        f"{100 * average_error(2, FULL, NO_WINDOW):.0f} % for the hours of Table 2, TD only "
+        f"{100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The limit of the window and the "
+        "intervals are therefore part of the method.",
         "W_max is fitted for each formula separately, because (32) limits the rate as a minimum "
         "and (31) gradually: (32) needs smaller windows. TD only does not use W_max. Mathis here "
-        "is (20), limited by W_max. "
-        "The CUBIC response belongs to a stack that did not exist in 1998: it shows the rate that "
-        "a modern sender could use. The window chain is the Markov chain with the closed form's "
-        "assumptions; it predicts less than (31), because its periods after a timeout start from "
-        "1.",
+        "is (20), limited by W_max. The CUBIC response belongs to a stack that did not exist in "
+        "1998: it shows the rate that a modern sender could use. The window chain is the Markov "
+        "chain with the closed form's assumptions; it predicts less than (31), because its periods "
+        "after a timeout start from 1.",
     ]
     return section

@@ -14,14 +14,14 @@ def _preface(runs: Runs) -> list[str]:
     return [
         f"The paper: {CITATION}. It prints two tables and a few values in its text, and plots the "
         "rest.",
-        "The path: 100 Mbit/s, RTT 100 ms, each packet of 500 bytes lost with p = 10 %, "
-        "W_SS = M = 30. k counts lost transmissions, retransmissions included.",
+        "The path: 100 Mbit/s, RTT 100 ms, each packet of 500 bytes lost with p = 10 %, W_SS = M = "
+        "30. k counts lost transmissions, retransmissions included.",
         "Packets are compared with three models: *as printed, d = 0*, which resumes immediately "
         "after a fast retransmit; *d = 1*, in which the duplicate acks take a round trip; and "
         "*refined*, in which losses of a flight share a recovery and timeouts double. All three "
         "use the integrals according to the text instead of the misprinted ones.",
-        f"{quick}{runs.transfers:,} single transfers on new connections were simulated. "
-        "Intervals are 95 %.",
+        f"{quick}{runs.transfers:,} single transfers on new connections were simulated. Intervals "
+        "are 95 %.",
     ]
 
 

@@ -14,7 +14,7 @@ from tcpcast_papers.short.methods import MODEL, PACKETS, latency
 from tcpcast_papers.short.published import HEADER_BYTES, LOSS, MSS_BYTES
 from tcpcast_papers.short.runs import Job
 from tcpcast_papers.short.settings import (
-    LIMITED,
+    LIMITED_TRANSMIT,
     NEWRENO,
     NEWRENO_W3,
     NEWRENO_W4,
@@ -28,9 +28,9 @@ from tcpcast_papers.short.timeouts import RARE_LOSS, SIZE_PKTS, measured_packets
 if TYPE_CHECKING:
     from tcpcast_papers.short.runs import Runs
 
-ONE_LOSS = (
+ONE_LOSS_SETTINGS = (
     NEWRENO,
-    LIMITED,
+    LIMITED_TRANSMIT,
     *(
         Setting(
             f"proposal {b} {window}",
@@ -43,15 +43,15 @@ ONE_LOSS = (
 
 
 def _one_loss_job(runs: Runs, setting: Setting) -> Job:
-    return Job(setting, (SIZE_PKTS,), runs.sample_sizes.counted, RARE_LOSS)
+    return Job(setting, (SIZE_PKTS,), runs.sample_sizes.table_transfers, RARE_LOSS)
 
 
-ONE_LOST: Sheet[Runs, Setting] = Sheet(
+ONE_LOSS_SHEET: Sheet[Runs, Setting] = Sheet(
     "Section 3.1. Packets whose loss causes a timeout",
     ("sender",),
     "packets",
-    lambda setting: (setting.words,),
-    lambda _: ONE_LOSS,
+    lambda setting: (setting.description,),
+    lambda _: ONE_LOSS_SETTINGS,
     (
         Quantity(
             (),
@@ -63,36 +63,40 @@ ONE_LOST: Sheet[Runs, Setting] = Sheet(
         "of packets. By the paper it is 1 with the proposal and an initial window of at least 2: "
         "the last packet."
     ],
-    request=lambda runs: [runs.request(_one_loss_job(runs, setting)) for setting in ONE_LOSS],
+    request=lambda runs: [
+        runs.request(_one_loss_job(runs, setting)) for setting in ONE_LOSS_SETTINGS
+    ],
 )
 
 LongCase = tuple[Setting, float]
 """A sender and a loss."""
-LONG: tuple[LongCase, ...] = tuple(product((NEWRENO, LIMITED, RFC_3042), (0.01, 0.05, 0.1)))
+LONG_FLOW_CASES: tuple[LongCase, ...] = tuple(
+    product((NEWRENO, LIMITED_TRANSMIT, RFC_3042), (0.01, 0.05, 0.1))
+)
 
 
-def _long_flow(runs: Runs, case: LongCase) -> Metric:
-    result = runs[runs.long(*case)].metrics["timeout_share"]
+def _timeout_percent(runs: Runs, case: LongCase) -> Metric:
+    result = runs[runs.long_flow_job(*case)].metrics["timeout_share"]
     low, high = (None if end is None else 100 * end for end in (result.low, result.high))
     return Metric(100 * result.value, low, high)
 
 
-LONG_FLOWS: Sheet[Runs, LongCase] = Sheet(
+LONG_FLOW_SHEET: Sheet[Runs, LongCase] = Sheet(
     "Section 4.2. Share of timeouts of a long flow",
     ("sender", "loss"),
     "%",
     lambda case: (case[0].sender, f"{100 * case[1]:g} %"),
-    lambda _: LONG,
-    (Quantity((), _long_flow),),
+    lambda _: LONG_FLOW_CASES,
+    (Quantity((), _timeout_percent),),
     notes=lambda _: [
         "Timeouts in percent of the loss indications of one flow without end. With the paper's "
         "limited transmit two packets are sent on the second duplicate; RFC 3042 sends one on each "
         "of the first two."
     ],
-    request=lambda runs: [runs.request(runs.long(*case)) for case in LONG],
+    request=lambda runs: [runs.request(runs.long_flow_job(*case)) for case in LONG_FLOW_CASES],
 )
 
-LARGER_WINDOWS = (LIMITED, NEWRENO_W3, NEWRENO_W4)
+COMPARED_SETTINGS = (LIMITED_TRANSMIT, NEWRENO_W3, NEWRENO_W4)
 
 
 def _latency_reduction_quantity(method: str) -> Quantity[Runs, Setting]:
@@ -104,18 +108,18 @@ def _latency_reduction_quantity(method: str) -> Quantity[Runs, Setting]:
     return Quantity((method,), computed)
 
 
-WINDOWS: Sheet[Runs, Setting] = Sheet(
+WINDOW_SHEET: Sheet[Runs, Setting] = Sheet(
     "Section 4.1. Limited transmit compared with a larger initial window",
     ("sender", "by"),
     "%",
-    lambda setting: (setting.words,),
-    lambda _: LARGER_WINDOWS,
+    lambda setting: (setting.description,),
+    lambda _: COMPARED_SETTINGS,
     tuple(map(_latency_reduction_quantity, (PACKETS, MODEL))),
     notes=lambda _: [
         "Reduction of the expected latency from NewReno with W0 = 2, mean over the sizes 1 to 30."
     ],
     request=lambda runs: [
-        runs.request(runs.drawn(setting)) for setting in (NEWRENO, *LARGER_WINDOWS)
+        runs.request(runs.figure_job(setting)) for setting in (NEWRENO, *COMPARED_SETTINGS)
     ],
 )
 
@@ -124,7 +128,9 @@ LoadCase = tuple[Setting, float, float]
 SHORT_PKTS = tuple(range(2, 21))
 """Sizes to which the proposal applies; a single packet has no duplicates."""
 JITTERS_S = (0.0, 10e-6, 20e-6, 50e-6)
-LOADS: tuple[LoadCase, ...] = tuple(product((NEWRENO, LIMITED, PROPOSAL), (0.0, LOSS), JITTERS_S))
+LOAD_CASES: tuple[LoadCase, ...] = tuple(
+    product((NEWRENO, LIMITED_TRANSMIT, PROPOSAL), (0.0, LOSS), JITTERS_S)
+)
 
 
 def swapped_share(jitter_s: float) -> float:
@@ -136,10 +142,10 @@ def swapped_share(jitter_s: float) -> float:
 def _load_job(runs: Runs, case: LoadCase) -> Job:
     setting, loss, jitter_s = case
     sender = replace(setting, jitter_s=jitter_s)
-    return Job(sender, SHORT_PKTS, runs.sample_sizes.drawn, loss)
+    return Job(sender, SHORT_PKTS, runs.sample_sizes.figure_transfers, loss)
 
 
-def _retransmitted(runs: Runs, case: LoadCase) -> Metric:
+def _retransmitted_percent(runs: Runs, case: LoadCase) -> Metric:
     return Metric(100 * runs[_load_job(runs, case)].metrics["retransmit_ratio"].value)
 
 
@@ -147,7 +153,7 @@ def _latency_note(runs: Runs, case: LoadCase) -> str:
     return f"mean latency {runs[_load_job(runs, case)].metrics['completion_time_s'].value:.3f} s"
 
 
-LOAD: Sheet[Runs, LoadCase] = Sheet(
+LOAD_SHEET: Sheet[Runs, LoadCase] = Sheet(
     "Section 5. Network load and reordering",
     ("sender", "loss", "reordered"),
     "%",
@@ -156,8 +162,8 @@ LOAD: Sheet[Runs, LoadCase] = Sheet(
         f"{100 * case[1]:g} %",
         f"{100 * swapped_share(case[2]):.1f} %",
     ),
-    lambda _: LOADS,
-    (Quantity((), _retransmitted, note=_latency_note),),
+    lambda _: LOAD_CASES,
+    (Quantity((), _retransmitted_percent, note=_latency_note),),
     notes=lambda _: [
         f"Retransmissions in percent of the packets, files of {SHORT_PKTS[0]} to {SHORT_PKTS[-1]} "
         "packets. An exponential delay behind the link reorders packets; the column *reordered* is "
@@ -165,7 +171,7 @@ LOAD: Sheet[Runs, LoadCase] = Sheet(
         "has slightly fewer retransmissions, because timeouts repeat packets that have arrived. "
         "With reordering its threshold of one duplicate causes needless ones."
     ],
-    request=lambda runs: [runs.request(_load_job(runs, case)) for case in LOADS],
+    request=lambda runs: [runs.request(_load_job(runs, case)) for case in LOAD_CASES],
 )
 
-SHEETS = (ONE_LOST, WINDOWS, LONG_FLOWS, LOAD)
+SHEETS = (ONE_LOSS_SHEET, WINDOW_SHEET, LONG_FLOW_SHEET, LOAD_SHEET)

@@ -11,8 +11,15 @@ from tcpcast.report.chart import Axis, Chart, Panel, ReferenceLine
 
 from tcpcast_papers import drawing
 from tcpcast_papers.reproduction import Tolerance
-from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
-from tcpcast_papers.short.methods import AT_ACKS, MODEL, PACKETS, REFINED, latency, mean_error
+from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
+from tcpcast_papers.short.methods import (
+    MODEL,
+    PACKETS,
+    PACKETS_RESET_BY_ACKS,
+    REFINED,
+    latency,
+    mean_error,
+)
 from tcpcast_papers.short.published import (
     LARGEST_SHORT_BYTES,
     LOSS,
@@ -20,7 +27,14 @@ from tcpcast_papers.short.published import (
     REDUCTION_BYTES,
     reductions,
 )
-from tcpcast_papers.short.settings import BY_NAME, LIMITED, NEWRENO, PROPOSAL, SIZES, Setting
+from tcpcast_papers.short.settings import (
+    BY_NAME,
+    LIMITED_TRANSMIT,
+    NEWRENO,
+    PROPOSAL,
+    SIZES,
+    Setting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,22 +44,22 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.published import Line
     from tcpcast_papers.short.methods import ModelLatency
-    from tcpcast_papers.short.runs import Latency, Runs
+    from tcpcast_papers.short.runs import LatencyCurves, Runs
 
     Floats = NDArray[np.float64]
     Limit = Callable[[Line], Tolerance] | Tolerance | None
 
 LARGEST_SHORT_PKTS = LARGEST_SHORT_BYTES // MSS_BYTES
-REDUCED = SIZES.index(REDUCTION_BYTES // MSS_BYTES)
+REDUCTION_INDEX = SIZES.index(REDUCTION_BYTES // MSS_BYTES)
 """Index of the file of 4 kB in the sizes."""
 
 CARDWELL = "Cardwell et al."
-SENDERS = (NEWRENO, LIMITED, PROPOSAL)
+SENDERS = (NEWRENO, LIMITED_TRANSMIT, PROPOSAL)
 
 Case = tuple[Setting, int | None]
 """A sender and a file size in packets, or None for the mean over all sizes."""
 
-X_LABEL, RIGHT = "file size, packets", SIZES[-1] + 1
+X_LABEL, X_MAX = "file size, packets", SIZES[-1] + 1
 
 
 def cardwell() -> Floats:
@@ -69,27 +83,27 @@ def combine_with_proposal(limited: Floats, proposal: Floats) -> Floats:
     return np.where(np.array(SIZES) <= LARGEST_SHORT_PKTS, proposal, limited)
 
 
-def expected(runs: Runs, sender: Setting, method: str) -> Floats:
+def expected_latency(runs: Runs, sender: Setting, method: str) -> Floats:
     """Return the curve of expected latencies of a sender of Figure 9."""
     if method == CARDWELL:
         return cardwell()
     own = latency(runs, sender, method).expected
     if sender is not PROPOSAL:
         return own
-    return combine_with_proposal(latency(runs, LIMITED, method).expected, own)
+    return combine_with_proposal(latency(runs, LIMITED_TRANSMIT, method).expected, own)
 
 
 def at_size(curve: Floats, place: int) -> Metric:
     """Return the point of a curve at an index of the sizes."""
-    return estimate(*curve[:, place].tolist())
+    return metric_from_half_width(*curve[:, place].tolist())
 
 
-def _expected(method: str) -> Quantity[Runs, Case]:
+def _latency_quantity(method: str) -> Quantity[Runs, Case]:
     def computed(runs: Runs, case: Case) -> Metric:
         sender, size = case
-        return at_size(expected(runs, sender, method), SIZES.index(size or 0))
+        return at_size(expected_latency(runs, sender, method), SIZES.index(size or 0))
 
-    newreno = method in {AT_ACKS, CARDWELL}
+    newreno = method in {PACKETS_RESET_BY_ACKS, CARDWELL}
     return Quantity(
         (method,),
         computed,
@@ -97,14 +111,17 @@ def _expected(method: str) -> Quantity[Runs, Case]:
     )
 
 
-def _mean_error(method: str) -> Quantity[Runs, Case]:
+def _mean_error_quantity(method: str) -> Quantity[Runs, Case]:
     def error(runs: Runs, sender: Setting, packets: str) -> float:
-        return mean_error(*(expected(runs, sender, each) for each in (method, packets))).value
+        return mean_error(
+            *(expected_latency(runs, sender, each) for each in (method, packets))
+        ).value
 
     def note(runs: Runs, case: Case) -> str:
         if case[0] is not NEWRENO:
             return ""
-        return f"{error(runs, NEWRENO, AT_ACKS):.1f} % compared with {AT_ACKS}"
+        percent = error(runs, NEWRENO, PACKETS_RESET_BY_ACKS)
+        return f"{percent:.1f} % compared with {PACKETS_RESET_BY_ACKS}"
 
     return Quantity(
         (method,),
@@ -115,36 +132,42 @@ def _mean_error(method: str) -> Quantity[Runs, Case]:
     )
 
 
-def _draw9(runs: Runs, folder: Path) -> drawing.Plot:
+def _draw_figure9(runs: Runs, folder: Path) -> drawing.Plot:
     left, right = [], []
-    for sender, look in zip(SENDERS, drawing.styles(), strict=False):
-        packets, model = (expected(runs, sender, method) for method in (PACKETS, MODEL))
+    for sender, look in zip(SENDERS, drawing.series_styles(), strict=False):
+        packets, model = (expected_latency(runs, sender, method) for method in (PACKETS, MODEL))
         left += [
-            drawing.curve(SIZES, packets, sender.sender, look | {"linestyle": ""}),
-            drawing.curve(SIZES, model, style={"color": look["color"], "linewidth": 1.2}),
+            drawing.curve_with_intervals(SIZES, packets, sender.sender, look | {"linestyle": ""}),
+            drawing.curve_with_intervals(
+                SIZES, model, style={"color": look["color"], "linewidth": 1.2}
+            ),
         ]
-    packets = expected(runs, NEWRENO, PACKETS)[:1]
+    packets = expected_latency(runs, NEWRENO, PACKETS)[:1]
     look = {"linestyle": "", "marker": "o", "markersize": 3.5, "color": "black"}
-    right = [drawing.curve(SIZES, packets, PACKETS, look)]
+    right = [drawing.curve_with_intervals(SIZES, packets, PACKETS, look)]
     for method, label, style in (
         (MODEL, "model, d = 1", "-"),
         (REFINED, "model, refined", "--"),
         (CARDWELL, CARDWELL, "-."),
     ):
         look = {"linestyle": style, "linewidth": 1.4}
-        right.append(drawing.curve(SIZES, expected(runs, NEWRENO, method), label, look))
+        right.append(
+            drawing.curve_with_intervals(
+                SIZES, expected_latency(runs, NEWRENO, method), label, look
+            )
+        )
     left.append(ReferenceLine(LARGEST_SHORT_PKTS + 0.5, axis="x"))
-    x = Axis(X_LABEL, 0, RIGHT)
+    x = Axis(X_LABEL, 0, X_MAX)
     y = Axis("expected latency, s", 0)
     panels = [
         Panel(left, x, y, "points: packets; lines: model, d = 1"),
         Panel(right, x, Axis(low=0), "NewReno"),
     ]
-    return _drawn(panels, folder / "figure9.png", 3.8)
+    return _draw_panels(panels, folder / "figure9.png", 3.8)
 
 
-def _drawn(panels: Sequence[Panel], path: Path, height: float) -> drawing.Plot:
-    chart = Chart(panels=panels, columns=2, size=(10.8, height), share="y")
+def _draw_panels(panels: Sequence[Panel], path: Path, height: float) -> drawing.Plot:
+    chart = Chart(panels=panels, columns=2, size=(10.8, height), shared_axes="y")
     return drawing.Plot(chart.draw(), path)
 
 
@@ -160,22 +183,22 @@ FIGURE9: Sheet[Runs, Case] = Sheet(
         for size in sizes
     ],
     (
-        *map(_expected, (PACKETS, MODEL, REFINED, AT_ACKS, CARDWELL)),
-        *map(_mean_error, (MODEL, REFINED, CARDWELL)),
+        *map(_latency_quantity, (PACKETS, MODEL, REFINED, PACKETS_RESET_BY_ACKS, CARDWELL)),
+        *map(_mean_error_quantity, (MODEL, REFINED, CARDWELL)),
     ),
     notes=lambda _: [
         f"The proposal is for files of up to {LARGEST_SHORT_PKTS} packets of {MSS_BYTES} bytes; "
         "larger ones use only limited transmit.",
         "For more than about twenty packets the model is too slow, because each loss has its own "
-        "recovery. The refined model is too fast: its timeouts double "
-        "only while the same packet is lost again, but those of a sender without timestamps stay "
-        "doubled for the next packets. The formula of Cardwell, Savage and Anderson models only "
-        "NewReno, and is still slower for large files.",
+        "recovery. The refined model is too fast: its timeouts double only while the same packet "
+        "is lost again, but those of a sender without timestamps stay doubled for the next "
+        "packets. The formula of Cardwell, Savage and Anderson models only NewReno, and is still "
+        "slower for large files.",
     ],
-    figure=_draw9,
+    figure=_draw_figure9,
 )
 
-GIVEN: dict[str, Callable[[Latency | ModelLatency], Floats]] = {
+CONDITIONS: dict[str, Callable[[LatencyCurves | ModelLatency], Floats]] = {
     "one loss": lambda result: result.given[1],
     "a loss": lambda result: result.given_loss,
 }
@@ -189,7 +212,7 @@ def reduction(base: Floats, changed: Floats) -> Floats:
 
 
 def _reduction(runs: Runs, setting: Setting, given: str, method: str) -> Floats:
-    base, changed = (GIVEN[given](latency(runs, each, method)) for each in (NEWRENO, setting))
+    base, changed = (CONDITIONS[given](latency(runs, each, method)) for each in (NEWRENO, setting))
     return 100 * reduction(base, changed)
 
 
@@ -199,35 +222,40 @@ def _reduction_quantity(
     return Quantity(
         (label, method),
         lambda runs, line: at_size(
-            _reduction(runs, BY_NAME[line["setting"]], given, method), REDUCED
+            _reduction(runs, BY_NAME[line["setting"]], given, method), REDUCTION_INDEX
         ),
-        column(published),
+        read_column(published),
         tolerance,
     )
 
 
-ROUNDED = Tolerance(absolute=5.0)
+TENS_TOLERANCE = Tolerance(absolute=5.0)
 """Tolerance of the reductions in %: half of the 10 % to which both printed values are rounded."""
 
 
-def _panel10(runs: Runs, given: str, legend: dict[str, object] | None) -> Panel:
+def _panel_of_figure10(runs: Runs, given: str, legend: dict[str, object] | None) -> Panel:
     series = []
-    for setting, look in zip((LIMITED, PROPOSAL), drawing.styles(), strict=False):
+    for setting, look in zip((LIMITED_TRANSMIT, PROPOSAL), drawing.series_styles(), strict=False):
         points = _reduction(runs, setting, given, PACKETS)
-        series.append(drawing.curve(SIZES, points, setting.sender, look | {"linestyle": ""}))
+        series.append(
+            drawing.curve_with_intervals(SIZES, points, setting.sender, look | {"linestyle": ""})
+        )
         for method, style in ((MODEL, "-"), (REFINED, "--")):
             line = {"linestyle": style, "color": look["color"], "linewidth": 1.2}
             rows = _reduction(runs, setting, given, method)
-            series.append(drawing.curve(SIZES, rows, style=line))
+            series.append(drawing.curve_with_intervals(SIZES, rows, style=line))
     y = Axis("" if legend else "reduction from NewReno, %")
-    return Panel(series, Axis(X_LABEL, 0, RIGHT), y, f"given {given}", legend)
+    return Panel(series, Axis(X_LABEL, 0, X_MAX), y, f"given {given}", legend)
 
 
-def _draw10(runs: Runs, folder: Path) -> drawing.Plot:
+def _draw_figure10(runs: Runs, folder: Path) -> drawing.Plot:
     key = "points: packets; lines: model, d = 1;\ndashed: refined"
     legends = (None, {"title": key, "title_fontsize": 8})
-    panels = [_panel10(runs, given, legend) for given, legend in zip(GIVEN, legends, strict=True)]
-    return _drawn(panels, folder / "figure10.png", 3.6)
+    panels = [
+        _panel_of_figure10(runs, given, legend)
+        for given, legend in zip(CONDITIONS, legends, strict=True)
+    ]
+    return _draw_panels(panels, folder / "figure10.png", 3.6)
 
 
 FIGURE10: Sheet[Runs, Line] = Sheet(
@@ -240,8 +268,12 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
         # The refined model is not the paper's.
         *(
             _reduction_quantity(given, given, method, "percent", tolerance)
-            for given in GIVEN
-            for method, tolerance in ((PACKETS, ROUNDED), (MODEL, ROUNDED), (REFINED, None))
+            for given in CONDITIONS
+            for method, tolerance in (
+                (PACKETS, TENS_TOLERANCE),
+                (MODEL, TENS_TOLERANCE),
+                (REFINED, None),
+            )
         ),
         *(
             _reduction_quantity(
@@ -260,5 +292,5 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
         "readings are compared. Independent values are for one loss: with packets limited transmit "
         "saves 1 - 0.875 s/1.000 s, 12.5 %, stated as 13.",
     ],
-    figure=_draw10,
+    figure=_draw_figure10,
 )

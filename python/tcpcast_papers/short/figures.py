@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from tcpcast.answer import Metric
-from tcpcast.models.short import least_recoverable_pkts, timeout_volume_pkts
+from tcpcast.models.short import fluid_timeout_pkts, min_recoverable_pkts
 from tcpcast.report.chart import Axis, Chart, Panel
 
 from tcpcast_papers import drawing
 from tcpcast_papers.reproduction import PRINTED_DIGITS
-from tcpcast_papers.sheet import Quantity, Sheet, column
+from tcpcast_papers.sheet import Quantity, Sheet, read_column
 from tcpcast_papers.short.methods import (
     AS_PRINTED,
+    MAX_LOSSES,
     MODEL,
-    MOST_LOSSES,
     PACKETS,
     REFINED,
     VARIANTS,
     latency,
 )
-from tcpcast_papers.short.published import read_min_file_sizes
+from tcpcast_papers.short.published import min_file_sizes
 from tcpcast_papers.short.settings import BY_NAME, PROPOSAL, SIZES
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.short.settings import Setting
 
 PLOT_STYLES = {
-    AS_PRINTED: {"linestyle": ":", "color": drawing.MUTED, "linewidth": 1.2},
+    AS_PRINTED: {"linestyle": ":", "color": drawing.REFERENCE_COLOUR, "linewidth": 1.2},
     MODEL: {"linestyle": "-", "color": "black", "linewidth": 1.2},
     REFINED: {"linestyle": "--", "color": "black", "linewidth": 1.2},
 }
@@ -39,9 +39,9 @@ PLOT_STYLES = {
 
 def _sheet(line: Line) -> Sheet[Runs, Line]:
     setting = BY_NAME[line["setting"]]
-    published = column("least_pkts")
+    published = read_column("least_pkts")
     return Sheet(
-        f"{setting.name.capitalize()}. Latency by number of losses: {setting.words}",
+        f"{setting.name.capitalize()}. Latency by number of losses: {setting.description}",
         ("quantity", "by"),
         "packets",
         lambda _: (),
@@ -49,7 +49,7 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
         (
             Quantity(
                 ("FileSize_min", "Tables 1 and 2"),
-                lambda _, __: Metric(least_recoverable_pkts(setting.transfer)),
+                lambda _, __: Metric(min_recoverable_pkts(setting.transfer)),
                 published,
                 PRINTED_DIGITS,
                 note=lambda _, line: line.note,
@@ -57,16 +57,16 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
             Quantity(
                 ("FileSize_min", "the fluid's y_to"),
                 lambda _, __: Metric(
-                    timeout_volume_pkts(setting.transfer) + setting.transfer.unprotected_pkts
+                    fluid_timeout_pkts(setting.transfer) + setting.transfer.unprotected_pkts
                 ),
             ),
-            *(_peak(setting, method) for method in (*VARIANTS, PACKETS)),
+            *(_peak_quantity(setting, method) for method in (*VARIANTS, PACKETS)),
         ),
         notes=lambda runs: _notes(runs, setting),
-        request=lambda runs: runs.request(runs.drawn(setting)),
+        request=lambda runs: runs.request(runs.figure_job(setting)),
         figure=lambda runs, folder: drawing.Plot(
             Chart(
-                panels=[_panel(runs, setting, losses) for losses in range(MOST_LOSSES + 1)],
+                panels=[_panel(runs, setting, losses) for losses in range(MAX_LOSSES + 1)],
                 columns=2,
                 size=(9.6, 6.4),
             ).draw(),
@@ -80,13 +80,13 @@ def peak_pkts(runs: Runs, setting: Setting, method: str) -> float:
     return float(SIZES[int(np.nanargmax(latency(runs, setting, method).given[1, 0]))])
 
 
-def _peak(setting: Setting, method: str) -> Quantity[Runs, Line]:
+def _peak_quantity(setting: Setting, method: str) -> Quantity[Runs, Line]:
     # For b = 2, the fluid's window reaches 4 one packet later than by the rule of the table.
     checked = setting.transfer.acked_packets == 1 and method in {MODEL, PACKETS}
     return Quantity(
         ("peak of one loss", method),
         lambda runs, _: Metric(peak_pkts(runs, setting, method)),
-        column("least_pkts"),
+        read_column("least_pkts"),
         PRINTED_DIGITS if checked else None,
         note=lambda runs, _: f"{np.nanmax(latency(runs, setting, method).given[1, 0]):.3f} s",
     )
@@ -98,7 +98,9 @@ def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
     curves += [(each, f"model, {each}", style) for each, style in PLOT_STYLES.items()]
     return Panel(
         [
-            drawing.curve(SIZES, latency(runs, setting, method).given[losses], label, style)
+            drawing.curve_with_intervals(
+                SIZES, latency(runs, setting, method).given[losses], label, style
+            )
             for method, label, style in curves
         ],
         Axis("file size, packets" if losses > 1 else "", 0, SIZES[-1] + 1),
@@ -111,8 +113,8 @@ def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
 def _notes(runs: Runs, setting: Setting) -> list[str]:
     if setting is PROPOSAL:
         return [
-            "No peak: the curve for one loss falls from one packet, which waits for the "
-            "timer, to six packets, and then grows with the number of rounds.",
+            "No peak: the curve for one loss falls from one packet, which waits for the timer, to "
+            "six packets, and then grows with the number of rounds.",
         ]
     notes = [
         f"Up to the peak at {peak_pkts(runs, setting, PACKETS):.0f} packets the loss of any packet "
@@ -128,4 +130,4 @@ def _notes(runs: Runs, setting: Setting) -> list[str]:
     return notes
 
 
-SHEETS = tuple(map(_sheet, read_min_file_sizes()))
+SHEETS = tuple(map(_sheet, min_file_sizes()))

@@ -11,14 +11,14 @@ from tcpcast.answer import Metric
 from tcpcast.models.short import conditional_latency_s, expected_latency_s
 
 from tcpcast_papers.short.published import LOSS
-from tcpcast_papers.short.runs import BACKOFF, DEFAULT
+from tcpcast_papers.short.runs import BACKOFF_UNTIL_ACK, DEFAULT_RULES
 from tcpcast_papers.short.settings import SIZES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tcpcast.models.short import ShortTransfer
 
-    from tcpcast_papers.short.runs import Latency, Runs
+    from tcpcast_papers.short.runs import LatencyCurves, Runs
     from tcpcast_papers.short.settings import Setting
 
     Floats = NDArray[np.float64]
@@ -28,22 +28,22 @@ VARIANTS = (AS_PRINTED, MODEL, REFINED)
 """Variants of the model: without, and with, a round trip for duplicate acks; and with shared
 recovery, backoff and the ack timer."""
 
-PACKETS, AT_ACKS = "packets", "packets, doubling ends at any ack"
-RULES = {PACKETS: DEFAULT, AT_ACKS: BACKOFF}
+PACKETS, PACKETS_RESET_BY_ACKS = "packets", "packets, doubling ends at any ack"
+RULES = {PACKETS: DEFAULT_RULES, PACKETS_RESET_BY_ACKS: BACKOFF_UNTIL_ACK}
 
-MOST_LOSSES = 3
+MAX_LOSSES = 3
 
 
 @dataclass(frozen=True)
 class ModelLatency:
-    """Curves of the model like :class:`~tcpcast_papers.short.runs.Latency`, with means only."""
+    """Latency curves of the model, as in :class:`.LatencyCurves` but without half-widths."""
 
     transfer: ShortTransfer
 
     @cached_property
     def given(self) -> Floats:
         """Latency for each number of losses, shape (4, 1, sizes)."""
-        return conditional_latency_s(self.transfer, SIZES, max_losses=MOST_LOSSES)[:, None]
+        return conditional_latency_s(self.transfer, SIZES, max_losses=MAX_LOSSES)[:, None]
 
     @cached_property
     def given_loss(self) -> Floats:
@@ -57,17 +57,17 @@ class ModelLatency:
 
 
 @cache
-def by_model(setting: Setting, variant: str) -> ModelLatency:
+def model_latency(setting: Setting, variant: str) -> ModelLatency:
     """Return the curves of a variant of the model."""
     transfers = (setting.as_printed, setting.transfer, setting.refined)
     return ModelLatency(transfers[VARIANTS.index(variant)])
 
 
-def latency(runs: Runs, setting: Setting, method: str) -> Latency | ModelLatency:
+def latency(runs: Runs, setting: Setting, method: str) -> LatencyCurves | ModelLatency:
     """Return the curves of a setting for a variant of the model or for packets."""
     if method in VARIANTS:
-        return by_model(setting, method)
-    return runs.latency(runs.drawn(setting, RULES[method]))
+        return model_latency(setting, method)
+    return runs.latency_curves(runs.figure_job(setting, RULES[method]))
 
 
 def mean_error(model: Floats, packets: Floats) -> Metric:

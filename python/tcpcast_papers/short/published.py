@@ -54,7 +54,7 @@ def table(number: int) -> PublishedTable:
 
 
 @cache
-def read_min_file_sizes() -> PublishedTable:
+def min_file_sizes() -> PublishedTable:
     """Return FileSize_min in the text, one line per figure of one sender."""
     return PublishedTable("FileSize_min", read_lines(_PACKAGE, "least.csv"))
 

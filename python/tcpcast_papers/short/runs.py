@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 Rules = tuple[tuple[str, str], ...]
 
-DEFAULT: Rules = ()
+DEFAULT_RULES: Rules = ()
 """Default TCP: a doubled RTO is kept until the next RTT sample; windows are in whole packets."""
-BACKOFF: Rules = (("backoff_until", "ack"),)
+BACKOFF_UNTIL_ACK: Rules = (("backoff_until", "ack"),)
 """A doubled RTO is kept until the next ack of new data."""
-FRACTIONS: Rules = (*BACKOFF, ("window_unit", "bytes"))
-"""As :data:`BACKOFF`, with fractional windows."""
+FRACTIONAL_WINDOWS: Rules = (*BACKOFF_UNTIL_ACK, ("window_unit", "bytes"))
+"""As :data:`BACKOFF_UNTIL_ACK`, with fractional windows."""
 
-FEWEST = 10
+MIN_TRANSFERS = 10
 """Minimum number of transfers with the same number of losses, to report their mean."""
 
 
@@ -43,24 +43,31 @@ class SampleSizes:
 
     Attributes
     ----------
-    drawn
+    figure_transfers
         Transfers of each size of a figure.
-    valued
+    value_transfers
         Transfers of each size with a checked value.
-    counted
+    table_transfers
         Transfers of each cell of Tables 1 and 2.
-    long_s
+    long_flow_s
         Time of a long flow in seconds.
     """
 
-    drawn: int
-    valued: int
-    counted: int
-    long_s: float
+    figure_transfers: int
+    value_transfers: int
+    table_transfers: int
+    long_flow_s: float
 
 
-WHOLE = SampleSizes(drawn=200_000, valued=2_000_000, counted=1_000_000, long_s=20_000.0)
-QUICK = SampleSizes(drawn=10_000, valued=100_000, counted=100_000, long_s=2_000.0)
+WHOLE = SampleSizes(
+    figure_transfers=200_000,
+    value_transfers=2_000_000,
+    table_transfers=1_000_000,
+    long_flow_s=20_000.0,
+)
+QUICK = SampleSizes(
+    figure_transfers=10_000, value_transfers=100_000, table_transfers=100_000, long_flow_s=2_000.0
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class Job:
     sizes_pkts: tuple[int, ...]
     transfers: int
     loss: float = LOSS
-    rules: Rules = DEFAULT
+    rules: Rules = DEFAULT_RULES
 
     @property
     def weight(self) -> float:
@@ -87,7 +94,7 @@ class Job:
             loss=self.loss,
             rules=self.rules,
         )
-        return simulations.simulated(scenario, progress)
+        return simulations.simulate_scenario(scenario, progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +117,11 @@ class BulkJob:
         scenario = self.setting.long_flow(
             seconds=self.seconds, replications=self.replications, seed=SEED, loss=self.loss
         )
-        return simulations.simulated(scenario, progress)
+        return simulations.simulate_scenario(scenario, progress)
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class LatencyCurves:
     """Mean latency over the sizes, seconds.
 
     A curve has the shape (2, sizes): means, and half-widths of their 95 % intervals.
@@ -123,7 +130,7 @@ class Latency:
     ----------
     given
         A curve for each number of lost transmissions, including retransmissions; nan if fewer
-        than :data:`FEWEST` transfers had this number.
+        than :data:`MIN_TRANSFERS` transfers had this number.
     given_loss
         Latency of transfers with at least one loss.
     expected
@@ -135,20 +142,22 @@ class Latency:
     expected: Floats
 
 
-def latency(result: Answer, sizes_pkts: tuple[int, ...], *, max_losses: int = 3) -> Latency:
+def latency_curves(
+    result: Answer, sizes_pkts: tuple[int, ...], *, max_losses: int = 3
+) -> LatencyCurves:
     """Return the latencies in an answer's tables ``by_size`` and ``by_losses``."""
     table, means = result.tables["by_losses"], result.tables["by_size"]
     place = {size: index for index, size in enumerate(sizes_pkts)}
     index = np.array([place[size] for size in table["size_pkts"].tolist()])
     losses, count = table["losses"], table["transfers"]
     given = np.full((max_losses + 1, 2, len(sizes_pkts)), np.nan)
-    shown = (losses <= max_losses) & (count >= FEWEST)
+    shown = (losses <= max_losses) & (count >= MIN_TRANSFERS)
     given[losses[shown], :, index[shown]] = _curve(table).T[shown]
     expected = _curve(means)
     lossless = np.zeros(len(sizes_pkts))
     lossless[index[losses == 0]] = count[losses == 0]
     given_loss = _given_loss(given[0, 0], lossless, expected, means["transfers"])
-    return Latency(given, given_loss, expected)
+    return LatencyCurves(given, given_loss, expected)
 
 
 def _curve(table: dict[str, Floats]) -> Floats:
@@ -173,17 +182,17 @@ def _given_loss(
 class Runs(simulations.Runs[SampleSizes]):
     """The simulations of this paper."""
 
-    def drawn(self, setting: Setting, rules: Rules = DEFAULT) -> Job:
+    def figure_job(self, setting: Setting, rules: Rules = DEFAULT_RULES) -> Job:
         """Return the job with all sizes of a setting."""
-        return Job(setting, SIZES, self.sample_sizes.drawn, rules=rules)
+        return Job(setting, SIZES, self.sample_sizes.figure_transfers, rules=rules)
 
-    def long(self, setting: Setting, loss: float) -> BulkJob:
+    def long_flow_job(self, setting: Setting, loss: float) -> BulkJob:
         """Return the job of a long flow."""
-        return BulkJob(setting, loss, self.sample_sizes.long_s)
+        return BulkJob(setting, loss, self.sample_sizes.long_flow_s)
 
-    def latency(self, job: Job) -> Latency:
+    def latency_curves(self, job: Job) -> LatencyCurves:
         """Return the latencies by size and losses."""
-        return latency(self[job], job.sizes_pkts)
+        return latency_curves(self[job], job.sizes_pkts)
 
     @property
     def transfers(self) -> int:

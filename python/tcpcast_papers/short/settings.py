@@ -51,7 +51,7 @@ class Setting:
     jitter_s: float = 0.0
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The sender, b and W_0."""
         sender = self.transfer
         return f"{self.sender}, b = {sender.acked_packets}, W0 = {sender.initial_window_pkts:g}"
@@ -147,17 +147,17 @@ class Setting:
 _NEWRENO = ShortTransfer(rtt_s=RTT_S, initial_ssthresh_pkts=30, receiver_window_pkts=30)
 
 NEWRENO = Setting("figure 6", "NewReno", _NEWRENO)
-LIMITED = Setting("figure 7", "limited transmit", replace(_NEWRENO, limited_transmit=2))
+LIMITED_TRANSMIT = Setting("figure 7", "limited transmit", replace(_NEWRENO, limited_transmit=2))
 PROPOSAL = Setting(
     "figure 8",
     "the proposal",
-    replace(_NEWRENO, limited_transmit=1, last_packets=True),
+    replace(_NEWRENO, limited_transmit=1, protects_last_packets=True),
 )
-DELAYED = Setting("figure 4", "NewReno", replace(_NEWRENO, acked_packets=2))
-DRAWN = (DELAYED, NEWRENO, LIMITED, PROPOSAL)
+NEWRENO_DELAYED_ACKS = Setting("figure 4", "NewReno", replace(_NEWRENO, acked_packets=2))
+FIGURE_SETTINGS = (NEWRENO_DELAYED_ACKS, NEWRENO, LIMITED_TRANSMIT, PROPOSAL)
 """The settings of Figures 4, 6, 7 and 8."""
 
-BY_NAME = {setting.name: setting for setting in DRAWN}
+BY_NAME = {setting.name: setting for setting in FIGURE_SETTINGS}
 
 RFC_3042 = Setting(
     "rfc 3042", "limited transmit by RFC 3042", replace(_NEWRENO, limited_transmit=1)
@@ -175,4 +175,4 @@ NEWRENO_W3, NEWRENO_W4 = _with_window(1, 3), _with_window(1, 4)
 OTHER_WINDOWS = tuple(_with_window(b, window) for b in (1, 2) for window in (1, 4))
 """Section 4.1: smaller and larger initial windows, which have no figure."""
 
-ALL = (*DRAWN, *OTHER_WINDOWS)
+ALL_SETTINGS = (*FIGURE_SETTINGS, *OTHER_WINDOWS)

@@ -10,7 +10,7 @@ from tcpcast.answer import Metric
 from tcpcast.models.short import timeout_packets
 
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Z95, Tolerance
-from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
+from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
 from tcpcast_papers.short.published import table
 from tcpcast_papers.short.runs import Job
 from tcpcast_papers.short.settings import NEWRENO, Setting
@@ -30,7 +30,7 @@ RARE_LOSS = 3e-4
 SSTHRESH_PKTS = {"slow start": 30, "congestion avoidance": 1}
 """W_SS of each phase."""
 
-LIMITED_TRANSMIT = {"without": None, "with": 2}
+DUP_LT_OF_CELL = {"without": None, "with": 2}
 """dup_LT of the columns without and with limited transmit."""
 
 
@@ -41,7 +41,7 @@ def sender(line: Line) -> Setting:
         acked_packets=int(line["acked_packets"]),
         initial_window_pkts=int(line["initial_window_pkts"]),
         initial_ssthresh_pkts=SSTHRESH_PKTS[line["phase"]],
-        limited_transmit=LIMITED_TRANSMIT[line["limited_transmit"]],
+        limited_transmit=DUP_LT_OF_CELL[line["limited_transmit"]],
     )
     return Setting("tables 1 and 2", line["phase"], transfer)
 
@@ -54,11 +54,11 @@ def measured_packets(result: Answer, unprotected_pkts: int) -> Metric:
     timeouts, total = result["to_indications"], result["to_indications"] + result["td_indications"]
     share = timeouts / total
     half = Z95 * math.sqrt(share * (1 - share) / total)
-    return estimate(SIZE_PKTS * share - unprotected_pkts, SIZE_PKTS * half, least=0.0)
+    return metric_from_half_width(SIZE_PKTS * share - unprotected_pkts, SIZE_PKTS * half, least=0.0)
 
 
 def _job(runs: Runs, line: Line) -> Job:
-    return Job(sender(line), (SIZE_PKTS,), runs.sample_sizes.counted, RARE_LOSS)
+    return Job(sender(line), (SIZE_PKTS,), runs.sample_sizes.table_transfers, RARE_LOSS)
 
 
 def _by_packets(runs: Runs, line: Line) -> Metric:
@@ -72,7 +72,7 @@ def _within_half_a_packet(line: Line) -> Tolerance | None:
 
 
 def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
-    published = column("timeout_packets")
+    published = read_column("timeout_packets")
     return Sheet(
         table(number).title,
         ("W0", "phase", "limited transmit", "by"),
@@ -101,14 +101,14 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
 SHEETS = (
     _sheet(
         1,
-        "Two cells print 1 although the initial window is large enough. The rule of "
-        "all other cells gives 0, as do packets.",
+        "Two cells print 1 although the initial window is large enough. The rule of all other "
+        "cells gives 0, as do packets.",
     ),
     _sheet(
         2,
         "Two cells print 1 although the rule gives 0, as in Table 1. With delayed acks packets are "
         "not compared with the rule: an ack that waits for a second packet, or for the timer, "
-        "keeps the window small for longer, so that more losses cause a timeout than in the "
-        "table. The paper states that its derivation ignores this.",
+        "keeps the window small for longer, so that more losses cause a timeout than in the table. "
+        "The paper states that its derivation ignores this.",
     ),
 )

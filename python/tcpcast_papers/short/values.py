@@ -9,10 +9,10 @@ from tcpcast.answer import Metric
 from tcpcast.models.short import conditional_latency_s
 
 from tcpcast_papers.reproduction import Tolerance
-from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
-from tcpcast_papers.short.methods import MOST_LOSSES
+from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
+from tcpcast_papers.short.methods import MAX_LOSSES
 from tcpcast_papers.short.published import values
-from tcpcast_papers.short.runs import BACKOFF, DEFAULT, FRACTIONS, Job
+from tcpcast_papers.short.runs import BACKOFF_UNTIL_ACK, DEFAULT_RULES, FRACTIONAL_WINDOWS, Job
 from tcpcast_papers.short.settings import BY_NAME
 
 if TYPE_CHECKING:
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from tcpcast_papers.published import Line
     from tcpcast_papers.short.runs import Rules, Runs
 
-WITHIN = Tolerance(relative=0.01)
+PACKET_TOLERANCE = Tolerance(relative=0.01)
 """Tolerance for packets: 1 %."""
 
-DIGITS = Tolerance(absolute=5.5e-4)
+RECURSION_TOLERANCE = Tolerance(absolute=5.5e-4)
 """Tolerance for the recursion: half of the last digit, plus the error of quadrature."""
 
 
 def _job(runs: Runs, line: Line, rules: Rules) -> Job:
     size = int(line["size_pkts"])
-    return Job(BY_NAME[line["setting"]], (size,), runs.sample_sizes.valued, rules=rules)
+    return Job(BY_NAME[line["setting"]], (size,), runs.sample_sizes.value_transfers, rules=rules)
 
 
 def _simulated(rules: Rules) -> Callable[[Runs, Line], Metric]:
     def computed(runs: Runs, line: Line) -> Metric:
-        result = runs.latency(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
-        return estimate(*result.tolist())
+        result = runs.latency_curves(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
+        return metric_from_half_width(*result.tolist())
 
     return computed
 
 
 def _recursion(line: Line, *, as_printed: bool) -> Metric:
     transfer = replace(BY_NAME[line["setting"]].transfer, as_printed=as_printed)
-    result = conditional_latency_s(transfer, int(line["size_pkts"]), max_losses=MOST_LOSSES)
+    result = conditional_latency_s(transfer, int(line["size_pkts"]), max_losses=MAX_LOSSES)
     return Metric(float(result[int(line["losses"])]))
 
 
@@ -57,7 +57,7 @@ SHEET: Sheet[Runs, Line] = Sheet(
     ("setting", "size", "losses", "by"),
     "s",
     lambda line: (
-        BY_NAME[line["setting"]].words,
+        BY_NAME[line["setting"]].description,
         f"{line['size_pkts']} packets",
         line["losses"],
     ),
@@ -66,45 +66,46 @@ SHEET: Sheet[Runs, Line] = Sheet(
         Quantity(
             ("recursion, d = 1",),
             lambda _, line: _recursion(line, as_printed=False),
-            column("model_s"),
-            DIGITS,
+            read_column("model_s"),
+            RECURSION_TOLERANCE,
         ),
         Quantity(("recursion, d = 0",), lambda _, line: _recursion(line, as_printed=True)),
         Quantity(
             ("packets",),
-            _simulated(DEFAULT),
-            column("exact_s"),
-            WITHIN,
+            _simulated(DEFAULT_RULES),
+            read_column("exact_s"),
+            PACKET_TOLERANCE,
             causes=(
-                ("the doubling of a timeout ends at any ack of new data", _simulated(BACKOFF)),
-                ("that, and fractional windows", _simulated(FRACTIONS)),
+                (
+                    "the doubling of a timeout ends at any ack of new data",
+                    _simulated(BACKOFF_UNTIL_ACK),
+                ),
+                ("that, and fractional windows", _simulated(FRACTIONAL_WINDOWS)),
             ),
         ),
         *(
-            Quantity((words,), _simulated(rules), column("exact_s"), condition=_has_two_losses)
+            Quantity((words,), _simulated(rules), read_column("exact_s"), condition=_has_two_losses)
             for rules, words in (
-                (BACKOFF, "packets, doubling ends at any ack"),
-                (FRACTIONS, "packets, fractional windows"),
+                (BACKOFF_UNTIL_ACK, "packets, doubling ends at any ack"),
+                (FRACTIONAL_WINDOWS, "packets, fractional windows"),
             )
         ),
     ),
     notes=lambda _: [
-        "Published here are values that were computed independently of this program: the "
-        "recursion according to its text (d = 1), and packets, the mean over all ways to "
-        "lose k transmissions of a NewReno sender on a path of infinite rate. They agree within "
-        "1 %.",
+        "Published here are values that were computed independently of this program: the recursion "
+        "according to its text (d = 1), and packets, the mean over all ways to lose k "
+        "transmissions of a NewReno sender on a path of infinite rate. They agree within 1 %.",
         "With two or more losses the result depends on rules that RFCs leave open in part. By "
-        "default the doubling of a timeout lasts until there is a new round-trip sample (RFC "
-        "6298, section 5), which retransmissions do not give. If any ack of new data ends "
-        "it, as with timestamps, the values of up to 8 packets are reproduced. In files of 30 "
-        "packets the window can grow, and their values are between those of windows in whole "
-        "packets and of fractional windows (RFC 5681, equations 3 and 4), which grow slightly more "
-        "slowly. The agreement for 30 packets by default is accidental: the effects of both rules "
-        "cancel.",
+        "default the doubling of a timeout lasts until there is a new round-trip sample (RFC 6298, "
+        "section 5), which retransmissions do not give. If any ack of new data ends it, as with "
+        "timestamps, the values of up to 8 packets are reproduced. In files of 30 packets the "
+        "window can grow, and their values are between those of windows in whole packets and of "
+        "fractional windows (RFC 5681, equations 3 and 4), which grow slightly more slowly. The "
+        "agreement for 30 packets by default is accidental: the effects of both rules cancel.",
     ],
     request=lambda runs: [
         runs.request(_job(runs, line, rules))
         for line in values()
-        for rules in (DEFAULT, BACKOFF, FRACTIONS)
+        for rules in (DEFAULT_RULES, BACKOFF_UNTIL_ACK, FRACTIONAL_WINDOWS)
     ],
 )

@@ -10,8 +10,8 @@ pub(crate) const HOST_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const LINK_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 const HEADER_BYTES: usize = 14;
-const IPV4: [u8; HEADER_BYTES] = ethernet_header(0x0800);
-const IPV6: [u8; HEADER_BYTES] = ethernet_header(0x86dd);
+const IPV4_ETHERNET_HEADER: [u8; HEADER_BYTES] = ethernet_header(0x0800);
+const IPV6_ETHERNET_HEADER: [u8; HEADER_BYTES] = ethernet_header(0x86dd);
 
 const fn ethernet_header(kind: u16) -> [u8; HEADER_BYTES] {
     let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (HOST_MAC, LINK_MAC);
@@ -23,7 +23,7 @@ const fn ethernet_header(kind: u16) -> [u8; HEADER_BYTES] {
 #[inline]
 pub(super) fn write_ethernet_header(slab: &mut PacketSlab, cell: u32) {
     let is_ipv6 = slab.packet(cell).first().is_some_and(|first| first >> 4 == 6);
-    slab.set_header(cell, if is_ipv6 { &IPV6 } else { &IPV4 });
+    slab.set_header(cell, if is_ipv6 { &IPV6_ETHERNET_HEADER } else { &IPV4_ETHERNET_HEADER });
 }
 
 /// Returns the packet with its header.

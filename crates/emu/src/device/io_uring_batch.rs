@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Maximum number of writes per call.
 const MAX_WRITES: usize = 64;
 /// Index of the file in the ring.
-const DEVICE: types::Fixed = types::Fixed(0);
+const DEVICE_INDEX: types::Fixed = types::Fixed(0);
 /// Offset for files without offset.
 const NO_OFFSET: u64 = u64::MAX;
 
@@ -39,7 +39,7 @@ impl IoUringBatch {
             let mut left = cells.len();
             for (at, cell) in cells.iter().enumerate() {
                 let bytes = ethernet_frame::frame_of_cell(slab, *cell);
-                let write = opcode::Write::new(DEVICE, bytes.as_ptr(), bytes.len() as u32);
+                let write = opcode::Write::new(DEVICE_INDEX, bytes.as_ptr(), bytes.len() as u32);
                 let entry =
                     write.offset(NO_OFFSET).build().user_data((batch * MAX_WRITES + at) as u64);
                 // SAFETY: the bytes are in the slab, which is borrowed until all writes are

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FRAME_BYTES: usize = 2048;
 const BLOCK_BYTES: usize = 1 << 16;
 /// Frames per block.
-const BLOCK: usize = BLOCK_BYTES / FRAME_BYTES;
+const FRAMES_PER_BLOCK: usize = BLOCK_BYTES / FRAME_BYTES;
 
 /// Frames of a packet socket in memory shared with the kernel (format version 2).
 #[derive(Debug)]
@@ -27,14 +27,14 @@ unsafe impl Send for PacketRing {}
 impl PacketRing {
     /// Creates the ring of an unbound socket, with at least `frames` frames of 2 KiB.
     pub(super) fn new(socket: &OwnedFd, frames: usize) -> io::Result<Self> {
-        let blocks = frames.div_ceil(BLOCK).max(1);
+        let blocks = frames.div_ceil(FRAMES_PER_BLOCK).max(1);
         let version: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES as u32,
             tp_block_nr: blocks as u32,
             tp_frame_size: FRAME_BYTES as u32,
-            tp_frame_nr: (blocks * BLOCK) as u32,
+            tp_frame_nr: (blocks * FRAMES_PER_BLOCK) as u32,
         };
         set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         // SAFETY: the kernel chooses the address of the mapping, which covers the complete ring;
@@ -48,7 +48,7 @@ impl PacketRing {
         };
         match NonNull::new(memory.cast()) {
             Some(frames) if memory != libc::MAP_FAILED => {
-                Ok(Self { frames, count: blocks * BLOCK, next: 0 })
+                Ok(Self { frames, count: blocks * FRAMES_PER_BLOCK, next: 0 })
             }
             _ => Err(io::Error::last_os_error()),
         }

@@ -9,7 +9,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-const BATCH: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// The link's end of a veth pair.
 #[derive(Debug)]
@@ -23,18 +23,18 @@ pub struct VethDevice {
 /// # Errors
 /// Fails if the interface does not exist.
 pub fn disable_offloads(interface: &str) -> io::Result<()> {
-    const CHECKSUM: u32 = 0x17; // ETHTOOL_STXCSUM and others
-    const SCATTER: u32 = 0x19;
-    const TCP_SEGMENTATION: u32 = 0x1f;
-    const SEGMENTATION: u32 = 0x24;
-    const RECEIVE_OFFLOAD: u32 = 0x2c;
+    const ETHTOOL_STXCSUM: u32 = 0x17;
+    const ETHTOOL_SSG: u32 = 0x19;
+    const ETHTOOL_STSO: u32 = 0x1f;
+    const ETHTOOL_SGSO: u32 = 0x24;
+    const ETHTOOL_SGRO: u32 = 0x2c;
     // SAFETY: no pointers are passed, and the descriptor has no other owner.
     #[allow(unsafe_code)]
     let socket = unsafe {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
         OwnedFd::from_raw_fd(check_libc_result(libc::socket(libc::AF_INET, kind, 0))?)
     };
-    for what in [CHECKSUM, SCATTER, TCP_SEGMENTATION, SEGMENTATION, RECEIVE_OFFLOAD] {
+    for what in [ETHTOOL_STXCSUM, ETHTOOL_SSG, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
         let mut value = [what, 0_u32];
         let mut request = interface_request(interface);
         request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
@@ -72,7 +72,7 @@ impl Device for VethDevice {
         cells.iter().for_each(|cell| ethernet_frame::write_ethernet_header(slab, *cell));
         let mut begin = 0;
         while begin < cells.len() {
-            let end = cells.len().min(begin + BATCH);
+            let end = cells.len().min(begin + MAX_BATCH);
             begin += self.send_batch(slab, &cells[begin..end]);
             if begin < end {
                 // The first rejected packet is lost; the following ones are retried.
@@ -98,7 +98,7 @@ impl VethDevice {
         // SAFETY: both are plain data for a system call, and all zeros is a valid value.
         #[allow(unsafe_code)]
         let (mut parts, mut messages) = unsafe {
-            (mem::zeroed::<[libc::iovec; BATCH]>(), mem::zeroed::<[libc::mmsghdr; BATCH]>())
+            (mem::zeroed::<[libc::iovec; MAX_BATCH]>(), mem::zeroed::<[libc::mmsghdr; MAX_BATCH]>())
         };
         for ((cell, part), message) in batch.iter().zip(&mut parts).zip(&mut messages) {
             let bytes = ethernet_frame::frame_of_cell(slab, *cell);
@@ -112,7 +112,7 @@ impl VethDevice {
         // cell of the slab, which is borrowed until the call returns.
         #[allow(unsafe_code)]
         let sent = unsafe {
-            let count = batch.len().min(BATCH) as libc::c_uint;
+            let count = batch.len().min(MAX_BATCH) as libc::c_uint;
             libc::sendmmsg(self.packets.as_fd().as_raw_fd(), messages.as_mut_ptr(), count, 0)
         };
         usize::try_from(sent).unwrap_or(0)

@@ -4,30 +4,30 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 use std::io;
 use std::net::Ipv4Addr;
 
-const BATCH_BEGIN: u16 = 0x10;
-const BATCH_END: u16 = 0x11;
-const NFTABLES: u16 = 10;
-const NEW_TABLE: u16 = NFTABLES << 8;
-const NEW_CHAIN: u16 = NFTABLES << 8 | 3;
-const NEW_RULE: u16 = NFTABLES << 8 | 6;
+const NFNL_MSG_BATCH_BEGIN: u16 = 0x10;
+const NFNL_MSG_BATCH_END: u16 = 0x11;
+const NFNL_SUBSYS_NFTABLES: u16 = 10;
+const NFT_MSG_NEWTABLE: u16 = NFNL_SUBSYS_NFTABLES << 8;
+const NFT_MSG_NEWCHAIN: u16 = NFNL_SUBSYS_NFTABLES << 8 | 3;
+const NFT_MSG_NEWRULE: u16 = NFNL_SUBSYS_NFTABLES << 8 | 6;
 
-const REQUEST: u16 = 0x1;
-const ACK: u16 = 0x4;
-const CREATE: u16 = 0x400;
-const APPEND: u16 = 0x800;
+const NLM_F_REQUEST: u16 = 0x1;
+const NLM_F_ACK: u16 = 0x4;
+const NLM_F_CREATE: u16 = 0x400;
+const NLM_F_APPEND: u16 = 0x800;
 
 /// The table is owned by its socket and removed with it.
-const OWNED: u32 = 0x2;
-const IPV4: u8 = 2;
-const NESTED: u16 = 0x8000;
+const NFT_TABLE_F_OWNER: u32 = 0x2;
+const NFPROTO_IPV4: u8 = 2;
+const NLA_F_NESTED: u16 = 0x8000;
 
 /// After the addresses of replies are restored, and before routing.
-const PREROUTING: (&str, u32, i32) = ("filter", 0, -50);
-const POSTROUTING: (&str, u32, i32) = ("nat", 4, 100);
+const PREROUTING_CHAIN: (&str, u32, i32) = ("filter", 0, -50);
+const POSTROUTING_CHAIN: (&str, u32, i32) = ("nat", 4, 100);
 
 /// Offsets of the 4-byte addresses in an IPv4 header.
-const SOURCE: u32 = 12;
-const DESTINATION: u32 = 16;
+const SOURCE_OFFSET: u32 = 12;
+const DESTINATION_OFFSET: u32 = 16;
 
 /// A table under construction; [`NftablesTable::commit`] creates it.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ fn encode_attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 }
 
 fn encode_nested_attribute(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
-    encode_attribute(kind | NESTED, &parts.concat())
+    encode_attribute(kind | NLA_F_NESTED, &parts.concat())
 }
 
 fn encode_number(kind: u16, value: u32) -> Vec<u8> {
@@ -92,21 +92,21 @@ impl NftablesTable {
         socket.connect(&SocketAddr::new(0, 0))?;
         let mut made =
             Self { socket, table: table.to_owned(), batch: Vec::new(), last: 0, sequence: 0 };
-        made.add_message(BATCH_BEGIN, REQUEST, &[]);
+        made.add_message(NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, &[]);
         made.add_message(
-            NEW_TABLE,
-            REQUEST | CREATE,
-            &[encode_text(1, table), encode_number(2, OWNED)],
+            NFT_MSG_NEWTABLE,
+            NLM_F_REQUEST | NLM_F_CREATE,
+            &[encode_text(1, table), encode_number(2, NFT_TABLE_F_OWNER)],
         );
         for (name, (kind, hook, priority)) in
-            [("prerouting", PREROUTING), ("postrouting", POSTROUTING)]
+            [("prerouting", PREROUTING_CHAIN), ("postrouting", POSTROUTING_CHAIN)]
         {
             let hooks = encode_nested_attribute(
                 4,
                 &[encode_number(1, hook), encode_number(2, priority as u32)],
             );
             let parts = [encode_text(1, table), encode_text(3, name), hooks, encode_text(7, kind)];
-            made.add_message(NEW_CHAIN, REQUEST | CREATE, &parts);
+            made.add_message(NFT_MSG_NEWCHAIN, NLM_F_REQUEST | NLM_F_CREATE, &parts);
         }
         Ok(made)
     }
@@ -114,7 +114,7 @@ impl NftablesTable {
     /// Replaces the source address of packets by the address of the outgoing interface.
     pub(super) fn masquerade(mut self, source: Ipv4Addr) -> Self {
         let parts = [
-            load_address_at(SOURCE),
+            load_address_at(SOURCE_OFFSET),
             compare_register(0, &source.octets()),
             encode_expression("masq", &[]),
         ];
@@ -140,7 +140,7 @@ impl NftablesTable {
                 &[encode_number(1, 1), encode_number(2, 1), encode_number(3, 4), mask, nothing],
             ),
             compare_register(1, &[0; 4]),
-            load_address_at(DESTINATION),
+            load_address_at(DESTINATION_OFFSET),
             compare_register(0, &destination.octets()),
             // Sends a copy to the destination as a local packet. The original, which would need
             // forwarding, is dropped.
@@ -157,13 +157,13 @@ impl NftablesTable {
             encode_text(2, chain),
             encode_nested_attribute(4, expressions),
         ];
-        self.add_message(NEW_RULE, REQUEST | CREATE | APPEND, &parts);
+        self.add_message(NFT_MSG_NEWRULE, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_APPEND, &parts);
     }
 
     fn add_message(&mut self, kind: u16, flags: u16, parts: &[Vec<u8>]) {
         let (family, resource) = match kind {
-            BATCH_BEGIN | BATCH_END => (0, NFTABLES),
-            _ => (IPV4, 0),
+            NFNL_MSG_BATCH_BEGIN | NFNL_MSG_BATCH_END => (0, NFNL_SUBSYS_NFTABLES),
+            _ => (NFPROTO_IPV4, 0),
         };
         let body = parts.concat();
         let length = 16 + 4 + body.len() as u32;
@@ -187,9 +187,9 @@ impl NftablesTable {
         // Requests an acknowledgement of the last rule; the error of a failing message is reported
         // first.
         let flags = self.last + 6;
-        let with_ack = REQUEST | CREATE | APPEND | ACK;
+        let with_ack = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_APPEND | NLM_F_ACK;
         self.batch[flags..flags + 2].copy_from_slice(&with_ack.to_ne_bytes());
-        self.add_message(BATCH_END, REQUEST, &[]);
+        self.add_message(NFNL_MSG_BATCH_END, NLM_F_REQUEST, &[]);
         self.socket.send(&self.batch, 0)?;
         let (answer, _) = self.socket.recv_from_full()?;
         match answer.get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes) {

@@ -12,7 +12,7 @@
 
 mod firewall;
 
-use crate::command::NEAR;
+use crate::command::NEAR_ADDRESS;
 use crate::namespace::NetworkNamespace;
 use crate::network::{EmulatedHost, RoutingSocket};
 use firewall::NftablesTable;
@@ -22,12 +22,12 @@ use std::io;
 use std::net::Ipv4Addr;
 
 /// Device at the far end.
-const DEVICE: &str = "nat0";
+const NAT_DEVICE: &str = "nat0";
 /// Maximum number of links with NAT at the same time.
 const MAX_LINKS: u8 = 200;
 /// Prefix length of the network of each link, within the benchmark addresses (RFC 2544, appendix
 /// C).
-const PREFIX: u8 = 30;
+const PREFIX_LENGTH: u8 = 30;
 
 /// The host's network namespace, opened before the process of the link enters its own namespaces.
 #[derive(Debug)]
@@ -71,18 +71,18 @@ impl Nat {
             let name = device_name(number);
             let routing = RoutingSocket::new()?;
             routing.bring_up_interface(&name, Vec::new(), None)?;
-            routing.add_address(&name, nat_address(number, 1).into(), PREFIX)?;
+            routing.add_address(&name, nat_address(number, 1).into(), PREFIX_LENGTH)?;
             fs::write(format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")?;
             Ok(number)
         })?;
         let inside = far.namespace.run_within(|| {
             let routing = RoutingSocket::new()?;
-            routing.bring_up_interface(DEVICE, Vec::new(), None)?;
-            routing.add_address(DEVICE, nat_address(number, 2).into(), PREFIX)?;
-            routing.add_host_route(crate::network::INTERFACE, NEAR)?;
-            routing.replace_default_route(DEVICE, nat_address(number, 1))?;
+            routing.bring_up_interface(NAT_DEVICE, Vec::new(), None)?;
+            routing.add_address(NAT_DEVICE, nat_address(number, 2).into(), PREFIX_LENGTH)?;
+            routing.add_host_route(crate::network::INTERFACE, NEAR_ADDRESS)?;
+            routing.replace_default_route(NAT_DEVICE, nat_address(number, 1))?;
             fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-            NftablesTable::new(DEVICE)?.masquerade(NEAR).commit()
+            NftablesTable::new(NAT_DEVICE)?.masquerade(NEAR_ADDRESS).commit()
         })?;
         let end = nat_address(number, 2);
         let outside = self.host.run_within(|| {
@@ -105,7 +105,7 @@ fn create_device(far: &EmulatedHost) -> io::Result<u8> {
     for number in (0..MAX_LINKS).filter(|number| !taken(*number)) {
         match RoutingSocket::new()?.create_veth(
             &device_name(number),
-            DEVICE,
+            NAT_DEVICE,
             far.namespace.descriptor(),
         ) {
             Ok(()) => return Ok(number),

@@ -18,7 +18,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Name of the interface in every host.
 pub(crate) const INTERFACE: &str = "link0";
 /// Length of the interface's transmit queue, packets.
-const TX_QUEUE: u32 = 10_000;
+const TX_QUEUE_LENGTH: u32 = 10_000;
 
 /// Ring frames of 2 KiB for packets that wait for the link: total of the far host or of all near
 /// hosts, and minimum per host.
@@ -205,7 +205,8 @@ impl NewHost<'_> {
         let group = nix::unistd::getegid();
         let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", format!("{group} {group}"));
         let routing = RoutingSocket::new()?;
-        let attributes = vec![LinkAttribute::Mtu(self.mtu), LinkAttribute::TxQueueLen(TX_QUEUE)];
+        let attributes =
+            vec![LinkAttribute::Mtu(self.mtu), LinkAttribute::TxQueueLen(TX_QUEUE_LENGTH)];
         routing.bring_up_interface("lo", Vec::new(), None)?;
         routing.bring_up_interface(INTERFACE, attributes, Some(HOST_MAC))?;
         routing.add_address(INTERFACE, self.address.into(), 32)?;

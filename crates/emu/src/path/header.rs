@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpcast_link::Ecn;
 use tcpcast_link::random::mix_bits;
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const IPV4_HEADER: usize = 20;
-const IPV6_HEADER: usize = 40;
+const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
+const IPV4_HEADER_BYTES: usize = 20;
+const IPV6_HEADER_BYTES: usize = 40;
 
 /// Header fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ impl IpHeader {
     #[must_use]
     pub fn parse_ip(packet: &[u8]) -> Option<Self> {
         match packet.first()? >> 4 {
-            4 if packet.len() >= IPV4_HEADER => Some(Self::parse_ipv4(packet)),
-            6 if packet.len() >= IPV6_HEADER => Some(Self::parse_ipv6(packet)),
+            4 if packet.len() >= IPV4_HEADER_BYTES => Some(Self::parse_ipv4(packet)),
+            6 if packet.len() >= IPV6_HEADER_BYTES => Some(Self::parse_ipv6(packet)),
             _ => None,
         }
     }
@@ -54,7 +54,7 @@ impl IpHeader {
         let protocol = packet[6];
         // If extension headers precede the ports, the flow label identifies the flow.
         let label = u64::from(read_word(packet, 0) & 0x000f_ffff);
-        let ports = u64::from(read_ports(packet, IPV6_HEADER, protocol));
+        let ports = u64::from(read_ports(packet, IPV6_HEADER_BYTES, protocol));
         let rest = [u64::from(protocol), if ports == 0 { label } else { ports }];
         let flow = hash_flow(&[pair(8), pair(16), pair(24), pair(32), rest[0], rest[1]]);
         let to = u128::from(pair(24)) << 64 | u128::from(pair(32));
@@ -71,7 +71,7 @@ fn ipv4_header_bytes(packet: &[u8]) -> usize {
 }
 
 fn read_ports(packet: &[u8], start: usize, protocol: u8) -> u32 {
-    let has_ports = matches!(protocol, TCP | UDP) && packet.len() >= start + 4;
+    let has_ports = matches!(protocol, PROTOCOL_TCP | PROTOCOL_UDP) && packet.len() >= start + 4;
     if has_ports { read_word(packet, start) } else { 0 }
 }
 
@@ -83,7 +83,7 @@ fn hash_flow(words: &[u64]) -> u32 {
 /// an IPv4 header (RFC 1624, eqn. 3).
 pub fn mark_congestion_experienced(packet: &mut [u8]) {
     match packet.first().map(|first| first >> 4) {
-        Some(4) if packet.len() >= IPV4_HEADER => {
+        Some(4) if packet.len() >= IPV4_HEADER_BYTES => {
             let before = u16::from_be_bytes([packet[0], packet[1]]);
             packet[1] |= 3;
             let after = u16::from_be_bytes([packet[0], packet[1]]);
@@ -93,7 +93,7 @@ pub fn mark_congestion_experienced(packet: &mut [u8]) {
             new = (new & 0xffff) + (new >> 16);
             packet[10..12].copy_from_slice(&(!(new as u16)).to_be_bytes());
         }
-        Some(6) if packet.len() >= IPV6_HEADER => packet[1] |= 3 << 4,
+        Some(6) if packet.len() >= IPV6_HEADER_BYTES => packet[1] |= 3 << 4,
         _ => {}
     }
 }
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!((of(1).flow, of(1).ecn), (of(1).flow, Ecn::Ect0));
         assert_ne!(of(1).flow, of(2).flow);
         let mut udp = segment(1, 0);
-        udp[9] = UDP;
+        udp[9] = PROTOCOL_UDP;
         assert_ne!(IpHeader::parse_ip(&udp).unwrap().flow, of(1).flow);
     }
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn ipv6_packet_is_read_and_marked() {
         let mut packet = [0_u8; 48];
-        (packet[0], packet[1], packet[6]) = (0x60, 0x20, TCP);
+        (packet[0], packet[1], packet[6]) = (0x60, 0x20, PROTOCOL_TCP);
         packet[24..40].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
         let before = IpHeader::parse_ip(&packet).unwrap();
         assert_eq!((before.ecn, before.destination), (Ecn::Ect0, Ipv6Addr::LOCALHOST.into()));

@@ -2,13 +2,13 @@
 
 use tcpcast_link::Nanos;
 
-const PIECES: usize = 8;
+const BUCKETS_PER_OCTAVE: usize = 8;
 const OCTAVES: usize = 61;
 
 /// Counts of times with a resolution of 12 %.
 #[derive(Clone, Debug)]
 pub struct TimeHistogram {
-    counts: Box<[u64; PIECES * OCTAVES + PIECES]>,
+    counts: Box<[u64; BUCKETS_PER_OCTAVE * OCTAVES + BUCKETS_PER_OCTAVE]>,
     count: u64,
     sum: u128,
     max: Nanos,
@@ -16,23 +16,32 @@ pub struct TimeHistogram {
 
 impl Default for TimeHistogram {
     fn default() -> Self {
-        Self { counts: Box::new([0; PIECES * OCTAVES + PIECES]), count: 0, sum: 0, max: 0 }
+        Self {
+            counts: Box::new([0; BUCKETS_PER_OCTAVE * OCTAVES + BUCKETS_PER_OCTAVE]),
+            count: 0,
+            sum: 0,
+            max: 0,
+        }
     }
 }
 
 fn bucket_of(time: Nanos) -> usize {
-    if time < PIECES as u64 {
+    if time < BUCKETS_PER_OCTAVE as u64 {
         return time as usize;
     }
     let octave = time.ilog2() as usize;
-    let piece = (time >> (octave - 3)) as usize & (PIECES - 1);
-    (octave - 2) * PIECES + piece
+    let piece = (time >> (octave - 3)) as usize & (BUCKETS_PER_OCTAVE - 1);
+    (octave - 2) * BUCKETS_PER_OCTAVE + piece
 }
 
 /// Smallest time beyond a bucket.
 fn bucket_end(bucket: usize) -> Nanos {
-    let (octave, piece) = (bucket / PIECES, bucket % PIECES);
-    if octave == 0 { bucket as Nanos + 1 } else { ((PIECES + piece + 1) as Nanos) << (octave - 1) }
+    let (octave, piece) = (bucket / BUCKETS_PER_OCTAVE, bucket % BUCKETS_PER_OCTAVE);
+    if octave == 0 {
+        bucket as Nanos + 1
+    } else {
+        ((BUCKETS_PER_OCTAVE + piece + 1) as Nanos) << (octave - 1)
+    }
 }
 
 impl TimeHistogram {
@@ -90,11 +99,11 @@ mod tests {
 
     #[test]
     fn buckets_are_contiguous() {
-        for at in 1..PIECES * OCTAVES {
+        for at in 1..BUCKETS_PER_OCTAVE * OCTAVES {
             assert_eq!(bucket_of(bucket_end(at - 1)), at);
             assert_eq!(bucket_of(bucket_end(at) - 1), at);
         }
-        assert!(bucket_of(Nanos::MAX) < PIECES * OCTAVES + PIECES);
+        assert!(bucket_of(Nanos::MAX) < BUCKETS_PER_OCTAVE * OCTAVES + BUCKETS_PER_OCTAVE);
     }
 
     #[test]

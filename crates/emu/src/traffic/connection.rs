@@ -13,9 +13,9 @@ use std::os::fd::AsRawFd;
 use tcpcast_link::time::Nanos;
 
 /// Buffer size of a write or read.
-pub(super) const PIECE: usize = 1 << 17;
+pub(super) const BUFFER_BYTES: usize = 1 << 17;
 /// Maximum number of reads before other connections are served.
-const READS: usize = 8;
+const MAX_READS: usize = 8;
 
 /// Kernel counters of connections of a flow, and received bytes, since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl TestConnection {
     pub(super) fn read_from_socket(&mut self, piece: &mut [u8]) -> io::Result<bool> {
         // Linux's `tcp_measure_rcv_mss` changes the limit when the first full packet arrives.
         self.window.map_or(Ok(()), |window| limit_receive_window(&self.receiver, window))?;
-        for _ in 0..READS {
+        for _ in 0..MAX_READS {
             if self.unread == 0 {
                 break;
             }
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(from.port(), connection.port);
         sender.set_nonblocking(true).unwrap();
         connection.set_accepted_sender(sender);
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; BUFFER_BYTES];
         for (number, bytes) in [(1, 5_u64), (2, 100)] {
             until(|| {
                 connection.write_to_socket(&piece.clone(), false).unwrap();

@@ -7,11 +7,11 @@
 //! Files are timed by their packets at the ends of the link, so the scheduling of this thread does
 //! not affect the times. It only affects when the next file begins.
 
-use super::connection::{PIECE, SenderStats, TestConnection};
+use super::connection::{BUFFER_BYTES, SenderStats, TestConnection};
 use super::flow_state::FlowState;
 use super::traffic_tally::{FileTally, SharedTally};
 use super::{
-    ConnectionUse, FileToSend, RunSchedule, SERVICE, format_json_list, near_address, write_line,
+    ConnectionUse, FileToSend, RunSchedule, SENDER_PORT, format_json_list, near_address, write_line,
 };
 use crate::command::LinkError;
 use nix::errno::Errno;
@@ -33,7 +33,7 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 /// Interval at which the acknowledgement of a file's last byte is checked.
 const ACK_CHECK_INTERVAL: Duration = Duration::from_micros(500);
 /// Maximum number of events per call.
-const EVENTS: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 /// Kind of a timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,9 +48,9 @@ enum TimedEvent {
 }
 
 /// Kind of a descriptor, stored in its epoll token.
-const LISTENS: u64 = 0;
-const READS: u64 = 1;
-const WRITES: u64 = 2;
+const LISTENER_KIND: u64 = 0;
+const READER_KIND: u64 = 1;
+const WRITER_KIND: u64 = 2;
 
 fn epoll_token(kind: u64, number: usize) -> u64 {
     kind << 48 | number as u64
@@ -106,7 +106,7 @@ impl<'a> TrafficDriver<'a> {
             event_queue: BinaryHeap::new(),
             began: Instant::now(),
             finished: 0,
-            piece: vec![0; PIECE],
+            piece: vec![0; BUFFER_BYTES],
         })
     }
 
@@ -116,7 +116,7 @@ impl<'a> TrafficDriver<'a> {
         let until = self.schedule.until.map(|until| self.began + until);
         while until.is_none_or(|until| Instant::now() < until) && !self.has_finished() {
             self.wait_for_event(until)?;
-            let mut events = [EpollEvent::empty(); EVENTS];
+            let mut events = [EpollEvent::empty(); MAX_EVENTS];
             let count = self.epoll.wait(&mut events, EpollTimeout::ZERO);
             let count =
                 count.or_else(|error| if error == Errno::EINTR { Ok(0) } else { Err(error) });
@@ -156,7 +156,7 @@ impl<'a> TrafficDriver<'a> {
         self.began = Instant::now();
         for number in 0..self.flows.len() {
             let flow = &self.flows[number];
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(LISTENS, number));
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(LISTENER_KIND, number));
             self.epoll.add(&flow.listener, event).map_err(link_error)?;
             if let Some(stop) = flow.config.stop {
                 let stop = self.began + Duration::from_nanos(stop);
@@ -243,12 +243,12 @@ impl<'a> TrafficDriver<'a> {
         if let (Some(index), Some(bytes)) = (index, bytes) {
             return self.start_next_file(index, count, bytes);
         }
-        let to = SocketAddrV4::new(near_address(number), SERVICE);
+        let to = SocketAddrV4::new(near_address(number), SENDER_PORT);
         let window = self.flows[number].config.receiver_window;
         let connection = TestConnection::open_connection(number, to, count, bytes, window)?;
         let free = self.connections.iter().position(Option::is_none);
         let index = free.unwrap_or(self.connections.len());
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(READS, index));
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(READER_KIND, index));
         self.epoll.add(&connection.receiver, event)?;
         self.flows[number].open.insert(connection.port, index);
         if free.is_none() {
@@ -265,7 +265,7 @@ impl<'a> TrafficDriver<'a> {
         if let Some(files) = &mut self.tally.lock_tally().files[connection.flow] {
             files.entry(connection.port).and_modify(FileTally::begin_next_file);
         }
-        let event = &mut EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(READS, index));
+        let event = &mut EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(READER_KIND, index));
         self.epoll.modify(&connection.receiver, event)?;
         self.write_connection(index)
     }
@@ -289,8 +289,8 @@ impl<'a> TrafficDriver<'a> {
     fn on_event(&mut self, event: EpollEvent) -> io::Result<()> {
         let number = (event.data() & 0xffff_ffff) as usize;
         match event.data() >> 48 {
-            LISTENS => self.accept_connection(number),
-            READS => self.read_connection(number),
+            LISTENER_KIND => self.accept_connection(number),
+            READER_KIND => self.read_connection(number),
             _ => {
                 let connection = self.connections[number].as_ref();
                 let sender = connection.and_then(|connection| connection.sender.as_ref());
@@ -315,7 +315,7 @@ impl<'a> TrafficDriver<'a> {
             // A stopped connection no longer has a receiver.
             let Some(index) = self.flows[number].open.get(&from.port()).copied() else { continue };
             if let Some(connection) = &mut self.connections[index] {
-                let event = EpollEvent::new(EpollFlags::empty(), epoll_token(WRITES, index));
+                let event = EpollEvent::new(EpollFlags::empty(), epoll_token(WRITER_KIND, index));
                 self.epoll.add(&sender, event)?;
                 connection.set_accepted_sender(sender);
                 self.write_connection(index)?;
@@ -329,7 +329,9 @@ impl<'a> TrafficDriver<'a> {
         let done = connection.write_to_socket(&self.piece, closes)?;
         let Some(sender) = &connection.sender else { return Ok(()) };
         let wants = if done { EpollFlags::empty() } else { EpollFlags::EPOLLOUT };
-        Ok(self.epoll.modify(sender, &mut EpollEvent::new(wants, epoll_token(WRITES, index)))?)
+        Ok(self
+            .epoll
+            .modify(sender, &mut EpollEvent::new(wants, epoll_token(WRITER_KIND, index)))?)
     }
 
     fn read_connection(&mut self, index: usize) -> io::Result<()> {
@@ -340,7 +342,8 @@ impl<'a> TrafficDriver<'a> {
             let file = files.and_then(|files| files.get(&connection.port));
             connection.delivered = Some(file.map_or(0, |file| file.last_left));
             self.unacked.push(index);
-            let nothing = &mut EpollEvent::new(EpollFlags::empty(), epoll_token(READS, index));
+            let nothing =
+                &mut EpollEvent::new(EpollFlags::empty(), epoll_token(READER_KIND, index));
             self.epoll.modify(&connection.receiver, nothing)?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::connection::SenderStats;
 use super::tcp_info::{NetstatCounters, TcpInfo};
 use super::traffic_tally::FlowTally;
-use super::{FileToSend, FlowConfig, SERVICE, format_json_list, near_address};
+use super::{FileToSend, FlowConfig, SENDER_PORT, format_json_list, near_address};
 use crate::network::EmulatedHost;
 use nix::sys::socket::{setsockopt, sockopt};
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ impl FlowState {
     /// Creates the listener in the flow's namespace with its congestion control.
     pub(super) fn new(number: usize, config: FlowConfig, host: &EmulatedHost) -> io::Result<Self> {
         let (listener, counter) = host.namespace.run_within(|| {
-            let listener = TcpListener::bind(SocketAddrV4::new(near_address(number), SERVICE))?;
+            let listener = TcpListener::bind(SocketAddrV4::new(near_address(number), SENDER_PORT))?;
             let control = OsString::from(&config.control);
             setsockopt(&listener, sockopt::TcpCongestion, &control).map_err(|error| {
                 let control = &config.control;

@@ -35,9 +35,9 @@ use tcpcast_link::time::Nanos;
 use traffic_tally::SharedTally;
 
 /// Port on which senders listen.
-const SERVICE: u16 = 5001;
+const SENDER_PORT: u16 = 5001;
 /// Address of the far end.
-const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
+const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
 /// Maximum number of flows, each of which needs a namespace.
 pub const MAX_FLOWS: usize = 256;
 
@@ -217,7 +217,7 @@ impl TrafficCommand {
             let (forward, back) = flow.delays;
             LinkPort { side: LinkSide::Near, address: near_address(index), forward, back }
         };
-        let far = LinkPort { side: LinkSide::Far, address: FAR, forward: 0, back: 0 };
+        let far = LinkPort { side: LinkSide::Far, address: FAR_ADDRESS, forward: 0, back: 0 };
         self.flows.iter().enumerate().map(port).chain([far]).collect()
     }
 }

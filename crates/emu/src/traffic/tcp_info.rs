@@ -23,16 +23,16 @@ pub(super) fn limit_receive_window(socket: impl AsFd, bytes: u32) -> io::Result<
 }
 
 /// Bytes of `struct tcp_info` (linux/tcp.h) up to the last field used here.
-const LENGTH: usize = 248;
+const TCP_INFO_BYTES: usize = 248;
 
 /// `TCP_INFO` of a connection, and its length in this kernel. Missing fields are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TcpInfo([u8; LENGTH], usize);
+pub(super) struct TcpInfo([u8; TCP_INFO_BYTES], usize);
 
 impl TcpInfo {
     pub(super) fn read_from_socket(socket: impl AsFd) -> io::Result<Self> {
-        let mut bytes = [0_u8; LENGTH];
-        let mut length = LENGTH as libc::socklen_t;
+        let mut bytes = [0_u8; TCP_INFO_BYTES];
+        let mut length = TCP_INFO_BYTES as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` bytes to where `bytes` are.
         #[allow(unsafe_code)]
         let result = unsafe {
@@ -48,11 +48,11 @@ impl TcpInfo {
         if result == 0 { Ok(Self(bytes, known)) } else { Err(io::Error::last_os_error()) }
     }
 
-    fn word_at(&self, start: usize) -> u32 {
+    fn u32_at(&self, start: usize) -> u32 {
         u32::from_ne_bytes([self.0[start], self.0[start + 1], self.0[start + 2], self.0[start + 3]])
     }
 
-    fn long_at(&self, start: usize) -> u64 {
+    fn u64_at(&self, start: usize) -> u64 {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0[start..start + 8]);
         u64::from_ne_bytes(bytes)
@@ -60,23 +60,23 @@ impl TcpInfo {
 
     /// Smoothed RTT, µs.
     pub(super) fn rtt_us(&self) -> u32 {
-        self.word_at(68)
+        self.u32_at(68)
     }
 
     /// Number of retransmissions.
     pub(super) fn retransmission_count(&self) -> u32 {
-        self.word_at(100)
+        self.u32_at(100)
     }
 
     /// Number of received segments; for a sender, acknowledgements.
     pub(super) fn ack_count(&self) -> u32 {
-        self.word_at(140)
+        self.u32_at(140)
     }
 
     /// Time with data to send, and the part of that time in which the receive window or the send
     /// buffer was the limit, µs.
     pub(super) fn busy_and_limited_us(&self) -> (u64, u64) {
-        (self.long_at(168), self.long_at(176) + self.long_at(184))
+        (self.u64_at(168), self.u64_at(176) + self.u64_at(184))
     }
 
     /// Whether the kernel counts timeouts per connection (since Linux 6.7).
@@ -96,7 +96,7 @@ pub(super) struct NetstatCounters(File);
 
 /// Entries into fast recovery with and without SACK, and expired retransmission timers including
 /// timers of SYN-ACKs.
-const WANTED: [&str; 3] = ["TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"];
+const COUNTER_NAMES: [&str; 3] = ["TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"];
 
 impl NetstatCounters {
     /// Opens the counters of the calling thread's namespace; any thread can read them.
@@ -109,7 +109,7 @@ impl NetstatCounters {
         let mut text = String::new();
         self.0.rewind()?;
         self.0.read_to_string(&mut text)?;
-        let [sack, reno, timeouts] = WANTED.map(|name| counter_value(&text, name));
+        let [sack, reno, timeouts] = COUNTER_NAMES.map(|name| counter_value(&text, name));
         Ok((sack + reno, timeouts))
     }
 }
@@ -126,10 +126,10 @@ fn counter_value(text: &str, name: &str) -> u64 {
 impl TcpInfo {
     /// Creates the information of a connection with a number of timeouts and timeout sequences.
     pub(super) fn with_timeouts(timeouts: u16, sequences: u16) -> Self {
-        let mut bytes = [0; LENGTH];
+        let mut bytes = [0; TCP_INFO_BYTES];
         bytes[240..242].copy_from_slice(&timeouts.to_ne_bytes());
         bytes[242..244].copy_from_slice(&sequences.to_ne_bytes());
-        Self(bytes, LENGTH)
+        Self(bytes, TCP_INFO_BYTES)
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         while (&sender).write(&[0; 4096]).is_ok() {}
         // First the space advertised before the limit is used up; then at most the limit is
         // advertised.
-        let window = || TcpInfo::read_from_socket(&sender).unwrap().word_at(228);
+        let window = || TcpInfo::read_from_socket(&sender).unwrap().u32_at(228);
         let mut buffer = [0; 1 << 16];
         while window() > 5000 {
             assert!((&client).read(&mut buffer).unwrap() > 0);

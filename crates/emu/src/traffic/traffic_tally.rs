@@ -1,7 +1,7 @@
 //! Per-flow packet counters, updated by the link during a run.
 
 use super::format_json_list;
-use crate::forwarding::{LATE, lateness_reason};
+use crate::forwarding::{LATE_THRESHOLD, lateness_reason};
 use crate::path::{DropCause, PacketObserver};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use tcpcast_link::time::{MICROSECOND, MILLISECOND, Nanos};
 use tcpcast_wire::{ACK, SYN};
 
 /// RST flag (RFC 9293, section 3.1).
-const RESET: u8 = 0x04;
+const RST_FLAG: u8 = 0x04;
 
 /// Resolution of queueing delays.
-pub(super) const WAIT_STEP: Nanos = 20 * MICROSECOND;
+pub(super) const WAIT_RESOLUTION: Nanos = 20 * MICROSECOND;
 
 /// Upper bounds of the lateness classes; the last class is unbounded.
-pub(super) const LATENESS: [Nanos; 6] = [
+pub(super) const LATENESS_BOUNDS: [Nanos; 6] = [
     100 * MICROSECOND,
     200 * MICROSECOND,
     500 * MICROSECOND,
@@ -98,7 +98,7 @@ pub(super) struct TrafficTally {
     /// Number of data packets by queueing delay in steps, since the last snapshot.
     pub waits: BTreeMap<u64, u64>,
     /// Number of packets of both directions by lateness class.
-    pub lateness: [u64; LATENESS.len() + 1],
+    pub lateness: [u64; LATENESS_BOUNDS.len() + 1],
     /// Total lateness of all packets.
     late: Nanos,
     /// Total time for which the link's clock was paused.
@@ -142,7 +142,7 @@ impl SegmentFields {
         let payload = tcp.len().saturating_sub(usize::from(tcp[12] >> 4) * 4);
         let word = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
         // Resets may have the ACK flag, but do not acknowledge data.
-        let acks = tcp[13] & (ACK | RESET) == ACK;
+        let acks = tcp[13] & (ACK | RST_FLAG) == ACK;
         Some(Self {
             source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
             destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
@@ -177,7 +177,7 @@ impl TrafficTally {
 
     /// Returns the punctuality of the link since the start, `elapsed` ago, as JSON.
     pub(super) fn punctuality_json(&self, elapsed: Nanos) -> String {
-        let beyond = LATENESS.iter().take_while(|end| **end <= LATE).count();
+        let beyond = LATENESS_BOUNDS.iter().take_while(|end| **end <= LATE_THRESHOLD).count();
         let (all, late) = (&self.lateness, &self.lateness[beyond..]);
         let delivered = all.iter().sum();
         let reason = lateness_reason(late.iter().sum(), delivered, self.paused, elapsed);
@@ -260,14 +260,14 @@ impl PacketObserver for SharedTally {
             flow.passed += 1;
             flow.waited += waited;
             flow.marked += u64::from(marked);
-            *tally.waits.entry(waited / WAIT_STEP).or_default() += 1;
+            *tally.waits.entry(waited / WAIT_RESOLUTION).or_default() += 1;
         }
     }
 
     fn on_deliver(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
         let mut tally = self.lock_tally();
         tally.set_now(now);
-        let class = LATENESS.iter().take_while(|end| now - due > **end).count();
+        let class = LATENESS_BOUNDS.iter().take_while(|end| now - due > **end).count();
         tally.lateness[class] += 1;
         tally.late += now - due;
         let Some(segment) = SegmentFields::parse_segment(packet) else { return };
@@ -292,7 +292,7 @@ impl PacketObserver for SharedTally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::{FAR, near_address};
+    use crate::traffic::{FAR_ADDRESS, near_address};
     use std::net::Ipv4Addr;
 
     /// A TCP packet with 40 bytes of headers.
@@ -309,20 +309,22 @@ mod tests {
     #[test]
     fn tally_counts_data_packets_by_port() {
         let mut tally = SharedTally::new([false; 300]);
-        let (second, last) =
-            (packet(near_address(1), FAR, 0, 100), packet(near_address(299), FAR, 0, 100));
+        let (second, last) = (
+            packet(near_address(1), FAR_ADDRESS, 0, 100),
+            packet(near_address(299), FAR_ADDRESS, 0, 100),
+        );
         tally.on_enter(5, 1, &second);
         tally.on_enter(6, 299, &last);
         // A handshake packet is not a data packet.
-        tally.on_enter(7, 1, &packet(near_address(1), FAR, 0, 0));
+        tally.on_enter(7, 1, &packet(near_address(1), FAR_ADDRESS, 0, 0));
         tally.on_drop(8, 299, &last, DropCause::Random);
-        tally.on_transmitted(1, &second, 3 * WAIT_STEP, true);
+        tally.on_transmitted(1, &second, 3 * WAIT_RESOLUTION, true);
         tally.on_deliver(10, 9, 300, &second);
         let counters = tally.lock_tally();
         let expected = FlowTally {
             arrived: 1,
             passed: 1,
-            waited: 3 * WAIT_STEP,
+            waited: 3 * WAIT_RESOLUTION,
             marked: 1,
             ..FlowTally::default()
         };
@@ -338,13 +340,13 @@ mod tests {
     #[test]
     fn file_begins_with_syn_and_ends_with_last_new_ack() {
         let mut tally = SharedTally::new([true, true]);
-        let ack = |number| packet(FAR, near_address(1), number, 0);
+        let ack = |number| packet(FAR_ADDRESS, near_address(1), number, 0);
         let mut open = ack(0);
         open[33] = SYN;
         tally.on_enter(1, 2, &open);
         tally.on_enter(2, 2, &open);
         tally.on_enter(9, 2, &ack(1));
-        let data = packet(near_address(1), FAR, 0, 101);
+        let data = packet(near_address(1), FAR_ADDRESS, 0, 101);
         tally.on_enter(12, 1, &data);
         tally.on_drop(12, 1, &data, DropCause::Full);
         tally.on_deliver(16, 15, 2, &data);
@@ -368,18 +370,18 @@ mod tests {
     #[test]
     fn files_of_one_connection_are_counted_separately() {
         let mut tally = SharedTally::new([true]);
-        let mut open = packet(FAR, near_address(0), 0, 0);
+        let mut open = packet(FAR_ADDRESS, near_address(0), 0, 0);
         open[33] = SYN;
         tally.on_enter(1, 1, &open);
-        let mut data = packet(near_address(0), FAR, 0, 100);
+        let mut data = packet(near_address(0), FAR_ADDRESS, 0, 100);
         tally.on_enter(5, 0, &data);
-        tally.on_deliver(9, 9, 0, &packet(FAR, near_address(0), 100, 0));
+        tally.on_deliver(9, 9, 0, &packet(FAR_ADDRESS, near_address(0), 100, 0));
         tally.lock_tally().files[0].as_mut().unwrap().get_mut(&0).unwrap().begin_next_file();
         data[24..28].copy_from_slice(&100_u32.to_be_bytes());
         tally.on_enter(20, 0, &data);
         let file = |tally: &SharedTally| tally.lock_tally().files[0].as_ref().unwrap()[&0];
         assert!(!file(&tally).is_acked());
-        tally.on_deliver(30, 29, 0, &packet(FAR, near_address(0), 200, 0));
+        tally.on_deliver(30, 29, 0, &packet(FAR_ADDRESS, near_address(0), 200, 0));
         let file = file(&tally);
         assert!(file.is_acked());
         assert_eq!((file.opened, file.first_entered, file.last_ack), (1, Some(20), 29));

@@ -96,7 +96,7 @@ pub(super) struct CodelState {
 }
 
 impl CodelState {
-    pub const START: Self = Self {
+    pub const INITIAL: Self = Self {
         first_above: NEVER,
         drop_next: 0,
         count: 0,
@@ -290,7 +290,7 @@ impl<T: Copy> Codel<T> {
     pub fn new(limits: BufferLimits, config: CodelConfig) -> Self {
         let line =
             CodelFifo { packets: RingBuffer::default(), occupancy: BufferOccupancy::new(limits) };
-        Self { config, control: CodelState::START, line }
+        Self { config, control: CodelState::INITIAL, line }
     }
 }
 
@@ -331,7 +331,7 @@ impl<T: Copy> QueueDiscipline<T> for Codel<T> {
     }
 
     fn reset_when_empty(&mut self, _now: Nanos) {
-        self.control = CodelState::START;
+        self.control = CodelState::INITIAL;
     }
 }
 

@@ -186,7 +186,7 @@ fn linux_ce_threshold_marks_packets_with_longer_sojourn() {
 
 #[test]
 fn linux_newton_steps_approximate_inverse_root() {
-    let mut control = CodelState { inverse_root: u16::MAX, count: 1, ..CodelState::START };
+    let mut control = CodelState { inverse_root: u16::MAX, count: 1, ..CodelState::INITIAL };
     for count in 2..400_u32 {
         control.count = count;
         control.newton_step();

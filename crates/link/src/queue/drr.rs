@@ -12,7 +12,7 @@
 use super::buffer_occupancy::{BufferOccupancy, MaxBacklog};
 use super::flow_table::{FlowTable, ListedFlow};
 use super::longest_queue::{ListLinks, LongestQueue, TieBreakRule};
-use super::packet_list::{NONE, PacketList, PacketPool};
+use super::packet_list::{NO_INDEX, PacketList, PacketPool};
 use super::{Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe};
 use crate::packet::Packet;
 use crate::random::{RandomSource, RandomStream};
@@ -89,7 +89,7 @@ impl DrrFlow {
     fn new(number: u32, weight: f64) -> Self {
         Self {
             number,
-            next: NONE,
+            next: NO_INDEX,
             chain: PacketList::EMPTY,
             bytes: 0,
             deficit: 0,
@@ -154,10 +154,10 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
             flows: FlowTable::default(),
             longest: LongestQueue::new(config.ties, draws),
             occupancy: BufferOccupancy::new(limits),
-            first: NONE,
-            last: NONE,
+            first: NO_INDEX,
+            last: NO_INDEX,
             in_round: 0,
-            served: NONE,
+            served: NO_INDEX,
         }
     }
 
@@ -186,7 +186,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
         if self.config.buffers == BufferAssignment::Shared {
             return self.occupancy.backlog_towards_limits();
         }
-        if flow == NONE {
+        if flow == NO_INDEX {
             return Backlog::default();
         }
         let DrrFlow { chain, bytes, .. } = self.flows.flow_at(flow);
@@ -205,7 +205,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
         if !self.evicts_queued() || !max.has_room(not_evictable, bytes) {
             return DropVictim::Arriving;
         }
-        let len = if flow == NONE { 0 } else { self.flows.flow_at(flow).chain.len };
+        let len = if flow == NO_INDEX { 0 } else { self.flows.flow_at(flow).chain.len };
         match self.longest.longest_flow(len + 1) {
             Some(other) => DropVictim::Of(other),
             None if self.config.drop == DropPolicy::LongestHead && len > 0 => DropVictim::Of(flow),
@@ -244,7 +244,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     /// Appends a packet to the queue of its flow, and returns the slot of the flow.
     #[inline]
     fn append_packet(&mut self, flow: u32, packet: Packet<T>) -> u32 {
-        let flow = if flow == NONE {
+        let flow = if flow == NO_INDEX {
             let weight = self.weight_of_flow(packet.flow);
             self.flows.add_flow(DrrFlow::new(packet.flow, weight))
         } else {
@@ -279,7 +279,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     /// Removes flows without packets from the beginning of the round.
     #[inline]
     fn remove_empty_flows(&mut self) {
-        while self.first != NONE && self.flows.flow_at(self.first).chain.len == 0 {
+        while self.first != NO_INDEX && self.flows.flow_at(self.first).chain.len == 0 {
             let flow = self.first;
             self.leave_round();
             self.flows.free_slot(flow);
@@ -304,7 +304,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
         loop {
             self.remove_empty_flows();
             let flow = self.first;
-            if flow == NONE {
+            if flow == NO_INDEX {
                 return None;
             }
             let charge = self.deficit_of_first_packet(flow);
@@ -331,7 +331,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
         let quantum = i64::from(self.config.quantum_bytes.get());
         let mut rounds = i64::MAX;
         let mut flow = self.first;
-        while flow != NONE {
+        while flow != NO_INDEX {
             let state = self.flows.flow_at(flow);
             if state.chain.len > 0 {
                 let missing = self.deficit_of_first_packet(flow) - state.deficit;
@@ -340,7 +340,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
             flow = state.next;
         }
         let mut flow = self.first;
-        while flow != NONE {
+        while flow != NO_INDEX {
             let state = self.flows.flow_at_mut(flow);
             state.deficit = state.deficit.saturating_add(rounds.saturating_mul(quantum));
             flow = state.next;
@@ -351,7 +351,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     #[inline]
     fn next_flow_to_serve(&mut self) -> Option<u32> {
         let flow = self.served;
-        if flow == NONE {
+        if flow == NO_INDEX {
             return self.next_flow_in_round();
         }
         if self.flows.flow_at(flow).chain.len == 0 {
@@ -410,7 +410,7 @@ impl<T: Copy, D: RandomSource> QueueDiscipline<T> for Drr<T, D> {
         let packet =
             next.and_then(|flow| self.take_packet(flow, false).map(|packet| (flow, packet)));
         let Some((flow, packet)) = packet else {
-            self.served = NONE;
+            self.served = NO_INDEX;
             self.occupancy.set_transmitter_idle();
             return None;
         };

@@ -1,7 +1,7 @@
 //! Table of backlogged flows, indexed by flow number.
 
 use super::longest_queue::ListLinks;
-use super::packet_list::NONE;
+use super::packet_list::NO_INDEX;
 use crate::random::mix_bits;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -53,20 +53,20 @@ pub struct FlowTable<F> {
 
 impl<F> Default for FlowTable<F> {
     fn default() -> Self {
-        Self { flows: Vec::new(), free: NONE, indexed: Vec::new(), hashed: HashMap::default() }
+        Self { flows: Vec::new(), free: NO_INDEX, indexed: Vec::new(), hashed: HashMap::default() }
     }
 }
 
 impl<F: ListedFlow> FlowTable<F> {
-    /// Returns the slot of a flow, or [`NONE`] if the flow has no queue.
+    /// Returns the slot of a flow, or [`NO_INDEX`] if the flow has no queue.
     #[inline]
     #[must_use]
     pub fn find_slot(&self, number: u32) -> u32 {
         let slot = self.indexed.get(number as usize);
         if slot.is_none() && number >= MAX_INDEXED {
-            return self.hashed.get(&number).copied().unwrap_or(NONE);
+            return self.hashed.get(&number).copied().unwrap_or(NO_INDEX);
         }
-        slot.copied().unwrap_or(NONE)
+        slot.copied().unwrap_or(NO_INDEX)
     }
 
     /// The flow in a slot.
@@ -88,12 +88,12 @@ impl<F: ListedFlow> FlowTable<F> {
         &mut self.flows
     }
 
-    /// Appends a flow to the round from `first` to `last`; `first` is [`NONE`] if the round is
+    /// Appends a flow to the round from `first` to `last`; `first` is [`NO_INDEX`] if the round is
     /// empty.
     #[inline(always)]
     pub fn append_to_round(&mut self, first: &mut u32, last: &mut u32, flow: u32) {
-        *self.flows[flow as usize].next_in_list() = NONE;
-        if *first == NONE {
+        *self.flows[flow as usize].next_in_list() = NO_INDEX;
+        if *first == NO_INDEX {
             *first = flow;
         } else {
             *self.flows[*last as usize].next_in_list() = flow;
@@ -103,7 +103,7 @@ impl<F: ListedFlow> FlowTable<F> {
 
     /// Adds a flow with an empty queue and returns its slot.
     pub fn add_flow(&mut self, flow: F) -> u32 {
-        let slot = if self.free == NONE {
+        let slot = if self.free == NO_INDEX {
             self.flows.push(flow);
             self.flows.len() as u32 - 1
         } else {
@@ -117,7 +117,7 @@ impl<F: ListedFlow> FlowTable<F> {
         } else {
             let index = flow.flow_number() as usize;
             if index >= self.indexed.len() {
-                self.indexed.resize(index + 1, NONE);
+                self.indexed.resize(index + 1, NO_INDEX);
             }
             self.indexed[index] = slot;
         }
@@ -129,7 +129,7 @@ impl<F: ListedFlow> FlowTable<F> {
     pub fn remove_from_table(&mut self, slot: u32) {
         let number = self.flows[slot as usize].flow_number();
         match self.indexed.get_mut(number as usize) {
-            Some(slot) => *slot = NONE,
+            Some(slot) => *slot = NO_INDEX,
             None => drop(self.hashed.remove(&number)),
         }
     }

@@ -16,7 +16,7 @@
 //! `batch` packets.
 
 use super::codel::{CodelQueueAccess, CodelState};
-use super::packet_list::{NONE, PacketList, PacketPool};
+use super::packet_list::{NO_INDEX, PacketList, PacketPool};
 use super::{
     Backlog, BufferLimits, CodelConfig, CodelRules, DropReason, EnqueueOutcome, QueueDiscipline,
     QueueProbe, buffer_occupancy::BufferOccupancy,
@@ -84,12 +84,12 @@ struct QueueList {
 }
 
 impl QueueList {
-    const EMPTY: Self = Self { first: NONE, last: NONE };
+    const EMPTY: Self = Self { first: NO_INDEX, last: NO_INDEX };
 
     #[inline]
     fn push(&mut self, queues: &mut [FlowQueue], index: u32) {
-        queues[index as usize].next = NONE;
-        if self.first == NONE {
+        queues[index as usize].next = NO_INDEX;
+        if self.first == NO_INDEX {
             self.first = index;
         } else {
             queues[self.last as usize].next = index;
@@ -155,8 +155,8 @@ impl<T: Copy> FqCodel<T> {
         let empty = FlowQueue {
             chain: PacketList::EMPTY,
             deficit: 0,
-            control: CodelState::START,
-            next: NONE,
+            control: CodelState::INITIAL,
+            next: NO_INDEX,
             listed: false,
         };
         Self {
@@ -251,7 +251,7 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
     #[inline]
     fn dequeue(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>> {
         loop {
-            let is_new = self.new.first != NONE;
+            let is_new = self.new.first != NO_INDEX;
             let list = if is_new { &mut self.new } else { &mut self.old };
             let index = list.first;
             let Some(queue) = self.queues.get_mut(index as usize) else {
@@ -282,7 +282,7 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
             // would always have priority (RFC 8290, section 4.2). Linux does so only if old queues
             // exist.
             let is_rfc = self.config.codel.rules == CodelRules::Rfc8289;
-            if is_new && (is_rfc || self.old.first != NONE) {
+            if is_new && (is_rfc || self.old.first != NO_INDEX) {
                 self.old.push(&mut self.queues, index);
             } else {
                 self.queues[index as usize].listed = false;
@@ -307,7 +307,7 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
     }
 
     fn reset_when_empty(&mut self, _now: Nanos) {
-        self.queues.iter_mut().for_each(|queue| queue.control = CodelState::START);
+        self.queues.iter_mut().for_each(|queue| queue.control = CodelState::INITIAL);
     }
 }
 

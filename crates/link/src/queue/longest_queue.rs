@@ -4,7 +4,7 @@
 //! longest queue is known without a search, for any number of flows and ties.
 
 use super::flow_table::ListedFlow;
-use super::packet_list::NONE;
+use super::packet_list::NO_INDEX;
 use crate::random::RandomSource;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ pub struct ListLinks {
 
 impl ListLinks {
     /// Links of a flow that is in no list.
-    pub const UNLINKED: Self = Self { before: NONE, after: NONE };
+    pub const UNLINKED: Self = Self { before: NO_INDEX, after: NO_INDEX };
 }
 
 /// Flows by queue length.
@@ -143,12 +143,12 @@ impl LengthLists for LatestTieBreak {
     #[inline]
     fn leave_list(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
         let ListLinks { before, after } = *flows[flow as usize].length_list_links();
-        if before == NONE {
+        if before == NO_INDEX {
             self.latest[len as usize] = after;
         } else {
             flows[before as usize].length_list_links().after = after;
         }
-        if after != NONE {
+        if after != NO_INDEX {
             flows[after as usize].length_list_links().before = before;
         }
     }
@@ -156,18 +156,18 @@ impl LengthLists for LatestTieBreak {
     #[inline]
     fn join_list(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
         if len as usize >= self.latest.len() {
-            self.latest.resize(len as usize + 1, NONE);
+            self.latest.resize(len as usize + 1, NO_INDEX);
         }
         let after = std::mem::replace(&mut self.latest[len as usize], flow);
-        *flows[flow as usize].length_list_links() = ListLinks { before: NONE, after };
-        if after != NONE {
+        *flows[flow as usize].length_list_links() = ListLinks { before: NO_INDEX, after };
+        if after != NO_INDEX {
             flows[after as usize].length_list_links().before = flow;
         }
     }
 
     #[inline]
     fn has_no_queue_of_length(&self, len: u32) -> bool {
-        self.latest[len as usize] == NONE
+        self.latest[len as usize] == NO_INDEX
     }
 
     #[inline]
@@ -217,7 +217,7 @@ impl<D> LengthLists for RandomTieBreak<D> {
         }
         let flows_of_len = &mut self.of_length[len as usize];
         *flows[flow as usize].length_list_links() =
-            ListLinks { before: flows_of_len.len() as u32, after: NONE };
+            ListLinks { before: flows_of_len.len() as u32, after: NO_INDEX };
         flows_of_len.push(flow);
     }
 

@@ -26,7 +26,7 @@ pub use flow_table::{FlowTable, ListedFlow};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use head_drop::HeadDrop;
 pub use longest_queue::{ListLinks, LongestQueue, TieBreakRule};
-pub use packet_list::{NONE, PacketList, PacketPool};
+pub use packet_list::{NO_INDEX, PacketList, PacketPool};
 pub use pie::{Pie, PieConfig, PieRules};
 pub use red::{Red, RedConfig, RedUnit};
 

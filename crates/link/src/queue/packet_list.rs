@@ -2,7 +2,7 @@
 //! pool.
 
 /// Index of no node or flow.
-pub const NONE: u32 = u32::MAX;
+pub const NO_INDEX: u32 = u32::MAX;
 
 /// A list of packets in a [`PacketPool`].
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub struct PacketList {
 
 impl PacketList {
     /// An empty list.
-    pub const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
+    pub const EMPTY: Self = Self { first: NO_INDEX, last: NO_INDEX, len: 0 };
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub struct PacketPool<P> {
 
 impl<P> Default for PacketPool<P> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), free: NONE }
+        Self { nodes: Vec::new(), free: NO_INDEX }
     }
 }
 
@@ -42,8 +42,8 @@ impl<P: Copy> PacketPool<P> {
     /// Appends a packet to a list.
     #[inline]
     pub fn push_packet(&mut self, chain: &mut PacketList, packet: P) {
-        let node = PacketNode { packet, before: chain.last, after: NONE };
-        let index = if self.free == NONE {
+        let node = PacketNode { packet, before: chain.last, after: NO_INDEX };
+        let index = if self.free == NO_INDEX {
             self.nodes.push(node);
             self.nodes.len() as u32 - 1
         } else {
@@ -52,7 +52,7 @@ impl<P: Copy> PacketPool<P> {
             self.nodes[index as usize] = node;
             index
         };
-        if chain.last == NONE {
+        if chain.last == NO_INDEX {
             chain.first = index;
         } else {
             self.nodes[chain.last as usize].after = index;
@@ -80,7 +80,7 @@ impl<P: Copy> PacketPool<P> {
     #[inline]
     #[must_use]
     pub fn prefetch_first(&self, chain: &PacketList) -> u32 {
-        self.nodes.get(chain.first as usize).map_or(NONE, |node| node.after)
+        self.nodes.get(chain.first as usize).map_or(NO_INDEX, |node| node.after)
     }
 
     /// Removes the first packet.
@@ -89,10 +89,10 @@ impl<P: Copy> PacketPool<P> {
         let index = chain.first;
         let PacketNode { packet, after, .. } = *self.nodes.get(index as usize)?;
         chain.first = after;
-        if after == NONE {
-            chain.last = NONE;
+        if after == NO_INDEX {
+            chain.last = NO_INDEX;
         } else {
-            self.nodes[after as usize].before = NONE;
+            self.nodes[after as usize].before = NO_INDEX;
         }
         self.release_node(chain, index);
         Some(packet)
@@ -104,10 +104,10 @@ impl<P: Copy> PacketPool<P> {
         let index = chain.last;
         let PacketNode { packet, before, .. } = *self.nodes.get(index as usize)?;
         chain.last = before;
-        if before == NONE {
-            chain.first = NONE;
+        if before == NO_INDEX {
+            chain.first = NO_INDEX;
         } else {
-            self.nodes[before as usize].after = NONE;
+            self.nodes[before as usize].after = NO_INDEX;
         }
         self.release_node(chain, index);
         Some(packet)

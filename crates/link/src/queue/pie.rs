@@ -161,9 +161,9 @@ impl<D: RandomSource> Pie<D> {
 
     /// Divisor of the step while the probability is small (section 4.2).
     fn probability_step_divisor(&self) -> f64 {
-        const BELOW: [(f64, f64); 6] =
+        const DIVISORS: [(f64, f64); 6] =
             [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
-        let entry = BELOW.iter().find(|(below, _)| self.probability < *below);
+        let entry = DIVISORS.iter().find(|(below, _)| self.probability < *below);
         entry.map_or(1.0, |(_, scale)| *scale)
     }
 

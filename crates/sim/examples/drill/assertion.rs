@@ -3,47 +3,47 @@
 
 use std::collections::HashMap;
 
-use super::call::number;
-use super::{Stop, failed, not_supported};
+use super::system_call::number;
+use super::{ScriptError, failed, not_supported};
 use tcpcast_sim::tcp::modern::{ConnectionState, PhaseName, TcpInfo};
 
 /// Variables of a script, shared by all its blocks.
 pub type Variables = HashMap<String, f64>;
 
 /// Executes a block of statements.
-pub fn check(
+pub fn run_block(
     python: &str,
     info: &TcpInfo,
     state: ConnectionState,
     variables: &mut Variables,
-) -> Result<(), Stop> {
+) -> Result<(), ScriptError> {
     for line in python.replace("\\\n", " ").lines() {
         let line = line.split('#').next().unwrap_or_default();
         for statement in line.split(';').map(str::trim).filter(|s| !s.is_empty()) {
-            run(statement, info, state, variables)?;
+            run_statement(statement, info, state, variables)?;
         }
     }
     Ok(())
 }
 
-fn run(
+fn run_statement(
     statement: &str,
     info: &TcpInfo,
     state: ConnectionState,
     variables: &mut Variables,
-) -> Result<(), Stop> {
+) -> Result<(), ScriptError> {
     if statement.starts_with("print") {
         return Ok(());
     }
     if let Some(rest) = statement.strip_prefix("assert") {
-        let tokens = tokens(before_message(rest))?;
+        let tokens = tokenize(strip_message(rest))?;
         let mut evaluator = Evaluator { tokens: &tokens, next: 0, info, state, variables };
         let value = evaluator.evaluate()?;
         if value != 0.0 {
             return Ok(());
         }
-        let values = evaluator.values();
-        return failed(format!("expected {}, got {values}", before_message(rest).trim()));
+        let values = evaluator.format_values();
+        return failed(format!("expected {}, got {values}", strip_message(rest).trim()));
     }
     for operator in ["+=", "-=", "="] {
         let Some((name, rest)) = statement.split_once(operator) else { continue };
@@ -52,7 +52,7 @@ fn run(
         if name.is_empty() || !is_name || rest.starts_with('=') {
             continue;
         }
-        let tokens = tokens(rest)?;
+        let tokens = tokenize(rest)?;
         let value = Evaluator { tokens: &tokens, next: 0, info, state, variables }.evaluate()?;
         let before = variables.get(name).copied();
         let value = match (operator, before) {
@@ -68,7 +68,7 @@ fn run(
 }
 
 /// The condition of an assertion, without the message after the comma.
-fn before_message(text: &str) -> &str {
+fn strip_message(text: &str) -> &str {
     let mut depth = 0;
     for (index, c) in text.char_indices() {
         match c {
@@ -85,18 +85,18 @@ fn before_message(text: &str) -> &str {
 enum Token {
     Number(f64),
     Name(String),
-    Sign(&'static str),
+    Operator(&'static str),
 }
 
-const SIGNS: [&str; 15] =
+const OPERATORS: [&str; 15] =
     ["==", "!=", "<=", ">=", "//", "<", ">", "+", "-", "*", "/", "%", "(", ")", "&"];
 
-fn tokens(text: &str) -> Result<Vec<Token>, Stop> {
+fn tokenize(text: &str) -> Result<Vec<Token>, ScriptError> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
-            tokens.push(Token::Sign(sign));
+        if let Some(sign) = OPERATORS.into_iter().find(|sign| rest.starts_with(sign)) {
+            tokens.push(Token::Operator(sign));
             rest = rest[sign.len()..].trim_start();
             continue;
         }
@@ -122,8 +122,8 @@ struct Evaluator<'a> {
 }
 
 impl Evaluator<'_> {
-    fn evaluate(&mut self) -> Result<f64, Stop> {
-        let value = self.or_expression()?;
+    fn evaluate(&mut self) -> Result<f64, ScriptError> {
+        let value = self.evaluate_or()?;
         match self.tokens.get(self.next) {
             None => Ok(value),
             Some(token) => not_supported(format!("{token:?} in an expression")),
@@ -131,58 +131,60 @@ impl Evaluator<'_> {
     }
 
     /// Values of the names of the expression, for a message.
-    fn values(&self) -> String {
+    fn format_values(&self) -> String {
         let names = self.tokens.iter().filter_map(|token| match token {
-            Token::Name(name) => self.name(name).ok().map(|value| format!("{name} {value}")),
+            Token::Name(name) => {
+                self.value_of_name(name).ok().map(|value| format!("{name} {value}"))
+            }
             _ => None,
         });
         names.collect::<Vec<_>>().join(", ")
     }
 
-    fn takes_name(&mut self, wanted: &str) -> bool {
+    fn accept_name(&mut self, wanted: &str) -> bool {
         let matches =
             matches!(self.tokens.get(self.next), Some(Token::Name(name)) if name == wanted);
         self.next += usize::from(matches);
         matches
     }
 
-    fn takes_sign(&mut self, wanted: &[&'static str]) -> Option<&'static str> {
-        let Some(Token::Sign(sign)) = self.tokens.get(self.next) else { return None };
+    fn accept_operator(&mut self, wanted: &[&'static str]) -> Option<&'static str> {
+        let Some(Token::Operator(sign)) = self.tokens.get(self.next) else { return None };
         let sign = wanted.contains(sign).then_some(*sign);
         self.next += usize::from(sign.is_some());
         sign
     }
 
-    fn or_expression(&mut self) -> Result<f64, Stop> {
-        let mut value = self.and_expression()?;
-        while self.takes_name("or") {
-            let other = self.and_expression()?;
+    fn evaluate_or(&mut self) -> Result<f64, ScriptError> {
+        let mut value = self.evaluate_and()?;
+        while self.accept_name("or") {
+            let other = self.evaluate_and()?;
             value = if value != 0.0 { value } else { other };
         }
         Ok(value)
     }
 
-    fn and_expression(&mut self) -> Result<f64, Stop> {
-        let mut value = self.negation()?;
-        while self.takes_name("and") {
-            let other = self.negation()?;
+    fn evaluate_and(&mut self) -> Result<f64, ScriptError> {
+        let mut value = self.evaluate_not()?;
+        while self.accept_name("and") {
+            let other = self.evaluate_not()?;
             value = if value == 0.0 { value } else { other };
         }
         Ok(value)
     }
 
-    fn negation(&mut self) -> Result<f64, Stop> {
-        if self.takes_name("not") {
-            return Ok(f64::from(self.negation()? == 0.0));
+    fn evaluate_not(&mut self) -> Result<f64, ScriptError> {
+        if self.accept_name("not") {
+            return Ok(f64::from(self.evaluate_not()? == 0.0));
         }
-        self.comparison()
+        self.evaluate_comparison()
     }
 
-    fn comparison(&mut self) -> Result<f64, Stop> {
-        let mut left = self.sum()?;
+    fn evaluate_comparison(&mut self) -> Result<f64, ScriptError> {
+        let mut left = self.evaluate_sum()?;
         let mut holds = None;
-        while let Some(sign) = self.takes_sign(&["==", "!=", "<=", ">=", "<", ">"]) {
-            let right = self.sum()?;
+        while let Some(sign) = self.accept_operator(&["==", "!=", "<=", ">=", "<", ">"]) {
+            let right = self.evaluate_sum()?;
             let this = match sign {
                 "==" => left == right,
                 "!=" => left != right,
@@ -197,10 +199,10 @@ impl Evaluator<'_> {
         Ok(holds.map_or(left, f64::from))
     }
 
-    fn sum(&mut self) -> Result<f64, Stop> {
-        let mut value = self.product()?;
-        while let Some(sign) = self.takes_sign(&["+", "-", "&"]) {
-            let other = self.product()?;
+    fn evaluate_sum(&mut self) -> Result<f64, ScriptError> {
+        let mut value = self.evaluate_product()?;
+        while let Some(sign) = self.accept_operator(&["+", "-", "&"]) {
+            let other = self.evaluate_product()?;
             value = match sign {
                 "+" => value + other,
                 "-" => value - other,
@@ -210,10 +212,10 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
-    fn product(&mut self) -> Result<f64, Stop> {
-        let mut value = self.unary()?;
-        while let Some(sign) = self.takes_sign(&["*", "//", "/", "%"]) {
-            let other = self.unary()?;
+    fn evaluate_product(&mut self) -> Result<f64, ScriptError> {
+        let mut value = self.evaluate_unary()?;
+        while let Some(sign) = self.accept_operator(&["*", "//", "/", "%"]) {
+            let other = self.evaluate_unary()?;
             value = match sign {
                 "*" => value * other,
                 "/" => value / other,
@@ -224,13 +226,13 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
-    fn unary(&mut self) -> Result<f64, Stop> {
-        if self.takes_sign(&["-"]).is_some() {
-            return Ok(-self.unary()?);
+    fn evaluate_unary(&mut self) -> Result<f64, ScriptError> {
+        if self.accept_operator(&["-"]).is_some() {
+            return Ok(-self.evaluate_unary()?);
         }
-        if self.takes_sign(&["("]).is_some() {
-            let value = self.or_expression()?;
-            return match self.takes_sign(&[")"]) {
+        if self.accept_operator(&["("]).is_some() {
+            let value = self.evaluate_or()?;
+            return match self.accept_operator(&[")"]) {
                 Some(_) => Ok(value),
                 None => not_supported("an unclosed parenthesis"),
             };
@@ -243,27 +245,27 @@ impl Evaluator<'_> {
             Some(Token::Name(name)) => {
                 self.next += 1;
                 if name == "abs" {
-                    return Ok(self.unary()?.abs());
+                    return Ok(self.evaluate_unary()?.abs());
                 }
-                self.name(name)
+                self.value_of_name(name)
             }
             other => not_supported(format!("{other:?} in an expression")),
         }
     }
 
-    fn name(&self, name: &str) -> Result<f64, Stop> {
+    fn value_of_name(&self, name: &str) -> Result<f64, ScriptError> {
         if let Some(&value) = self.variables.get(name) {
             return Ok(value);
         }
         match name.strip_prefix("tcpi_") {
-            Some(field) => field_of(self.info, self.state, field),
-            None => constant(name),
+            Some(field) => tcp_info_field(self.info, self.state, field),
+            None => tcp_constant(name),
         }
         .map_or_else(|| not_supported(format!("the name {name}")), Ok)
     }
 }
 
-fn field_of(info: &TcpInfo, state: ConnectionState, field: &str) -> Option<f64> {
+fn tcp_info_field(info: &TcpInfo, state: ConnectionState, field: &str) -> Option<f64> {
     let micros = |nanos: u64| (nanos / 1000) as f64;
     let value = match field {
         "snd_cwnd" => f64::from(info.snd_cwnd),
@@ -275,7 +277,7 @@ fn field_of(info: &TcpInfo, state: ConnectionState, field: &str) -> Option<f64> 
             PhaseName::Recovery => 3,
             PhaseName::Loss => 4,
         }),
-        "state" => constant(match state {
+        "state" => tcp_constant(match state {
             ConnectionState::Established => "TCP_ESTABLISHED",
             ConnectionState::SynSent => "TCP_SYN_SENT",
             ConnectionState::SynReceived => "TCP_SYN_RECV",
@@ -315,7 +317,7 @@ fn field_of(info: &TcpInfo, state: ConnectionState, field: &str) -> Option<f64> 
 }
 
 /// Constants of `linux/tcp.h` and `net/tcp_states.h`.
-fn constant(name: &str) -> Option<f64> {
+fn tcp_constant(name: &str) -> Option<f64> {
     let states = [
         "TCP_ESTABLISHED",
         "TCP_SYN_SENT",
@@ -348,9 +350,9 @@ mod tests {
     use super::*;
     use tcpcast_sim::tcp::modern::{Connection, Preset};
 
-    fn checked(python: &str, variables: &mut Variables) -> Result<(), Stop> {
+    fn checked(python: &str, variables: &mut Variables) -> Result<(), ScriptError> {
         let connection = Connection::new(Preset::LinuxCubic.stack(), 1460, 7, 1);
-        check(python, &connection.tcp_info(0), connection.state(), variables)
+        run_block(python, &connection.tcp_info(0), connection.state(), variables)
     }
 
     #[test]
@@ -373,10 +375,10 @@ mod tests {
         let mut variables = Variables::new();
         let failed = checked("assert tcpi_snd_cwnd == 11", &mut variables);
         let message = "expected tcpi_snd_cwnd == 11, got tcpi_snd_cwnd 10";
-        assert_eq!(failed, Err(Stop::Failed(message.to_owned())));
+        assert_eq!(failed, Err(ScriptError::Failed(message.to_owned())));
         for python in ["assert tcpi_sndbuf_limited > 0", "for a in b", "assert cwnd[1]", "x += 1"] {
             assert!(
-                matches!(checked(python, &mut variables), Err(Stop::NotSupported(_))),
+                matches!(checked(python, &mut variables), Err(ScriptError::NotSupported(_))),
                 "{python}"
             );
         }

@@ -1,19 +1,19 @@
-//! Comparison of sent packets with the packets that a script expects.
+//! PacketComparison of sent packets with the packets that a script expects.
 
-use super::packet::{EcnSpec, Spec};
+use super::packet::{EcnSpec, PacketSpec};
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::tcp::modern::{EcnCodepoint, Segment, Timestamps};
 
 /// Start time of a script, late enough that no timestamp is zero.
-pub const START: Nanos = 100_000_000_000;
+pub const SCRIPT_START: Nanos = 100_000_000_000;
 /// A millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;
 /// Default tolerance of the time of a packet, as in packetdrill.
-const TOLERANCE: Nanos = 4 * MILLISECOND;
+const DEFAULT_TOLERANCE: Nanos = 4 * MILLISECOND;
 
 /// Settings and state of the comparison.
 #[derive(Clone, Copy, Debug)]
-pub struct Comparison {
+pub struct PacketComparison {
     /// Tolerance of the time of a packet.
     pub tolerance: Nanos,
     /// Offset of our timestamps from those in the script.
@@ -22,15 +22,15 @@ pub struct Comparison {
     pub has_buffer_size: bool,
 }
 
-impl Default for Comparison {
+impl Default for PacketComparison {
     fn default() -> Self {
-        Self { tolerance: TOLERANCE, timestamp_offset: None, has_buffer_size: false }
+        Self { tolerance: DEFAULT_TOLERANCE, timestamp_offset: None, has_buffer_size: false }
     }
 }
 
-impl Comparison {
+impl PacketComparison {
     /// Compares a sent packet with the expected one; the error describes the difference.
-    pub fn compare(&mut self, spec: &Spec, got: &Segment) -> Result<(), String> {
+    pub fn compare(&mut self, spec: &PacketSpec, got: &Segment) -> Result<(), String> {
         let differ = |what: &str, expected: String, got: String| {
             if expected == got { Ok(()) } else { Err(format!("{what} {got}, not {expected}")) }
         };
@@ -40,7 +40,7 @@ impl Comparison {
             letters.sort_unstable();
             letters.into_iter().collect::<String>()
         };
-        differ("flags", sorted(expected), sorted(flags_of(got)))?;
+        differ("flags", sorted(expected), sorted(format_flags(got)))?;
         differ("sequence number", spec.start.to_string(), got.seq.to_string())?;
         differ("bytes", spec.len.to_string(), got.len.to_string())?;
         if got.flags.ack {
@@ -94,11 +94,11 @@ impl Comparison {
 }
 
 /// Formats a time as in scripts.
-pub fn seconds(at: Nanos) -> String {
-    format!("{:.6}", at.saturating_sub(START) as f64 / 1e9)
+pub fn format_seconds(at: Nanos) -> String {
+    format!("{:.6}", at.saturating_sub(SCRIPT_START) as f64 / 1e9)
 }
 
-fn flags_of(segment: &Segment) -> String {
+fn format_flags(segment: &Segment) -> String {
     let flags = segment.flags;
     let letters = [
         (flags.syn, 'S'),
@@ -114,7 +114,7 @@ fn flags_of(segment: &Segment) -> String {
 /// Formats a sent packet as in scripts.
 pub fn format_segment(at: Nanos, segment: &Segment) -> String {
     let end = segment.seq + u64::from(segment.len);
-    let (flags, seq, len, ack) = (flags_of(segment), segment.seq, segment.len, segment.ack);
+    let (flags, seq, len, ack) = (format_flags(segment), segment.seq, segment.len, segment.ack);
     let sacks: String = segment
         .options
         .sacks
@@ -123,11 +123,11 @@ pub fn format_segment(at: Nanos, segment: &Segment) -> String {
         .map(|b| format!(" {}:{}", b.start, b.end))
         .collect();
     let options = if sacks.is_empty() { String::new() } else { format!(" <sack{sacks}>") };
-    format!("{flags} {seq}:{end}({len}) ack {ack}{options} at {}", seconds(at))
+    format!("{flags} {seq}:{end}({len}) ack {ack}{options} at {}", format_seconds(at))
 }
 
 /// Formats an expected packet.
-pub fn format_spec(spec: &Spec) -> String {
+pub fn format_spec(spec: &PacketSpec) -> String {
     let ack = spec.ack.map_or(String::new(), |ack| format!(" ack {ack}"));
     let end = spec.start + u64::from(spec.len);
     format!("{} {}:{end}({}){ack}", spec.flags, spec.start, spec.len)

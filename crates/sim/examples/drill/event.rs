@@ -1,16 +1,16 @@
 //! Events of a script and their times.
 
-use super::call::{self, Call};
 use super::items::Item;
-use super::packet::{self, Spec};
-use super::{Stop, not_supported};
+use super::packet::{self, PacketSpec};
+use super::system_call::{self, SystemCall};
+use super::{ScriptError, not_supported};
 
 /// Nanoseconds per second.
-const SECOND: f64 = 1e9;
+const NANOS_PER_SECOND: f64 = 1e9;
 
 /// Time of an event in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum EventTime {
     /// At a time of the script, or relative to the previous event.
     At { from: u64, to: u64, relative: bool, range: bool },
     /// At any time.
@@ -19,17 +19,17 @@ pub enum When {
 
 /// Action of an event.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Act {
+pub enum Action {
     /// A command-line option.
     Option(String),
     /// Shell commands.
     Shell(String),
     /// A system call of the application.
-    Call(Call),
+    Call(SystemCall),
     /// A packet that arrives.
-    Arrives(Spec),
+    Arrives(PacketSpec),
     /// A packet that must be sent.
-    Leaves(Spec),
+    Leaves(PacketSpec),
     /// An assertion.
     Asserts(String),
 }
@@ -37,46 +37,46 @@ pub enum Act {
 /// An event of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    pub when: Option<When>,
-    pub act: Act,
+    pub when: Option<EventTime>,
+    pub act: Action,
 }
 
 /// Parses an item.
-pub fn parse(item: &Item) -> Result<Event, Stop> {
+pub fn parse(item: &Item) -> Result<Event, ScriptError> {
     let text = item.text.trim();
     if text.starts_with("--") {
-        return Ok(Event { when: None, act: Act::Option(text.to_owned()) });
+        return Ok(Event { when: None, act: Action::Option(text.to_owned()) });
     }
-    if let Some(shell) = quoted(text) {
-        return Ok(Event { when: None, act: Act::Shell(shell.to_owned()) });
+    if let Some(shell) = strip_backquotes(text) {
+        return Ok(Event { when: None, act: Action::Shell(shell.to_owned()) });
     }
-    let (when, rest) = time(text)?;
-    let act = if let Some(shell) = quoted(rest) {
-        Act::Shell(shell.to_owned())
+    let (when, rest) = parse_time(text)?;
+    let act = if let Some(shell) = strip_backquotes(rest) {
+        Action::Shell(shell.to_owned())
     } else if let Some(python) = rest.strip_prefix("%{") {
-        Act::Asserts(python.trim_end_matches("}%").to_owned())
+        Action::Asserts(python.trim_end_matches("}%").to_owned())
     } else if let Some(packet) = rest.strip_prefix('<') {
-        Act::Arrives(packet::parse(packet.trim())?)
+        Action::Arrives(packet::parse(packet.trim())?)
     } else if let Some(packet) = rest.strip_prefix('>') {
-        Act::Leaves(packet::parse(packet.trim())?)
+        Action::Leaves(packet::parse(packet.trim())?)
     } else {
-        Act::Call(call::parse(rest)?)
+        Action::Call(system_call::parse(rest)?)
     };
     Ok(Event { when: Some(when), act })
 }
 
-fn quoted(text: &str) -> Option<&str> {
+fn strip_backquotes(text: &str) -> Option<&str> {
     text.strip_prefix('`').map(|shell| shell.trim_end_matches('`'))
 }
 
 /// `0`, `+.1`, `.2~.3`, `+.2~+.3`, `+.1...0.2`, `*`.
-fn time(text: &str) -> Result<(When, &str), Stop> {
+fn parse_time(text: &str) -> Result<(EventTime, &str), ScriptError> {
     let end = text.find(|c: char| c.is_whitespace() || c == '<' || c == '>' || c == '%');
     let end = end.filter(|&end| end > 0);
     let Some(end) = end else { return not_supported(format!("{text:?} is not an event")) };
     let (time, rest) = (&text[..end], text[end..].trim_start());
     if time == "*" {
-        return Ok((When::Any, rest));
+        return Ok((EventTime::Any, rest));
     }
     let relative = time.starts_with('+');
     // Uses only the start time of a blocking call; later events show when it returned.
@@ -86,14 +86,16 @@ fn time(text: &str) -> Result<(When, &str), Stop> {
         (None, None) => (time, rest),
     };
     let (from, to) = time.split_once('~').unwrap_or((time, time));
-    let (from, to) = (seconds(from)?, seconds(to)?);
+    let (from, to) = (parse_seconds(from)?, parse_seconds(to)?);
     let range = time.contains('~');
-    Ok((When::At { from, to, relative, range }, rest))
+    Ok((EventTime::At { from, to, relative, range }, rest))
 }
 
-fn seconds(text: &str) -> Result<u64, Stop> {
+fn parse_seconds(text: &str) -> Result<u64, ScriptError> {
     match text.trim_start_matches('+').parse::<f64>() {
-        Ok(seconds) if (0.0..1e9).contains(&seconds) => Ok((seconds * SECOND).round() as u64),
+        Ok(seconds) if (0.0..1e9).contains(&seconds) => {
+            Ok((seconds * NANOS_PER_SECOND).round() as u64)
+        }
         _ => not_supported(format!("{text:?} is not a time")),
     }
 }
@@ -102,19 +104,19 @@ fn seconds(text: &str) -> Result<u64, Stop> {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> When {
+    fn at(text: &str) -> EventTime {
         parse(&Item { line: 1, text: format!("{text} %{{ }}%") }).unwrap().when.unwrap()
     }
 
     #[test]
     fn parse_reads_absolute_relative_and_range_times() {
-        let exact = |from, relative| When::At { from, to: from, relative, range: false };
+        let exact = |from, relative| EventTime::At { from, to: from, relative, range: false };
         assert_eq!(at("0"), exact(0, false));
         assert_eq!(at("+.1"), exact(100_000_000, true));
         assert_eq!(at("+.01...0.011"), exact(10_000_000, true));
         assert_eq!(at("+.01 ... 0.011"), exact(10_000_000, true));
         let (from, to) = (300_000_000, 303_000_000);
-        assert_eq!(at("+.3~+.303"), When::At { from, to, relative: true, range: true });
-        assert_eq!(at("*"), When::Any);
+        assert_eq!(at("+.3~+.303"), EventTime::At { from, to, relative: true, range: true });
+        assert_eq!(at("*"), EventTime::Any);
     }
 }

@@ -1,18 +1,22 @@
 //! Subset of the packetdrill language that drives one connection.
 //!
 //! ```text
-//!   text -> items -> events -> world: application, packets in, virtual time, packets out -> outcome
-//!           (items)  (event, packet, call, shell, assertion)
+//!   text -> items -> events -> script runner -> outcome
+//!           (items)  (event, packet, system_call, assertion, stack_settings)
 //! ```
+//!
+//! The script runner has an application, a connection and a virtual clock. It passes the script's
+//! packets to the connection, and compares the packets that the connection sends with the expected
+//! ones.
 
 mod assertion;
-mod call;
 mod comparison;
 mod event;
 mod items;
 mod packet;
-mod setup;
-mod world;
+mod script_runner;
+mod stack_settings;
+mod system_call;
 
 use std::fmt;
 
@@ -57,13 +61,13 @@ impl fmt::Display for Outcome {
 
 /// Reason for the end of a script before its last line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum ScriptError {
     Failed(String),
     NotSupported(String),
 }
 
-impl Stop {
-    fn at(self, line: usize) -> Outcome {
+impl ScriptError {
+    fn at_line(self, line: usize) -> Outcome {
         match self {
             Self::Failed(what) => Outcome::Failed { line, what },
             Self::NotSupported(what) => Outcome::NotChecked { line, what },
@@ -72,32 +76,32 @@ impl Stop {
 }
 
 /// Returns an error for an unsupported feature.
-pub(crate) fn not_supported<T>(what: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::NotSupported(what.into()))
+pub(crate) fn not_supported<T>(what: impl Into<String>) -> Result<T, ScriptError> {
+    Err(ScriptError::NotSupported(what.into()))
 }
 
 /// Returns an error for an expectation that does not hold.
-pub(crate) fn failed<T>(what: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Failed(what.into()))
+pub(crate) fn failed<T>(what: impl Into<String>) -> Result<T, ScriptError> {
+    Err(ScriptError::Failed(what.into()))
 }
 
 /// Runs a script against a stack, whose settings the script may change.
 pub fn run(script: &str, preset: Preset) -> Outcome {
-    let items = match items::split(script) {
+    let items = match items::split_items(script) {
         Ok(items) => items,
-        Err((line, stop)) => return stop.at(line),
+        Err((line, error)) => return error.at_line(line),
     };
-    let mut world = world::World::new(preset);
+    let mut runner = script_runner::ScriptRunner::new(preset);
     for item in &items {
-        if let Err(stop) = event::parse(item).and_then(|event| world.execute(event)) {
-            return stop.at(item.line);
+        if let Err(error) = event::parse(item).and_then(|event| runner.execute(event)) {
+            return error.at_line(item.line);
         }
     }
     if items.is_empty() {
         return Outcome::NotChecked { line: 1, what: "the script has no events".into() };
     }
-    match world.finish() {
+    match runner.finish() {
         Ok(unmentioned) => Outcome::Passed { unmentioned },
-        Err(stop) => stop.at(items.last().map_or(0, |item| item.line)),
+        Err(error) => error.at_line(items.last().map_or(0, |item| item.line)),
     }
 }

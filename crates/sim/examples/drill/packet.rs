@@ -1,6 +1,6 @@
 //! Packets of scripts: `P. 1:1001(1000) ack 1 win 257 <nop,nop,sack 3:4>`.
 
-use super::{Stop, not_supported};
+use super::{ScriptError, not_supported};
 
 /// ECN bits of a packet; `Any` if the script does not specify them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct OptionSpec {
 
 /// A packet that arrives or is expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct PacketSpec {
     pub flags: String,
     pub start: u64,
     pub len: u32,
@@ -36,8 +36,8 @@ pub struct Spec {
 }
 
 /// Parses a packet.
-pub fn parse(text: &str) -> Result<Spec, Stop> {
-    let (ecn, rest) = congestion_bits(text)?;
+pub fn parse(text: &str) -> Result<PacketSpec, ScriptError> {
+    let (ecn, rest) = parse_ecn(text)?;
     let (head, options) = match rest.split_once('<') {
         Some((head, options)) => (head, parse_options(options.trim_end_matches('>').trim())?),
         None => (rest, OptionSpec::default()),
@@ -47,14 +47,14 @@ pub fn parse(text: &str) -> Result<Spec, Stop> {
     if flags.is_empty() || !flags.chars().all(|c| "SFRP.EW".contains(c)) {
         return not_supported(format!("{flags:?} are not TCP flags"));
     }
-    let Some((start, end, len)) = words.next().and_then(range) else {
+    let Some((start, end, len)) = words.next().and_then(parse_sequence_range) else {
         return not_supported(format!("no sequence numbers in {text:?}"));
     };
     if end - start != u64::from(len) {
         return not_supported(format!("{start}:{end} does not have {len} bytes"));
     }
     let mut spec =
-        Spec { flags: flags.to_owned(), start, len, ack: None, window: None, ecn, options };
+        PacketSpec { flags: flags.to_owned(), start, len, ack: None, window: None, ecn, options };
     while let Some(word) = words.next() {
         let value = words.next().and_then(|value| value.parse::<u64>().ok());
         match (word, value) {
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Spec, Stop> {
     Ok(spec)
 }
 
-fn congestion_bits(text: &str) -> Result<(EcnSpec, &str), Stop> {
+fn parse_ecn(text: &str) -> Result<(EcnSpec, &str), ScriptError> {
     let Some(bracket) = text.strip_prefix('[') else { return Ok((EcnSpec::Any, text)) };
     let Some((bits, rest)) = bracket.split_once(']') else {
         return not_supported(format!("[ is not closed in {text:?}"));
@@ -81,14 +81,14 @@ fn congestion_bits(text: &str) -> Result<(EcnSpec, &str), Stop> {
 }
 
 /// `1:1001(1000)`
-fn range(text: &str) -> Option<(u64, u64, u32)> {
+fn parse_sequence_range(text: &str) -> Option<(u64, u64, u32)> {
     let (numbers, len) = text.split_once('(')?;
     let (start, end) = numbers.split_once(':')?;
     let len = len.strip_suffix(')')?.parse().ok()?;
     Some((start.parse().ok()?, end.parse().ok()?, len))
 }
 
-fn parse_options(text: &str) -> Result<OptionSpec, Stop> {
+fn parse_options(text: &str) -> Result<OptionSpec, ScriptError> {
     let mut options = OptionSpec::default();
     for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
         let words: Vec<&str> = option.split_whitespace().collect();
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn unsupported_packets_are_named() {
         for text in ["S 0:0(0) <FO abcd,nop>", "X 0:0(0)", ". 1:1(0) urg 3", ". 1:9(0) ack 1"] {
-            assert!(matches!(parse(text), Err(Stop::NotSupported(_))), "{text}");
+            assert!(matches!(parse(text), Err(ScriptError::NotSupported(_))), "{text}");
         }
     }
 }

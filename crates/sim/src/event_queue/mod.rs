@@ -19,7 +19,7 @@ mod timers;
 use crate::clock::Nanos;
 use crate::packet::Packet;
 pub(crate) use delay_line::DelayLine;
-pub(crate) use queue_heads::{LAST, QueueHeads};
+pub(crate) use queue_heads::{MAX_TIME, QueueHeads};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use timers::PendingTimers;
@@ -44,7 +44,7 @@ pub enum PacketPlace {
 }
 
 /// All places in order.
-const PLACES: [PacketPlace; 6] = [
+const PACKET_PLACES: [PacketPlace; 6] = [
     PacketPlace::Sender,
     PacketPlace::Return,
     PacketPlace::ReturnSecond,
@@ -105,12 +105,12 @@ impl EventQueue {
     /// Creates an empty queue for `classes` classes of sources.
     #[must_use]
     pub fn new(classes: usize) -> Self {
-        let lines = PLACES.len() * classes;
+        let lines = PACKET_PLACES.len() * classes;
         Self {
             classes,
             lines: vec![DelayLine::default(); lines],
             places: (0..lines)
-                .map(|line| (PLACES[line / classes], (line % classes) as u16))
+                .map(|line| (PACKET_PLACES[line / classes], (line % classes) as u16))
                 .collect(),
             stragglers: BinaryHeap::new(),
             scheduled: 0,
@@ -190,20 +190,20 @@ impl EventQueue {
     /// Sets a timer of a source or class.
     pub fn set_timer(&mut self, timer: TimerKind, source: u32, time: Nanos) {
         self.check_order(time);
-        let time = time.min(LAST);
+        let time = time.min(MAX_TIME);
         self.timers.set_timer(timer, source, time);
         let queue = self.lines.len() + 1;
         self.heads.set_head(queue, time.min(self.heads.head_time(queue)));
     }
 
-    /// Queue and time of the next event; time `heads::LAST` if there is none.
+    /// Queue and time of the next event; time `heads::MAX_TIME` if there is none.
     #[inline(always)]
     #[must_use]
     pub fn next_event(&self) -> (usize, Nanos) {
         self.heads.earliest_head()
     }
 
-    /// Time of the first packet of a class at a place; `heads::LAST` if there is none.
+    /// Time of the first packet of a class at a place; `heads::MAX_TIME` if there is none.
     #[inline(always)]
     #[must_use]
     pub fn next_arrival(&self, place: PacketPlace, class: usize) -> Nanos {
@@ -228,7 +228,7 @@ impl EventQueue {
         self.advance_to(due);
         let line = &mut self.lines[queue];
         let packet = line.take_first();
-        self.heads.set_head(queue, line.first_time().unwrap_or(LAST));
+        self.heads.set_head(queue, line.first_time().unwrap_or(MAX_TIME));
         packet
     }
 
@@ -239,7 +239,7 @@ impl EventQueue {
         self.advance_to(due);
         let (event, next) = if queue == self.lines.len() {
             let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
-            let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
+            let next = self.stragglers.peek().map_or(MAX_TIME, |s| s.0.key.0);
             (NetworkEvent::Packet(self.places[first.key.1 as usize].0, first.packet), next)
         } else {
             let (timer, source, next) = self.timers.take_first();
@@ -287,12 +287,12 @@ mod tests {
         /// Events are taken by time, then by line, then in the order of scheduling.
         #[test]
         fn events_are_taken_in_order_of_time(
-            events in prop::collection::vec((0_u64..50, 0..PLACES.len(), 0_usize..3), 1..200),
+            events in prop::collection::vec((0_u64..50, 0..PACKET_PLACES.len(), 0_usize..3), 1..200),
         ) {
             let mut event_queue = EventQueue::new(3);
             let mut expected = Vec::new();
             for (number, (time, place, class)) in events.into_iter().enumerate() {
-                event_queue.schedule_packet(PLACES[place], class, time, packet(number as u32));
+                event_queue.schedule_packet(PACKET_PLACES[place], class, time, packet(number as u32));
                 expected.push((time, place * 3 + class, number as u32));
             }
             expected.sort_unstable();
@@ -300,7 +300,7 @@ mod tests {
             let mut taken = Vec::new();
             loop {
                 let (queue, due) = event_queue.next_event();
-                if due == LAST {
+                if due == MAX_TIME {
                     break;
                 }
                 prop_assert!(due >= last);
@@ -344,6 +344,6 @@ mod tests {
         assert_eq!(take(), NetworkEvent::Timer(TimerKind::DelayedAck, 5));
         assert_eq!(take(), NetworkEvent::Timer(TimerKind::Retransmission, 4));
         assert_eq!(take(), NetworkEvent::Timer(TimerKind::Pacing, 1));
-        assert_eq!(event_queue.next_event().1, LAST);
+        assert_eq!(event_queue.next_event().1, MAX_TIME);
     }
 }

@@ -6,59 +6,59 @@ use crate::clock::Nanos;
 ///
 /// Up to eight queues are compared directly, without branches or ordering. More queues use a
 /// tournament tree. At equal times the queue with the lower index comes first. Queues with an index
-/// of [`BUSY`] or more are expected to change rarely.
+/// of [`FIRST_RARE_QUEUE`] or more are expected to change rarely.
 #[derive(Clone, Debug)]
 pub struct QueueHeads {
     /// Time and queue index packed into one number, so that the minimum is the first.
-    keys: [u64; FEW],
+    keys: [u64; MAX_DIRECT_QUEUES],
     /// Minimum of the keys that change rarely.
     min_rare: u64,
     tournament: Option<TournamentTree>,
 }
 
-const FEW: usize = 8;
-const QUEUE_BITS: u32 = FEW.ilog2();
-const BUSY: usize = 5;
+const MAX_DIRECT_QUEUES: usize = 8;
+const QUEUE_BITS: u32 = MAX_DIRECT_QUEUES.ilog2();
+const FIRST_RARE_QUEUE: usize = 5;
 
 /// Upper limit of times, 73 years; also the time of an empty queue.
-pub const LAST: Nanos = u64::MAX >> QUEUE_BITS;
+pub const MAX_TIME: Nanos = u64::MAX >> QUEUE_BITS;
 
 impl QueueHeads {
     /// Creates the heads of `queues` empty queues.
     #[must_use]
     pub fn new(queues: usize) -> Self {
-        let tournament = (queues > FEW).then(|| TournamentTree::new(queues));
-        Self { keys: [u64::MAX; FEW], min_rare: u64::MAX, tournament }
+        let tournament = (queues > MAX_DIRECT_QUEUES).then(|| TournamentTree::new(queues));
+        Self { keys: [u64::MAX; MAX_DIRECT_QUEUES], min_rare: u64::MAX, tournament }
     }
 
-    /// Sets the time of the head of a queue; [`LAST`] if the queue is empty.
+    /// Sets the time of the head of a queue; [`MAX_TIME`] if the queue is empty.
     #[inline(always)]
     pub fn set_head(&mut self, queue: usize, time: Nanos) {
-        debug_assert!(time <= LAST, "later than the last time");
+        debug_assert!(time <= MAX_TIME, "later than the last time");
         match &mut self.tournament {
             None => {
-                let index = queue % FEW;
+                let index = queue % MAX_DIRECT_QUEUES;
                 self.keys[index] = (time << QUEUE_BITS) | index as u64;
-                if index >= BUSY {
-                    self.min_rare = min_key(&self.keys[BUSY..]);
+                if index >= FIRST_RARE_QUEUE {
+                    self.min_rare = min_key(&self.keys[FIRST_RARE_QUEUE..]);
                 }
             }
             Some(tournament) => tournament.set_head(queue, time),
         }
     }
 
-    /// Queue and time of the earliest head; [`LAST`] if all queues are empty.
+    /// Queue and time of the earliest head; [`MAX_TIME`] if all queues are empty.
     #[inline(always)]
     #[must_use]
     pub fn earliest_head(&self) -> (usize, Nanos) {
         if let Some(tournament) = &self.tournament {
             return tournament.earliest_head();
         }
-        let first = min_key(&self.keys[..BUSY]).min(self.min_rare);
-        (first as usize % FEW, first >> QUEUE_BITS)
+        let first = min_key(&self.keys[..FIRST_RARE_QUEUE]).min(self.min_rare);
+        (first as usize % MAX_DIRECT_QUEUES, first >> QUEUE_BITS)
     }
 
-    /// Time of the head of a queue; [`LAST`] if the queue is empty.
+    /// Time of the head of a queue; [`MAX_TIME`] if the queue is empty.
     #[inline]
     #[must_use]
     pub fn head_time(&self, queue: usize) -> Nanos {
@@ -84,9 +84,9 @@ struct TournamentTree {
 impl TournamentTree {
     fn new(queues: usize) -> Self {
         let leaves = queues.next_power_of_two();
-        let mut tournament = Self { times: vec![LAST; leaves], winners: vec![0; leaves] };
+        let mut tournament = Self { times: vec![MAX_TIME; leaves], winners: vec![0; leaves] };
         for queue in 0..leaves {
-            tournament.set_head(queue, LAST);
+            tournament.set_head(queue, MAX_TIME);
         }
         tournament
     }
@@ -126,7 +126,7 @@ mod tests {
             sets in prop::collection::vec((0_usize..40, 0_u64..20), 1..100),
         ) {
             let mut heads = QueueHeads::new(queues);
-            let mut times = vec![LAST; queues];
+            let mut times = vec![MAX_TIME; queues];
             for (queue, time) in sets {
                 heads.set_head(queue % queues, time);
                 times[queue % queues] = time;

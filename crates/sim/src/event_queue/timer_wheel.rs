@@ -11,11 +11,11 @@ use std::collections::BinaryHeap;
 /// Slot length: 2^20 ns, 1.05 ms.
 const SLOT_BITS: u32 = 20;
 /// Number of slots: the wheel spans 4.3 s.
-const SLOTS: usize = WORD * WORD;
-const WORD: usize = u64::BITS as usize;
+const SLOTS: usize = SLOTS_PER_WORD * SLOTS_PER_WORD;
+const SLOTS_PER_WORD: usize = u64::BITS as usize;
 
 /// Index of no node.
-const NONE: u32 = u32::MAX;
+const NO_NODE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct WheelNode {
@@ -34,7 +34,7 @@ pub struct TimerWheel {
     /// First node of each later slot, and bitmaps of non-empty slots and of non-zero words of the
     /// bitmap.
     slots: Box<[u32]>,
-    filled: [u64; WORD],
+    filled: [u64; SLOTS_PER_WORD],
     filled_words: u64,
     nodes: Vec<WheelNode>,
     free: u32,
@@ -63,11 +63,11 @@ impl TimerWheel {
         Self {
             soon: BinaryHeap::new(),
             reached: 0,
-            slots: vec![NONE; SLOTS].into_boxed_slice(),
-            filled: [0; WORD],
+            slots: vec![NO_NODE; SLOTS].into_boxed_slice(),
+            filled: [0; SLOTS_PER_WORD],
             filled_words: 0,
             nodes: Vec::new(),
-            free: NONE,
+            free: NO_NODE,
             late: BinaryHeap::new(),
         }
     }
@@ -76,7 +76,7 @@ impl TimerWheel {
     pub fn add_item(&mut self, time: Nanos, item: u64) {
         let slot = time >> SLOT_BITS;
         if slot > self.reached && slot - self.reached < SLOTS as u64 {
-            return self.add_to_slot(slot, WheelNode { time, item, next: NONE });
+            return self.add_to_slot(slot, WheelNode { time, item, next: NO_NODE });
         }
         let heap = if slot <= self.reached { &mut self.soon } else { &mut self.late };
         heap.push(Reverse(pack_time_and_item(time, item)));
@@ -104,7 +104,7 @@ impl TimerWheel {
     fn add_to_slot(&mut self, slot: u64, node: WheelNode) {
         let slot = slot as usize % SLOTS;
         let node = WheelNode { next: self.slots[slot], ..node };
-        if self.free == NONE {
+        if self.free == NO_NODE {
             self.slots[slot] = self.nodes.len() as u32;
             self.nodes.push(node);
         } else {
@@ -113,8 +113,8 @@ impl TimerWheel {
             self.free = free.next;
             *free = node;
         }
-        self.filled[slot / WORD] |= 1 << (slot % WORD);
-        self.filled_words |= 1 << (slot / WORD);
+        self.filled[slot / SLOTS_PER_WORD] |= 1 << (slot % SLOTS_PER_WORD);
+        self.filled_words |= 1 << (slot / SLOTS_PER_WORD);
     }
 
     /// Advances to the next non-empty slot, if any.
@@ -139,17 +139,17 @@ impl TimerWheel {
 
     /// Moves the items of a slot to `soon`.
     fn drain_slot(&mut self, slot: usize) {
-        let mut index = std::mem::replace(&mut self.slots[slot], NONE);
-        while index != NONE {
+        let mut index = std::mem::replace(&mut self.slots[slot], NO_NODE);
+        while index != NO_NODE {
             let node = &mut self.nodes[index as usize];
             self.soon.push(Reverse(pack_time_and_item(node.time, node.item)));
             let next = std::mem::replace(&mut node.next, self.free);
             self.free = index;
             index = next;
         }
-        self.filled[slot / WORD] &= !(1 << (slot % WORD));
-        if self.filled[slot / WORD] == 0 {
-            self.filled_words &= !(1 << (slot / WORD));
+        self.filled[slot / SLOTS_PER_WORD] &= !(1 << (slot % SLOTS_PER_WORD));
+        if self.filled[slot / SLOTS_PER_WORD] == 0 {
+            self.filled_words &= !(1 << (slot / SLOTS_PER_WORD));
         }
     }
 
@@ -160,15 +160,15 @@ impl TimerWheel {
         }
         // All items are within one turn of the wheel, so the first slot from rest is the next.
         let from = (self.reached + 1) as usize % SLOTS;
-        let (word, bit) = (from / WORD, (from % WORD) as u32);
+        let (word, bit) = (from / SLOTS_PER_WORD, (from % SLOTS_PER_WORD) as u32);
         let rest = self.filled[word] >> bit;
         if rest != 0 {
             return self.reached + 1 + u64::from(rest.trailing_zeros());
         }
         // Searches the following words cyclically, ending with the bits before `from` in this word.
         let words = self.filled_words.rotate_right(word as u32 + 1).trailing_zeros() as usize;
-        let word = (word + 1 + words) % WORD;
-        let slot = word * WORD + self.filled[word].trailing_zeros() as usize;
+        let word = (word + 1 + words) % SLOTS_PER_WORD;
+        let slot = word * SLOTS_PER_WORD + self.filled[word].trailing_zeros() as usize;
         self.reached + 1 + ((slot + SLOTS - from) % SLOTS) as u64
     }
 }

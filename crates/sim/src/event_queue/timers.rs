@@ -1,7 +1,7 @@
 //! Timers in the order of expiry. Most timers are retransmission timeouts, which fit into the
 //! wheel; most ends of OFF times are more distant.
 
-use super::queue_heads::LAST;
+use super::queue_heads::MAX_TIME;
 use super::timer_wheel::TimerWheel;
 use crate::clock::Nanos;
 
@@ -23,7 +23,7 @@ pub enum TimerKind {
 }
 
 /// Timers by their number. The length is a power of two, so that the remainder is a mask.
-const TIMERS: [TimerKind; 8] = [
+const TIMER_KINDS: [TimerKind; 8] = [
     TimerKind::DelayedAck,
     TimerKind::Retransmission,
     TimerKind::Start,
@@ -48,16 +48,17 @@ impl PendingTimers {
         self.0.add_item(time, (timer as u64) << u32::BITS | u64::from(source));
     }
 
-    /// Takes the first timer. Also returns the expiry of the next one; [`LAST`] if there is none.
+    /// Takes the first timer. Also returns the expiry of the next one; [`MAX_TIME`] if there is
+    /// none.
     #[inline(always)]
     pub(crate) fn take_first(&mut self) -> (TimerKind, u32, Nanos) {
         let (_, first) = self.0.take_first().expect("the first was seen");
-        let next = self.0.first_time().unwrap_or(LAST);
+        let next = self.0.first_time().unwrap_or(MAX_TIME);
         (unpack_timer(first), first as u32, next)
     }
 }
 
 #[inline(always)]
 fn unpack_timer(key: u64) -> TimerKind {
-    TIMERS[(key >> u32::BITS) as usize % TIMERS.len()]
+    TIMER_KINDS[(key >> u32::BITS) as usize % TIMER_KINDS.len()]
 }

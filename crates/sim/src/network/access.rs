@@ -8,7 +8,7 @@ use crate::clock::{Nanos, transmission_time};
 use crate::packet::Packet;
 
 /// Index of no node: the first node of the pool is not used.
-const NONE: u32 = 0;
+const NO_NODE: u32 = 0;
 
 /// Packets that wait on the access links of one side, in one pool.
 #[derive(Clone, Debug)]
@@ -35,13 +35,13 @@ pub struct WaitingList {
 
 impl Default for WaitingList {
     fn default() -> Self {
-        Self { first: NONE, last: NONE }
+        Self { first: NO_NODE, last: NO_NODE }
     }
 }
 
 impl Default for WaitingPool {
     fn default() -> Self {
-        Self { nodes: vec![WaitingNode::default()], free: NONE, held: 0 }
+        Self { nodes: vec![WaitingNode::default()], free: NO_NODE, held: 0 }
     }
 }
 
@@ -62,8 +62,8 @@ impl WaitingPool {
         due: Nanos,
         packet: Packet,
     ) {
-        let node = WaitingNode { after, due, packet, next: NONE };
-        let index = if self.free == NONE {
+        let node = WaitingNode { after, due, packet, next: NO_NODE };
+        let index = if self.free == NO_NODE {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
         } else {
@@ -72,7 +72,7 @@ impl WaitingPool {
             self.nodes[index as usize] = node;
             index
         };
-        if line.first == NONE {
+        if line.first == NO_NODE {
             line.first = index;
         } else {
             self.nodes[line.last as usize].next = index;
@@ -91,7 +91,7 @@ impl WaitingPool {
         after: Nanos,
     ) -> Option<(Nanos, Packet)> {
         let index = line.first;
-        if index == NONE {
+        if index == NO_NODE {
             return None;
         }
         let node = &mut self.nodes[index as usize];

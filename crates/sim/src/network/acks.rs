@@ -24,7 +24,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let reached = self.now - self.return_lookahead;
         source.return_free = reached.max(source.return_free + path.egress.ack_time);
         if source.return_free == reached {
-            if HAS_TAPS || HAS_HOP || !S::POLLS {
+            if HAS_TAPS || HAS_HOP || !S::IS_POLLED {
                 let ack = store_ack_header(source, ack, header);
                 self.send_ack(source, path, reached, ack, false);
             } else {
@@ -167,7 +167,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if *connection != ack.connection() {
             return;
         }
-        let sent = if S::POLLS {
+        let sent = if S::IS_POLLED {
             self.pass_ack_with_stored_header(sender, record, path, &ack, header)
         } else {
             self.pass_ack_to_sender(sender, record, path, &ack, header)

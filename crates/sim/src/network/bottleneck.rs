@@ -56,7 +56,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             EnqueueOutcome::Departs { leaves, backlog } => {
                 self.totals.sojourns = self.totals.sojourns.wrapping_add(leaves - self.now);
                 self.probes.count_bottleneck_arrival(&source.record, &packet, backlog);
-                if (S::POLLS || Q::DROPS_HELD_PACKETS) && self.records_waits {
+                if (S::IS_POLLED || Q::DROPS_HELD_PACKETS) && self.records_waits {
                     let waited = (leaves - self.now).saturating_sub(path.service);
                     self.probes.count_transmitted(
                         &source.record,
@@ -91,7 +91,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: &Packet,
     ) -> EnqueueOutcome {
         let Self { queue, link, probes, now, .. } = self;
-        let short = if S::POLLS { packet.label().short_bytes() } else { None };
+        let short = if S::IS_POLLED { packet.label().short_bytes() } else { None };
         let is_other_length = Q::ANY_LENGTH && path.packet_bytes != link.cached_length();
         match short.or(is_other_length.then_some(path.packet_bytes)) {
             Some(bytes) => {

@@ -140,12 +140,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let arrived = self.now - path.answer_to_event;
         self.totals.received += 1;
         self.report_passage(source, TapPlace::Receiver, arrived, &packet);
-        if S::LOSS_FEEDBACK && packet.kind() == PacketKind::Retransmission {
+        if S::HAS_LOSS_FEEDBACK && packet.kind() == PacketKind::Retransmission {
             // A copy after a timeout only uses capacity: the original is still in flight.
             return;
         }
         if source.received != packet.connection() {
-            if S::POLLS && path.tcp.has_handshake() {
+            if S::IS_POLLED && path.tcp.has_handshake() {
                 // A late packet of an earlier connection.
                 source.sender.drop_header(packet.label());
                 return;
@@ -158,7 +158,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let number = packet.number();
         let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut ack_header);
         self.probes.count_delivery(&source.record, arrival.distinct);
-        if S::POLLS {
+        if S::IS_POLLED {
             self.count_short_or_repeated(source, path, &packet, arrival.distinct);
         }
         if path.progress == DeliveryStatistics::LastOfFile {
@@ -172,7 +172,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             let serial = if HAS_TAPS { packet.label().serial() } else { 0 };
             let ack =
                 packet.with_number_and_label(number, PacketLabel::new(PacketKind::Ack, serial));
-            if S::POLLS {
+            if S::IS_POLLED {
                 if let Some((number, second)) = source.receiver.poll_ack(&path.tcp) {
                     let acks = [
                         (ack, ack_header),

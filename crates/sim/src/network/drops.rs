@@ -81,7 +81,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         source: &SimulatedSource<S>,
         packet: Packet,
     ) {
-        if !S::LOSS_FEEDBACK || packet.kind() == PacketKind::Retransmission {
+        if !S::HAS_LOSS_FEEDBACK || packet.kind() == PacketKind::Retransmission {
             return;
         }
         let is_immediate = at <= self.current_sender_time();

@@ -29,7 +29,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         template: Packet,
         sent: PacketsToSend,
     ) {
-        if S::POLLS {
+        if S::IS_POLLED {
             return self.poll_and_send(source, path, template);
         }
         let now = self.current_sender_time();
@@ -120,11 +120,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         counts_as_data: bool,
     ) {
         self.totals.sent += 1;
-        let numbers = HAS_TAPS && !S::POLLS && self.watched;
+        let numbers = HAS_TAPS && !S::IS_POLLED && self.watched;
         let packet = if numbers { self.with_serial_number(packet) } else { packet };
-        if !S::POLLS || counts_as_data {
+        if !S::IS_POLLED || counts_as_data {
             self.probes.count_sent(now, &mut source.record, &packet);
-            if !S::LOSS_FEEDBACK && packet.kind() == PacketKind::Data {
+            if !S::HAS_LOSS_FEEDBACK && packet.kind() == PacketKind::Data {
                 source.record.count_entering_flight(now);
             }
         }
@@ -148,7 +148,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             };
             due = arrival;
         }
-        if S::POLLS {
+        if S::IS_POLLED {
             // `sender_lookahead` is the shortest time to the hop for a full packet; a shorter
             // packet needs less time and would arrive before `now`.
             due = due.max(self.now);
@@ -223,7 +223,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 /// Transmission time of a packet on an access link.
 #[inline(always)]
 pub(super) fn transmission_time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nanos {
-    let short = if S::POLLS { packet.label().short_bytes() } else { None };
+    let short = if S::IS_POLLED { packet.label().short_bytes() } else { None };
     short.map_or(link.data_time, |bytes| link.transmission_time_of(bytes))
 }
 
@@ -231,5 +231,5 @@ pub(super) fn transmission_time_on<S: SendingEnd>(link: &AccessLink, packet: &Pa
 /// transmission time of a full packet.
 #[inline(always)]
 pub(super) fn is_full_packet<S: SendingEnd>(packet: &Packet) -> bool {
-    !S::POLLS || packet.label().short_bytes().is_none()
+    !S::IS_POLLED || packet.label().short_bytes().is_none()
 }

@@ -13,7 +13,7 @@ use crate::traffic::{FileSize, SourceStart, Traffic, draw_start};
 
 /// Marks a persistent connection during an OFF time, in which late packets of the last transfer are
 /// ignored.
-const IDLE: u32 = 1 << 31;
+const IDLE_FLAG: u32 = 1 << 31;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Time of the first start of a source; `None` if the source does not start on its own. `place`
@@ -80,7 +80,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             // Started in `transfers.rs`.
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
         };
-        if source.connection & IDLE != 0 {
+        if source.connection & IDLE_FLAG != 0 {
             return self.begin_on_open_connection(source, path, index, file);
         }
         self.begin_on_new_connection(source, path, index, file);
@@ -99,7 +99,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if source.seen_at_bottleneck == source.connection {
             self.probes.population.record_death(now);
         }
-        source.connection = source.connection.wrapping_add(1) & !IDLE;
+        source.connection = source.connection.wrapping_add(1) & !IDLE_FLAG;
         source.size = 0;
     }
 
@@ -116,7 +116,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         source.size = file.packets;
         source.sender.set_last_packet_padding(file.lacking);
         self.probes.record_transfer_start(now, &mut source.record, source.size);
-        if S::POLLS && path.tcp.has_handshake() {
+        if S::IS_POLLED && path.tcp.has_handshake() {
             return self.open_connection(source, path, index);
         }
         let listener = &mut SenderListener::new(&mut self.probes, &mut source.record, index);
@@ -153,9 +153,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         file: FileSize,
     ) {
         let size = file.packets;
-        source.connection &= !IDLE;
+        source.connection &= !IDLE_FLAG;
         if !source.sender.has_packet_numbers_for(size) {
-            source.connection = source.connection.wrapping_add(1) & !IDLE;
+            source.connection = source.connection.wrapping_add(1) & !IDLE_FLAG;
             return self.begin_on_new_connection(source, path, index, file);
         }
         source.sender.set_last_packet_padding(file.lacking);
@@ -196,7 +196,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         index: u32,
     ) {
         let now = self.current_sender_time();
-        if S::POLLS {
+        if S::IS_POLLED {
             let opened_at = source.sender.take_opened_at();
             self.probes.record_transfer_delivery(&source.record, opened_at);
             source.sender.cache_deadline();
@@ -205,12 +205,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         self.probes.population.record_death(now);
         let class = source.record.class();
         let ended = source.connection;
-        source.connection = ended.wrapping_add(1) & !IDLE;
+        source.connection = ended.wrapping_add(1) & !IDLE_FLAG;
         match &self.traffic[class] {
             Traffic::OnOff { persistent, .. } => {
                 source.size = 0;
                 if *persistent {
-                    source.connection = ended | IDLE;
+                    source.connection = ended | IDLE_FLAG;
                 }
                 self.start_off_time(source, index);
             }

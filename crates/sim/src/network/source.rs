@@ -107,7 +107,7 @@ impl<S: SendingEnd> SimulatedSource<S> {
     pub(crate) fn count_lost_packet(&mut self, packet: &Packet) {
         let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
-        if S::POLLS {
+        if S::IS_POLLED {
             self.sender.drop_header(packet.label());
         }
     }

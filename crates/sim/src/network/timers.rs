@@ -24,7 +24,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         source.timer = NEVER;
         // Usually the timer has been postponed since the event was scheduled.
         let expires = source.sender.cached_deadline() + self.sender_lookahead;
-        if S::POLLS && expires > self.now {
+        if S::IS_POLLED && expires > self.now {
             return self.schedule_timer_check(source, index, expires);
         }
         let now = self.current_sender_time();
@@ -58,7 +58,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         source: &mut SimulatedSource<S>,
         index: u32,
     ) {
-        if S::POLLS && source.sender.cache_deadline() + self.sender_lookahead >= source.timer {
+        if S::IS_POLLED && source.sender.cache_deadline() + self.sender_lookahead >= source.timer {
             return;
         }
         let due = source.sender.timer_deadline() + self.sender_lookahead;
@@ -131,7 +131,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             let (connection, label) = (source.received, PacketLabel::new(PacketKind::Ack, 0));
             let ack = Packet::new(index, connection, number, label);
             self.send_acknowledgement(source, path, ack, &header);
-            if S::POLLS {
+            if S::IS_POLLED {
                 // Timer for the retransmission of the SYN.
                 self.set_ack_timer(source, path, index);
             }

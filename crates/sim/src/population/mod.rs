@@ -12,8 +12,8 @@
 //!   ending OFF times are selected in order of age, in equal steps of probability, which minimises
 //!   the fluctuation of ages.
 //! - Sizes are drawn from a lattice that is as irregular as every `scale`-th of the sorted sizes of
-//!   the population ([`stratified_numbers`]). If OFF times are correlated with sizes, their ends depend on the
-//!   sizes ([`size_correlated_off_times`]).
+//!   the population ([`stratified_numbers`]). If OFF times are correlated with sizes, their ends
+//!   depend on the sizes ([`size_correlated_off_times`]).
 //!
 //! Everything else (bursts, windows, queues) is simulated per packet and is as regular as these
 //! inputs.
@@ -31,11 +31,11 @@ pub(crate) use stratified_numbers::draw_gamma;
 /// Number of steps in the median OFF time. The probability of an end is constant within a step.
 const STEPS_IN_MEDIAN: u64 = 250;
 /// Number of steps for which the probabilities are tabulated.
-const TABLE: usize = 16 * STEPS_IN_MEDIAN as usize;
+const TABULATED_STEPS: usize = 16 * STEPS_IN_MEDIAN as usize;
 /// Minimum length of a step.
-const SHORTEST_STEP: Nanos = 1_000;
+const MIN_STEP: Nanos = 1_000;
 /// The golden ratio minus one: the fractional parts of its multiples are evenly spread.
-const GOLDEN: f64 = 0.618_033_988_749_894_9;
+const GOLDEN_RATIO_FRACTION: f64 = 0.618_033_988_749_894_9;
 
 /// Scaled population of the on/off sources of a class.
 #[derive(Clone, Debug)]
@@ -80,15 +80,15 @@ impl ScaledPopulation {
         coupling: f64,
         stream: impl Fn(StreamPurpose) -> RandomStream,
     ) -> Self {
-        let step = (seconds_to_nanos(off.value_at_normal_quantile(0.0)) / STEPS_IN_MEDIAN)
-            .max(SHORTEST_STEP);
+        let step =
+            (seconds_to_nanos(off.value_at_normal_quantile(0.0)) / STEPS_IN_MEDIAN).max(MIN_STEP);
         let mut gaps = stream(StreamPurpose::ScaledGap);
         let until_next = draw_gamma(scale, &mut gaps) / scale * gaps.draw_unit();
         Self {
             scale,
             off: off.clone(),
             step,
-            ends: (0..TABLE).map(|steps| end_probability(off, step, steps)).collect(),
+            ends: (0..TABULATED_STEPS).map(|steps| end_probability(off, step, steps)).collect(),
             idle: Vec::new(),
             now: -1,
             first: 0.0,
@@ -131,7 +131,7 @@ impl ScaledPopulation {
     /// source and the time since the start of the step.
     pub(crate) fn advance_step(&mut self, mut end: impl FnMut(u32, Nanos)) {
         self.now += 1;
-        self.first = fractional_part(self.first + GOLDEN);
+        self.first = fractional_part(self.first + GOLDEN_RATIO_FRACTION);
         let first = (self.first * self.idle.len() as f64) as usize;
         self.ending.clear();
         let before = self.find_ending_off_times(first, self.idle.len(), 0.0);

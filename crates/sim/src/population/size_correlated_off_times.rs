@@ -33,7 +33,7 @@ impl SizeCorrelatedOffTimes {
         let mut off_times =
             Self { correlation, independent, off: off.clone(), step, ranks, sources };
         off_times.ranks =
-            (0..super::TABLE).map(|steps| off_times.rank_of_duration(steps)).collect();
+            (0..super::TABULATED_STEPS).map(|steps| off_times.rank_of_duration(steps)).collect();
         off_times
     }
 

@@ -1,11 +1,11 @@
 //! Uniform draws with means that fluctuate as in a larger population.
 
-use super::{GOLDEN, fractional_part};
+use super::{GOLDEN_RATIO_FRACTION, fractional_part};
 use crate::random::{RandomSource, RandomStream};
 use libm::{cos, log, pow, sqrt};
 
 /// Minimum and maximum number of draws per block; powers of two.
-const BLOCKS: [usize; 2] = [32, 1024];
+const BLOCK_SIZE_LIMITS: [usize; 2] = [32, 1024];
 /// Draws per block and unit of the scale. With this number, the position of the lattice contributes
 /// 1/16 of the required variance.
 const DRAWS_PER_SCALE: f64 = 16.0;
@@ -31,7 +31,7 @@ pub(super) struct StratifiedNumbers {
 impl StratifiedNumbers {
     pub(super) fn new(scale: f64, mut stream: RandomStream) -> Self {
         let shift = stream.draw_unit();
-        let [min, max] = BLOCKS;
+        let [min, max] = BLOCK_SIZE_LIMITS;
         let block = ((scale * DRAWS_PER_SCALE) as usize).clamp(min, max).next_power_of_two();
         Self { scale, stream, points: Vec::new(), block, next: 0, shift }
     }
@@ -53,7 +53,7 @@ impl StratifiedNumbers {
             sum += draw_gamma(self.scale, &mut self.stream);
             self.points.push(sum);
         }
-        self.shift = fractional_part(self.shift + GOLDEN);
+        self.shift = fractional_part(self.shift + GOLDEN_RATIO_FRACTION);
         let gaps = self.block as f64;
         let begins = libm::floor(self.stream.draw_unit() * gaps) + self.shift;
         for point in &mut self.points {

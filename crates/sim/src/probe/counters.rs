@@ -155,7 +155,7 @@ cells! {
 /// Maximum number of snapshots; then every second snapshot is dropped and the slot length doubles.
 const MAX_SLOTS: usize = 128;
 /// Initial length of a slot.
-const FIRST_SLOT: Nanos = 1_000_000;
+const INITIAL_SLOT_LENGTH: Nanos = 1_000_000;
 
 /// Sums of a class. The alignment makes the row size a power of two, so that the frequent access by
 /// class index is a shift.
@@ -194,8 +194,8 @@ impl CounterTable {
             classes: vec![ClassSums([0; CLASS_CELLS.len()]); classes],
             sizes: vec![SizeSums([0; SIZE_CELLS.len()]); sizes],
             began: 0,
-            slot: FIRST_SLOT,
-            next: FIRST_SLOT,
+            slot: INITIAL_SLOT_LENGTH,
+            next: INITIAL_SLOT_LENGTH,
             snapshots: Vec::new(),
             remainder: Vec::new(),
         }
@@ -204,7 +204,7 @@ impl CounterTable {
     /// Resets all sums; time counts from `now`.
     pub fn reset_sums(&mut self, now: Nanos) {
         let (classes, sizes) = (self.classes.len(), self.sizes.len());
-        *self = Self { began: now, next: now + FIRST_SLOT, ..Self::new(classes, sizes) };
+        *self = Self { began: now, next: now + INITIAL_SLOT_LENGTH, ..Self::new(classes, sizes) };
     }
 
     /// Adds to a cell of a class.

@@ -9,18 +9,18 @@ use super::{LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
 
 /// Buckets per power of two, for a resolution of 0.4 to 0.8 %.
-pub const BUCKETS_PER_OCTAVE: usize = 1 << PART_BITS;
+pub const BUCKETS_PER_OCTAVE: usize = 1 << BUCKET_BITS;
 /// Number of powers of two, from 1 bit/s to 1.1 Tbit/s; values outside this range count in the
 /// first or last bucket.
 pub const OCTAVES: usize = 40;
 /// Total number of buckets.
 pub const BUCKETS: usize = OCTAVES * BUCKETS_PER_OCTAVE;
 
-const PART_BITS: u32 = 7;
-/// Bits of a double below the exponent and the first `PART_BITS` bits of the mantissa.
-const SHIFT: u32 = 52 - PART_BITS;
+const BUCKET_BITS: u32 = 7;
+/// Bits of a double below the exponent and the first `BUCKET_BITS` bits of the mantissa.
+const MANTISSA_SHIFT: u32 = 52 - BUCKET_BITS;
 /// Upper bits of 1.0.
-const FIRST: u64 = 1023 << PART_BITS;
+const BITS_OF_ONE: u64 = 1023 << BUCKET_BITS;
 
 /// Kind of a goodput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum GoodputKind {
 }
 
 /// Names of the kinds, in the order of [`GoodputKind`].
-pub const PIECES: [&str; 3] = ["small_file", "large_file", "block"];
+pub const GOODPUT_KINDS: [&str; 3] = ["small_file", "large_file", "block"];
 
 /// Number of goodputs in one bucket, for one class and kind in one time slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ struct SourceBlock {
 }
 
 /// Maximum number of goodputs that are stored individually before they are counted: 1 MB.
-const MAX_UNCOUNTED: usize = 1 << 18;
+const MAX_STORED_GOODPUTS: usize = 1 << 18;
 
 /// Goodputs of a run, counted per slot of the counters.
 ///
@@ -156,10 +156,12 @@ impl GoodputCounters {
     ) -> f64 {
         let (packets, packet_bits) = sent;
         let goodput = f64::from(packets) * f64::from(packet_bits) / (taken as f64 * 1e-9);
-        let bucket = (goodput.to_bits() >> SHIFT).saturating_sub(FIRST).min(BUCKETS as u64 - 1);
-        let group = (class * PIECES.len() + kind as usize) as u32;
+        let bucket = (goodput.to_bits() >> MANTISSA_SHIFT)
+            .saturating_sub(BITS_OF_ONE)
+            .min(BUCKETS as u64 - 1);
+        let group = (class * GOODPUT_KINDS.len() + kind as usize) as u32;
         self.uncounted.push(group << 16 | bucket as u32);
-        if self.uncounted.len() == MAX_UNCOUNTED {
+        if self.uncounted.len() == MAX_STORED_GOODPUTS {
             self.count_stored();
         }
         goodput
@@ -248,7 +250,7 @@ mod tests {
 
     /// Lower limit of a bucket.
     fn edge(bucket: u16) -> f64 {
-        f64::from_bits((u64::from(bucket) + FIRST) << SHIFT)
+        f64::from_bits((u64::from(bucket) + BITS_OF_ONE) << MANTISSA_SHIFT)
     }
 
     #[test]
@@ -319,7 +321,7 @@ mod tests {
         let first = &slots[1];
         let twice = first.iter().filter(|count| count.count == 2).count();
         assert_eq!(twice, 3, "the third and fourth slots have three files in common");
-        assert_eq!(slots[3][0].group, 2 * PIECES.len() as u16);
+        assert_eq!(slots[3][0].group, 2 * GOODPUT_KINDS.len() as u16);
     }
 
     #[test]
@@ -350,12 +352,12 @@ mod tests {
     #[test]
     fn memory_is_independent_of_the_number_of_files() {
         let mut counters = GoodputCounters::new(0, 10);
-        for n in 0..3 * MAX_UNCOUNTED as u32 {
+        for n in 0..3 * MAX_STORED_GOODPUTS as u32 {
             counters.count_file(0, 0, 1 + n % 20, 12_000.0, SECOND / 10);
         }
-        assert!(counters.uncounted.len() < MAX_UNCOUNTED && counters.open.len() == 20);
+        assert!(counters.uncounted.len() < MAX_STORED_GOODPUTS && counters.open.len() == 20);
         let total: u64 = counters.counts_by_slot()[0].iter().map(|count| count.count).sum();
-        assert_eq!(total, 3 * MAX_UNCOUNTED as u64);
+        assert_eq!(total, 3 * MAX_STORED_GOODPUTS as u64);
     }
 
     #[test]

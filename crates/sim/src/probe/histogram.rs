@@ -8,15 +8,15 @@ pub struct LogHistogram {
 }
 
 /// Bits of a double below the exponent and the first 6 bits of the mantissa.
-const SHIFT: u32 = 52 - 6;
+const MANTISSA_SHIFT: u32 = 52 - 6;
 /// Upper bits of 2^-40, the lower limit of bucket 0.
-const FIRST: u64 = (1023 - 40) << 6;
+const FIRST_BUCKET_BITS: u64 = (1023 - 40) << 6;
 
 impl LogHistogram {
     /// Counts a positive value; values below 2^-40 count in bucket 0.
     #[inline]
     pub fn add_value(&mut self, value: f64) {
-        let bucket = (value.to_bits() >> SHIFT).saturating_sub(FIRST) as usize;
+        let bucket = (value.to_bits() >> MANTISSA_SHIFT).saturating_sub(FIRST_BUCKET_BITS) as usize;
         match self.counts.get_mut(bucket) {
             Some(count) => *count += 1,
             None => self.extend_to_bucket(bucket),
@@ -77,7 +77,7 @@ impl LogHistogram {
 
 /// Lower limit of a bucket.
 fn bucket_edge(bucket: usize) -> f64 {
-    f64::from_bits((bucket as u64 + FIRST) << SHIFT)
+    f64::from_bits((bucket as u64 + FIRST_BUCKET_BITS) << MANTISSA_SHIFT)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::clock::Nanos;
 
 /// Maximum number of stored times: 32 MB.
-const MAX_TIMES: usize = 1 << 22;
+const MAX_STORED_TIMES: usize = 1 << 22;
 
 /// Times of the loss indications of all flows: fast retransmits and the first timeout of each
 /// sequence.
@@ -23,7 +23,7 @@ impl LossIndicationTimes {
     /// Records the detection of a loss by a sender, in the order of time.
     pub fn add_indication(&mut self, at: Nanos) {
         debug_assert!(self.times.last().is_none_or(|last| *last <= at));
-        if self.times.len() < MAX_TIMES {
+        if self.times.len() < MAX_STORED_TIMES {
             self.times.push(at);
         } else {
             self.cut = true;
@@ -37,16 +37,16 @@ impl LossIndicationTimes {
     }
 
     /// Loss events of the aggregate of all flows: the first indication, and each indication at
-    /// least `apart` after the previous event. Times are in nanoseconds since the end of the
+    /// least `min_gap` after the previous event. Times are in nanoseconds since the end of the
     /// warm-up. The first time may be slightly negative, because senders are processed with a
     /// delay.
     #[must_use]
-    pub fn loss_events(&self, apart: Nanos) -> Vec<i64> {
+    pub fn loss_events(&self, min_gap: Nanos) -> Vec<i64> {
         let mut next = 0;
         let mut events = Vec::new();
         for time in &self.times {
             if *time >= next {
-                next = *time + apart;
+                next = *time + min_gap;
                 events.push(*time as i64 - self.began as i64);
             }
         }
@@ -75,11 +75,11 @@ mod tests {
     #[test]
     fn number_of_stored_times_is_limited() {
         let mut indications = LossIndicationTimes::default();
-        (0..MAX_TIMES as u64).for_each(|time| indications.add_indication(time));
+        (0..MAX_STORED_TIMES as u64).for_each(|time| indications.add_indication(time));
         assert!(!indications.exceeded_limit());
-        indications.add_indication(MAX_TIMES as u64);
+        indications.add_indication(MAX_STORED_TIMES as u64);
         assert!(indications.exceeded_limit());
-        indications.begin_measurement(MAX_TIMES as u64 + 1);
+        indications.begin_measurement(MAX_STORED_TIMES as u64 + 1);
         assert!(!indications.exceeded_limit());
     }
 }

@@ -32,7 +32,7 @@ pub use cross::{CrossCounters, CrossPacketEvent, FluidSums, StreamCounters};
 pub use delivered_by_time::DeliveredByTime;
 pub use early_drops::EarlyDropCounters;
 pub use goodput::{
-    BUCKETS_PER_OCTAVE, GoodputCount, GoodputCounters, GoodputKind, OCTAVES, PIECES,
+    BUCKETS_PER_OCTAVE, GOODPUT_KINDS, GoodputCount, GoodputCounters, GoodputKind, OCTAVES,
 };
 pub use histogram::LogHistogram;
 pub use hop_counters::{HopCounters, HopSums};
@@ -160,7 +160,7 @@ impl SourceRecord {
 
 /// Arrivals and drops at the bottleneck for one sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NumberRecord {
+pub struct SequenceNumberCounters {
     /// Arrivals at the bottleneck.
     pub packets: u64,
     /// Drops at the bottleneck.
@@ -168,7 +168,7 @@ pub struct NumberRecord {
 }
 
 /// Larger sequence numbers share one counter.
-const MAX_NUMBER: usize = 4096;
+const MAX_COUNTED_SEQUENCE: usize = 4096;
 
 /// Unit of the rate sums: 10^-6 packets per second.
 pub const RATE_UNITS: f64 = 1e6;
@@ -223,7 +223,7 @@ pub struct Probes {
     /// Times at which senders detected losses.
     pub indications: LossIndicationTimes,
     /// Arrivals and drops at the bottleneck by sequence number.
-    pub by_number: Box<[NumberRecord; MAX_NUMBER + 1]>,
+    pub by_number: Box<[SequenceNumberCounters; MAX_COUNTED_SEQUENCE + 1]>,
     /// ON times of the finished transfers of each class, in seconds.
     pub on_times: Vec<LogHistogram>,
     /// Rates of the finished transfers of each class, in packets per second.
@@ -262,7 +262,7 @@ impl Probes {
             hops: vec![HopCounters::default(); hops],
             recovery: RecoveryCounters::default(),
             indications: LossIndicationTimes::default(),
-            by_number: Box::new([NumberRecord::default(); MAX_NUMBER + 1]),
+            by_number: Box::new([SequenceNumberCounters::default(); MAX_COUNTED_SEQUENCE + 1]),
             on_times: vec![LogHistogram::default(); classes],
             rates: vec![LogHistogram::default(); classes],
             waits: LogHistogram::default(),
@@ -293,7 +293,7 @@ impl Probes {
         self.hops.iter_mut().for_each(|hop| hop.begin_measurement(now));
         self.recovery = RecoveryCounters::default();
         self.indications.begin_measurement(now);
-        self.by_number.fill(NumberRecord::default());
+        self.by_number.fill(SequenceNumberCounters::default());
         self.finished = 0;
         self.on_times.fill(LogHistogram::default());
         self.rates.fill(LogHistogram::default());
@@ -371,7 +371,7 @@ impl Probes {
         let of_size = self.counters.size_mut(record.row as usize);
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
-        self.by_number[(packet.number() as usize).min(MAX_NUMBER)].packets += 1;
+        self.by_number[(packet.number() as usize).min(MAX_COUNTED_SEQUENCE)].packets += 1;
     }
 
     /// Counts a data packet that the bottleneck dropped, by the queue or at random.
@@ -385,7 +385,7 @@ impl Probes {
         let cell = if random { ClassCell::RandomDrops } else { ClassCell::QueueDrops };
         self.counters.add_to_class(record.class(), cell, 1);
         self.counters.add_to_size(record.row as usize, SizeCell::Drops, 1);
-        self.by_number[(packet.number() as usize).min(MAX_NUMBER)].drops += 1;
+        self.by_number[(packet.number() as usize).min(MAX_COUNTED_SEQUENCE)].drops += 1;
         self.count_loss(now, record, packet);
     }
 

@@ -98,10 +98,10 @@ pub struct RecoveryCounters {
 }
 
 /// Larger windows, bursts and numbers of retransmissions share one counter.
-const MAX_COUNTED: usize = 1024;
+const MAX_HISTOGRAM_VALUE: usize = 1024;
 
 fn increment_count(histogram: &mut Vec<u64>, value: u32) {
-    let index = (value as usize).min(MAX_COUNTED);
+    let index = (value as usize).min(MAX_HISTOGRAM_VALUE);
     if index >= histogram.len() {
         histogram.resize(index + 1, 0);
     }

@@ -1,8 +1,8 @@
 //! Histograms and counts, summed over replications.
 
 use super::{
-    CrossCounters, EarlyDropCounters, HopSums, LogHistogram, NumberRecord, Probes,
-    RecoveryCounters, TransferCounters,
+    CrossCounters, EarlyDropCounters, HopSums, LogHistogram, Probes, RecoveryCounters,
+    SequenceNumberCounters, TransferCounters,
 };
 use crate::clock::Nanos;
 
@@ -28,7 +28,7 @@ pub struct ReplicationTotals {
     /// Timeouts and recoveries.
     pub recovery: RecoveryCounters,
     /// Arrivals and drops by sequence number.
-    pub by_number: Vec<NumberRecord>,
+    pub by_number: Vec<SequenceNumberCounters>,
     /// ON times of the transfers of each class in seconds.
     pub on_times: Vec<LogHistogram>,
     /// Rates of the transfers of each class in packets per second.
@@ -76,7 +76,7 @@ impl ReplicationTotals {
         merge_histograms(&mut self.goodputs_by_size, probes.goodput.file_goodputs_by_size());
         self.transfers.merge(&probes.transfers);
         if probes.by_number.len() > self.by_number.len() {
-            self.by_number.resize(probes.by_number.len(), NumberRecord::default());
+            self.by_number.resize(probes.by_number.len(), SequenceNumberCounters::default());
         }
         for (mine, theirs) in self.by_number.iter_mut().zip(probes.by_number.iter()) {
             mine.packets += theirs.packets;

@@ -50,7 +50,7 @@ pub struct SequencePoint {
 const MAX_POINTS: usize = 1_000_000;
 
 /// Maximum number of points per series and bin: the lowest, the highest and the last.
-const KEPT: u64 = 3;
+const MAX_KEPT_PER_BIN: u64 = 3;
 
 /// A point of a series; several series are thinned with the same bins.
 pub trait SeriesPoint: Copy {
@@ -147,7 +147,7 @@ impl<T: SeriesPoint> Series<T> {
         let (first, last) = self.points.iter().fold((Nanos::MAX, 0), |(first, last), point| {
             (first.min(point.time()), last.max(point.time()))
         });
-        let room = (self.limit as u64 / (2 * KEPT * series)).max(1);
+        let room = (self.limit as u64 / (2 * MAX_KEPT_PER_BIN * series)).max(1);
         let wanted = (last.saturating_sub(first) / room).max(1);
         self.bin = wanted.next_power_of_two().max(self.bin);
         let mut kept = self.flag_kept_points().into_iter();
@@ -167,7 +167,8 @@ impl<T: SeriesPoint> Series<T> {
 
     /// Flag per point: true if it is the lowest, highest or last of its series and bin.
     fn flag_kept_points(&self) -> Vec<bool> {
-        let mut bins: BTreeMap<(Nanos, T::Series), [usize; KEPT as usize]> = BTreeMap::new();
+        let mut bins: BTreeMap<(Nanos, T::Series), [usize; MAX_KEPT_PER_BIN as usize]> =
+            BTreeMap::new();
         for (index, point) in self.points.iter().enumerate() {
             let bin =
                 bins.entry((point.time() / self.bin, point.series_key())).or_insert([index; 3]);

@@ -5,7 +5,7 @@ use super::{CLASS_CELLS, ClassCell, CounterTable, Probes};
 use crate::clock::{NEVER, Nanos};
 
 /// Cells recorded per class, in this order.
-const CELLS: [ClassCell; 4] =
+const RECORDED_CELLS: [ClassCell; 4] =
     [ClassCell::Delivered, ClassCell::Lacking, ClassCell::RttSum, ClassCell::RttSamples];
 
 /// Columns before those of the classes: time, and queue length integrated over time modulo 2^64.
@@ -14,7 +14,7 @@ const LINK_COLUMNS: usize = 2;
 /// Maximum number of slots; then pairs of slots are merged.
 const MAX_SLOTS: usize = 512;
 /// Initial length of a slot.
-const FIRST_SLOT: Nanos = 1_000_000;
+const INITIAL_SLOT_LENGTH: Nanos = 1_000_000;
 
 /// Sums since the start of a run, at the ends of equally long slots: 256 to 512 slots for runs of
 /// any length.
@@ -33,9 +33,9 @@ impl TimeSeries {
     #[must_use]
     pub fn new(classes: usize, is_enabled: bool) -> Self {
         Self {
-            slot: FIRST_SLOT,
-            next: if is_enabled { FIRST_SLOT } else { NEVER },
-            before: vec![0; if is_enabled { classes * CELLS.len() } else { 0 }],
+            slot: INITIAL_SLOT_LENGTH,
+            next: if is_enabled { INITIAL_SLOT_LENGTH } else { NEVER },
+            before: vec![0; if is_enabled { classes * RECORDED_CELLS.len() } else { 0 }],
             ends: Vec::new(),
             last: Vec::new(),
         }
@@ -43,14 +43,14 @@ impl TimeSeries {
 
     /// Names of the columns of a class.
     #[must_use]
-    pub fn column_names() -> [&'static str; CELLS.len()] {
-        CELLS.map(|cell| CLASS_CELLS[cell as usize])
+    pub fn column_names() -> [&'static str; RECORDED_CELLS.len()] {
+        RECORDED_CELLS.map(|cell| CLASS_CELLS[cell as usize])
     }
 
     /// Maximum memory in bytes for the given number of classes.
     #[must_use]
     pub fn max_bytes(classes: usize) -> usize {
-        (MAX_SLOTS + 1) * (LINK_COLUMNS + classes * CELLS.len()) * size_of::<u64>()
+        (MAX_SLOTS + 1) * (LINK_COLUMNS + classes * RECORDED_CELLS.len()) * size_of::<u64>()
     }
 
     /// End of the current slot; [`NEVER`] if disabled.
@@ -104,7 +104,8 @@ impl TimeSeries {
 
 /// Counter of a class column.
 fn counter_of_column(counters: &CounterTable, column: usize) -> u64 {
-    counters.class_cell(column / CELLS.len(), CELLS[column % CELLS.len()])
+    counters
+        .class_cell(column / RECORDED_CELLS.len(), RECORDED_CELLS[column % RECORDED_CELLS.len()])
 }
 
 impl Probes {
@@ -123,8 +124,8 @@ mod tests {
         let (mut time_series, mut counters) = (TimeSeries::new(2, true), CounterTable::new(2, 1));
         for _ in 0..5000 {
             let end = time_series.slot_end();
-            let recorded =
-                time_series.before[CELLS.len()] + counters.class_cell(1, ClassCell::Delivered);
+            let recorded = time_series.before[RECORDED_CELLS.len()]
+                + counters.class_cell(1, ClassCell::Delivered);
             counters.add_to_class(1, ClassCell::Delivered, end - recorded);
             if end % 7 == 0 {
                 time_series.save_before_reset(&counters);
@@ -139,7 +140,7 @@ mod tests {
         let slot = rows[1][0];
         assert!(rows[..rows.len() - 1].windows(2).all(|pair| pair[1][0] - pair[0][0] == slot));
         assert!(rows.iter().all(|row| row[1] == 3 * row[0] && row[2] == 0));
-        let delivered = LINK_COLUMNS + CELLS.len();
+        let delivered = LINK_COLUMNS + RECORDED_CELLS.len();
         assert!(rows[..rows.len() - 1].iter().all(|row| row[delivered] == row[0]));
     }
 

@@ -4,7 +4,7 @@ use super::{ClassCell, LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
 
 /// Larger numbers of losses share one counter.
-const MAX_LOSSES: usize = 4096;
+const MAX_COUNTED_LOSSES: usize = 4096;
 
 /// Exact sums over transfers, independent of the order in which replications are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl TransferCounters {
     ) {
         let row = entry_or_extend(&mut self.rows, row);
         row.completions.add_value(completion as f64 * 1e-9);
-        entry_or_extend(&mut row.by_losses, losses.min(MAX_LOSSES))
+        entry_or_extend(&mut row.by_losses, losses.min(MAX_COUNTED_LOSSES))
             .add_transfer(completion, delivery);
     }
 
@@ -192,7 +192,7 @@ mod tests {
         };
         assert_eq!(sums(&one), sums(&both));
         assert_eq!(sums(&reversed), sums(&both));
-        assert_eq!(both.rows[2].by_losses[MAX_LOSSES].transfers, 1);
+        assert_eq!(both.rows[2].by_losses[MAX_COUNTED_LOSSES].transfers, 1);
         let twice = both.rows[2].by_losses[1];
         assert_eq!((twice.transfers, twice.completion), (2, (1 << 40) + 5));
         assert_eq!(twice.completion_squares, (1 << 80) + 25);

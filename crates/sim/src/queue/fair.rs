@@ -25,7 +25,7 @@ use serde::Deserialize;
 use std::hint::black_box;
 pub use tcpcast_link::queue::{BufferAssignment, DropPolicy, TieBreakRule};
 use tcpcast_link::queue::{
-    FlowTable, ListLinks, ListedFlow, LongestQueue, NONE, PacketList, PacketPool,
+    FlowTable, ListLinks, ListedFlow, LongestQueue, NO_INDEX, PacketList, PacketPool,
 };
 
 /// The parameters of fair queueing.
@@ -68,7 +68,13 @@ struct FairFlow {
 
 impl FairFlow {
     fn new(source: u32) -> Self {
-        Self { source, credit: 0, next: NONE, chain: PacketList::EMPTY, links: ListLinks::UNLINKED }
+        Self {
+            source,
+            credit: 0,
+            next: NO_INDEX,
+            chain: PacketList::EMPTY,
+            links: ListLinks::UNLINKED,
+        }
     }
 }
 
@@ -151,9 +157,9 @@ impl FairQueue {
             flows: FlowTable::default(),
             longest,
             waiting: 0,
-            first: NONE,
-            last: NONE,
-            served: NONE,
+            first: NO_INDEX,
+            last: NO_INDEX,
+            served: NO_INDEX,
             leaves: NEVER,
             heavy: 0,
             heavy_bytes: config.packet_bytes,
@@ -178,13 +184,13 @@ impl FairQueue {
     }
 
     fn packets_in_service(&self) -> u64 {
-        u64::from(self.served != NONE)
+        u64::from(self.served != NO_INDEX)
     }
 
     fn has_room(&self, flow: u32) -> bool {
         match self.config.buffers {
             BufferAssignment::Shared => self.waiting + self.packets_in_service() < self.limit,
-            BufferAssignment::PerFlow if flow == NONE => self.limit > 0,
+            BufferAssignment::PerFlow if flow == NO_INDEX => self.limit > 0,
             BufferAssignment::PerFlow => {
                 let len = u64::from(self.flow_queue_length(flow));
                 len + u64::from(flow == self.served) < self.limit
@@ -199,7 +205,7 @@ impl FairQueue {
         {
             return DropVictim::Arriving;
         }
-        let len = if flow == NONE { 0 } else { self.flow_queue_length(flow) };
+        let len = if flow == NO_INDEX { 0 } else { self.flow_queue_length(flow) };
         match self.longest.longest_flow(len + 1) {
             Some(other) => DropVictim::Queued(other),
             None if self.config.drop == DropPolicy::LongestHead && len > 0 => {
@@ -233,7 +239,7 @@ impl FairQueue {
 
     /// Removes flows without packets from the start of the round.
     fn remove_empty_flows(&mut self) {
-        while self.first != NONE && self.flow_queue_length(self.first) == 0 {
+        while self.first != NO_INDEX && self.flow_queue_length(self.first) == 0 {
             let flow = self.first;
             self.first = self.flows.flow_at(flow).next;
             self.flows.free_slot(flow);
@@ -242,8 +248,11 @@ impl FairQueue {
 
     #[inline(always)]
     fn append_packet(&mut self, flow: u32, packet: Packet) {
-        let flow =
-            if flow == NONE { self.flows.add_flow(FairFlow::new(packet.source())) } else { flow };
+        let flow = if flow == NO_INDEX {
+            self.flows.add_flow(FairFlow::new(packet.source()))
+        } else {
+            flow
+        };
         let len = self.flow_queue_length(flow);
         self.pool.push_packet(&mut self.flows.flow_at_mut(flow).chain, packet);
         self.waiting += 1;
@@ -276,7 +285,7 @@ impl FairQueue {
         loop {
             self.remove_empty_flows();
             let flow = self.first;
-            if flow == NONE {
+            if flow == NO_INDEX {
                 return None;
             }
             let FairConfig { quantum_bytes, .. } = self.config;
@@ -336,7 +345,7 @@ impl QueueDiscipline for FairQueue {
             return EnqueueOutcome::Dropped;
         }
         probe.on_queue_length_held(backlog, now);
-        if self.served == NONE {
+        if self.served == NO_INDEX {
             let flow = self.flows.add_flow(FairFlow::new(packet.source()));
             self.flows.flow_at_mut(flow).credit = self.config.quantum_bytes;
             self.begin_service(flow);
@@ -358,7 +367,7 @@ impl QueueDiscipline for FairQueue {
     }
 
     fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
-        if self.served == NONE { 0 } else { self.leaves - now }
+        if self.served == NO_INDEX { 0 } else { self.leaves - now }
     }
 
     fn waiting_packets(&self) -> u64 {
@@ -372,7 +381,7 @@ impl QueueDiscipline for FairQueue {
     fn prefetch_ahead(&self, turns: usize, mut visit: impl FnMut(u32)) {
         let (mut flow, mut fetched) = (self.first, 0);
         for _ in 0..turns {
-            if flow == NONE {
+            if flow == NO_INDEX {
                 break;
             }
             let state = self.flows.flow_at(flow);
@@ -391,7 +400,7 @@ impl QueueDiscipline for FairQueue {
         let now = self.leaves;
         probe.on_queue_length_held(self.held_packets(), now);
         let Some(flow) = self.next_flow_to_serve() else {
-            self.served = NONE;
+            self.served = NO_INDEX;
             self.leaves = NEVER;
             return None;
         };

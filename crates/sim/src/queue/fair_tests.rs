@@ -116,7 +116,7 @@ impl Bench {
 
     fn has_flow(&self, source: u32) -> bool {
         match &self.queue {
-            AnyQueue::Fair(queue) => queue.flows.find_slot(source) != NONE,
+            AnyQueue::Fair(queue) => queue.flows.find_slot(source) != NO_INDEX,
             other => panic!("{other:?} has no flows"),
         }
     }

@@ -10,7 +10,7 @@ use crate::tcp::SendingEnd;
 use std::hint::black_box;
 
 /// Number of packets whose sources are prefetched at the same time.
-const PREFETCHED: usize = 8;
+const PREFETCH_BATCH: usize = 8;
 
 /// Number of sources that no longer fit into the inner caches of a processor.
 const MANY_SOURCES: usize = 1 << 11;
@@ -47,7 +47,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             PacketPlace::Bottleneck | PacketPlace::BottleneckQueued => {
                 self.network.arrive_at_first_shared(source, path, packet);
             }
-            PacketPlace::Sender if S::LOSS_FEEDBACK && packet.kind() == PacketKind::Loss => {
+            PacketPlace::Sender if S::HAS_LOSS_FEEDBACK && packet.kind() == PacketKind::Loss => {
                 self.network.process_loss_feedback(source, path, packet);
             }
             PacketPlace::Sender => self.network.process_ack(source, path, packet),
@@ -157,8 +157,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     #[inline(always)]
     fn prefetch_ahead(&mut self, queue: usize) {
         if self.until_prefetch == 0 {
-            self.until_prefetch = PREFETCHED;
-            let packets = || self.network.events.pending_packets(queue).take(PREFETCHED);
+            self.until_prefetch = PREFETCH_BATCH;
+            let packets = || self.network.events.pending_packets(queue).take(PREFETCH_BATCH);
             let sources = || packets().filter_map(|next| self.sources.get(next.source() as usize));
             prefetch_sources(sources, |source| source.prefetch());
             prefetch_sources(sources, |source| source.prefetch_second());
@@ -173,9 +173,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     #[inline(always)]
     fn prefetch_for_link(&mut self) {
         if self.until_prefetch_for_link == 0 {
-            self.until_prefetch_for_link = PREFETCHED;
+            self.until_prefetch_for_link = PREFETCH_BATCH;
             let mut words = 0;
-            self.network.queue.prefetch_ahead(PREFETCHED, |source| {
+            self.network.queue.prefetch_ahead(PREFETCH_BATCH, |source| {
                 words ^=
                     self.sources.get(source as usize).map_or(0, SimulatedSource::prefetch_links);
             });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Number of events between progress reports.
 const EVENTS_BETWEEN_REPORTS: u32 = 1 << 10;
 
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER_STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Stops a run from another thread and reports its progress. The stop flag is checked at each
 /// event, because one event may take 100 ms and 200 MB: a sender may send a million packets.
@@ -25,7 +25,7 @@ impl<'a> RunWatch<'a> {
     /// Creates a watch that never stops the run and does not report progress.
     #[must_use]
     pub fn without_control() -> Self {
-        Self { stop: &NEVER, report: None, events_left: EVENTS_BETWEEN_REPORTS }
+        Self { stop: &NEVER_STOPPED, report: None, events_left: EVENTS_BETWEEN_REPORTS }
     }
 
     /// Counts an event; returns false if the run should stop.

@@ -92,7 +92,7 @@ macro_rules! dispatch {
 impl SendingEnd for AnySender {
     type Receiver = AnyReceiver;
 
-    const POLLS: bool = true;
+    const IS_POLLED: bool = true;
 
     fn of_source(seed: u64, replication: u32, index: u32) -> Self {
         let seeds = RandomStream::for_entity(seed, replication, index, StreamPurpose::Connection);
@@ -455,7 +455,7 @@ impl ReceivingEnd for AnyReceiver {
         if !receiver.is_ack_due() {
             return None;
         }
-        let mut header = AckHeader::NONE;
+        let mut header = AckHeader::EMPTY;
         receiver.poll_ack(rules, &mut header).map(|number| (number, header))
     }
 
@@ -466,7 +466,7 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn take_header(&mut self, label: PacketLabel) -> &AckHeader {
-        self.headers.take_in_order(label).unwrap_or(&AckHeader::NONE)
+        self.headers.take_in_order(label).unwrap_or(&AckHeader::EMPTY)
     }
 
     fn captured_header(&self, label: PacketLabel) -> CapturedHeader {

@@ -13,11 +13,11 @@ pub trait SendingEnd: Default {
 
     /// Whether the sender has instantaneous loss feedback: `on_loss` is called for each lost
     /// packet.
-    const LOSS_FEEDBACK: bool = false;
+    const HAS_LOSS_FEEDBACK: bool = false;
 
     /// Whether packets are fetched with `poll_transmit`, not returned by the event methods. Packets
     /// of polled senders carry headers and can be paced.
-    const POLLS: bool = false;
+    const IS_POLLED: bool = false;
 
     /// Creates the end of source `index` of a replication.
     fn of_source(_seed: u64, _replication: u32, _index: u32) -> Self {

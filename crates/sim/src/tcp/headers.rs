@@ -29,7 +29,7 @@ impl StoredHeader for AckHeader {}
 /// A header of a packet that can be reordered.
 pub(crate) trait ReorderableHeader: StoredHeader {
     /// Placeholder for a removed header.
-    const GONE: Self;
+    const PLACEHOLDER: Self;
 
     /// Whether this is the placeholder.
     fn is_placeholder(&self) -> bool;
@@ -39,11 +39,11 @@ pub(crate) trait ReorderableHeader: StoredHeader {
 }
 
 impl ReorderableHeader for DataHeader {
-    const GONE: Self = Self::GONE;
+    const PLACEHOLDER: Self = Self::PLACEHOLDER;
 
     #[inline(always)]
     fn is_placeholder(&self) -> bool {
-        self.is_gone()
+        self.is_placeholder()
     }
 
     #[inline(always)]
@@ -71,7 +71,7 @@ impl<H: StoredHeader> HeadersInFlight<H> {
     /// Stores the header of a sent packet and returns its token.
     #[inline(always)]
     pub(crate) fn store_header(&mut self, header: H) -> u32 {
-        let token = self.first.wrapping_add(self.entries.len() as u32) & PacketLabel::TOKENS;
+        let token = self.first.wrapping_add(self.entries.len() as u32) & PacketLabel::TOKEN_MASK;
         self.entries.push(header);
         token
     }
@@ -92,16 +92,20 @@ impl<H: StoredHeader> HeadersInFlight<H> {
     #[inline(always)]
     fn index_of_short(&self, after: usize) -> usize {
         let short = self.entries.get(after).is_some_and(H::is_short);
-        if short && self.entries.len() <= Self::PERIOD { after } else { self.search_short(after) }
+        if short && self.entries.len() <= Self::SHORT_TOKEN_PERIOD {
+            after
+        } else {
+            self.search_short(after)
+        }
     }
 
     /// Distance of tokens with equal lower bits.
-    const PERIOD: usize = PacketLabel::SHORT_TOKENS as usize + 1;
+    const SHORT_TOKEN_PERIOD: usize = PacketLabel::SHORT_TOKEN_MASK as usize + 1;
 
     #[cold]
     fn search_short(&self, after: usize) -> usize {
         let is_short = |index: &usize| self.entries.get(*index).is_some_and(H::is_short);
-        let mut candidates = (after..self.entries.len()).step_by(Self::PERIOD).rev();
+        let mut candidates = (after..self.entries.len()).step_by(Self::SHORT_TOKEN_PERIOD).rev();
         candidates.find(is_short).unwrap_or(self.entries.len())
     }
 
@@ -109,7 +113,7 @@ impl<H: StoredHeader> HeadersInFlight<H> {
     #[inline(always)]
     pub(crate) fn take_in_order(&mut self, label: PacketLabel) -> Option<&H> {
         if label.has_token(self.first) && !self.entries.is_empty() {
-            self.first = self.first.wrapping_add(1) & PacketLabel::TOKENS;
+            self.first = self.first.wrapping_add(1) & PacketLabel::TOKEN_MASK;
             return Some(self.entries.pop_in_place());
         }
         self.take_after_lost(label)
@@ -121,7 +125,7 @@ impl<H: StoredHeader> HeadersInFlight<H> {
         if lost >= self.entries.len() {
             return None;
         }
-        self.first = self.first.wrapping_add(lost as u32 + 1) & PacketLabel::TOKENS;
+        self.first = self.first.wrapping_add(lost as u32 + 1) & PacketLabel::TOKEN_MASK;
         Some(self.entries.pop_through(lost))
     }
 }
@@ -142,7 +146,7 @@ impl<H: ReorderableHeader> HeadersInFlight<H> {
             *spare = self.take_reordered(label);
             return spare;
         }
-        self.first = self.first.wrapping_add(1) & PacketLabel::TOKENS;
+        self.first = self.first.wrapping_add(1) & PacketLabel::TOKEN_MASK;
         self.entries.pop_in_place()
     }
 
@@ -150,12 +154,14 @@ impl<H: ReorderableHeader> HeadersInFlight<H> {
     fn take_reordered(&mut self, label: PacketLabel) -> H {
         let index = self.index_of(label);
         if index > 0 || self.entries.is_empty() {
-            let header =
-                self.entries.replace_at(index, H::GONE).filter(|header| !header.is_placeholder());
+            let header = self
+                .entries
+                .replace_at(index, H::PLACEHOLDER)
+                .filter(|header| !header.is_placeholder());
             self.gone += u32::from(header.is_some());
             return header.unwrap_or_default();
         }
-        self.first = self.first.wrapping_add(1) & PacketLabel::TOKENS;
+        self.first = self.first.wrapping_add(1) & PacketLabel::TOKEN_MASK;
         let header = self.entries.pop_existing();
         self.drop_leading_placeholders();
         self.entries.rewind_when_empty();
@@ -167,7 +173,7 @@ impl<H: ReorderableHeader> HeadersInFlight<H> {
     fn drop_leading_placeholders(&mut self) {
         while self.entries.first().is_some_and(H::is_placeholder) {
             self.entries.pop_existing();
-            self.first = self.first.wrapping_add(1) & PacketLabel::TOKENS;
+            self.first = self.first.wrapping_add(1) & PacketLabel::TOKEN_MASK;
             self.gone -= 1;
         }
     }
@@ -189,10 +195,10 @@ mod tests {
     }
 
     impl ReorderableHeader for Header {
-        const GONE: Self = Self(u32::MAX, false);
+        const PLACEHOLDER: Self = Self(u32::MAX, false);
 
         fn is_placeholder(&self) -> bool {
-            *self == Self::GONE
+            *self == Self::PLACEHOLDER
         }
 
         fn prefetch(&self) -> u64 {
@@ -207,10 +213,10 @@ mod tests {
     #[test]
     fn take_finds_header_by_token_and_drops_earlier_ones() {
         let mut headers =
-            HeadersInFlight { first: PacketLabel::TOKENS - 1, ..HeadersInFlight::default() };
+            HeadersInFlight { first: PacketLabel::TOKEN_MASK - 1, ..HeadersInFlight::default() };
         let header = |n: u32| Header(n, n == 5);
         let tokens: Vec<u32> = (0..6).map(|n| headers.store_header(header(n))).collect();
-        assert_eq!(tokens, [PacketLabel::TOKENS - 1, PacketLabel::TOKENS, 0, 1, 2, 3]);
+        assert_eq!(tokens, [PacketLabel::TOKEN_MASK - 1, PacketLabel::TOKEN_MASK, 0, 1, 2, 3]);
         let label = |n: usize| PacketLabel::with_token(PacketKind::Data, tokens[n]);
         assert_eq!(headers.take_in_order(label(0)), Some(&full(0)));
         assert_eq!(headers.header_of(label(3)), Some(&full(3)));
@@ -231,7 +237,7 @@ mod tests {
     #[test]
     fn take_any_returns_headers_of_reordered_packets() {
         let mut headers =
-            HeadersInFlight { first: PacketLabel::TOKENS - 1, ..HeadersInFlight::default() };
+            HeadersInFlight { first: PacketLabel::TOKEN_MASK - 1, ..HeadersInFlight::default() };
         let header = |n: u32| Header(n + 1, n == 4);
         let tokens: Vec<u32> = (0..6).map(|n| headers.store_header(header(n))).collect();
         let label = |n: usize| match header(n as u32).is_short() {
@@ -259,7 +265,8 @@ mod tests {
 
     #[test]
     fn short_packet_is_distinguished_from_earlier_full_packets() {
-        let (mut headers, many) = (HeadersInFlight::default(), 3 * (PacketLabel::SHORT_TOKENS + 1));
+        let (mut headers, many) =
+            (HeadersInFlight::default(), 3 * (PacketLabel::SHORT_TOKEN_MASK + 1));
         (0..many).for_each(|n| {
             headers.store_header(full(n));
         });

@@ -11,7 +11,7 @@ mod packet_burst;
 pub use any::{AnyReceiver, AnySender};
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
 pub use connection_ends::{AckHeaderOf, EchoReceiver, IdleTime, ReceivingEnd, SendingEnd};
-pub use instant::{GrowthCondition, InstantFeedbackSender, InstantLoss};
+pub use instant::{GrowthCondition, InstantFeedbackSender, InstantLossRules};
 
 use crate::clock::{Nanos, SECOND};
 use modern::{HandshakeKind, ModernTcpConfig};
@@ -160,7 +160,7 @@ pub struct TcpConfig {
     /// Condition for a slow-start restart after an idle time.
     pub idle_restart: IdleRestart,
     /// Instantaneous loss detection; replaces most of the settings above.
-    pub instant: Option<InstantLoss>,
+    pub instant: Option<InstantLossRules>,
     /// Modern TCP; replaces all of the settings above.
     pub modern: Option<ModernTcpConfig>,
 }

@@ -5,7 +5,7 @@ use crate::random::{RandomSource, RandomStream};
 
 /// Whether the source at index `place` of its class starts with a file. In a scaled population the
 /// number of such sources is not random.
-fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut RandomStream) -> bool {
+fn is_active_at_start(share: f64, place: usize, scaled: bool, stream: &mut RandomStream) -> bool {
     if !scaled {
         return stream.draw_chance(share);
     }
@@ -44,7 +44,7 @@ pub fn draw_start(
 ) -> Option<SourceStart> {
     Some(match traffic {
         Traffic::OnOff { size, begin: InitialState::Equilibrium { active, within }, .. }
-            if begins_active(*active, place, scaled, off_times) =>
+            if is_active_at_start(*active, place, scaled, off_times) =>
         {
             let left = libm::ceil(size.draw_residual(sizes));
             let after = Distribution::Uniform { low: 0.0, high: *within }.draw_value(off_times);

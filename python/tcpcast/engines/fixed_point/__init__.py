@@ -29,7 +29,7 @@ from tcpcast.engines.fixed_point.configuration import (
 from tcpcast.engines.fixed_point.convergence import ConvergenceResult, run_convergence_tests
 from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
-from tcpcast.engines.packet.file_goodputs import PIECE, estimate_exceeded_goodputs
+from tcpcast.engines.packet.file_goodputs import PIECE_INDEX, estimate_exceeded_goodputs
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import FixedPoint
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     """Goodput counts of one replication: the number of slots, then four arrays of equal length
     with the slot, the index of class and piece, the bucket, and the count."""
 
-DEFAULTS = FixedPoint.model_validate({})
+DEFAULT_SETTINGS = FixedPoint.model_validate({})
 
-INSTEAD = "use --engine packet, or --engine mean-field for a large population"
+ALTERNATIVE_ENGINES_TEXT = "use --engine packet, or --engine mean-field for a large population"
 
 
 def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
@@ -83,7 +83,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     INRIA report 4154, sections 5.1 to 5.4.
     """
     check(scenario)
-    table = scenario.fixed_point or DEFAULTS
+    table = scenario.fixed_point or DEFAULT_SETTINGS
     config = make_configuration(scenario, 0.0)
     check_memory(scenario, config)
     run = _native.Simulation.fixed_point(
@@ -95,7 +95,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         transfers=None,
         until_ns=to_nanoseconds(seconds),
         threads=options.threads or os.cpu_count() or 1,
-        max_wall_s=clock.left(),
+        max_wall_s=clock.remaining_s(),
         progress=options.progress,
     )
     return _make_answer(scenario, table, run, ended)
@@ -104,32 +104,34 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
 def _make_answer(
     scenario: Scenario, table: FixedPoint, run: _native.Simulation, ended: str
 ) -> Answer:
-    stand_for = flows_per_reference_flow(scenario, table)
-    classes = len(stand_for)
+    flows_per_reference = flows_per_reference_flow(scenario, table)
+    classes = len(flows_per_reference)
     counters = run.counters()
     reference, cross_flows = (
-        metric_estimates.CounterUnits(counters, classes),
-        metric_estimates.CounterUnits(run.cross_flow_counters(), classes),
+        metric_estimates.BatchCounters(counters, classes),
+        metric_estimates.BatchCounters(run.cross_flow_counters(), classes),
     )
-    seen = metric_estimates.Snapshot(
-        metric_estimates.CounterUnits(
-            [_scale_counters_to_classes(row, stand_for) for row in counters], classes
+    snapshot = metric_estimates.Snapshot(
+        metric_estimates.BatchCounters(
+            [_scale_counters_to_classes(row, flows_per_reference) for row in counters], classes
         ),
         run.totals(),
         run.sources(),
         None,
-        [_scale_goodputs_to_classes(found, stand_for) for found in run.file_goodputs()],
+        [_scale_goodputs_to_classes(found, flows_per_reference) for found in run.file_goodputs()],
     )
-    by_name = metric_estimates.estimate_metrics(scenario, seen)
+    by_name = metric_estimates.estimate_metrics(scenario, snapshot)
     by_name = {name: e for name, e in by_name.items() if not METRICS[name].needs_all_flows}
-    if len(set(stand_for)) > 1:  # the reference flows do not represent the shares of classes
+    if (
+        len(set(flows_per_reference)) > 1
+    ):  # the reference flows do not represent the shares of classes
         by_name.pop("other_loss_ratio", None)
     answer = Answer("fixed-point", kind="simulation", seed=scenario.run.seed)
     answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):
         verdict = run_convergence_tests(scenario, table, reference, cross_flows, run.steps())
-        by_share = estimate_exceeded_goodputs(scenario, seen)
-        found = tables.make_all_tables(scenario, seen, by_share)
+        by_share = estimate_exceeded_goodputs(scenario, snapshot)
+        found = tables.make_all_tables(scenario, snapshot, by_share)
         # Its counts are of the reference flows only.
         found.pop("by_hop", None)
         found |= {
@@ -147,8 +149,8 @@ def _make_answer(
 def _scale_counters_to_classes(row: Counts, weights: list[float]) -> NDArray[np.float64]:
     """Scale the counters of reference flows to their class, ``[slots + 2, counters]``."""
     factors = np.ones(row.shape[1])
-    first, width = len(metric_estimates.LINK), len(metric_estimates.CLASS)
-    factors[metric_estimates.LINK["hop_drops"]] = weights[0]
+    first, width = len(metric_estimates.LINK_COUNTER), len(metric_estimates.CLASS_COUNTER)
+    factors[metric_estimates.LINK_COUNTER["hop_drops"]] = weights[0]
     for index, weight in enumerate(weights):
         factors[first + index * width : first + (index + 1) * width] = weight
     weighted: NDArray[np.float64] = row * factors
@@ -158,7 +160,7 @@ def _scale_counters_to_classes(row: Counts, weights: list[float]) -> NDArray[np.
 def _scale_goodputs_to_classes(goodputs: Goodputs, weights: list[float]) -> Goodputs:
     """Scale the counts of file goodput to the classes."""
     slots, slot, groups, bucket, count = goodputs
-    factors = np.array(weights)[groups.astype(np.intp) // len(PIECE)]
+    factors = np.array(weights)[groups.astype(np.intp) // len(PIECE_INDEX)]
     return slots, slot, groups, bucket, factors * count
 
 
@@ -171,13 +173,17 @@ def _set_metrics_or_withhold(
     warning = "no fixed point"
     if compute_offered_load(scenario) > 1:
         warning = "above the threshold"
-        answer.stop(f"no fixed point exists at this load{failed}: {why}; {INSTEAD}")
+        answer.mark_incomplete(
+            f"no fixed point exists at this load{failed}: {why}; {ALTERNATIVE_ENGINES_TEXT}"
+        )
     elif failed and why:
-        answer.stop(f"no fixed point was reached{failed}: {why}; {INSTEAD}")
+        answer.mark_incomplete(
+            f"no fixed point was reached{failed}: {why}; {ALTERNATIVE_ENGINES_TEXT}"
+        )
     elif failed:
-        answer.stop(
+        answer.mark_incomplete(
             f"no fixed point was reached{failed}: use another scheme, more steps, more "
-            f"references or a longer run, or {INSTEAD}"
+            f"references or a longer run, or {ALTERNATIVE_ENGINES_TEXT}"
         )
     else:
         return
@@ -186,11 +192,13 @@ def _set_metrics_or_withhold(
 
 def _warn_if_ended_early(answer: Answer, ended: str) -> None:
     if ended == "interrupted":
-        answer.stop("interrupted: the results cover only the finished part", Status.INTERRUPTED)
+        answer.mark_incomplete(
+            "interrupted: the results cover only the finished part", Status.INTERRUPTED
+        )
     elif ended == "out-of-time":
-        answer.stop("run.max_wall was reached before the end of the run")
+        answer.mark_incomplete("run.max_wall was reached before the end of the run")
     if ended != "done" and not answer.tables:
-        answer.stop("the run ended during the iterations")
+        answer.mark_incomplete("the run ended during the iterations")
 
 
 def _metric_table(by_name: Estimates) -> dict[str, NDArray[Any]]:

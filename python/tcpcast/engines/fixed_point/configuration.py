@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import FixedPoint, Scenario
 
-SHORTEST_OFF_S = 1e-9
+MIN_OFF_S = 1e-9
 """The engine's unit of time. It replaces OFF times of 0, for which the load would be infinite."""
 
-_SPAN = ("start", "stop")
+_START_STOP_KEYS = ("start", "stop")
 
-LARGEST_SHARE = 10
+MIN_FLOWS_PER_REFERENCE = 10
 """At most one in this many flows is a reference flow; the others are cross flows."""
 
 
@@ -51,7 +51,9 @@ def check(scenario: Scenario) -> None:
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
     if any(group.has_start_or_stop for group in scenario.populations):
-        spans = {f"class.{g.name}.{key}": None for g in scenario.classes for key in _SPAN}
+        spans = {
+            f"class.{g.name}.{key}": None for g in scenario.classes for key in _START_STOP_KEYS
+        }
         raise NotApplicable("in a fixed point, flows are always on", Suggestion(spans))
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
@@ -80,7 +82,7 @@ def _check_hops(scenario: Scenario) -> None:
     shared = {
         f"network.hop.{index}.shared": False
         for index, hop in enumerate(network.hops)
-        if hop.shared and index != network.measured_at
+        if hop.shared and index != network.measured_index
     }
     if shared:
         raise NotApplicable(
@@ -135,7 +137,7 @@ def compute_offered_load(scenario: Scenario) -> float:
             open_loop_load(
                 sources=group.count,
                 link_pps=link_pps,
-                mean_off_s=max(group.traffic.off.mean_value(), SHORTEST_OFF_S),
+                mean_off_s=max(group.traffic.off.mean_value(), MIN_OFF_S),
                 mean_size_pkts=max(1.0, group.traffic.size.mean_value()),
             )
         )
@@ -157,7 +159,7 @@ def flows_per_reference_flow(scenario: Scenario, table: FixedPoint) -> list[floa
 def reference_flow_counts(scenario: Scenario, table: FixedPoint) -> list[int]:
     """Return the number of reference flows per class: as specified, at most a tenth, at least 1."""
     return [
-        min(table.references, max(1, group.count // LARGEST_SHARE))
+        min(table.references, max(1, group.count // MIN_FLOWS_PER_REFERENCE))
         for group in scenario.populations
     ]
 

@@ -38,25 +38,25 @@ from tcpcast.scenario.traffic import OnOff
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.metric_estimates import CounterUnits, Floats
+    from tcpcast.engines.packet.metric_estimates import BatchCounters, Floats
     from tcpcast.scenario import FixedPoint, Scenario
 
-WIDEST_BOUND = 0.2
+MAX_BOUND = 0.2
 """Largest bound with which a test can pass. The report's 200 files have a bound of 14 %."""
 
-UNKNOWN = 0.0
+UNPASSABLE_LIMIT = 0.0
 """Limit of a test whose bound is larger, so that it cannot pass."""
 
 MIN_QUEUE_PKTS = 1.0
 MIN_LOSS = 0.01
-MIN_WAIT = 0.01
+MIN_WAIT_SHARE = 0.01
 """Minimum denominators of relative differences: of queues, of losses, and of waits (as a share of
 the base RTT)."""
 
-WITH_WINDOWS = 2
+OWN_HOPS_SCHEME = 2
 """Scheme whose cross flows use their own hops."""
 
-EVERY = "all"
+ALL_CLASSES = "all"
 """Name of the class in tests over all classes."""
 
 
@@ -78,21 +78,21 @@ class ConvergenceResult:
 class _CommonRatio:
     """A ratio of counters that both kinds of flows have, its scale and minimum denominator."""
 
-    what: str
-    above: str
-    below: str
+    quantity: str
+    numerator: str
+    denominator: str
     scale: float = 1.0
     min_scale: float = 0.0
-    tolerances: float = 1.0
+    tolerance_factor: float = 1.0
 
 
-PAIRS = (
+COMMON_RATIOS = (
     _CommonRatio("rate while on", "transfer_packets", "on_time_ns", 1e9),
     _CommonRatio("time on", "on_time_ns", "transfers", 1e-9),
     _CommonRatio(
-        "queue at own links", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerances=2.0
+        "queue at own links", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerance_factor=2.0
     ),
-    _CommonRatio("loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerances=2.0),
+    _CommonRatio("loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerance_factor=2.0),
 )
 
 
@@ -100,19 +100,19 @@ PAIRS = (
 class _SumRatio:
     """A ratio of sums, ``[units]`` each."""
 
-    above: Floats
-    below: Floats
+    numerator: Floats
+    denominator: Floats
 
     @property
     def value(self) -> float:
         """The ratio."""
-        return float(self.above.sum() / self.below.sum())
+        return float(self.numerator.sum() / self.denominator.sum())
 
     @property
     def influence(self) -> Floats:
         """Contribution of each unit to the ratio, to first order; their mean is the ratio."""
-        above: Floats = self.above - self.value * self.below
-        return self.value + above.size * above / float(self.below.sum())
+        numerator: Floats = self.numerator - self.value * self.denominator
+        return self.value + numerator.size * numerator / float(self.denominator.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ class _ClassTests:
     verdict: ConvergenceResult
     index: int
     name: str
-    of: str
-    reference: CounterUnits
-    cross_flows: CounterUnits
+    class_suffix: str
+    reference: BatchCounters
+    cross_flows: BatchCounters
     tolerance: float
     classes: int
 
@@ -134,23 +134,27 @@ class _ClassTests:
         at_level = normal.inv_cdf(1 - (1 - level) / 2 / self.classes)
         return at_level / normal.inv_cdf(0.975)
 
-    def compare_distribution_mean(self, what: str, cells: tuple[str, str], expected: float) -> None:
+    def compare_distribution_mean(
+        self, quantity: str, cells: tuple[str, str], expected: float
+    ) -> None:
         """Compare a mean of reference flows with its distribution, with a 99 % bound."""
-        above, below = (self.reference.class_counter(name, [self.index]) for name in cells)
-        estimate = self.reference.ratio(above, below)
+        numerator, denominator = (
+            self.reference.class_counter(name, [self.index]) for name in cells
+        )
+        estimate = self.reference.ratio(numerator, denominator)
         value = math.nan if estimate is None else estimate.value
         noise = math.inf if estimate is None else estimate.relative_half_width
         scale = 1e-9 if cells[0].endswith("_ns") else 1.0
-        limit = self._half_widths(0.99) * noise if noise <= WIDEST_BOUND else UNKNOWN
-        self._add_verdict_row(what, (scale * value, scale * expected), limit)
+        limit = self._half_widths(0.99) * noise if noise <= MAX_BOUND else UNPASSABLE_LIMIT
+        self._add_verdict_row(quantity, (scale * value, scale * expected), limit)
 
     def compare_common_ratios(self) -> None:
         """Compare the ratios that reference flows and cross flows have in common."""
-        for pair in PAIRS:
+        for pair in COMMON_RATIOS:
             reference_sums, cross_sums = (
                 _SumRatio(
-                    pair.scale * units.class_counter(pair.above, [self.index]),
-                    units.class_counter(pair.below, [self.index]),
+                    pair.scale * units.class_counter(pair.numerator, [self.index]),
+                    units.class_counter(pair.denominator, [self.index]),
                 )
                 for units in (self.reference, self.cross_flows)
             )
@@ -166,7 +170,7 @@ class _ClassTests:
         )
         self._compare(_CommonRatio("rate", "delivered", "time_ns"), reference_sums, cross_sums)
 
-    def compare_loss_elsewhere(self) -> None:
+    def compare_loss_at_own_hops(self) -> None:
         """Compare the losses at hops that each source has for itself."""
         reference_sums, cross_sums = (
             _SumRatio(units.link("hop_drops"), units.class_counter("sent"))
@@ -179,7 +183,7 @@ class _ClassTests:
             cross_sums,
         )
 
-    def compare_with_littles_law(self, own_weight: list[float], least_s: float) -> None:
+    def compare_with_littles_law(self, flows_per_reference: list[float], min_wait_s: float) -> None:
         """Compare the time of packets in the shared router with Little's law.
 
         The mean queue and the arrival rate include all flows; their quotient is the mean time of a
@@ -189,14 +193,14 @@ class _ClassTests:
             np.sum(
                 [
                     w * self.reference.class_counter(cell, [index])
-                    for index, w in enumerate(own_weight)
+                    for index, w in enumerate(flows_per_reference)
                 ],
                 axis=0,
             )
             for cell in ("inside_ns", "arrived")
         )
         every = self.reference.class_counter("arrived") + self.cross_flows.class_counter("arrived")
-        pair = _CommonRatio("time in the router", "inside_ns", "arrived", 1.0, least_s, 2.0)
+        pair = _CommonRatio("time in the router", "inside_ns", "arrived", 1.0, min_wait_s, 2.0)
         inside = _SumRatio(1e-9 * reference_sums, arrived)
         self._compare(pair, inside, _SumRatio(1e-9 * self.reference.link("queue_integral"), every))
 
@@ -208,52 +212,52 @@ class _ClassTests:
         Both kinds of flows share the router and vary together over time, so the noise is
         computed from the difference per unit.
         """
-        if not (reference_sums.below.sum() and cross_sums.below.sum()):
+        if not (reference_sums.denominator.sum() and cross_sums.denominator.sum()):
             return
-        difference = statistics.mean(
+        difference = statistics.estimate_mean(
             reference_sums.influence - cross_sums.influence,
             replications=self.reference.replications,
         )
         scale = max(abs(cross_sums.value), pair.min_scale)
         noise = math.inf if difference is None or not scale else difference.half_width / scale
-        limit = max(pair.tolerances * self.tolerance, self._half_widths(0.95) * noise)
-        if noise > WIDEST_BOUND:
-            limit = UNKNOWN
+        limit = max(pair.tolerance_factor * self.tolerance, self._half_widths(0.95) * noise)
+        if noise > MAX_BOUND:
+            limit = UNPASSABLE_LIMIT
         self._add_verdict_row(
-            pair.what, (reference_sums.value, cross_sums.value), limit, pair.min_scale
+            pair.quantity, (reference_sums.value, cross_sums.value), limit, pair.min_scale
         )
 
-    def iteration(
+    def compare_iteration(
         self, cells: dict[str, float], table: FixedPoint, measured_duration_s: float
     ) -> None:
         """Compare the parameters of the cross flows with the values measured with them.
 
         The parameters are averages too, over the second half of the iterations.
         """
-        what, name, above = "time between packets", "gap", "on_time_ns"
+        quantity, name, numerator = "time between packets", "gap", "on_time_ns"
         if table.scheme == 2:
-            what, name, above = "service time", "service", "service_ns"
+            quantity, name, numerator = "service time", "service", "service_ns"
         delivered = self.reference.class_counter("delivered", [self.index])
         estimate = self.reference.ratio(
-            self.reference.class_counter(above, [self.index]), delivered
+            self.reference.class_counter(numerator, [self.index]), delivered
         )
         noise = 0.0 if estimate is None else estimate.relative_half_width
         averaged_s = table.step * (table.steps - table.steps // 2 + 1)
         noise *= self._half_widths(0.95) * math.sqrt(1 + measured_duration_s / averaged_s)
         limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
-        self._add_verdict_row(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
+        self._add_verdict_row(quantity, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
 
     def _add_verdict_row(
-        self, what: str, values: tuple[float, float], limit: float, min_scale: float = 0.0
+        self, quantity: str, values: tuple[float, float], limit: float, min_scale: float = 0.0
     ) -> None:
         reference, cross = values
         scale = max(abs(cross), min_scale)
         difference = (reference - cross) / scale if scale else 0.0
-        passed = limit != UNKNOWN and abs(difference) <= limit
+        passed = limit != UNPASSABLE_LIMIT and abs(difference) <= limit
         self.verdict.rows.append(
             {
                 "class": self.name,
-                "what": what,
+                "what": quantity,
                 "reference": reference,
                 "cross": cross,
                 "difference": difference,
@@ -261,13 +265,13 @@ class _ClassTests:
                 "passed": passed,
             }
         )
-        differs = f"{what}{self.of} differs by {100 * difference:+.3g} %"
+        differs = f"{quantity}{self.class_suffix} differs by {100 * difference:+.3g} %"
         if math.isnan(difference):
-            self.verdict.failed.append(f"{what}{self.of} was not measured")
-        elif limit == UNKNOWN:
+            self.verdict.failed.append(f"{quantity}{self.class_suffix} was not measured")
+        elif limit == UNPASSABLE_LIMIT:
             self.verdict.failed.append(
                 f"{differs}, but the interval of this difference is wider than "
-                f"{100 * WIDEST_BOUND:g} %"
+                f"{100 * MAX_BOUND:g} %"
             )
         elif not passed:
             self.verdict.failed.append(differs)
@@ -276,8 +280,8 @@ class _ClassTests:
 def run_convergence_tests(
     scenario: Scenario,
     table: FixedPoint,
-    reference: CounterUnits,
-    cross_flows: CounterUnits,
+    reference: BatchCounters,
+    cross_flows: BatchCounters,
     steps: list[NDArray[np.float64]],
 ) -> ConvergenceResult:
     """Run the tests of each class.
@@ -297,8 +301,8 @@ def run_convergence_tests(
     last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
     units = (reference, cross_flows, table.tolerance, len(groups))
     for index, group in enumerate(groups):
-        of = f" of class {group.name}" if len(groups) > 1 else ""
-        judge = _ClassTests(verdict, index, group.name, of, *units)
+        class_suffix = f" of class {group.name}" if len(groups) > 1 else ""
+        judge = _ClassTests(verdict, index, group.name, class_suffix, *units)
         if isinstance(group.traffic, OnOff):
             off = group.traffic.off.mean_value()
             size = mean_drawn_size_pkts(
@@ -310,10 +314,14 @@ def run_convergence_tests(
             judge.compare_with_cross_rates((followed[index], group.count - followed[index]))
         judge.compare_common_ratios()
         cells = dict(zip(_native.STEP_CELLS, last[index], strict=True))
-        judge.iteration(cells, table, measured_duration_s(scenario))
-    stand_for = flows_per_reference_flow(scenario, table)
-    together = _ClassTests(verdict, 0, EVERY, "", *units)
-    if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
-        together.compare_loss_elsewhere()
-    together.compare_with_littles_law(stand_for, MIN_WAIT * scenario.rtt_s)
+        judge.compare_iteration(cells, table, measured_duration_s(scenario))
+    flows_per_reference = flows_per_reference_flow(scenario, table)
+    together = _ClassTests(verdict, 0, ALL_CLASSES, "", *units)
+    if (
+        scenario.network.hops
+        and table.scheme == OWN_HOPS_SCHEME
+        and len(set(flows_per_reference)) == 1
+    ):
+        together.compare_loss_at_own_hops()
+    together.compare_with_littles_law(flows_per_reference, MIN_WAIT_SHARE * scenario.rtt_s)
     return verdict

@@ -2,177 +2,178 @@
 
 Every formula has an entry in :data:`FORMULAS`, with the name of its engine as the key.
 :mod:`.engset` is for shared links, :mod:`.local_loop` for links of very many users.
-:mod:`.path_formulas` and :mod:`.parallel` are for bulk flows on one path: :mod:`.feed` provides
-their inputs, and :mod:`.rate_answers` converts their rate to an answer.
+:mod:`.path_formulas` and :mod:`.parallel` are for bulk flows on one path:
+:mod:`.collect_inputs` provides their inputs, and :mod:`.rate_answers` converts their rate to an
+answer.
 """
 
 from __future__ import annotations
 
-from tcpcast.engines.registry import PATH, TRANSFERS, USERS, Formula
+from tcpcast.engines.registry import PATH_FAMILY, TRANSFERS_FAMILY, USERS_FAMILY, Formula
 
-_HERE = "tcpcast.engines.formula"
-_PATH = f"{_HERE}.path_formulas"
-_PARALLEL = f"{_HERE}.parallel"
-_LOOP = f"{_HERE}.local_loop"
-_TRANSFERS = "one class of isolated transfers of given sizes"
-_USERS = "one class of on/off sources; by default with stack max-plus-reno"
-_BULK = "one class of bulk flows; a loss, specified or measured"
+_PACKAGE = "tcpcast.engines.formula"
+_PATH_MODULE = f"{_PACKAGE}.path_formulas"
+_PARALLEL_MODULE = f"{_PACKAGE}.parallel"
+_LOCAL_LOOP_MODULE = f"{_PACKAGE}.local_loop"
+_NEEDS_TRANSFERS = "one class of isolated transfers of given sizes"
+_NEEDS_USERS = "one class of on/off sources; by default with stack max-plus-reno"
+_NEEDS_BULK = "one class of bulk flows; a loss, specified or measured"
 
 FORMULAS: dict[str, Formula] = {
     "engset": Formula(
-        f"{_HERE}.engset",
+        f"{_PACKAGE}.engset",
         "engset",
         "TCP-Engset model, revisited: closed form for on/off sources sharing a link",
         "on/off sources, one or more classes; a bottleneck with a rate, Reno or NewReno, no random "
         "loss",
-        family=USERS,
+        family=USERS_FAMILY,
         trust="rates, if the mean file sizes of classes differ by at most a factor of 3; loss, if "
         "at most 1 %; queue and RTT, if the mean queue is below the buffer",
         source="TCP-Engset, revisited: eq. 1 to 12",
-        look=("vermilion", 0),
+        plot_style=("vermilion", 0),
     ),
     "mathis": Formula(
-        _PATH,
+        _PATH_MODULE,
         "mathis",
         "square-root law, at most the receiver window per RTT",
-        _BULK,
-        family=PATH,
+        _NEEDS_BULK,
+        family=PATH_FAMILY,
         source="Mathis, Semke, Mahdavi, Ott 1997; PFTK (20)",
         accepts_measured=True,
-        look=("green", 3),
+        plot_style=("green", 3),
     ),
     "td-only": Formula(
-        _PATH,
+        _PATH_MODULE,
         "td_only",
         "PFTK's model with only triple duplicates: no timeouts, no receiver window",
-        _BULK,
-        family=PATH,
+        _NEEDS_BULK,
+        family=PATH_FAMILY,
         source="PFTK (18), (19)",
         accepts_measured=True,
-        look=("black", 1),
+        plot_style=("black", 1),
     ),
     "pftk-approx": Formula(
-        _PATH,
+        _PATH_MODULE,
         "pftk_approximate",
         "PFTK's approximate model: timeouts and the receiver window",
-        _BULK,
-        family=PATH,
+        _NEEDS_BULK,
+        family=PATH_FAMILY,
         source="PFTK (32)",
         accepts_measured=True,
         controls=("reno", "tfrc"),
-        look=("vermilion", 3),
+        plot_style=("vermilion", 3),
     ),
     "pftk": Formula(
-        _PATH,
+        _PATH_MODULE,
         "pftk",
         "PFTK's full model: timeouts and the receiver window",
-        _BULK,
-        family=PATH,
+        _NEEDS_BULK,
+        family=PATH_FAMILY,
         source="PFTK (31), Q of (23)",
         accepts_measured=True,
-        look=("vermilion", 0),
+        plot_style=("vermilion", 0),
     ),
     "cubic-response": Formula(
-        _PATH,
+        _PATH_MODULE,
         "cubic_response_function",
         "CUBIC's response function with its Reno-friendly region, at most the receiver window",
-        f"{_BULK}; any stack; predicts CUBIC",
-        family=PATH,
+        f"{_NEEDS_BULK}; any stack; predicts CUBIC",
+        family=PATH_FAMILY,
         source="RFC 9438, sections 4.3 and 5",
         accepts_measured=True,
         stack="cubic",
-        look=("purple", 1),
+        plot_style=("purple", 1),
     ),
     "bbr-bound": Formula(
-        f"{_HERE}.bbr",
+        f"{_PACKAGE}.bbr",
         "bbr",
         "upper bound for BBR, version 1: link rate times the share delivered",
         "one class of bulk flows, a link with a rate; any stack; predicts BBR",
-        family=PATH,
+        family=PATH_FAMILY,
         source="Cardwell et al. 2017; Hock et al. 2017",
         accepts_measured=True,
         stack="bbr",
         is_upper_bound=True,
-        look=("orange", 2),
+        plot_style=("orange", 2),
     ),
     "parallel": Formula(
-        _PARALLEL,
+        _PARALLEL_MODULE,
         "parallel",
         "n parallel flows, with each flow's loss events as input: no receiver window",
-        _BULK,
-        family=PATH,
+        _NEEDS_BULK,
+        family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
         accepts_measured=True,
-        look=("sky", 4),
+        plot_style=("sky", 4),
     ),
     "parallel-cumulative": Formula(
-        _PARALLEL,
+        _PARALLEL_MODULE,
         "parallel_cumulative",
         "n parallel flows, with loss events of the aggregate as input: no receiver window",
-        _BULK,
-        family=PATH,
+        _NEEDS_BULK,
+        family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
         accepts_measured=True,
-        look=("sky", 5),
+        plot_style=("sky", 5),
     ),
     "cardwell": Formula(
-        f"{_HERE}.cardwell",
+        f"{_PACKAGE}.cardwell",
         "cardwell",
         "transfers: slow start, one recovery, the rest at PFTK's rate",
-        f"{_TRANSFERS}; a loss, specified or measured",
-        family=TRANSFERS,
+        f"{_NEEDS_TRANSFERS}; a loss, specified or measured",
+        family=TRANSFERS_FAMILY,
         source="Cardwell, Savage, Anderson 2000: (25) without (4)",
         accepts_measured=True,
-        look=("purple", 1),
+        plot_style=("purple", 1),
     ),
     "short": Formula(
-        f"{_HERE}.short_transfers",
+        f"{_PACKAGE}.short_transfers",
         "short",
         "short transfers: latency for each number of losses, and mean latency",
-        f"{_TRANSFERS}, up to 30 losses on average",
-        family=TRANSFERS,
+        f"{_NEEDS_TRANSFERS}, up to 30 losses on average",
+        family=TRANSFERS_FAMILY,
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
         accepts_measured=True,
         controls=("reno", "cubic"),
-        tabled=True,
-        look=("vermilion", 0),
+        has_optional_tables=True,
+        plot_style=("vermilion", 0),
     ),
     "restart-sqrt": Formula(
-        _LOOP,
+        _LOCAL_LOOP_MODULE,
         "restart_sqrt",
         "square-root law for users: losses and timeouts, or restarts after idle times",
-        f"{_USERS}; a loss, or restarts after idle times",
-        family=USERS,
+        f"{_NEEDS_USERS}; a loss, or restarts after idle times",
+        family=USERS_FAMILY,
         trust="few losses; the warnings of the answer name the limits",
         source="Baccelli, Hong, Liu 2001: (1)",
         accepts_measured=True,
         stack="max-plus-reno",
-        look=("purple", 1),
+        plot_style=("purple", 1),
     ),
     "fair-share": Formula(
-        _LOOP,
+        _LOCAL_LOOP_MODULE,
         "fair_share",
         "equal shares of a full link between users with think times",
-        f"{_USERS}; more sources than fill the link",
-        family=USERS,
+        f"{_NEEDS_USERS}; more sources than fill the link",
+        family=USERS_FAMILY,
         trust="a full link that is shared equally",
         source="Baccelli, Hong, Liu 2001: (2)",
         accepts_measured=True,
         stack="max-plus-reno",
-        look=("orange", 2),
+        plot_style=("orange", 2),
     ),
     "overload-bound": Formula(
-        _LOOP,
+        _LOCAL_LOOP_MODULE,
         "overload_bound",
         "upper bound for the users of an overloaded link",
-        f"{_USERS}; more sources than fill the link",
-        family=USERS,
+        f"{_NEEDS_USERS}; more sources than fill the link",
+        family=USERS_FAMILY,
         trust="only as an upper bound for an overloaded link",
         source="Baccelli, Hong, Liu 2001: (3)",
         accepts_measured=True,
         stack="max-plus-reno",
         is_upper_bound=True,
-        look=("black", 3),
+        plot_style=("black", 3),
     ),
 }
 """Every formula engine, in the order of the report's columns."""

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.capture_inputs import path_scenario_of_capture
-from tcpcast.engines.formula.feed import (
-    IDLE_PATH,
+from tcpcast.engines.formula.collect_inputs import (
+    IDLE_RTT_SOURCE,
     find_limiting_link,
     get_specified_loss,
     require_one_class,
 )
-from tcpcast.engines.formula.inputs import make_step
-from tcpcast.engines.formula.rate_answers import OWN_LINK, warn_about_other_stacks
+from tcpcast.engines.formula.input_types import make_step
+from tcpcast.engines.formula.rate_answers import OWN_LINK_REGIME, warn_about_other_stacks
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.models.bbr import BOTTLENECK, bbr_bound
-from tcpcast.models.domain import LOSS
-from tcpcast.models.pftk import WINDOW
+from tcpcast.models.bbr import BOTTLENECK_REGIME, bbr_bound
+from tcpcast.models.domain import LOSS_RATIO
+from tcpcast.models.pftk import WINDOW_REGIME
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
@@ -48,22 +48,24 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     flows, network, window = group.count, scenario.network, group.tcp.receiver_window
     loss, keys = get_specified_loss(scenario, group)
     # On its own link, each flow is independent of the others.
-    is_alone, capacity = not limit.on.shared, limit.pps
+    is_alone, capacity = not limit.path_link.shared, limit.pps
     bound = bbr_bound(
         bottleneck_pps=capacity / flows if is_alone else capacity,
         rtt_s=group.rtt_s,
         loss_ratio=loss,
         # A policer has no buffer, which is as bad as the smallest buffer.
-        buffer_pkts=max(1.0, network.buffer_pkts(limit.on.link)),
+        buffer_pkts=max(1.0, network.buffer_pkts(limit.path_link.link)),
         flows=1 if is_alone else flows,
     )
     free = flows * float(bound.rate_pps)
     max_rate = flows * window / group.rtt_s * (1 - loss)
     goodput = min(free, max_rate)
-    regime = OWN_LINK if is_alone and bound.regime == BOTTLENECK else str(bound.regime)
+    regime = (
+        OWN_LINK_REGIME if is_alone and bound.regime == BOTTLENECK_REGIME else str(bound.regime)
+    )
     steps = [
         make_step("p", loss, "1", keys or "no random loss specified"),
-        make_step("RTT", group.rtt_s, "s", IDLE_PATH),
+        make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
         make_step("W_max", window, "packet", "tcp.receiver_window"),
         make_step("n", flows, "1", "traffic.flows"),
         make_step("C_link", capacity, "packet/s", limit.key),
@@ -86,7 +88,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         },
         notes=texts_to_notes(warn_about_other_stacks("bbr", scenario)),
         provenance={"feed": "scenario"},
-        regime=WINDOW if math.isfinite(max_rate) and max_rate < free else regime,
+        regime=WINDOW_REGIME if math.isfinite(max_rate) and max_rate < free else regime,
         steps=steps,
-        domain={LOSS: loss},
+        domain={LOSS_RATIO: loss},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.formula.inputs import (
+from tcpcast.engines.formula.input_types import (
     PathInputs,
     delivered_bits_per_sent_packet,
     get_positive_metric,
@@ -17,7 +17,7 @@ from tcpcast.scenario import Scenario
 if TYPE_CHECKING:
     from tcpcast.answer import Answer, CaptureInputs, Step
 
-UNSEEN = "capture: no timeout; RTT + 200 ms, as in Linux"
+T0_SOURCE_WITHOUT_TIMEOUT = "capture: no timeout; RTT + 200 ms, as in Linux"
 
 
 def require_trace_answer(measured: Answer | None) -> Answer:
@@ -98,7 +98,11 @@ def rtt_and_t0_steps_of_capture(model: str, measured: Answer) -> list[Step]:
     rtt, t0 = get_positive_metric(measured, "rtt_mean_s"), get_positive_metric(measured, "t0_s")
     if rtt is None:
         raise NotApplicable(f"{model} needs an RTT, and the capture does not show one")
-    first = (t0, "capture: t0_s") if t0 else (get_capture_value(measured, "t0_s") or rtt, UNSEEN)
+    first = (
+        (t0, "capture: t0_s")
+        if t0
+        else (get_capture_value(measured, "t0_s") or rtt, T0_SOURCE_WITHOUT_TIMEOUT)
+    )
     return [
         make_step("RTT", rtt, "s", "capture: rtt_mean_s"),
         make_step("T0", first[0], "s", first[1]),

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
-from tcpcast.engines.formula.feed import (
+from tcpcast.engines.formula.collect_inputs import (
     MIN_LOSS,
     collect_transfer_inputs,
     listed_sizes,
@@ -16,14 +16,14 @@ from tcpcast.engines.formula.feed import (
     transfer_domain_values,
     warn_about_omitted_transfer_features,
 )
-from tcpcast.engines.formula.inputs import make_step
+from tcpcast.engines.formula.input_types import make_step
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.cardwell import cardwell_latency
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
-NAME = "the model of Cardwell, Savage and Anderson"
+MODEL_NAME = "the model of Cardwell, Savage and Anderson"
 
 
 def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
@@ -38,14 +38,14 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         Several classes, traffic that is not transfers, no loss.
     """
-    scenario = transfer_scenario_of_capture(NAME, scenario, measured)
-    sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
+    scenario = transfer_scenario_of_capture(MODEL_NAME, scenario, measured)
+    sizes = np.asarray(listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
     inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"]["value"], inputs["RTT"]["value"]
     tcp = scenario.populations[0].tcp
     if loss < MIN_LOSS:
         raise NotApplicable(
-            f"{NAME} needs a loss ratio above 0",
+            f"{MODEL_NAME} needs a loss ratio above 0",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
     b = tcp.packets_per_growth

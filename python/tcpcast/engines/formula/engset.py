@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.traffic import SizeDistribution
 
-TRUSTED_LOSS = 0.01
+MAX_TRUSTED_LOSS = 0.01
 """Largest loss that TCP-Engset can predict, according to its authors."""
 
-MAX_STATES = 10_000
+MAX_COMPLETE_STATES = 10_000
 """Maximum number of sources with a complete table of states. With more sources, improbable states
 at both ends are omitted."""
 
@@ -103,7 +103,7 @@ def engset(scenario: Scenario) -> Answer:
         "mean_size_pkts": Metric(result.mean_size_pkts),
     }
     if result.loss_ratio is not None:
-        trusted = trusted_queue and result.loss_ratio <= TRUSTED_LOSS
+        trusted = trusted_queue and result.loss_ratio <= MAX_TRUSTED_LOSS
         metrics["loss_ratio"] = Metric(result.loss_ratio, trusted=trusted)
     return Answer(
         engine="engset",
@@ -192,7 +192,7 @@ def _inputs_of_class(scenario: Scenario, group: Population) -> EngsetInputs:
 def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     """Return warnings about limits of the model (sections 4.2, 5.2, 5.4 and 6)."""
     warnings = []
-    if not result.link_runs_short:
+    if not result.can_overload_link:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
             f"{digits(result.isolated.servers)} sources at their peak rate: the values are "
@@ -205,7 +205,7 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
 def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
     """Return warnings about a loss or a mean queue outside the domain of the model."""
     warnings = []
-    if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
+    if result.loss_ratio is not None and result.loss_ratio > MAX_TRUSTED_LOSS:
         warnings.append(
             f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %: according to its authors, "
             "the model then greatly overestimates the rate; it also omits retransmissions"
@@ -343,7 +343,7 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
 def _state_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
     probability = result.probability
     active = np.arange(result.sources + 1)
-    if result.sources > MAX_STATES:
+    if result.sources > MAX_COMPLETE_STATES:
         active = np.flatnonzero(probability >= 1e-30)
         probability = probability[active]
     shared = np.full(active.size, np.nan)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.engset import (
-    TRUSTED_LOSS,
+    MAX_TRUSTED_LOSS,
     loss_and_queue_warnings,
     path_warnings,
     queue_exceeds_buffer,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcpcast.models.engset import ClassesResult
     from tcpcast.scenario import Scenario
 
-TRUSTED_SIZES = 3.0
+MAX_TRUSTED_SIZE_RATIO = 3.0
 """Largest ratio of the mean file sizes of two classes for which rates are trusted."""
 
 
@@ -79,7 +79,7 @@ def _metrics(result: ClassesResult) -> dict[str, Metric]:
     bits = np.array([each.file_bits for each in result.classes])
     rate_bps = float(per_s @ bits) / float(per_s @ (bits / result.rate_bps))
     on_time_s, sizes = float(per_s @ result.on_time_s), _sizes(result)
-    sizes_alike = sizes.max() <= TRUSTED_SIZES * sizes.min()
+    sizes_alike = sizes.max() <= MAX_TRUSTED_SIZE_RATIO * sizes.min()
     queue = sizes_alike and not queue_exceeds_buffer(result)
     metrics = {
         "connection_rate_bps": Metric(rate_bps, trusted=sizes_alike),
@@ -91,7 +91,7 @@ def _metrics(result: ClassesResult) -> dict[str, Metric]:
         "mean_size_pkts": Metric(float(per_s @ sizes)),
     }
     if result.loss_ratio is not None:
-        trusted = queue and result.loss_ratio <= TRUSTED_LOSS
+        trusted = queue and result.loss_ratio <= MAX_TRUSTED_LOSS
         metrics["loss_ratio"] = Metric(result.loss_ratio, trusted=trusted)
     return metrics
 
@@ -112,7 +112,7 @@ def _class_table(scenario: Scenario, result: ClassesResult) -> dict[str, NDArray
 
 
 def _queue_table(result: ClassesResult) -> dict[str, NDArray[Any]]:
-    load, mean = result.closed_load, result.queue_mean_pkts
+    load, mean = result.closed_loop_load, result.queue_mean_pkts
     # Without a buffer limit, the table ends at the queue that is exceeded for 1e-9 of the time.
     end = result.buffer_pkts or max(mean / load * np.log(max(load, 1e-9) / 1e-9), 1.0)
     queue = queue_rows(end)
@@ -122,17 +122,17 @@ def _queue_table(result: ClassesResult) -> dict[str, NDArray[Any]]:
 
 def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
     warnings, sizes = [], _sizes(result)
-    if not result.link_runs_short:
+    if not result.can_overload_link:
         warnings.append(
             "the sources of all classes never fill the link: the values apply to isolated "
             "connections, without queueing and loss"
         )
-    if sizes.max() > TRUSTED_SIZES * sizes.min():
+    if sizes.max() > MAX_TRUSTED_SIZE_RATIO * sizes.min():
         warnings.append(
             f"the mean file sizes of the classes range from {digits(sizes.min())} to "
             f"{digits(sizes.max())} packets: the model underestimates the queue that large "
             "files cause, and overestimates the rate of the class with small files. The "
-            f"model was compared with simulations up to a size ratio of {TRUSTED_SIZES:g}"
+            f"model was compared with simulations up to a size ratio of {MAX_TRUSTED_SIZE_RATIO:g}"
         )
     warnings += loss_and_queue_warnings(result)
     for group, each, one in zip(scenario.populations, result.classes, result.isolated, strict=True):
@@ -148,5 +148,5 @@ def _symbols(result: ClassesResult) -> dict[str, Any]:
         "m_queue": [one.queue_rounds for one in result.isolated],
         "on0_s": [one.on_time_s for one in result.isolated],
         "h0_bps": [one.rate_bps for one in result.isolated],
-        "u2": result.closed_load,
+        "u2": result.closed_loop_load,
     }

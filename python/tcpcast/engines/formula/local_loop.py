@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, Note, texts_to_notes
-from tcpcast.engines.formula.feed import IDLE_PATH, get_specified_loss, require_one_class
-from tcpcast.engines.formula.inputs import get_positive_metric, make_step
-from tcpcast.engines.registry import FEED_MEASURED
+from tcpcast.engines.formula.collect_inputs import (
+    IDLE_RTT_SOURCE,
+    get_specified_loss,
+    require_one_class,
+)
+from tcpcast.engines.formula.input_types import get_positive_metric, make_step
+from tcpcast.engines.registry import SUGGEST_MEASURED_FEED
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models import local_loop as model
 from tcpcast.scenario.distributions import Constant
@@ -26,10 +30,10 @@ if TYPE_CHECKING:
     from tcpcast.answer import Step
     from tcpcast.scenario import Population, Scenario
 
-SETBACKS, IDLENESS = "losses and timeouts", "restarts after idleness"
+LOSS_REGIME, IDLE_REGIME = "losses and timeouts", "restarts after idleness"
 """Regimes of equation (1): the more frequent cause of window reductions."""
 
-OVERLOAD = "link full"
+OVERLOAD_REGIME = "link full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +144,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
                 *_warn_if_rate_exceeds_window(scenario, rate, rtt),
             ]
         ),
-        regime=SETBACKS if lost + timeouts > idle else IDLENESS,
+        regime=LOSS_REGIME if lost + timeouts > idle else IDLE_REGIME,
         steps=steps,
     )
 
@@ -158,7 +162,7 @@ def _warn_about_overload(inputs: LocalLoopInputs) -> list[Note]:
         f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of "
         f"an idle path; according to fair-share, a user gets {digits(share)} kbit/s"
     )
-    return [Note(why, kind="model", suggestions=(FEED_MEASURED,))]
+    return [Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,))]
 
 
 def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
@@ -282,7 +286,7 @@ def _make_overload_answer(
             "offered_load": Metric(inputs.sources / threshold),
         },
         notes=texts_to_notes(warnings),
-        regime=OVERLOAD,
+        regime=OVERLOAD_REGIME,
         steps=steps,
     )
 
@@ -316,7 +320,7 @@ def _specified_p_idle_step(
     threshold, name = (rule, "tcp.idle_restart") if isinstance(rule, float) else (0.0, "")
     if not name:
         threshold, name = max(group.tcp.min_rto_s, group.rtt_s), "max(tcp.min_rto, RTT)"
-    share = traffic.off.above(threshold)
+    share = traffic.off.share_above(threshold)
     return make_step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
 
 
@@ -326,7 +330,7 @@ def _specified_input_steps(scenario: Scenario, group: Population, idle: Step) ->
         make_step("p_loss", loss, "1", keys or "no random loss specified"),
         make_step("p_to", 0.0, "1", "none specified"),
         idle,
-        make_step("RTT", group.rtt_s, "s", IDLE_PATH),
+        make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
     ]
 
 
@@ -348,7 +352,7 @@ def _measured_input_steps(group: Population, measured: Answer, idle: Step) -> li
             "packet: timeout_ratio",
         ),
         idle,
-        make_step("RTT", rtt or group.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_PATH),
+        make_step("RTT", rtt or group.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_RTT_SOURCE),
     ]
 
 

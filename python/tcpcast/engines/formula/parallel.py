@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Note
 from tcpcast.engines.formula import rate_answers
 from tcpcast.engines.formula.capture_inputs import get_capture_value
-from tcpcast.engines.formula.feed import collect_path_inputs, get_specified_loss
-from tcpcast.engines.formula.inputs import get_positive_metric, make_step
-from tcpcast.engines.registry import FEED_MEASURED
+from tcpcast.engines.formula.collect_inputs import collect_path_inputs, get_specified_loss
+from tcpcast.engines.formula.input_types import get_positive_metric, make_step
+from tcpcast.engines.registry import SUGGEST_MEASURED_FEED
 from tcpcast.errors import NotApplicable
-from tcpcast.models.domain import WAITING, WINDOW
+from tcpcast.models.domain import RTO_FLOW_SHARE, WINDOW_SHARE
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
-from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES
+from tcpcast.models.pftk import TIMEOUTS_REGIME, TRIPLE_DUPLICATES_REGIME
 from tcpcast.scenario.loss import RestOfRound
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer, Step
-    from tcpcast.engines.formula.inputs import PathInputs
+    from tcpcast.engines.formula.input_types import PathInputs
     from tcpcast.models.parallel import ParallelThroughput
     from tcpcast.scenario import Scenario
 
-MAX_ROUNDS = 10_000
+MAX_ITERATIONS = 10_000
 """Maximum iterations for p_e; about ten are enough."""
 
-MAX_WAITING_SHARE = 0.25
+MAX_RTO_SHARE = 0.25
 """Maximum share of flows in RTO at the same time: the model assumes few such flows (section
 II-A)."""
 
@@ -39,7 +39,7 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
+        As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
     inputs = collect_path_inputs("the model of parallel flows", scenario, measured)
     result = parallel_throughput(
@@ -79,7 +79,7 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
+        As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
     inputs = collect_path_inputs("the model of parallel flows", scenario, measured)
     if measured is None:
@@ -107,7 +107,7 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
             "p_r, the share of packets lost, is the specified loss; correlated loss within a "
             "round increases p_r"
         )
-        answer.warn(Note(why, kind="model", suggestions=(FEED_MEASURED,)))
+        answer.warn(Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,)))
     return rate_answers.add_loss_metrics(answer, window_pkts=float(result.flow_window_pkts))
 
 
@@ -116,13 +116,13 @@ def _make_answer(
 ) -> Answer:
     rate = float(result.rate_pps)
     waiting = float(result.flows_in_timeout) / inputs.flows
-    regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
+    regime = TIMEOUTS_REGIME if waiting > 0.5 else TRIPLE_DUPLICATES_REGIME
     used = min(rate, inputs.capacity_pps) / inputs.flows * inputs.rtt_s / inputs.window_pkts
     answer = rate_answers.make_answer_from_total_rate(
         engine, inputs, rate_pps=rate, regime=regime, steps=steps
     )
-    answer.domain |= {WAITING: waiting, WINDOW: used}
-    if waiting > MAX_WAITING_SHARE:
+    answer.domain |= {RTO_FLOW_SHARE: waiting, WINDOW_SHARE: used}
+    if waiting > MAX_RTO_SHARE:
         answer.warn(
             "the model assumes that few flows are in RTO at the same time, but here it "
             f"predicts {100 * waiting:.0f} % of the flows, so it underestimates the rate"
@@ -149,7 +149,7 @@ def _solve_loss_event_ratio(inputs: PathInputs, lost: float) -> float:
     several solutions; the largest is returned.
     """
     events = lost
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         rate = float(_solve_cumulative_model(inputs, events, lost).rate_pps)
         follows = 1 / (1 / lost + rate * inputs.rtt_s)
         if abs(follows - events) <= 1e-12 * events:

@@ -1,6 +1,6 @@
 """Engines of bulk flows on one path: rate as a function of loss ratio and RTT.
 
-Each engine takes its inputs from :mod:`.feed` and computes the rate of one flow, which
+Each engine takes its inputs from :mod:`.collect_inputs` and computes the rate of one flow, which
 :mod:`.rate_answers` converts to an answer.
 """
 
@@ -9,20 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula import rate_answers
-from tcpcast.engines.formula.feed import collect_path_inputs
-from tcpcast.engines.formula.inputs import make_step
+from tcpcast.engines.formula.collect_inputs import collect_path_inputs
+from tcpcast.engines.formula.input_types import make_step
 from tcpcast.models import pftk as model
-from tcpcast.models.cubic import RANDOM_LOSSES, cubic_response
+from tcpcast.models.cubic import RANDOM_LOSS_FACTOR, cubic_response
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
 
-RENO_FRIENDLY, CUBIC = "Reno-friendly", "cubic"
+RENO_FRIENDLY_REGIME, CUBIC_REGIME = "Reno-friendly", "cubic"
 """Regimes of CUBIC: as fast as Reno, or its own function of time."""
 
-CUBIC_AT_RANDOM = RANDOM_LOSSES
+CUBIC_RANDOM_LOSS_FACTOR = RANDOM_LOSS_FACTOR
 """Rate of CUBIC's own function at random losses, relative to its response function."""
 
 
@@ -34,7 +34,7 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
+        As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
     inputs = collect_path_inputs("PFTK", scenario, measured)
     result = model.throughput(
@@ -76,7 +76,7 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
+        As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
     inputs = collect_path_inputs("PFTK", scenario, measured)
     given = {"loss_indication_ratio": inputs.loss, "packets_per_ack": inputs.packets_per_ack}
@@ -84,7 +84,7 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
     free = float(model.approximate_rate_pps(rtt_s=inputs.rtt_s, t0_s=inputs.t0_s, **given))
     waiting = 1 - free * growing_s
     max_rate = inputs.window_pkts / inputs.rtt_s
-    regime = model.TIMEOUTS if waiting > 0.5 else model.TRIPLE_DUPLICATES
+    regime = model.TIMEOUTS_REGIME if waiting > 0.5 else model.TRIPLE_DUPLICATES_REGIME
     steps = [
         *inputs.select_steps("p", "RTT", "T0", "b", "W_max", "n"),
         make_step("RTT sqrt(2bp/3)", growing_s, "s", "growing, per packet: (20)"),
@@ -102,7 +102,7 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
         "pftk-approx",
         inputs,
         rate_pps=min(max_rate, free),
-        regime=model.WINDOW if max_rate < free else regime,
+        regime=model.WINDOW_REGIME if max_rate < free else regime,
         steps=steps,
     )
 
@@ -115,7 +115,7 @@ def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
+        As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
     inputs = collect_path_inputs("TD-only", scenario, measured)
     given = {"loss_indication_ratio": inputs.loss, "packets_per_ack": inputs.packets_per_ack}
@@ -128,7 +128,7 @@ def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
         make_step("B(p)", rate, "packet/s", "(18), (19)"),
     ]
     answer = rate_answers.make_answer_from_flow_rate(
-        "td-only", inputs, rate_pps=rate, regime=model.TRIPLE_DUPLICATES, steps=steps
+        "td-only", inputs, rate_pps=rate, regime=model.TRIPLE_DUPLICATES_REGIME, steps=steps
     )
     answer.warn(*rate_answers.warn_if_rate_exceeds_window(inputs, rate))
     return rate_answers.add_loss_metrics(answer, window_pkts=window)
@@ -142,7 +142,7 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
+        As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
     inputs = collect_path_inputs("the square-root law", scenario, measured)
     constant = mathis_constant(packets_per_ack=inputs.packets_per_ack)
@@ -166,7 +166,7 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
         "mathis",
         inputs,
         rate_pps=min(max_rate, free),
-        regime=model.WINDOW if max_rate < free else model.TRIPLE_DUPLICATES,
+        regime=model.WINDOW_REGIME if max_rate < free else model.TRIPLE_DUPLICATES_REGIME,
         steps=steps,
     )
 
@@ -180,14 +180,14 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
+        As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
     inputs = collect_path_inputs("CUBIC's response function", scenario, measured)
     result = cubic_response(
         rtt_s=inputs.rtt_s, loss_ratio=inputs.loss, receiver_window_pkts=inputs.window_pkts
     )
     rate = float(result.rate_pps)
-    regime = RENO_FRIENDLY if result.reno_friendly else CUBIC
+    regime = RENO_FRIENDLY_REGIME if result.reno_friendly else CUBIC_REGIME
     steps = [
         *inputs.select_steps("p", "RTT", "W_max", "n"),
         make_step(
@@ -205,7 +205,7 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         "cubic-response",
         inputs,
         rate_pps=rate,
-        regime=model.WINDOW if result.window_limited else regime,
+        regime=model.WINDOW_REGIME if result.window_limited else regime,
         steps=steps,
     )
     answer.warn(*rate_answers.warn_about_other_stacks("cubic", scenario))

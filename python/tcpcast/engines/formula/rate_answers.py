@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
-from tcpcast.engines.formula.inputs import make_step
+from tcpcast.engines.formula.input_types import make_step
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step
-    from tcpcast.engines.formula.inputs import PathInputs
+    from tcpcast.engines.formula.input_types import PathInputs
     from tcpcast.scenario import Scenario
 
-BOTTLENECK, OWN_LINK = "bottleneck", "own link"
+BOTTLENECK_REGIME, OWN_LINK_REGIME = "bottleneck", "own link"
 """Regimes in which a link limits the rate: the shared link, or a flow's ingress or egress."""
 
 
@@ -40,7 +40,7 @@ def make_answer_from_total_rate(
         steps.append(make_step("C_link", inputs.capacity.pps, "packet/s", inputs.capacity.key))
         if rate_pps >= inputs.capacity.pps:
             rate_pps = inputs.capacity.pps
-            regime = BOTTLENECK if inputs.capacity.on.shared else OWN_LINK
+            regime = BOTTLENECK_REGIME if inputs.capacity.path_link.shared else OWN_LINK_REGIME
     steps.append(
         make_step("send rate", rate_pps, "packet/s", "all flows, including retransmissions")
     )
@@ -61,7 +61,7 @@ def add_loss_metrics(
     answer: Answer, *, window_pkts: float, timeout_share: float | None = None
 ) -> Answer:
     """Add the model's loss metrics, unless a link limits the rate below that loss."""
-    if answer.regime not in {BOTTLENECK, OWN_LINK}:
+    if answer.regime not in {BOTTLENECK_REGIME, OWN_LINK_REGIME}:
         if timeout_share is not None:
             answer.metrics["timeout_share"] = Metric(timeout_share)
         answer.metrics["w_at_loss_mean_pkts"] = Metric(window_pkts)

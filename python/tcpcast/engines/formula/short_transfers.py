@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
-from tcpcast.engines.formula.feed import (
+from tcpcast.engines.formula.collect_inputs import (
     collect_transfer_inputs,
     find_limiting_link,
     get_specified_loss,
@@ -20,18 +20,18 @@ from tcpcast.engines.formula.feed import (
     transfer_domain_values,
     warn_about_omitted_transfer_features,
 )
-from tcpcast.engines.formula.inputs import make_step
-from tcpcast.engines.formula.rate_answers import BOTTLENECK
+from tcpcast.engines.formula.input_types import make_step
+from tcpcast.engines.formula.rate_answers import BOTTLENECK_REGIME
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.cardwell import connection_latency_s
-from tcpcast.models.domain import LOSSES, PATH, RECOVERIES
+from tcpcast.models.domain import EXPECTED_LOSSES, SACK_LOSSES, WINDOW_BDPS
 from tcpcast.models.short import (
     ShortTransfer,
     conditional_latency_s,
     expected_latency_s,
-    least_recoverable_pkts,
     loss_probability,
     lossless_latency_s,
+    min_recoverable_pkts,
     timeout_packets,
 )
 
@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NAME = "the model of short transfers"
+MODEL_NAME = "the model of short transfers"
 
-ROUND_TRIPS, LOSS_RECOVERY = "round trips", "loss recovery"
+ROUND_TRIPS_REGIME, LOSS_RECOVERY_REGIME = "round trips", "loss recovery"
 """Regimes: the cause of more than half of the expected latency."""
 
-LIMITED_TRANSMIT = {"each": 1, "second": 2}
+LIMITED_TRANSMIT_DUPLICATES = {"each": 1, "second": 2}
 """dup_LT, the duplicate ACK that first triggers limited transmit, by
 ``tcp.rules.limited_transmit_on``. RFC 3042 corresponds to 1.
 """
 
-RFC_3042_PACKETS = 2
+MAX_LIMITED_TRANSMIT_PKTS = 2
 """Maximum number of packets that limited transmit sends."""
 
-TABLED_LOSSES = 10
+MAX_TABLE_LOSSES = 10
 """Largest number of losses in table ``by_losses``, unless a smaller number is rarer than
-:data:`RARE`."""
+:data:`MIN_TABLE_PROBABILITY`."""
 
-RARE = 1e-3
+MIN_TABLE_PROBABILITY = 1e-3
 
 MAX_MEAN_LOSSES = 30
 """Maximum mean number of losses of the largest transfer, well beyond the model's domain.
@@ -72,7 +72,7 @@ Each loss is one step of the recursion, and a transfer with so many losses is a 
 CUBIC_DECREASE = 0.7
 """Window of CUBIC after a reduction, relative to before (RFC 9438, section 4.6)."""
 
-PROBE_RTTS = 2
+TAIL_LOSS_PROBE_RTTS = 2
 """Round trips before a tail loss probe (RFC 8985, section 7.2)."""
 
 
@@ -93,8 +93,8 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         Several classes, traffic that is not transfers, a rule for the last packets that the model
         lacks, sizes with a mean of more than :data:`MAX_MEAN_LOSSES` lost packets.
     """
-    scenario = transfer_scenario_of_capture(NAME, scenario, measured)
-    sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
+    scenario = transfer_scenario_of_capture(MODEL_NAME, scenario, measured)
+    sizes = np.asarray(listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
     inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"], inputs["RTT"]
     _require_short_transfer(float(sizes.max()), loss["value"])
@@ -126,7 +126,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         engine="short",
         metrics={
             "completion_time_s": Metric(float(expected.mean())),
-            **_add_handshake_time(scenario, expected, rtt["value"]),
+            **_handshake_metric(scenario, expected, rtt["value"]),
         },
         tables={
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
@@ -149,8 +149,8 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
 def _largest_time_component(transmission_s: float, lossless_s: float, expected_s: float) -> str:
     """Return the largest component of the time: losses, link transmission, or round trips."""
     if 2 * lossless_s <= expected_s:
-        return LOSS_RECOVERY
-    return BOTTLENECK if 2 * transmission_s > lossless_s else ROUND_TRIPS
+        return LOSS_RECOVERY_REGIME
+    return BOTTLENECK_REGIME if 2 * transmission_s > lossless_s else ROUND_TRIPS_REGIME
 
 
 def _require_short_transfer(size_pkts: float, loss: float) -> None:
@@ -169,10 +169,10 @@ def _domain_values(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -
     bounds = transfer_domain_values(scenario, inputs, sizes)
     if not scenario.populations[0].tcp.is_modern:
         return bounds
-    return bounds | {PATH: 0.0, RECOVERIES: bounds[LOSSES]}
+    return bounds | {WINDOW_BDPS: 0.0, SACK_LOSSES: bounds[EXPECTED_LOSSES]}
 
 
-def _add_handshake_time(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
+def _handshake_metric(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
     """Return the time from the SYN, for connections with a TCP handshake.
 
     The server's SYN-ACK is lost as often as its data. The client retransmits its SYN after
@@ -200,7 +200,7 @@ def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
             Suggestion({"tcp.rules.last_packets_threshold": 1}),
         )
     on = tcp.rules.limited_transmit_on
-    limited = LIMITED_TRANSMIT[on] if tcp.limited_transmit else None
+    limited = LIMITED_TRANSMIT_DUPLICATES[on] if tcp.limited_transmit else None
     if limited is not None and limited > threshold:
         # No duplicate ack below the threshold triggers limited transmit.
         limited = None
@@ -212,7 +212,7 @@ def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         acked_packets=tcp.packets_per_growth,
         duplicate_threshold=threshold,
         limited_transmit=limited,
-        last_packets=last < threshold,
+        protects_last_packets=last < threshold,
         min_rto_s=tcp.min_rto_s,
         delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
     )
@@ -239,8 +239,8 @@ def _modern_tcp_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     if tcp.packets_per_growth == 1 and tcp.has_sack:
         parameters |= {"whole_rounds": True, "delayed_ack_timer_s": None}
     if tcp.probes_tails:
-        parameters |= {"limited_transmit": 1, "last_packets": True}
-        parameters["timeout_s"] = min(PROBE_RTTS * rtt_s, parameters["timeout_s"])
+        parameters |= {"limited_transmit": 1, "protects_last_packets": True}
+        parameters["timeout_s"] = min(TAIL_LOSS_PROBE_RTTS * rtt_s, parameters["timeout_s"])
     return parameters
 
 
@@ -287,7 +287,7 @@ def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
             "packet",
             "number of packets whose loss causes a timeout, Tables 1 and 2",
         ),
-        make_step("FileSize_min", least_recoverable_pkts(transfer), "packet", "y_to + e"),
+        make_step("FileSize_min", min_recoverable_pkts(transfer), "packet", "y_to + e"),
     ]
 
 
@@ -304,9 +304,9 @@ def _latency_table_by_losses(
     transfer: ShortTransfer, sizes: Floats, loss: float, missing_s: Floats
 ) -> dict[str, NDArray[Any]]:
     """Return the latency of each size for each number of losses that is not rare."""
-    losses = np.arange(TABLED_LOSSES + 1)
+    losses = np.arange(MAX_TABLE_LOSSES + 1)
     probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
-    shown = (probability >= RARE) | (losses[:, None] == 0)
+    shown = (probability >= MIN_TABLE_PROBABILITY) | (losses[:, None] == 0)
     max_count = int(losses[shown.any(axis=1)][-1])
     latency = missing_s + conditional_latency_s(transfer, sizes, max_losses=max_count)
     size, count = np.nonzero(shown[: max_count + 1].T)
@@ -321,10 +321,10 @@ def _latency_table_by_losses(
 def _warn_about_omitted_features(transfer: ShortTransfer) -> list[str]:
     """Return warnings about features of the scenario that the model lacks."""
     warnings = []
-    if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
+    if transfer.limited_transmit and transfer.duplicate_threshold > MAX_LIMITED_TRANSMIT_PKTS + 1:
         warnings.append(
             f"the model sends a packet on each of the {transfer.duplicate_threshold - 1} "
             "duplicate acks below the threshold, but tcp.limited_transmit only on "
-            f"{RFC_3042_PACKETS} of them, so the model underestimates the time"
+            f"{MAX_LIMITED_TRANSMIT_PKTS} of them, so the model underestimates the time"
         )
     return warnings

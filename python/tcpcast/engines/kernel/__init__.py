@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import output, statistics
 from tcpcast.answer import Answer, Note, Status
-from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
+from tcpcast.emulation.traffic import LATENESS_BINS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.config import check, estimate_replication_s, run_arguments
 from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, MeasuredCounters
 from tcpcast.engines.kernel.isolated_transfers import IsolatedTransfers
 from tcpcast.engines.kernel.lateness import mark_late_results
-from tcpcast.engines.packet import NO_WARM_UP, interval_notes, metric_estimates
-from tcpcast.engines.packet.captures import check_capture_file, resolve_capture_path
+from tcpcast.engines.packet import WARM_UP_NOT_FOUND_NOTE, interval_notes, metric_estimates
+from tcpcast.engines.packet.capture_files import check_capture_file, resolve_capture_path
 from tcpcast.errors import MachineError, NotApplicable
 
 if TYPE_CHECKING:
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-LATE_AFTER_S = 3.0
+MAX_LATE_RUN_S = 3.0
 """Time after which a late run ends, unless lateness is accepted."""
 
-BURST_S, MAX_BURST_SHARE = 2e-4, 1e-3
+LATE_PACKET_S, MAX_LATE_SHARE = 2e-4, 1e-3
 """Lateness of a packet in seconds, and the maximum share of packets with more than this lateness.
 With a larger share, the rate samples of BBR are too high."""
 
 MAX_PAUSED_SHARE = 2e-3
 """If the link's clock was paused for a larger share of the time, BBR's queue is too long."""
 
-MIN_SLOTS = 3
+MIN_SNAPSHOTS = 3
 """Minimum number of snapshots of an incomplete run for results."""
 
 
@@ -117,7 +117,7 @@ class _ReplicationRunner:
                 outcomes.append(run_traffic(arguments, self._report_progress))
             except MachineError as error:
                 raise NotApplicable(f"this machine cannot emulate the link: {error}") from error
-            if outcomes[-1].cut is not None or self._is_too_late(outcomes[-1]):
+            if outcomes[-1].stop_reason is not None or self._is_too_late(outcomes[-1]):
                 break
         return outcomes
 
@@ -141,7 +141,7 @@ class _ReplicationRunner:
             self._options.progress((self._done + min(part, 1.0)) / scenario.run.replications)
         if self._deadline is not None and time.perf_counter() > self._deadline:
             return "run.max_wall was reached before the end of the run"
-        if outcome.punctuality.get("elapsed_ns", 0) > LATE_AFTER_S * 1e9:
+        if outcome.punctuality.get("elapsed_ns", 0) > MAX_LATE_RUN_S * 1e9:
             return outcome.distortion if self._is_too_late(outcome) else None
         return None
 
@@ -152,14 +152,14 @@ def _make_answer(
     answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
     answer.seed = scenario.run.seed
     answer.provenance = _provenance(scenario, outcomes)
-    _mark_incomplete(answer, outcomes[-1].cut)
+    _mark_incomplete(answer, outcomes[-1].stop_reason)
     if scenario.isolated_transfers is not None:
         single = IsolatedTransfers(scenario, outcomes)
         answer.metrics = metric_estimates.convert_to_metrics(dict(single.estimates()))
         answer.tables = single.tables()
     else:
         _add_endless_flow_results(
-            answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SLOTS]
+            answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
         )
     if any(outcome.distortion is not None for outcome in outcomes):
         mark_late_results(answer, scenario, outcomes, accepted=accept_late)
@@ -173,14 +173,14 @@ def _make_answer(
     return answer
 
 
-def _mark_incomplete(answer: Answer, cut: str | None) -> None:
+def _mark_incomplete(answer: Answer, stop_reason: str | None) -> None:
     """Mark an answer as incomplete if its last run ended early."""
-    if cut is not None:
-        if cut == "interrupted":
+    if stop_reason is not None:
+        if stop_reason == "interrupted":
             finished = "interrupted: the results cover only the finished part"
-            answer.stop(finished, Status.INTERRUPTED)
+            answer.mark_incomplete(finished, Status.INTERRUPTED)
         else:
-            answer.stop(cut)
+            answer.mark_incomplete(stop_reason)
 
 
 def _add_endless_flow_results(
@@ -197,9 +197,9 @@ def _add_endless_flow_results(
     answer.warmup_s = round(max(counted.warm_ups_s), 3)
     answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
     if not counted.found_warm_up:
-        answer.notes.append(NO_WARM_UP)
+        answer.notes.append(WARM_UP_NOT_FOUND_NOTE)
     answer.notes += interval_notes.make_interval_notes(
-        estimates, counted.seen, answer.tables.get("by_class", {})
+        estimates, counted.snapshot, answer.tables.get("by_class", {})
     )
     limited = counted.limited_ratio()
     if limited > MAX_LIMITED_SHARE:
@@ -210,7 +210,7 @@ def _add_endless_flow_results(
     missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
     if missing and answer.status is Status.DONE:
         shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
-        answer.stop(f"run.precision was not reached ({shortfall})")
+        answer.mark_incomplete(f"run.precision was not reached ({shortfall})")
 
 
 def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note]:
@@ -237,14 +237,16 @@ def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[No
 def _warn_about_raised_rate_samples(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
     """Yield a message if late ACKs increase a rate sample of BBR, with the amount."""
     total = sum(lateness)
-    beyond = [sum(lateness[at + 1 :]) for at in range(len(LATENESS_S))]
-    bursts = beyond[LATENESS_S.index(BURST_S)]
-    if bursts <= MAX_BURST_SHARE * total:
+    beyond = [sum(lateness[at + 1 :]) for at in range(len(LATENESS_BINS_S))]
+    bursts = beyond[LATENESS_BINS_S.index(LATE_PACKET_S)]
+    if bursts <= MAX_LATE_SHARE * total:
         return
-    rare = (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MAX_BURST_SHARE * total)
-    late_s = next(rare, LATENESS_S[-1])
+    rare = (
+        end for end, n in zip(LATENESS_BINS_S, beyond, strict=True) if n <= MAX_LATE_SHARE * total
+    )
+    late_s = next(rare, LATENESS_BINS_S[-1])
     yield (
-        f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and "
+        f"{bursts / total:.1%} of the packets were more than {LATE_PACKET_S * 1000:g} ms late, and "
         f"ACKs that are {late_s * 1000:g} ms late increase BBR's bandwidth estimate (the "
         f"largest rate sample) by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
     )
@@ -271,8 +273,8 @@ def _provenance(scenario: Scenario, outcomes: list[TrafficOutcome]) -> dict[str,
         "scenario": scenario.digest(),
         "kernel": " ".join((os.uname().sysname, os.uname().release)),
         "device": next((o.device for o in outcomes if o.device), None),
-        "lateness_up_to_s": list(LATENESS_S),
+        "lateness_up_to_s": list(LATENESS_BINS_S),
         "lateness_packets": [sum(column) for column in zip(*counts, strict=True)],
-        "link": [o.ended for o in outcomes],
+        "link": [o.final_report for o in outcomes],
         "interval": "95 %, batches of all replications, long-run variance by cosine weights",
     }

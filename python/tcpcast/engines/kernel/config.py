@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.tcp import Tcp
 
-SLOTS = 256
-SHORTEST_SLOT_S, LONGEST_SLOT_S = 0.005, 10.0
+SNAPSHOTS_PER_RUN = 256
+MIN_SNAPSHOT_INTERVAL_S, MAX_SNAPSHOT_INTERVAL_S = 0.005, 10.0
 """Interval between counter snapshots; enough for MSER-5, and for a run that ends early."""
 
-HANDSHAKE_AND_REST = 5.0
+HANDSHAKE_AND_PAUSE_RTTS = 5.0
 """Round trips of a transfer of one packet, including the pauses before and after it."""
 
 MAX_FLOWS = 256
-SHORTEST_PACKET, LONGEST_PACKET = 88, 1984
-MAX_BYTES = 256 * 2**20
+MIN_PACKET_BYTES, MAX_PACKET_BYTES = 88, 1984
+MAX_QUEUED_BYTES = 256 * 2**20
 """Limits of the link: senders, bytes of a full packet (the kernel sends segments of at least 48),
 memory for packets."""
 
-AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+CONGESTION_CONTROLS_FILE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 
-_OTHER_STACKS = {
+_UNSUPPORTED_STACKS = {
     "rfc-sack": "Linux always detects losses by RACK if it has SACK",
     "bbr3": "the bbr of Linux is version 1",
     "multcp": "Linux has no MulTCP",
     "tfrc": "Linux has no TFRC for TCP",
 }
 
-_FIXED = {
+_KERNEL_FIXED_KEYS = {
     "initial_rto_s": ("initial_rto", "the kernel's first timeout is 1 s"),
     "max_rto_s": ("max_rto", "the kernel doubles timeouts up to 120 s"),
     "rto_granularity_s": ("rto_granularity", "the kernel's clock determines the granularity"),
@@ -57,7 +57,7 @@ _FIXED = {
 }
 """TCP keys that the kernel determines: attribute, key, and the kernel's behaviour."""
 
-_CLASSIC = {
+_CLASSIC_SYSCTLS = {
     "tcp_sack": "0",
     "tcp_dsack": "0",
     "tcp_recovery": "0",
@@ -67,16 +67,16 @@ _CLASSIC = {
 }
 """Settings without SACK, RACK, tail loss probes and F-RTO."""
 
-RECEIVE_BUFFER = 64 * 2**20
+MAX_RECEIVE_BUFFER_BYTES = 64 * 2**20
 """Maximum receive buffer in bytes; its overhead takes up to three quarters of it."""
 
-RECEIVE_WINDOWS = 2304, RECEIVE_BUFFER // 4
+RECEIVE_WINDOW_RANGE_BYTES = 2304, MAX_RECEIVE_BUFFER_BYTES // 4
 """Smallest and largest receiver window that the kernel can be limited to, in bytes."""
 
-_ENDS = {
+_COMMON_SYSCTLS = {
     "tcp_no_metrics_save": "1",
     "tcp_window_scaling": "1",
-    "tcp_rmem": f"4096 4194304 {RECEIVE_BUFFER}",
+    "tcp_rmem": f"4096 4194304 {MAX_RECEIVE_BUFFER_BYTES}",
     "tcp_wmem": "4096 262144 67108864",
 }
 """Settings of both ends: no state is kept between connections, and no buffer is a limit."""
@@ -114,12 +114,16 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
             for index, number in sender_indices
         ],
         "far_sysctls": list(
-            (_ENDS | _sysctls_of_both_ends(groups[0].tcp) | _receive_buffer_bytes(groups)).items()
+            (
+                _COMMON_SYSCTLS
+                | _sysctls_of_both_ends(groups[0].tcp)
+                | _receive_buffer_bytes(groups)
+            ).items()
         ),
         "schedule": _schedule_arguments(scenario),
         "draws": (seed, replication),
         "capture": None,
-        "most_bytes": MAX_BYTES,
+        "most_bytes": MAX_QUEUED_BYTES,
     }
 
 
@@ -129,7 +133,9 @@ def _schedule_arguments(scenario: Scenario) -> dict[str, Any]:
     if run.transfers is not None:
         wanted = (to_nanoseconds(run.warmup_s or 0.0), run.transfers)
     expected_s = min(estimate_replication_s(scenario), run.max_wall_s or math.inf)
-    slot_s = min(max(expected_s / SLOTS, SHORTEST_SLOT_S), LONGEST_SLOT_S)
+    slot_s = min(
+        max(expected_s / SNAPSHOTS_PER_RUN, MIN_SNAPSHOT_INTERVAL_S), MAX_SNAPSHOT_INTERVAL_S
+    )
     pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
     return {
         "until_ns": None if until is None else to_nanoseconds(until),
@@ -146,7 +152,7 @@ def estimate_replication_s(scenario: Scenario) -> float:
     if isolated is not None:
         pkts, group, network = isolated.mean_size_pkts, scenario.populations[0], scenario.network
         # Windows double per RTT; a large file takes its transmission time at the link's rate.
-        rounds = HANDSHAKE_AND_REST + math.log2(1 + pkts / group.tcp.initial_window)
+        rounds = HANDSHAKE_AND_PAUSE_RTTS + math.log2(1 + pkts / group.tcp.initial_window)
         sending_s = 8 * network.packet_bytes * pkts / network.bottleneck.rate_bps
         return isolated.total * (rounds * group.rtt_s + sending_s)
     if run.transfers is None:
@@ -179,7 +185,7 @@ def _flow_arguments(group: Population) -> dict[str, Any]:
     }
     return {
         "control": tcp.control,
-        "sysctls": list((_ENDS | _sysctls_of_both_ends(tcp) | own).items()),
+        "sysctls": list((_COMMON_SYSCTLS | _sysctls_of_both_ends(tcp) | own).items()),
         "initial_window": tcp.initial_window,
         "least_rto_ms": max(1, round(tcp.min_rto_s * 1000)),
         "receiver_window_bytes": _receive_window_bytes(group),
@@ -198,7 +204,7 @@ def _receive_buffer_bytes(groups: Sequence[Population]) -> dict[str, str]:
     """Return a fixed receive buffer if a window is limited: a growing one resets the limit."""
     if all(math.isinf(group.tcp.receiver_window) for group in groups):
         return {}
-    return {"tcp_rmem": f"4096 {RECEIVE_BUFFER} {RECEIVE_BUFFER}"}
+    return {"tcp_rmem": f"4096 {MAX_RECEIVE_BUFFER_BYTES} {MAX_RECEIVE_BUFFER_BYTES}"}
 
 
 def _sysctls_of_both_ends(tcp: Tcp) -> dict[str, str]:
@@ -207,7 +213,7 @@ def _sysctls_of_both_ends(tcp: Tcp) -> dict[str, str]:
         "tcp_timestamps": "1" if tcp.timestamps else "0",
         "tcp_ecn": "1" if tcp.ecn else "0",
     }
-    return both | (_CLASSIC if tcp.stack == "linux-reno-classic" else {})
+    return both | (_CLASSIC_SYSCTLS if tcp.stack == "linux-reno-classic" else {})
 
 
 def check(scenario: Scenario) -> None:
@@ -288,24 +294,24 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
             "not know the rounds of TCP",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
-    if network.packet_bytes > LONGEST_PACKET:
+    if network.packet_bytes > MAX_PACKET_BYTES:
         yield NotApplicable(
-            f"network.packet: the link carries at most {LONGEST_PACKET} B",
-            Suggestion({"network.packet": f"{LONGEST_PACKET}B"}),
+            f"network.packet: the link carries at most {MAX_PACKET_BYTES} B",
+            Suggestion({"network.packet": f"{MAX_PACKET_BYTES}B"}),
         )
-    for name in scenario.own_packets:
+    for name in scenario.packet_size_classes:
         group = next(each for each in scenario.populations if each.name == name)
-        if group.packet_bytes < SHORTEST_PACKET:
+        if group.packet_bytes < MIN_PACKET_BYTES:
             key = f"class.{name}.packet"
             yield NotApplicable(
-                f"{key}: the kernel sends packets of at least {SHORTEST_PACKET} B, with headers",
-                Suggestion({key: f"{SHORTEST_PACKET}B"}),
+                f"{key}: the kernel sends packets of at least {MIN_PACKET_BYTES} B, with headers",
+                Suggestion({key: f"{MIN_PACKET_BYTES}B"}),
             )
 
 
 def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     if tcp.stack not in KERNEL_STACKS:
-        fact = _OTHER_STACKS.get(tcp.stack, "the kernel has only modern Linux stacks")
+        fact = _UNSUPPORTED_STACKS.get(tcp.stack, "the kernel has only modern Linux stacks")
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
             *(Suggestion(changes_to_set_stack(scenario, stack)) for stack in KERNEL_STACKS[:2]),
@@ -318,7 +324,7 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
             f"only {', '.join(offered) or 'none'}; load the module: modprobe tcp_{tcp.control}"
         )
     preset = type(tcp).model_validate({"stack": tcp.stack})
-    for attribute, (key, fact) in _FIXED.items():
+    for attribute, (key, fact) in _KERNEL_FIXED_KEYS.items():
         if getattr(tcp, attribute) != getattr(preset, attribute):
             yield NotApplicable(f"tcp.{key}: {fact}", Suggestion({f"tcp.{key}": None}))
     if tcp.handshake != "tcp":
@@ -335,7 +341,7 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
 
 
 def _find_unsupported_windows(group: Population) -> Iterator[NotApplicable]:
-    (minimum, maximum), packet = RECEIVE_WINDOWS, group.payload_bytes
+    (minimum, maximum), packet = RECEIVE_WINDOW_RANGE_BYTES, group.payload_bytes
     window = _receive_window_bytes(group)
     if window is not None and not minimum <= window <= maximum:
         nearest = -(-minimum // packet) if window < minimum else maximum // packet
@@ -349,7 +355,7 @@ def _find_unsupported_windows(group: Population) -> Iterator[NotApplicable]:
 def get_kernel_congestion_controls() -> tuple[str, ...]:
     """Return the congestion controls of this machine's kernel; empty if unknown."""
     try:
-        with open(AVAILABLE, encoding="ascii") as file:
+        with open(CONGESTION_CONTROLS_FILE, encoding="ascii") as file:
             return tuple(file.read().split())
     except OSError:
         return ()

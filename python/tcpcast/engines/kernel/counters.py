@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import statistics
-from tcpcast.emulation.traffic import FLOW, WAIT_STEP_S
+from tcpcast.emulation.traffic import FLOW_COUNTERS, WAIT_STEP_S
 from tcpcast.engines.kernel import file_transfers
 from tcpcast.engines.kernel.file_transfers import FinishedFiles, count_senders
 from tcpcast.engines.packet import metric_estimates
 from tcpcast.engines.packet.class_table import make_class_table
 from tcpcast.engines.packet.configuration import size_interval_bounds
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK, SIZE, CounterUnits, Snapshot
+from tcpcast.engines.packet.metric_estimates import (
+    CLASS_COUNTER,
+    LINK_COUNTER,
+    SIZE_COUNTER,
+    BatchCounters,
+    Snapshot,
+)
 from tcpcast.engines.packet.reliability import add_class_interval_warnings, add_interval_warnings
-from tcpcast.metrics import BY_CLASS, METRICS
+from tcpcast.metrics import CLASS_METRICS, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Table = dict[str, NDArray[Any]]
 
-CELLS = {
+KERNEL_COUNTERS = {
     "sent": "arrived",
     "arrived": "arrived",
     "passed": "passed",
@@ -46,14 +52,16 @@ CELLS = {
 }
 """Counters of a class, and their names in the kernel and the link."""
 
-COUNTED = {
-    *CELLS,
+MEASURED_COUNTERS = {
+    *KERNEL_COUNTERS,
     *("time_ns", "busy_ns", "queue_integral", "delivered"),
     *("transfers", "transfer_packets", "on_time_ns", "delivery_time_ns", "total_time_ns"),
 }
 """Simulator counters that a measurement fills; others stay 0."""
 
-MEASURED = tuple(name for name, row in METRICS.items() if row.counters <= COUNTED)
+MEASURABLE_METRICS = tuple(
+    name for name, row in METRICS.items() if row.counters <= MEASURED_COUNTERS
+)
 """Metrics that a measurement can have, in report order."""
 
 MIN_MSER_SLOTS = 50
@@ -63,7 +71,7 @@ time."""
 
 
 def make_flow_counters(outcome: TrafficOutcome) -> Floats:
-    """Return the cumulative counters of each flow, ``[snapshots, flows, len(FLOW)]``."""
+    """Return the cumulative counters of each flow, ``[snapshots, flows, len(FLOW_COUNTERS)]``."""
     return np.array([snapshot["flows"] for snapshot in outcome.snapshots], dtype=np.float64)
 
 
@@ -77,10 +85,10 @@ def find_warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int
     if given is not None:
         return int(np.searchsorted(times, times[0] + given)), True
     change = np.diff(make_flow_counters(outcome).sum(axis=1), axis=0)
-    passed = change[:, FLOW.index("passed")]
-    series = change[:, FLOW.index("waited_ns")] / np.maximum(passed, 1.0)
+    passed = change[:, FLOW_COUNTERS.index("passed")]
+    series = change[:, FLOW_COUNTERS.index("waited_ns")] / np.maximum(passed, 1.0)
     if not metric_estimates.has_queue(scenario):
-        series = change[:, FLOW.index("received_bytes")]
+        series = change[:, FLOW_COUNTERS.index("received_bytes")]
     if series.size < MIN_MSER_SLOTS:
         return 0, False
     end = statistics.mser5(series)
@@ -88,7 +96,7 @@ def find_warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int
 
 
 def make_cumulative_counters(
-    scenario: Scenario, outcome: TrafficOutcome, begin: int, ended: FinishedFiles
+    scenario: Scenario, outcome: TrafficOutcome, begin: int, finished: FinishedFiles
 ) -> NDArray[np.uint64]:
     """Return cumulative counters after the warm-up, ``[slots + 2, counters]``."""
     groups, network = scenario.populations, scenario.network
@@ -96,32 +104,32 @@ def make_cumulative_counters(
     flows = make_flow_counters(outcome)[begin:]
     flows -= flows[0]
     sizes = (
-        len(SIZE) * (len(size_interval_bounds(scenario)) + 1)
+        len(SIZE_COUNTER) * (len(size_interval_bounds(scenario)) + 1)
         if file_transfers.has_files(scenario)
         else 0
     )
-    rows = np.zeros((len(kept), len(LINK) + len(groups) * len(CLASS) + sizes))
+    rows = np.zeros((len(kept), len(LINK_COUNTER) + len(groups) * len(CLASS_COUNTER) + sizes))
     times_ns = np.array([s["now_ns"] for s in kept], dtype=np.float64)
-    rows[:, LINK["time_ns"]] = times_ns - times_ns[0]
+    rows[:, LINK_COUNTER["time_ns"]] = times_ns - times_ns[0]
     carried = np.array([s["carried_bytes"] - kept[0]["carried_bytes"] for s in kept])
     link = network.bottleneck
     if not math.isinf(link.rate_bps) and link.varying is None:
         busy = carried * 8e9 / link.rate_bps
         # A packet counts at its departure, so the transmission of the first may precede the run.
-        rows[:, LINK["busy_ns"]] = np.minimum(busy, rows[:, LINK["time_ns"]])
-    waited = flows[:, :, FLOW.index("waited_ns")].sum(axis=1)
+        rows[:, LINK_COUNTER["busy_ns"]] = np.minimum(busy, rows[:, LINK_COUNTER["time_ns"]])
+    waited = flows[:, :, FLOW_COUNTERS.index("waited_ns")].sum(axis=1)
     # Little's law: packets waiting and in transmission.
-    rows[:, LINK["queue_integral"]] = waited + rows[:, LINK["busy_ns"]]
+    rows[:, LINK_COUNTER["queue_integral"]] = waited + rows[:, LINK_COUNTER["busy_ns"]]
     ends = np.cumsum([count_senders(group) for group in groups])
     for index, (group, end) in enumerate(zip(groups, ends, strict=True)):
         own = flows[:, end - count_senders(group) : end].sum(axis=1)
-        first = len(LINK) + index * len(CLASS)
-        for cell, name in CELLS.items():
-            rows[:, first + CLASS[cell]] = own[:, FLOW.index(name)]
-        received = own[:, FLOW.index("received_bytes")]
-        rows[:, first + CLASS["delivered"]] = received // group.payload_bytes
+        first = len(LINK_COUNTER) + index * len(CLASS_COUNTER)
+        for cell, name in KERNEL_COUNTERS.items():
+            rows[:, first + CLASS_COUNTER[cell]] = own[:, FLOW_COUNTERS.index(name)]
+        received = own[:, FLOW_COUNTERS.index("received_bytes")]
+        rows[:, first + CLASS_COUNTER["delivered"]] = received // group.payload_bytes
     if sizes:
-        ended.add_to_counters(rows, times_ns, len(LINK), len(groups))
+        finished.add_to_counters(rows, times_ns, len(LINK_COUNTER), len(groups))
     return np.vstack([rows, rows[-1:]]).astype(np.uint64)
 
 
@@ -145,16 +153,16 @@ class MeasuredCounters:
         self.warm_ups_s = [
             (o.snapshots[index]["now_ns"] - o.snapshots[0]["now_ns"]) * 1e-9 for o, index in cut
         ]
-        self.measured_s = float(sum(row[-1, LINK["time_ns"]] for row in rows)) * 1e-9
+        self.measured_s = float(sum(row[-1, LINK_COUNTER["time_ns"]] for row in rows)) * 1e-9
         begins_ns = round(max(self.warm_ups_s) * 1e9)
-        self.units = CounterUnits(rows, len(scenario.populations), begins_ns=begins_ns)
+        self.units = BatchCounters(rows, len(scenario.populations), begins_ns=begins_ns)
         self.flows = [make_flow_counters(o)[-1] - make_flow_counters(o)[index] for o, index in cut]
         self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
         longest = self._longest_queue()
         # Inputs of the reliability rules: counters, and the largest queue.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
         totals = {"queue_time_ns": nothing, "queue_seen": nothing}
-        self.seen = Snapshot(self.units, totals, [], [], [])
+        self.snapshot = Snapshot(self.units, totals, [], [], [])
 
     def estimates(self) -> metric_estimates.Estimates:
         """Return every measured metric; None if there was no observation of it."""
@@ -171,8 +179,10 @@ class MeasuredCounters:
             or scenario.network.bottleneck.varying is not None
         ):
             estimates["queue_mean_pkts"] = None
-        known = {name: estimates[name] for name in MEASURED if estimates.get(name) is not None}
-        return add_interval_warnings(scenario, self.seen, known)
+        known = {
+            name: estimates[name] for name in MEASURABLE_METRICS if estimates.get(name) is not None
+        }
+        return add_interval_warnings(scenario, self.snapshot, known)
 
     def _jain_index(self) -> metric_estimates.Estimates:
         """Return Jain's index of endless flows."""
@@ -181,23 +191,23 @@ class MeasuredCounters:
             return {}
         if self.scenario.senders == 1:
             return {"jain_index": metric_estimates.point_estimate(1.0)}
-        received = FLOW.index("received_bytes")
+        received = FLOW_COUNTERS.index("received_bytes")
         indices = [
             metric_estimates.jain_index(self.units.rates(f[:, received], groups))
             for f in self.flows
         ]
         if not all(map(math.isfinite, indices)):
             return {}
-        return {"jain_index": statistics.mean(indices, replications=len(indices))}
+        return {"jain_index": statistics.estimate_mean(indices, replications=len(indices))}
 
     def _estimate_file_metrics(self) -> metric_estimates.Estimates:
         """Return the number of finished files, and the offered load of transfers."""
         estimates: metric_estimates.Estimates = {}
-        ended = self.units.per_replication(self.units.class_counter("transfers"))
-        if ended is not None and ended.value > 0:
+        finished = self.units.per_replication(self.units.class_counter("transfers"))
+        if finished is not None and finished.value > 0:
             is_requested = self.scenario.run.transfers is not None
             estimates["transfers"] = (
-                metric_estimates.point_estimate(ended.value) if is_requested else ended
+                metric_estimates.point_estimate(finished.value) if is_requested else finished
             )
         if self.scenario.arriving_load is not None:
             estimates["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)
@@ -253,9 +263,9 @@ class MeasuredCounters:
             metric_estimates.estimate_class_metrics(self.scenario, self.units, index)
             for index in range(len(groups))
         ]
-        columns = [name for name in MEASURED if name in BY_CLASS]
+        columns = [name for name in MEASURABLE_METRICS if name in CLASS_METRICS]
         return make_class_table(
-            groups, add_class_interval_warnings(self.scenario, self.seen, estimates), columns
+            groups, add_class_interval_warnings(self.scenario, self.snapshot, estimates), columns
         )
 
     def _by_flow(self) -> Table:
@@ -265,7 +275,7 @@ class MeasuredCounters:
         on_s = np.repeat([float(self.units.on_seconds([g]).sum()) for g in groups], counts)
         on_s[on_s == 0.0] = math.nan
         totals = np.sum(self.flows, axis=0)
-        of = {name: totals[:, index] for index, name in enumerate(FLOW)}
+        of = {name: totals[:, index] for index, name in enumerate(FLOW_COUNTERS)}
         sent, samples = np.maximum(of["arrived"], 1.0), np.maximum(of["rtt_samples"], 1.0)
         return {
             "class": names,
@@ -282,4 +292,7 @@ class MeasuredCounters:
     def limited_ratio(self) -> float:
         """Return the share of time in which a window or buffer of a host limited a flow."""
         totals = np.sum(self.flows, axis=0).sum(axis=0)
-        return float(totals[FLOW.index("limited_us")] / max(totals[FLOW.index("busy_us")], 1.0))
+        return float(
+            totals[FLOW_COUNTERS.index("limited_us")]
+            / max(totals[FLOW_COUNTERS.index("busy_us")], 1.0)
+        )

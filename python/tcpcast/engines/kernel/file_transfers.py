@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import _native
-from tcpcast.emulation.traffic import TRANSFER
+from tcpcast.emulation.traffic import TRANSFER_COLUMNS
 from tcpcast.engines.packet import transfers
 from tcpcast.engines.packet.configuration import size_interval_bounds
-from tcpcast.engines.packet.metric_estimates import CLASS, SIZE
+from tcpcast.engines.packet.metric_estimates import CLASS_COUNTER, SIZE_COUNTER
 from tcpcast.engines.packet.reliability import reliable_percentiles
 from tcpcast.engines.packet.tables import (
     file_packet_bits,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.emulation.traffic import TrafficOutcome
-    from tcpcast.engines.packet.metric_estimates import CounterUnits
+    from tcpcast.engines.packet.metric_estimates import BatchCounters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -50,8 +50,8 @@ class FinishedFiles:
 
     def __init__(self, scenario: Scenario, outcome: TrafficOutcome, begin_ns: int) -> None:
         """Select the transfers whose last ACK arrived after ``begin_ns`` by the link's clock."""
-        rows = np.array(outcome.transfers, dtype=np.int64).reshape(-1, len(TRANSFER))
-        of = {name: rows[:, index] for index, name in enumerate(TRANSFER)}
+        rows = np.array(outcome.transfers, dtype=np.int64).reshape(-1, len(TRANSFER_COLUMNS))
+        of = {name: rows[:, index] for index, name in enumerate(TRANSFER_COLUMNS)}
         groups = scenario.populations
         counts = [count_senders(group) for group in groups]
         payloads = [group.payload_bytes for group in groups]
@@ -95,7 +95,7 @@ class FinishedFiles:
         }
         for index in range(classes):
             for name, values in of_class.items():
-                column = first + index * len(CLASS) + CLASS[name]
+                column = first + index * len(CLASS_COUNTER) + CLASS_COUNTER[name]
                 rows[:, column] = self._sums(values, self.group == index, times_ns)
         rates = self.packets / (self.on_ns * 1e-9) * _native.RATE_UNITS
         of_size = {
@@ -106,10 +106,10 @@ class FinishedFiles:
             "arrived": self.of["arrived"],
             "drops": self.of["drops"],
         }
-        sizes = first + classes * len(CLASS)
+        sizes = first + classes * len(CLASS_COUNTER)
         for index in np.unique(self.row):
             for name, values in of_size.items():
-                column = sizes + int(index) * len(SIZE) + SIZE[name]
+                column = sizes + int(index) * len(SIZE_COUNTER) + SIZE_COUNTER[name]
                 rows[:, column] = self._sums(values, self.row == index, times_ns)
 
     def _sums(self, values: NDArray[Any], chosen: NDArray[np.bool_], times_ns: Floats) -> Floats:
@@ -121,7 +121,7 @@ class FinishedFiles:
 
 
 def file_tables(
-    scenario: Scenario, units: CounterUnits, runs: Sequence[FinishedFiles]
+    scenario: Scenario, units: BatchCounters, runs: Sequence[FinishedFiles]
 ) -> dict[str, Table]:
     """Return the packet engine's tables of files, over all replications.
 
@@ -202,11 +202,11 @@ def _simulator_totals(scenario: Scenario, runs: Sequence[FinishedFiles]) -> dict
             for own in of_row
         ],
         "completion_percentiles": [
-            _goodput_quantiles(on_ns[own], (0.5, 0.95, 0.99)) for own in of_row
+            _time_quantiles_s(on_ns[own], (0.5, 0.95, 0.99)) for own in of_row
         ],
         "time_percentiles": [
             [
-                _goodput_quantiles(
+                _time_quantiles_s(
                     values[own & (opened | (name != "total"))], (0.5, 0.9, 0.95, 0.99)
                 )
                 for name, values in times.items()
@@ -221,7 +221,7 @@ def _sum_and_sum_of_squares(times_ns: NDArray[np.int64]) -> tuple[int, int]:
     return sum(values), sum(value * value for value in values)
 
 
-def _goodput_quantiles(times_ns: NDArray[np.int64], levels: tuple[float, ...]) -> list[float]:
+def _time_quantiles_s(times_ns: NDArray[np.int64], levels: tuple[float, ...]) -> list[float]:
     if not times_ns.size:
         return [math.nan] * len(levels)
     return [float(value) * 1e-9 for value in np.quantile(times_ns, levels)]

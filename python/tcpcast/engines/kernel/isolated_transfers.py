@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.emulation.traffic import TRANSFER
+from tcpcast.emulation.traffic import TRANSFER_COLUMNS
 from tcpcast.engines.packet.metric_estimates import point_estimate
 from tcpcast.engines.packet.reliability import reliable_percentiles
 from tcpcast.engines.packet.transfers import TimeSums, estimate_mean_time
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Table = dict[str, NDArray[Any]]
 
-ENDS = {
+TIME_EVENTS = {
     "completion_time_s": ("first_ns", "acked_ns"),
     "delivery_time_s": ("first_ns", "delivered_ns"),
     "total_time_s": ("opened_ns", "delivered_ns"),
@@ -38,8 +38,8 @@ class IsolatedTransfers:
         isolated = scenario.isolated_transfers
         self._sizes = [] if isolated is None else list(isolated.sizes or [])
         rows = [row for outcome in outcomes for row in outcome.transfers]
-        table = np.array(rows, dtype=np.int64).reshape(-1, len(TRANSFER))
-        self._of = {name: table[:, index] for index, name in enumerate(TRANSFER)}
+        table = np.array(rows, dtype=np.int64).reshape(-1, len(TRANSFER_COLUMNS))
+        self._of = {name: table[:, index] for index, name in enumerate(TRANSFER_COLUMNS)}
         self._size = self._of["number"] % max(1, len(self._sizes))
         payload = scenario.payload_bytes
         self._pkts = [
@@ -53,7 +53,7 @@ class IsolatedTransfers:
 
     def _sums(self, metric: str, index: int) -> list[TimeSums]:
         """Return the sums of a time over transfers of one size, per number of drops."""
-        begin, end = ENDS[metric]
+        begin, end = TIME_EVENTS[metric]
         times = self._of[end] - self._of[begin]
         sums = []
         for drops in np.unique(self._of["drops"][self._size == index]):
@@ -64,7 +64,9 @@ class IsolatedTransfers:
     def estimates(self) -> Mapping[str, Estimate | None]:
         """Return every metric; None if there was no transfer."""
         sizes = range(len(self._sizes))
-        estimates = {m: estimate_mean_time([self._sums(m, index) for index in sizes]) for m in ENDS}
+        estimates = {
+            m: estimate_mean_time([self._sums(m, index) for index in sizes]) for m in TIME_EVENTS
+        }
         if not self.count:
             return estimates
         sent, drops = self._of["arrived"].sum(), self._of["drops"].sum()
@@ -81,7 +83,9 @@ class IsolatedTransfers:
     def tables(self) -> dict[str, Table]:
         """Return the table ``by_size``, with the interval of the completion time."""
         rows = [index for index in range(len(self._sizes)) if (self._size == index).any()]
-        means = {m: [estimate_mean_time([self._sums(m, index)]) for index in rows] for m in ENDS}
+        means = {
+            m: [estimate_mean_time([self._sums(m, index)]) for index in rows] for m in TIME_EVENTS
+        }
         done = means["completion_time_s"]
         if not rows:
             return {}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tcpcast.emulation.traffic import TrafficOutcome
     from tcpcast.scenario import Scenario
 
-DOUBT = "late link"
+LATE_LINK_LABEL = "late link"
 """Text instead of an interval."""
 
 
@@ -53,11 +53,11 @@ def mark_late_results(
         f"the resulting delay of packets is {held * 1000:.2g} ms per RTT on average, "
         f"{held / rtt_s:.1%} of the RTT, so rates, times and delays may be wrong by this percentage"
     )
-    answer.mark_untrusted(f"{DOUBT}: {reason}")
+    answer.mark_untrusted(f"{LATE_LINK_LABEL}: {reason}")
     # Other notes concern intervals, which are left out.
     answer.notes = [Note(f"{reason}: {size}", kind="run")]
     if not accepted and not answer.interrupted:
-        answer.status = Status.MACHINE
+        answer.status = Status.MACHINE_BUSY
         answer.reason = (
             "this machine was too busy to keep the link's timing; repeat the run, use a lower "
             "network.bottleneck.rate, or use --accept-late"

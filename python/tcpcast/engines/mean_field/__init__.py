@@ -93,20 +93,22 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     4154 (2001), section 5; the random draws for the population are a development of this project.
     """
     check(scenario)
-    each = _sources_per_simulated_source(scenario)
+    scale_factor = _sources_per_simulated_source(scenario)
     small, configure = _scale_scenario(scenario)
     # The warnings about losses need the tables.
     answer = simulate_with_configuration(small, replace(options, tables=True), configure)
     answer.engine = "mean-field"
     answer.provenance |= {
         "scenario": scenario.digest(),
-        "flows": sum(count_simulated_sources(group.count, each) for group in scenario.populations),
-        "each": each,
+        "flows": sum(
+            count_simulated_sources(group.count, scale_factor) for group in scenario.populations
+        ),
+        "each": scale_factor,
     }
-    if each > 1:
-        scale_results(answer, scenario, each)
+    if scale_factor > 1:
+        scale_results(answer, scenario, scale_factor)
         answer.warn(
-            *_warn_about_unvalidated_scenarios(scenario, each),
+            *_warn_about_unvalidated_scenarios(scenario, scale_factor),
             *_warn_about_full_queue(scenario, answer),
         )
     else:
@@ -119,7 +121,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     return answer
 
 
-_PACKET = Suggestion(engine="packet")
+_SUGGEST_PACKET = Suggestion(engine="packet")
 
 
 def check(scenario: Scenario) -> None:
@@ -131,19 +133,21 @@ def check(scenario: Scenario) -> None:
     if scenario.is_modern:
         raise NotApplicable(
             "a scaled population has not been validated for modern TCP",
-            _PACKET,
+            _SUGGEST_PACKET,
             Suggestion(changes_to_set_stack(scenario, "rfc-newreno")),
         )
     for reason, changes in _find_unsupported_features(scenario):
-        raise NotApplicable(reason, _PACKET, Suggestion(changes))
+        raise NotApplicable(reason, _SUGGEST_PACKET, Suggestion(changes))
     small, configure = _scale_scenario(scenario)
     check_memory(small, configure(small, 0.0))
 
 
 def _scale_scenario(scenario: Scenario) -> tuple[Scenario, Configure]:
     """Return the scenario of the simulated sources, and its configuration."""
-    each = _sources_per_simulated_source(scenario)
-    return _with_fewer_transfers(scenario, each), functools.partial(scaled_configuration, each=each)
+    scale_factor = _sources_per_simulated_source(scenario)
+    return _with_fewer_transfers(scenario, scale_factor), functools.partial(
+        scaled_configuration, scale_factor=scale_factor
+    )
 
 
 def _sources_per_simulated_source(scenario: Scenario) -> float:
@@ -186,25 +190,27 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[s
         yield reason, {"probes.flows": None, "probes.pcap": None}
 
 
-def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
+def _with_fewer_transfers(scenario: Scenario, scale_factor: float) -> Scenario:
     """Reduce the number of transfers to the share of the simulated sources."""
-    if scenario.run.transfers is None or each == 1:
+    if scenario.run.transfers is None or scale_factor == 1:
         return scenario
-    return scenario.with_changes({"run.transfers": math.ceil(scenario.run.transfers / each)})
+    return scenario.with_changes(
+        {"run.transfers": math.ceil(scenario.run.transfers / scale_factor)}
+    )
 
 
-def _warn_about_unvalidated_scenarios(scenario: Scenario, each: float) -> list[str]:
+def _warn_about_unvalidated_scenarios(scenario: Scenario, scale_factor: float) -> list[str]:
     """Return warnings about scenarios that were not compared with exact simulation."""
     warnings = [
-        *_warn_about_few_sources(scenario, each),
-        *_warn_about_small_classes(scenario, each),
+        *_warn_about_few_sources(scenario, scale_factor),
+        *_warn_about_small_classes(scenario, scale_factor),
     ]
     if _has_individual_buffers(scenario) or scenario.has_random_loss:
         warnings.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
             "smaller population of this scenario with engine packet"
         )
-    longer_s = max_excess_delay_s(scenario, each)
+    longer_s = max_excess_delay_s(scenario, scale_factor)
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         warnings.append(
             f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
@@ -214,8 +220,10 @@ def _warn_about_unvalidated_scenarios(scenario: Scenario, each: float) -> list[s
     return warnings
 
 
-def _warn_about_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
-    simulated = sum(count_simulated_sources(group.count, each) for group in scenario.populations)
+def _warn_about_few_sources(scenario: Scenario, scale_factor: float) -> Iterator[str]:
+    simulated = sum(
+        count_simulated_sources(group.count, scale_factor) for group in scenario.populations
+    )
     enough, why = _required_sources(scenario)
     if simulated < enough:
         yield (
@@ -234,12 +242,12 @@ def _required_sources(scenario: Scenario) -> tuple[int, str]:
     return enough, "the RTT has an error above 10 %"
 
 
-def _warn_about_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
+def _warn_about_small_classes(scenario: Scenario, scale_factor: float) -> Iterator[str]:
     small = [
         group.name
         for group in scenario.populations
-        if group.count != count_simulated_sources(group.count, each) * each
-        and count_simulated_sources(group.count, each) < MIN_CLASS_SOURCES
+        if group.count != count_simulated_sources(group.count, scale_factor) * scale_factor
+        and count_simulated_sources(group.count, scale_factor) < MIN_CLASS_SOURCES
     ]
     if small:
         yield (

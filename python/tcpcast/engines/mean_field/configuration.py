@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) -> Config:
-    """Return the simulator's configuration of a network scaled to 1/``each``.
+def scaled_configuration(scenario: Scenario, warmup_s: float, *, scale_factor: float) -> Config:
+    """Return the simulator's configuration of a network scaled to 1/``scale_factor``.
 
     Parameters
     ----------
@@ -24,15 +24,15 @@ def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) ->
     each
         Sources per simulated source, at least 1; 1 gives the configuration of ``packet``.
     """
-    return make_configuration(scenario, warmup_s, NetworkScale(each))
+    return make_configuration(scenario, warmup_s, NetworkScale(scale_factor))
 
 
-def count_simulated_sources(count: int, each: float) -> int:
+def count_simulated_sources(count: int, scale_factor: float) -> int:
     """Return the number of simulated sources of a class, at least one."""
-    return NetworkScale(each).sources(count)
+    return NetworkScale(scale_factor).sources(count)
 
 
-def max_excess_delay_s(scenario: Scenario, each: float) -> float:
+def max_excess_delay_s(scenario: Scenario, scale_factor: float) -> float:
     """Return the excess delay of the idle path in seconds, for the class with the largest excess.
 
     A packet takes longer on a scaled link, and a path with too little propagation delay cannot be
@@ -40,6 +40,6 @@ def max_excess_delay_s(scenario: Scenario, each: float) -> float:
     """
     config = make_configuration(scenario, 0.0)
     size = config["packet_bytes"] + config["ack_bytes"]
-    longer = extra_byte_ns(scenario, NetworkScale(each)) * size
+    longer = extra_byte_ns(scenario, NetworkScale(scale_factor)) * size
     lacking = [longer - group["forward_ns"] - group["back_ns"] for group in config["classes"]]
     return max(0.0, 1e-9 * float(max(lacking)))

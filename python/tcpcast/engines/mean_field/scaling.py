@@ -26,7 +26,7 @@ EXTENSIVE_COLUMNS = {
 }
 """Columns of tables that are sums over the sources."""
 
-COLUMNS_OF_STREAMS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
+SCALED_STREAM_COLUMNS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
 """Columns of the table of cross traffic that are counted, and hence scaled."""
 
 SCALED_TABLES = frozenset(
@@ -45,74 +45,80 @@ SCALED_TABLES = frozenset(
 """Tables of files and of the queue; tables of single sources and of states are left out."""
 
 
-def scale_results(answer: Answer, scenario: Scenario, each: float) -> None:
+def scale_results(answer: Answer, scenario: Scenario, scale_factor: float) -> None:
     """Scale the results of the simulated sources to the population."""
     answer.metrics = {
-        name: _scale_metric(metric, each) if METRICS[name].is_extensive else metric
+        name: _scale_metric(metric, scale_factor) if METRICS[name].is_extensive else metric
         for name, metric in answer.metrics.items()
         if not METRICS[name].needs_all_flows
     }
     tables = {name: table for name, table in answer.tables.items() if name in SCALED_TABLES}
     if "by_class" in tables:
         counts = np.array([group.count for group in scenario.populations])
-        tables["by_class"] = _scale_columns(tables["by_class"], each) | {"sources": counts}
+        tables["by_class"] = _scale_columns(tables["by_class"], scale_factor) | {"sources": counts}
     if "queue" in tables:
         queue = tables["queue"]
-        tables["queue"] = queue | {"queue_pkts": np.round(queue["queue_pkts"] * each)}
+        tables["queue"] = queue | {"queue_pkts": np.round(queue["queue_pkts"] * scale_factor)}
     if "by_size" in tables:
-        tables["by_size"] = _scale_columns(tables["by_size"], each)
+        tables["by_size"] = _scale_columns(tables["by_size"], scale_factor)
     if "percentiles" in tables:
-        tables["percentiles"] = _scale_queue_percentiles(tables["percentiles"], each)
+        tables["percentiles"] = _scale_queue_percentiles(tables["percentiles"], scale_factor)
     if "by_hop" in tables:
-        tables["by_hop"] = _scale_hops(tables["by_hop"], scenario, each)
+        tables["by_hop"] = _scale_hops(tables["by_hop"], scenario, scale_factor)
     if "cross" in tables:
-        tables["cross"] = _scale_streams(tables["cross"], scenario, each)
+        tables["cross"] = _scale_streams(tables["cross"], scenario, scale_factor)
     answer.tables = tables
 
 
-def _scale_metric(metric: Metric, each: float) -> Metric:
+def _scale_metric(metric: Metric, scale_factor: float) -> Metric:
     ends = (metric.low, metric.high)
-    low, high = (None if end is None else end * each for end in ends)
-    return replace(metric, value=metric.value * each, low=low, high=high)
+    low, high = (None if end is None else end * scale_factor for end in ends)
+    return replace(metric, value=metric.value * scale_factor, low=low, high=high)
 
 
-def _scale_columns(table: Mapping[str, NDArray[Any]], each: float) -> Table:
+def _scale_columns(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Table:
     """Scale the columns that are sums over sources, with their intervals."""
 
     def is_of_all(name: str) -> bool:
         return name.removesuffix("_low").removesuffix("_high") in EXTENSIVE_COLUMNS
 
-    return {name: column * each if is_of_all(name) else column for name, column in table.items()}
+    return {
+        name: column * scale_factor if is_of_all(name) else column for name, column in table.items()
+    }
 
 
-def _scale_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
+def _scale_hops(
+    table: Mapping[str, NDArray[Any]], scenario: Scenario, scale_factor: float
+) -> Table:
     """Scale the table of hops; means over per-source hops also count the hops without a source."""
     shared = np.array([hop.shared for hop in scenario.network.hops])
-    over_all = np.where(shared, 1.0, each)
+    over_all = np.where(shared, 1.0, scale_factor)
     scaled = {name: table[name] for name in table}
     for name in ("arrived", "drops"):
-        scaled[name] = np.round(table[name] * each).astype(np.int64)
+        scaled[name] = np.round(table[name] * scale_factor).astype(np.int64)
     scaled["utilisation"] = table["utilisation"] * over_all
-    scaled["queue_mean_pkts"] = table["queue_mean_pkts"] * each
+    scaled["queue_mean_pkts"] = table["queue_mean_pkts"] * scale_factor
     scaled["queue_max_pkts"] = np.where(
-        shared, np.round(table["queue_max_pkts"] * each), table["queue_max_pkts"]
+        shared, np.round(table["queue_max_pkts"] * scale_factor), table["queue_max_pkts"]
     ).astype(np.int64)
     return scaled
 
 
-def _scale_streams(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
+def _scale_streams(
+    table: Mapping[str, NDArray[Any]], scenario: Scenario, scale_factor: float
+) -> Table:
     """Scale the table of cross traffic; a hop of a single source keeps its values."""
     places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
-    times = np.array([each if place is None or place.shared else 1.0 for place in places])
+    times = np.array([scale_factor if place is None or place.shared else 1.0 for place in places])
     return {
-        name: column * times if name in COLUMNS_OF_STREAMS else column
+        name: column * times if name in SCALED_STREAM_COLUMNS else column
         for name, column in table.items()
     }
 
 
-def _scale_queue_percentiles(table: Mapping[str, NDArray[Any]], each: float) -> Table:
+def _scale_queue_percentiles(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Table:
     """Scale the row of the queue, whose unit is packets."""
-    times = np.where(table["quantity"] == "queue", each, 1.0)
+    times = np.where(table["quantity"] == "queue", scale_factor, 1.0)
     return {
         name: column * times if name.startswith("p") else column for name, column in table.items()
     }

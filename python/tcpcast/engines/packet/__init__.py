@@ -29,7 +29,7 @@ from tcpcast.engines.packet import (
     tables,
     time_series,
 )
-from tcpcast.engines.packet.captures import CaptureFiles, check_all_capture_files
+from tcpcast.engines.packet.capture_files import CaptureFiles, check_all_capture_files
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
 from tcpcast.engines.packet.steady_state import no_steady_state_reason
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     Configure = Callable[[Scenario, float], Config]
 
-SECOND = 1_000_000_000
-LONGEST_RUN_S = 2.0e9
+NS_PER_SECOND = 1_000_000_000
+MAX_RUN_S = 2.0e9
 """Maximum simulated time of a run, whatever its stopping condition."""
 
 MAX_FEEDBACK_LOSS = 0.5
@@ -55,7 +55,7 @@ caused by immediate retransmissions into a full buffer."""
 PILOT_SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Lengths of the pilot run that finds the end of the warm-up, as shares of the run."""
 
-PILOT_ENOUGH, PILOT_ENOUGH_OF_CLASSES = 1 / 16, 1 / 4
+MIN_PILOT_SHARE, MIN_PILOT_SHARE_OF_CLASSES = 1 / 16, 1 / 4
 """Minimum length of the last pilot run, as a share of the run. With several classes the pilot run
 is longer, because the classes' shares of the link drift slowly, and the start of a slow drift looks
 like a steady state."""
@@ -63,9 +63,9 @@ like a steady state."""
 MIN_MSER_SLOTS = 50
 """Minimum number of slots for MSER-5."""
 
-DONE = "done"
-OUT_OF_TIME = "out-of-time"
-Ended: TypeAlias = str | OutOfMemoryError
+RUN_DONE = "done"
+RUN_OUT_OF_TIME = "out-of-time"
+EndReason: TypeAlias = str | OutOfMemoryError
 """How a run ended: a word of the simulator, or the error of exhausted memory."""
 
 
@@ -75,7 +75,7 @@ class WallTimeLimit:
 
     deadline: float | None
 
-    def left(self) -> float | None:
+    def remaining_s(self) -> float | None:
         """Return the remaining seconds, None if unlimited."""
         return None if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
 
@@ -85,7 +85,7 @@ class _WarmUpResult:
     seconds: float
     rule: str
     is_found: bool = True
-    ended: Ended = DONE
+    ended: EndReason = RUN_DONE
 
 
 def check(scenario: Scenario) -> None:
@@ -167,23 +167,25 @@ def simulate_with_configuration(
     watch = MemoryWatch(config, scenario.run.replications, options.progress)
     advance = functools.partial(_advance_run, run, threads=threads, progress=watch)
     with CaptureFiles(scenario, run, options) as captures:
-        ended, seen, estimates = _run_to_precision(scenario, run, advance, warmup, clock)
+        ended, snapshot, estimates = _run_to_precision(scenario, run, advance, warmup, clock)
         answer = Answer(
             "packet", kind="simulation", metrics=metric_estimates.convert_to_metrics(estimates)
         )
-        by_share = file_goodputs.estimate_exceeded_goodputs(scenario, seen)
+        by_share = file_goodputs.estimate_exceeded_goodputs(scenario, snapshot)
         if options.tables:
-            answer.tables = tables.make_all_tables(scenario, seen, by_share)
+            answer.tables = tables.make_all_tables(scenario, snapshot, by_share)
         answer.notes = _warn_about_warm_up(warmup)
         answer.notes += [
-            *interval_notes.make_interval_notes(estimates, seen, answer.tables.get("by_class", {})),
-            *reliability.warn_about_goodput_quantiles(scenario, seen.units, by_share),
+            *interval_notes.make_interval_notes(
+                estimates, snapshot, answer.tables.get("by_class", {})
+            ),
+            *reliability.warn_about_goodput_quantiles(scenario, snapshot.units, by_share),
         ]
         answer.notes += cross_traffic.warn_about_recordings_and_bins(scenario, run.clocks())
-        answer.warn(*_warn_about_endless_retransmissions(scenario, seen))
-        answer.notes += model_notes.make_model_notes(scenario, seen)
+        answer.warn(*_warn_about_endless_retransmissions(scenario, snapshot))
+        answer.notes += model_notes.make_model_notes(scenario, snapshot)
         _warn_if_ended_early(answer, scenario, ended, estimates, run)
-        _mark_if_not_in_steady_state(answer, scenario, seen, run)
+        _mark_if_not_in_steady_state(answer, scenario, snapshot, run)
         _add_trace_tables(answer, scenario, run)
         if config["probes"]["course"]:
             answer.tables |= time_series.time_series_tables(scenario, run)
@@ -195,11 +197,11 @@ def simulate_with_configuration(
     if scenario.isolated_transfers is None:
         answer.warmup_s, answer.warmup_rule = warmup.seconds, warmup.rule
     settling = answer.warmup_s or 0.0
-    answer.measured_s = sum(now / SECOND - settling for now, _ in run.clocks())
+    answer.measured_s = sum(now / NS_PER_SECOND - settling for now, _ in run.clocks())
     return answer
 
 
-def _advance_run(run: _native.Simulation, **how: Any) -> Ended:
+def _advance_run(run: _native.Simulation, **how: Any) -> EndReason:
     """Advance a run and return how it ended, including exhausted memory."""
     try:
         return run.advance(**how)
@@ -210,30 +212,30 @@ def _advance_run(run: _native.Simulation, **how: Any) -> Ended:
 def _run_to_precision(
     scenario: Scenario,
     run: _native.Simulation,
-    advance: Callable[..., Ended],
+    advance: Callable[..., EndReason],
     warmup: _WarmUpResult,
     clock: WallTimeLimit,
-) -> tuple[Ended, metric_estimates.Snapshot, metric_estimates.Estimates]:
+) -> tuple[EndReason, metric_estimates.Snapshot, metric_estimates.Estimates]:
     """Run for the requested length, then continue until the precision is reached."""
     targets = scenario.run.precision or {}
     first = length = _requested_length(scenario, warmup.seconds)
     ended = warmup.ended
     while True:
-        if ended == DONE:
+        if ended == RUN_DONE:
             goal = _run_limit(scenario, warmup.seconds, length)
-            ended = advance(**goal, max_wall_s=clock.left())
-        seen = metric_estimates.read_snapshot(scenario, run)
+            ended = advance(**goal, max_wall_s=clock.remaining_s())
+        snapshot = metric_estimates.read_snapshot(scenario, run)
         estimates = reliability.add_interval_warnings(
-            scenario, seen, metric_estimates.estimate_metrics(scenario, seen)
+            scenario, snapshot, metric_estimates.estimate_metrics(scenario, snapshot)
         )
         longer = statistics.next_length(length, estimates, targets) if targets else None
-        if ended != DONE or longer is None:
-            return ended, seen, estimates
+        if ended != RUN_DONE or longer is None:
+            return ended, snapshot, estimates
         # Runs with few events end before the simulator checks its time limit.
-        if clock.left() == 0:
-            return OUT_OF_TIME, seen, estimates
+        if clock.remaining_s() == 0:
+            return RUN_OUT_OF_TIME, snapshot, estimates
         if _has_reached_maximum_time(run) or (clock.deadline is None and longer > 1000 * first):
-            return "out-of-patience", seen, estimates
+            return "out-of-patience", snapshot, estimates
         length = longer
 
 
@@ -241,18 +243,18 @@ def _requested_length(scenario: Scenario, warmup_s: float) -> float:
     """Return the requested length: transfers, or seconds after the warm-up."""
     if scenario.isolated_transfers is not None:
         return scenario.isolated_transfers.total
-    return scenario.run.transfers or (scenario.run.duration_s or LONGEST_RUN_S) - warmup_s
+    return scenario.run.transfers or (scenario.run.duration_s or MAX_RUN_S) - warmup_s
 
 
 def _run_limit(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
     if scenario.isolated_transfers is not None:
         sizes = len(scenario.isolated_transfers.sizes or [])
         transfers = sizes * math.ceil(length / sizes)
-        return {"transfers": transfers, "until_ns": round(LONGEST_RUN_S * SECOND)}
+        return {"transfers": transfers, "until_ns": round(MAX_RUN_S * NS_PER_SECOND)}
     if scenario.run.transfers is not None:
-        return {"transfers": math.ceil(length), "until_ns": round(LONGEST_RUN_S * SECOND)}
-    until_s = min(warmup_s + length, LONGEST_RUN_S)
-    return {"transfers": None, "until_ns": round(until_s * SECOND)}
+        return {"transfers": math.ceil(length), "until_ns": round(MAX_RUN_S * NS_PER_SECOND)}
+    until_s = min(warmup_s + length, MAX_RUN_S)
+    return {"transfers": None, "until_ns": round(until_s * NS_PER_SECOND)}
 
 
 def _find_warm_up(
@@ -270,17 +272,17 @@ def _find_warm_up(
     run = _native.Simulation(configure(scenario, 0.0), 1)
     whole = _requested_length(scenario, 0.0)
     watch = MemoryWatch(configure(scenario, 0.0), 1, None)
-    enough = PILOT_ENOUGH if len(scenario.populations) == 1 else PILOT_ENOUGH_OF_CLASSES
+    enough = MIN_PILOT_SHARE if len(scenario.populations) == 1 else MIN_PILOT_SHARE_OF_CLASSES
     latest, is_found = 0.0, False
     for share in PILOT_SHARES:
         goal = _run_limit(scenario, 0.0, share * whole)
-        ended = _advance_run(run, **goal, threads=1, max_wall_s=clock.left(), progress=watch)
+        ended = _advance_run(run, **goal, threads=1, max_wall_s=clock.remaining_s(), progress=watch)
         if options.progress is not None:
             options.progress(0.0)
         end = _find_end_of_transient_s(run, scenario)
         if end is not None:
             latest, is_found = max(latest, end), share >= enough
-        if is_found or ended != DONE:
+        if is_found or ended != RUN_DONE:
             break
     watched = (
         "the bottleneck queue and the classes"
@@ -299,7 +301,7 @@ def _find_end_of_transient_s(run: _native.Simulation, scenario: Scenario) -> flo
     return slot_s * max(end.index for end in ends) if all(end.is_found for end in ends) else None
 
 
-NO_WARM_UP = Note(
+WARM_UP_NOT_FOUND_NOTE = Note(
     "the run is too short to determine the end of its warm-up (MSER-5); make the run longer, "
     "or set run.warmup",
     kind="run",
@@ -307,55 +309,59 @@ NO_WARM_UP = Note(
 
 
 def _warn_about_warm_up(warmup: _WarmUpResult) -> list[Note]:
-    return [] if warmup.is_found else [NO_WARM_UP]
+    return [] if warmup.is_found else [WARM_UP_NOT_FOUND_NOTE]
 
 
 def _warn_if_ended_early(
     answer: Answer,
     scenario: Scenario,
-    ended: Ended,
+    ended: EndReason,
     estimates: metric_estimates.Estimates,
     run: _native.Simulation,
 ) -> None:
     missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
     shortfall = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
     if ended == "interrupted":
-        answer.stop("interrupted: the results cover only the finished part", Status.INTERRUPTED)
-    elif ended == OUT_OF_TIME:
+        answer.mark_incomplete(
+            "interrupted: the results cover only the finished part", Status.INTERRUPTED
+        )
+    elif ended == RUN_OUT_OF_TIME:
         before = f"run.precision ({shortfall})" if shortfall else "the end of the run"
-        answer.stop(f"run.max_wall was reached before {before}")
+        answer.mark_incomplete(f"run.max_wall was reached before {before}")
     elif ended == "crowded":
-        answer.stop(
+        answer.mark_incomplete(
             "stopped with a million active transfers, because more transfers arrive than "
             "complete; set a lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif isinstance(ended, OutOfMemoryError):
-        answer.stop(str(ended))
+        answer.mark_incomplete(str(ended))
         answer.mark_untrusted()
     elif _has_reached_maximum_without_transfers(scenario, run):
-        answer.stop("the transfers were not complete after 63 simulated years")
+        answer.mark_incomplete("the transfers were not complete after 63 simulated years")
     elif shortfall:
         reached = (
             "63 simulated years"
             if _has_reached_maximum_time(run)
             else ("1000 times the specified length")
         )
-        answer.stop(f"run.precision was not reached within {reached} ({shortfall})")
+        answer.mark_incomplete(f"run.precision was not reached within {reached} ({shortfall})")
     clocks = run.clocks()
     if len(clocks) < scenario.run.replications:
-        answer.stop(f"only {len(clocks)} of {scenario.run.replications} replications were started")
+        answer.mark_incomplete(
+            f"only {len(clocks)} of {scenario.run.replications} replications were started"
+        )
     if not all(measuring for _, measuring in clocks):
-        answer.stop("the run ended during the warm-up")
+        answer.mark_incomplete("the run ended during the warm-up")
         answer.mark_untrusted()
 
 
 def _mark_if_not_in_steady_state(
-    answer: Answer, scenario: Scenario, seen: metric_estimates.Snapshot, run: _native.Simulation
+    answer: Answer, scenario: Scenario, snapshot: metric_estimates.Snapshot, run: _native.Simulation
 ) -> None:
     """Mark values as untrusted if endless flows are still in their start-up."""
-    why = no_steady_state_reason(scenario, seen, run, answer)
+    why = no_steady_state_reason(scenario, snapshot, run, answer)
     if why is not None:
-        answer.stop(why)
+        answer.mark_incomplete(why)
         answer.mark_untrusted()
 
 
@@ -365,7 +371,7 @@ def _has_reached_maximum_without_transfers(scenario: Scenario, run: _native.Simu
 
 
 def _has_reached_maximum_time(run: _native.Simulation) -> bool:
-    return any(now >= LONGEST_RUN_S * SECOND for now, _ in run.clocks())
+    return any(now >= MAX_RUN_S * NS_PER_SECOND for now, _ in run.clocks())
 
 
 def _add_trace_tables(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
@@ -385,12 +391,12 @@ def _add_delivered_table(answer: Answer, scenario: Scenario, run: _native.Simula
 
 
 def _warn_about_endless_retransmissions(
-    scenario: Scenario, seen: metric_estimates.Snapshot
+    scenario: Scenario, snapshot: metric_estimates.Snapshot
 ) -> list[str]:
     """Warn if instantaneous loss feedback causes endless retransmissions."""
     # Uses counters, because a run in which hardly any file ends has no metrics.
     dropped, arrived = (
-        float(seen.units.class_counter(of).sum()) for of in ("queue_drops", "arrived")
+        float(snapshot.units.class_counter(of).sum()) for of in ("queue_drops", "arrived")
     )
     if not scenario.has_loss_feedback or dropped < MAX_FEEDBACK_LOSS * max(arrived, 1.0):
         return []
@@ -411,7 +417,7 @@ def _provenance(
         "version": tcpcast.__version__,
         "scenario": scenario.digest(),
         "replications": scenario.run.replications,
-        "simulated_s": [now / SECOND for now, _ in run.clocks()],
+        "simulated_s": [now / NS_PER_SECOND for now, _ in run.clocks()],
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
         "interval": "95 %, batches of all replications, long-run variance by cosine weights",
     }

@@ -34,9 +34,9 @@ TIE_NOISE_NS = 100
 """Mean delay noise of hosts without specified noise, in ns, used with several classes; far below
 the transmission time of a packet."""
 
-LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
+LIMITED_TRANSMIT_CONFIG = {"each": "each-duplicate", "second": "on-second"}
 
-RECOVERY: dict[str, Choice] = {
+RECOVERY_CONFIG: dict[str, Choice] = {
     "reno": "reno",
     "newreno": {"newreno": {"restart_timer": True}},
     "tahoe": "tahoe",
@@ -163,11 +163,11 @@ def _jitter_config(network: Network) -> Config | None:
 
 def _tcp_config(group: Population) -> Config:
     tcp, rules = group.tcp, group.tcp.rules
-    sends = LIMITED_TRANSMIT[rules.limited_transmit_on] if tcp.limited_transmit else "off"
+    sends = LIMITED_TRANSMIT_CONFIG[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {
         **_common_tcp_config(tcp),
         # These rules do not apply to modern TCP and max-plus-reno.
-        "recovery": RECOVERY[rules.recovery],
+        "recovery": RECOVERY_CONFIG[rules.recovery],
         "timer_restart": rules.timer_restart,
         "backoff_until": rules.backoff_until,
         "last_packets_threshold": tcp.last_packets_threshold,
@@ -244,7 +244,7 @@ def _class_config(
         "egress": _access_link_config(network, group, group.egress),
         "forward_ns": forward_ns,
         "back_ns": back_ns,
-        "packet_bytes": group.packet_bytes if group.name in scenario.own_packets else None,
+        "packet_bytes": group.packet_bytes if group.name in scenario.packet_size_classes else None,
         "traffic": _traffic_config(group, start),
         "tcp": _tcp_config(group),
         "host_noise_ns": _host_noise_ns(scenario, group),

@@ -6,30 +6,30 @@ from typing import TYPE_CHECKING
 
 from tcpcast.drift import (
     MIN_CYCLES,
-    MIN_INDEPENDENT,
+    MIN_INDEPENDENT_UNITS,
     count_independent_units,
     find_drifting_metrics,
 )
 from tcpcast.metrics import LOSS_INDICATIONS
 from tcpcast.scenario.modern_tcp import RATE_BASED
-from tcpcast.statistics import too_short
+from tcpcast.statistics import find_correlated_metrics
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.engines.packet.metric_estimates import CounterUnits, Estimates, Snapshot
-    from tcpcast.intervals import Named
+    from tcpcast.engines.packet.metric_estimates import BatchCounters, Estimates, Snapshot
+    from tcpcast.intervals import MetricKey
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
-LONGER = 4
+RUN_LENGTH_FACTOR = 4
 """Factor by which the message advises to lengthen a run that has not converged."""
 
-RATES = ("send_rate_pps", "goodput_pps", "goodput_bps")
+RATE_METRICS = ("send_rate_pps", "goodput_pps", "goodput_bps")
 """Metrics of a class that change if the classes' shares of the link change."""
 
-LONGEST_WARM_UP = 1 / 3
+MAX_WARM_UP_SHARE = 1 / 3
 """Maximum ratio of the measured warm-up to the run. With a larger ratio, the run is too short for
 the rates of classes: their slowest fluctuation takes about as long as the warm-up."""
 
@@ -44,7 +44,7 @@ their shares."""
 
 
 def find_unconverged_metrics(
-    scenario: Scenario, seen: Snapshot, estimates: Estimates
+    scenario: Scenario, snapshot: Snapshot, estimates: Estimates
 ) -> dict[str, str]:
     """Return the metrics of an answer that have no interval because they vary slowly, with reasons.
 
@@ -56,16 +56,16 @@ def find_unconverged_metrics(
     if "jain_index" in estimates:
         drifts = (
             _drift_reason(scenario)
-            if find_drifting_metrics(_goodput_per_class(scenario, seen))
+            if find_drifting_metrics(_goodput_per_class(scenario, snapshot))
             else None
         )
-        if (reason := drifts or _too_short_for_rates_reason(scenario, seen)) is not None:
+        if (reason := drifts or _too_short_for_rates_reason(scenario, snapshot)) is not None:
             reasons["jain_index"] = reason
     return reasons
 
 
 def find_unconverged_class_metrics(
-    scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
+    scenario: Scenario, snapshot: Snapshot, each: Sequence[Estimates]
 ) -> list[dict[str, str]]:
     """Return :func:`find_unconverged_metrics` for the estimates of each class.
 
@@ -76,8 +76,10 @@ def find_unconverged_class_metrics(
     tested = {
         (index, name): e for index, estimates in enumerate(each) for name, e in estimates.items()
     }
-    short = _too_short_for_rates_reason(scenario, seen)
-    rates = {named: short for named in tested if named[1] in RATES} if short is not None else {}
+    short = _too_short_for_rates_reason(scenario, snapshot)
+    rates = (
+        {named: short for named in tested if named[1] in RATE_METRICS} if short is not None else {}
+    )
     reasons = rates | _find_drifting_or_correlated(scenario, tested)
     return [
         {name: reasons[index, name] for name in estimates if (index, name) in reasons}
@@ -85,13 +87,13 @@ def find_unconverged_class_metrics(
     ]
 
 
-def _too_short_for_rates_reason(scenario: Scenario, seen: Snapshot) -> str | None:
+def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str | None:
     groups = scenario.populations
     if len(groups) == 1:
         return None
-    measured_s = 1e-9 * float(seen.units.link("time_ns").sum())
-    warm_up_s = seen.units.elapsed_s - measured_s / seen.units.replications
-    if scenario.run.warmup_s is None and warm_up_s > LONGEST_WARM_UP * seen.units.elapsed_s:
+    measured_s = 1e-9 * float(snapshot.units.link("time_ns").sum())
+    warm_up_s = snapshot.units.elapsed_s - measured_s / snapshot.units.replications
+    if scenario.run.warmup_s is None and warm_up_s > MAX_WARM_UP_SHARE * snapshot.units.elapsed_s:
         advice = _longer_run_advice(scenario)
         return f"the run is too short: its warm-up takes more than a third of the time; {advice}"
     of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
@@ -100,7 +102,10 @@ def _too_short_for_rates_reason(scenario: Scenario, seen: Snapshot) -> str | Non
         return (
             f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
         )
-    each_s, cycle_s = measured_s / seen.units.replications, _loss_cycle_s(scenario, seen.units)
+    each_s, cycle_s = (
+        measured_s / snapshot.units.replications,
+        _loss_cycle_s(scenario, snapshot.units),
+    )
     if of_bbr and each_s < MIN_LOSS_CYCLES * cycle_s:
         cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the mean time between losses of a flow"
         return (
@@ -109,12 +114,12 @@ def _too_short_for_rates_reason(scenario: Scenario, seen: Snapshot) -> str | Non
     return None
 
 
-def count_loss_indications(units: CounterUnits, numbers: Sequence[int] | None = None) -> float:
+def count_loss_indications(units: BatchCounters, numbers: Sequence[int] | None = None) -> float:
     """Return the number of loss indications of the given classes (default: all)."""
     return float(sum(units.class_counter(cell, numbers).sum() for cell in LOSS_INDICATIONS))
 
 
-def _loss_cycle_s(scenario: Scenario, units: CounterUnits) -> float:
+def _loss_cycle_s(scenario: Scenario, units: BatchCounters) -> float:
     """Return the longest mean time in seconds between losses of an endless flow, excluding BBR."""
     measured_s = 1e-9 * float(units.link("time_ns").sum())
     cycles = [0.0]
@@ -126,25 +131,28 @@ def _loss_cycle_s(scenario: Scenario, units: CounterUnits) -> float:
 
 
 def _find_drifting_or_correlated(
-    scenario: Scenario, estimates: Mapping[Named, Estimate | None]
-) -> dict[Named, str]:
+    scenario: Scenario, estimates: Mapping[MetricKey, Estimate | None]
+) -> dict[MetricKey, str]:
     slow = {
         name: _correlation_reason(scenario)
-        for name in too_short(estimates)
+        for name in find_correlated_metrics(estimates)
         if _has_few_independent_units(estimates[name])
     }
     return slow | dict.fromkeys(find_drifting_metrics(estimates), _drift_reason(scenario))
 
 
 def _has_few_independent_units(estimate: Estimate | None) -> bool:
-    if estimate is None or estimate.pseudo is None:
+    if estimate is None or estimate.pseudo_values is None:
         return False
-    return count_independent_units(estimate.pseudo, estimate.replications) < MIN_INDEPENDENT
+    return (
+        count_independent_units(estimate.pseudo_values, estimate.replications)
+        < MIN_INDEPENDENT_UNITS
+    )
 
 
-def _goodput_per_class(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
+def _goodput_per_class(scenario: Scenario, snapshot: Snapshot) -> dict[int, Estimate | None]:
     """Return the goodput of each class, if there are several."""
-    units, groups = seen.units, scenario.populations
+    units, groups = snapshot.units, scenario.populations
     if len(groups) == 1:
         return {}
     return {
@@ -159,7 +167,7 @@ def _drift_reason(scenario: Scenario) -> str:
 
 
 def _correlation_reason(scenario: Scenario) -> str:
-    few = f"it contains fewer than {MIN_INDEPENDENT} statistically independent periods"
+    few = f"it contains fewer than {MIN_INDEPENDENT_UNITS} statistically independent periods"
     return f"the run is too short: {few}; {_longer_run_advice(scenario)}"
 
 
@@ -167,10 +175,11 @@ def _longer_run_advice(scenario: Scenario) -> str:
     """Return the advice to make the run longer: the present run becomes the warm-up."""
     run = scenario.run
     if run.transfers is not None:
-        return f"run longer (run.transfers = {LONGER * run.transfers})"
+        return f"run longer (run.transfers = {RUN_LENGTH_FACTOR * run.transfers})"
     if run.duration_s is None:
-        return f"run {LONGER} times as long"
+        return f"run {RUN_LENGTH_FACTOR} times as long"
     present, longer = (
-        format_duration(float(f"{s:.6g}")) for s in (run.duration_s, LONGER * run.duration_s)
+        format_duration(float(f"{s:.6g}"))
+        for s in (run.duration_s, RUN_LENGTH_FACTOR * run.duration_s)
     )
     return f'run longer (run.duration = "{longer}", run.warmup = "{present}")'

@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
-    from tcpcast.scenario.cross import Cross
+    from tcpcast.scenario.cross import CrossStream
     from tcpcast.scenario.cross_checks import StreamHop
 
     Table = dict[str, NDArray[Any]]
     Counters = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
 
-SECOND = 1_000_000_000
+NS_PER_SECOND = 1_000_000_000
 
-MAX_BINS = 2**20
+MAX_NOISE_BINS = 2**20
 """Bins of a noise series; longer runs continue with another, independent series."""
 
-BINS_UNKNOWN = 2**17
+DEFAULT_NOISE_BINS = 2**17
 """Bins of a series if the length of the run is unknown."""
 
 
 MAX_FLUID_BINS, MIN_FLUID_BINS = 2**18, 2**10
 """Maximum and minimum number of bins of a series if each source has its own hop."""
 
-MIN_FLUID_SERIES, MAX_FLUID_NOISE = 4, 2**20
+MIN_FLUID_SERIES, MAX_FLUID_NOISE_BINS = 4, 2**20
 """Minimum number of noise series (two independent ones, and each with its sign changed), and
 maximum number of bins of all series, 16 MB."""
 
@@ -60,7 +60,7 @@ def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list
         configs.append(
             {
                 "stage": place.stage,
-                "bin_ns": round(stream.bin_s * SECOND),
+                "bin_ns": round(stream.bin_s * NS_PER_SECOND),
                 "bins": bins,
                 "series": series,
                 "process": _arrival_process_config(
@@ -71,14 +71,14 @@ def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list
     return configs
 
 
-def _require_stream_hop(scenario: Scenario, stream: Cross) -> StreamHop:
+def _require_stream_hop(scenario: Scenario, stream: CrossStream) -> StreamHop:
     place = find_stream_hop(scenario.network, stream)
     if place is None:
         raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
     return place
 
 
-def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
+def _count_fluid_bins_and_series(scenario: Scenario, stream: CrossStream) -> tuple[int, int]:
     """Return the number of bins and of series for sources that each have their own hop.
 
     Noise series are twice as long as the run, rounded up to a power of two, so that their
@@ -91,7 +91,7 @@ def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int
     if not counted:
         needed = 2 * count_noise_bins(scenario, stream.bin_s)
         bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
-        room = MAX_FLUID_NOISE // bins
+        room = MAX_FLUID_NOISE_BINS // bins
         return bins, max(MIN_FLUID_SERIES, min(_max_concurrent_sources(scenario), room))
     bins = MAX_FLUID_BINS
     for other in counted:
@@ -104,49 +104,49 @@ def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int
 def _max_concurrent_sources(scenario: Scenario) -> int:
     """Return the sources, rounded up to a power of two; the maximum for random arrivals."""
     if any(group.traffic.kind == "transfers" for group in scenario.populations):
-        return MAX_FLUID_NOISE
+        return MAX_FLUID_NOISE_BINS
     return 1 << (scenario.senders - 1).bit_length()
 
 
-def _arrival_process_config(scenario: Scenario, stream: Cross, scale: NetworkScale) -> Config:
-    packet_bytes, each = scenario.network.packet_bytes, scale.each
+def _arrival_process_config(scenario: Scenario, stream: CrossStream, scale: NetworkScale) -> Config:
+    packet_bytes, factor = scenario.network.packet_bytes, scale.factor
     bits, hop_bps = 8 * packet_bytes, _require_stream_hop(scenario, stream).link.rate_bps
     mean = stream.mean_bps(hop_bps) / bits
     if isinstance(stream, FgnCross):
         return {
             "model": "fgn",
-            "mean": mean / each,
-            "sd": stream.sd.bps(hop_bps) / bits / each,
+            "mean": mean / factor,
+            "sd": stream.sd.bps(hop_bps) / bits / factor,
             "hurst": stream.hurst,
-            "bin_ns": round(stream.bin_s * SECOND),
+            "bin_ns": round(stream.bin_s * NS_PER_SECOND),
             "bins": count_noise_bins(scenario, stream.bin_s),
         }
     if isinstance(stream, ParetoCross):
         return {
             "model": "pareto",
             "sources": stream.sources,
-            "peak": mean / stream.sources * (stream.on + stream.off) / stream.on / each,
+            "peak": mean / stream.sources * (stream.on + stream.off) / stream.on / factor,
             "on": stream.on,
             "off": stream.off,
             "alpha": stream.alpha,
             # In a scaled network each source sends few packets, which would be spaced at random.
-            "together": each != 1,
+            "together": factor != 1,
         }
     if isinstance(stream, TraceCross):
-        return _recorded_traffic_config(stream, packet_bytes, each)
-    if each == 1:
+        return _recorded_traffic_config(stream, packet_bytes, factor)
+    if factor == 1:
         return {"model": "poisson", "rate": mean}
-    return {"model": "gamma", "rate": mean / each, "shape": each}
+    return {"model": "gamma", "rate": mean / factor, "shape": factor}
 
 
-def _recorded_traffic_config(stream: TraceCross, packet_bytes: int, each: float) -> Config:
+def _recorded_traffic_config(stream: TraceCross, packet_bytes: int, factor: float) -> Config:
     start = stream.start_s
     return {
         "model": "trace",
-        "times_ns": [round((time - start) * SECOND) for time in stream.times],
-        "packets": [size / packet_bytes / each for size in stream.sizes],
-        "period_ns": math.ceil((stream.period_s - start) * SECOND),
-        "offset_ns": None if stream.offset is None else int(stream.offset * SECOND),
+        "times_ns": [round((time - start) * NS_PER_SECOND) for time in stream.times],
+        "packets": [size / packet_bytes / factor for size in stream.sizes],
+        "period_ns": math.ceil((stream.period_s - start) * NS_PER_SECOND),
+        "offset_ns": None if stream.offset is None else int(stream.offset * NS_PER_SECOND),
     }
 
 
@@ -154,9 +154,9 @@ def count_noise_bins(scenario: Scenario, bin_s: float) -> int:
     """Return the number of noise bins: enough for the run, rounded up to a power of two."""
     duration = scenario.run.duration_s
     if duration is None:
-        return BINS_UNKNOWN
+        return DEFAULT_NOISE_BINS
     needed = math.ceil(duration / bin_s) + 1
-    return min(MAX_BINS, max(2, 1 << (needed - 1).bit_length()))
+    return min(MAX_NOISE_BINS, max(2, 1 << (needed - 1).bit_length()))
 
 
 def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:
@@ -214,7 +214,7 @@ def _offered_and_carried_rates(counters: Counters, bps: float, hop_bps: float) -
 
 
 def _noise_rate_statistics(
-    stream: Cross, sums: tuple[int, int, float, float], bits: float
+    stream: CrossStream, sums: tuple[int, int, float, float], bits: float
 ) -> dict[str, float]:
     """Return the mean and standard deviation of the noise rates, and the share cut at 0."""
     bins, cut, total, squares = sums
@@ -234,7 +234,7 @@ def warn_about_recordings_and_bins(
     scenario: Scenario, clocks: Sequence[tuple[int, bool]]
 ) -> list[Note]:
     """Return notes on recordings and bins that are shorter or longer than the run."""
-    ran_s = max((now for now, _ in clocks), default=0) / SECOND
+    ran_s = max((now for now, _ in clocks), default=0) / NS_PER_SECOND
     notes: list[Note] = []
     for name, stream in get_recorded_streams(scenario):
         lasts = stream.period_s - stream.start_s

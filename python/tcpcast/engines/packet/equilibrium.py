@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
-_STEPS = 100
+_BISECTION_STEPS = 100
 
 
 def initial_class_states(scenario: Scenario) -> list[tuple[float, float] | None]:
@@ -85,7 +85,7 @@ def _equilibrium_rate_pps(scenario: Scenario) -> float:
     low, high = 0.0, capacity / (smallest / usual)
     if load_pps(high) <= capacity:
         return high
-    for _ in range(_STEPS):
+    for _ in range(_BISECTION_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if load_pps(middle) <= capacity else (low, middle)
     return high

@@ -23,16 +23,15 @@ if TYPE_CHECKING:
     Table = dict[str, NDArray[Any]]
     Column = NDArray[np.uint64]
     Replication = tuple[int, Column, Column, Column, Column | NDArray[np.float64]]
-    """Number of slots, and four columns: slot; index of the class and of :data:`PIECE`, combined to
-    one number; goodput bucket; count.
-    """
+    """Number of slots, and four columns: slot; index of the class and of :data:`PIECE_INDEX`,
+    combined to one number; goodput bucket; count."""
 
-PIECE = {name: index for index, name in enumerate(_native.GOODPUT_PIECES)}
-FILES = ("small_file", "large_file")
+PIECE_INDEX = {name: index for index, name in enumerate(_native.GOODPUT_KINDS)}
+FILE_PIECES = ("small_file", "large_file")
 
 
 def file_goodput_tables(
-    scenario: Scenario, seen: Snapshot, sizes: Table, by_share: Mapping[float, Estimate]
+    scenario: Scenario, snapshot: Snapshot, sizes: Table, by_share: Mapping[float, Estimate]
 ) -> dict[str, Table]:
     """Return the tables of file goodput.
 
@@ -47,22 +46,22 @@ def file_goodput_tables(
     by_share
         The estimates of :func:`estimate_exceeded_goodputs`.
     """
-    replications = seen.goodputs
+    replications = snapshot.goodputs
     shares = scenario.probes.goodput_shares
     names = [group.name for group in scenario.populations]
     classes = range(len(names))
-    files = sum_goodput_counts(replications, classes, FILES)
+    files = sum_goodput_counts(replications, classes, FILE_PIECES)
     by_class: Table = {}
     if len(names) > 1:
         each = [
-            (name, sum_goodput_counts(replications, (index,), FILES))
+            (name, sum_goodput_counts(replications, (index,), FILE_PIECES))
             for index, name in enumerate(names)
         ]
         by_class = file_goodput.exceeded_goodput_table_by_class(each, shares)
     return {
         "file_goodput": file_goodput.exceeded_goodput_table(by_share),
         "file_goodput_by_class": by_class,
-        "file_goodput_by_size": _median_goodput_by_size(seen.totals, sizes),
+        "file_goodput_by_size": _median_goodput_by_size(snapshot.totals, sizes),
         "file_goodput_tail": file_goodput.goodput_tail_table(
             {
                 "by_packets": sum_goodput_counts(replications, classes, ("block",)),
@@ -73,9 +72,9 @@ def file_goodput_tables(
     }
 
 
-def estimate_exceeded_goodputs(scenario: Scenario, seen: Snapshot) -> dict[float, Estimate]:
+def estimate_exceeded_goodputs(scenario: Scenario, snapshot: Snapshot) -> dict[float, Estimate]:
     """Estimate the goodput that each of ``probes.goodput_shares`` of all files exceeds."""
-    files = sum_goodput_counts(seen.goodputs, range(len(scenario.populations)), FILES)
+    files = sum_goodput_counts(snapshot.goodputs, range(len(scenario.populations)), FILE_PIECES)
     return file_goodput.estimate_exceeded_goodputs(files, scenario.probes.goodput_shares)
 
 
@@ -86,11 +85,13 @@ def sum_goodput_counts(
 
     ``pieces`` names the counted items: small files, large files, or blocks of packets.
     """
-    wanted = np.array([index * len(PIECE) + PIECE[piece] for index in classes for piece in pieces])
+    wanted = np.array(
+        [index * len(PIECE_INDEX) + PIECE_INDEX[piece] for index in classes for piece in pieces]
+    )
     chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in replications]
     buckets = [r[3][which].astype(np.intp) for r, which in zip(replications, chosen, strict=True)]
     occupied = np.concatenate(buckets)
-    first = int(occupied.min(initial=file_goodput.BUCKETS))
+    first = int(occupied.min(initial=file_goodput.BUCKET_COUNT))
     if not occupied.size:
         return GoodputCounts(0, np.zeros((1, 1)))
     width = int(occupied.max()) - first + 1
@@ -101,7 +102,7 @@ def sum_goodput_counts(
         positions = (slot[which].astype(np.intp) + 1) * width + bucket - first
         added = np.bincount(positions, weights=count[which], minlength=(slots + 1) * width)
         rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
-    counts = statistics.blocks([row[:-1] for row in rows], totals=[row[-1] for row in rows])
+    counts = statistics.split_units([row[:-1] for row in rows], totals=[row[-1] for row in rows])
     return GoodputCounts(first, counts, len(replications))
 
 

@@ -11,7 +11,7 @@ from tcpcast.scenario.distributions import Distribution
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcpcast.engines.packet.metric_estimates import CounterUnits
+    from tcpcast.engines.packet.metric_estimates import BatchCounters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -21,7 +21,7 @@ run. Above, intervals need a check."""
 
 
 def warn_about_heavy_tails(
-    scenario: Scenario, units: CounterUnits, numbers: Sequence[int], *, min_files: int
+    scenario: Scenario, units: BatchCounters, numbers: Sequence[int], *, min_files: int
 ) -> Iterator[tuple[str, bool]]:
     """Yield a warning if the drawn files do not represent the distribution, with both means.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def make_interval_notes(
-    estimates: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[Any]]
+    estimates: Estimates, snapshot: Snapshot, by_class: Mapping[str, NDArray[Any]]
 ) -> list[Note]:
     """Return notes on intervals that are withheld or need a check, and on missing metrics.
 
@@ -41,7 +41,7 @@ def make_interval_notes(
         else:
             listed.append(_make_note_on_intervals(warning, names, withheld=withheld))
     listed += _make_class_notes(by_class, {warning for warning, _ in reasons})
-    if seen.loss_events is None:
+    if snapshot.loss_events is None:
         listed.append(
             Note(
                 "loss_event_ratio_cumulative is left out, because a replication has more "

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 MEMINFO = Path("/proc/meminfo")
-STATUS = Path("/proc/self/status")
-GROUP = Path("/sys/fs/cgroup")
+PROCESS_STATUS = Path("/proc/self/status")
+CGROUP = Path("/sys/fs/cgroup")
 
 GIB = 2.0**30
 
-MIN_BYTES = 0.25 * GIB
+MIN_FREE_BYTES = 0.25 * GIB
 """Memory that every supported machine has free."""
 
-COPIED = 2.0
+ARRAY_GROWTH_FACTOR = 2.0
 """Growing arrays are copied into twice their size, so this factor must remain free."""
 
 
@@ -63,8 +63,8 @@ class MemoryWatch:
     def __call__(self, share: float) -> None:
         """Forward the progress; raise :class:`OutOfMemoryError` if memory is nearly exhausted."""
         gathered = (read_resident_bytes() or 0) - self._begun
-        free = read_free_bytes() if gathered > MIN_BYTES else None
-        if free is not None and COPIED * gathered > free:
+        free = read_free_bytes() if gathered > MIN_FREE_BYTES else None
+        if free is not None and ARRAY_GROWTH_FACTOR * gathered > free:
             raise OutOfMemoryError(
                 f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, "
                 f"because only {free / GIB:.3g} GiB of memory are free; write a smaller "
@@ -76,7 +76,7 @@ class MemoryWatch:
 
 def read_resident_bytes() -> int | None:
     """Return the resident memory of this process, None if unknown."""
-    return _read_kib_line(STATUS, "VmRSS")
+    return _read_kib_line(PROCESS_STATUS, "VmRSS")
 
 
 def check_memory(scenario: Scenario, config: Config) -> None:
@@ -135,11 +135,11 @@ def _free_machine_bytes() -> Iterator[int]:
 def _free_cgroup_bytes() -> Iterator[int]:
     """Yield the free memory of a container (cgroup v2), including the reclaimable page cache."""
     try:
-        limit, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
+        limit, used = ((CGROUP / name).read_text() for name in ("memory.max", "memory.current"))
     except OSError:
         return
     if limit.strip().isdigit():
-        yield int(limit) - int(used) + _cgroup_page_cache_bytes(GROUP / "memory.stat")
+        yield int(limit) - int(used) + _cgroup_page_cache_bytes(CGROUP / "memory.stat")
 
 
 def _cgroup_page_cache_bytes(stat: Path) -> int:
@@ -158,7 +158,7 @@ def _free_ulimit_bytes() -> Iterator[int]:
     for kind, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
         limit, _ = resource.getrlimit(kind)
         if limit != resource.RLIM_INFINITY:
-            yield limit - (_read_kib_line(STATUS, name) or 0)
+            yield limit - (_read_kib_line(PROCESS_STATUS, name) or 0)
 
 
 def _read_kib_line(file: Path, name: str) -> int | None:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
-from tcpcast.engines.packet import hops, return_path, transfers
+from tcpcast.engines.packet import hop_results, return_path, transfers
 from tcpcast.engines.packet.queue_config import may_mark_packets
 from tcpcast.engines.packet.unfinished_transfers import UnfinishedTransfers, get_unfinished
-from tcpcast.metrics import BY_CLASS, METRICS, sort_metrics
+from tcpcast.metrics import CLASS_METRICS, METRICS, sort_metrics
 from tcpcast.statistics import Estimate
 from tcpcast.vector_products import dot_product
 
@@ -30,9 +30,9 @@ Counts = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Estimates = dict[str, Estimate | None]
 
-LINK = {name: index for index, name in enumerate(_native.LINK_CELLS)}
-CLASS = {name: index for index, name in enumerate(_native.CLASS_CELLS)}
-SIZE = {name: index for index, name in enumerate(_native.SIZE_CELLS)}
+LINK_COUNTER = {name: index for index, name in enumerate(_native.LINK_CELLS)}
+CLASS_COUNTER = {name: index for index, name in enumerate(_native.CLASS_CELLS)}
+SIZE_COUNTER = {name: index for index, name in enumerate(_native.SIZE_CELLS)}
 
 
 def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
@@ -50,7 +50,7 @@ def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
     return values
 
 
-class CounterUnits:
+class BatchCounters:
     """Increments of each counter, by name, per statistical unit (batch or replication) of a run."""
 
     def __init__(
@@ -63,9 +63,9 @@ class CounterUnits:
         """
         self.replications = len(rows)
         rows = [unwrap_counters(row) for row in rows]
-        self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
+        self._cells = statistics.split_units([r[:-1] for r in rows], totals=[r[-1] for r in rows])
         self._classes = classes
-        self._times = [row[:, LINK["time_ns"]] for row in rows]
+        self._times = [row[:, LINK_COUNTER["time_ns"]] for row in rows]
         self._begins_ns = begins_ns
         self._seconds: dict[tuple[float, float], Floats] = {}
 
@@ -90,13 +90,13 @@ class CounterUnits:
             (np.clip(t.astype(np.float64), low, high) - low).reshape(-1, 1) * 1e-9
             for t in self._times
         ]
-        cut = [column[:-1] for column in columns]
-        seconds: Floats = statistics.blocks(cut, totals=[column[-1] for column in columns])[:, 0]
+        totals = [column[-1] for column in columns]
+        seconds: Floats = statistics.split_units([c[:-1] for c in columns], totals=totals)[:, 0]
         return seconds
 
     def link(self, name: str) -> Floats:
         """Return a counter of the bottleneck, ``[units]``."""
-        column: Floats = self._cells[:, LINK[name]]
+        column: Floats = self._cells[:, LINK_COUNTER[name]]
         return column
 
     def rates(self, packets: Counts, groups: Sequence[Population]) -> Floats:
@@ -112,14 +112,18 @@ class CounterUnits:
     def class_counter(self, name: str, classes: Sequence[int] | None = None) -> Floats:
         """Return a counter summed over some classes (default: all), ``[units]``."""
         selected = range(self._classes) if classes is None else classes
-        columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in selected]
+        columns = [
+            len(LINK_COUNTER) + number * len(CLASS_COUNTER) + CLASS_COUNTER[name]
+            for number in selected
+        ]
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
 
     def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
         """Return the sum of counters, ``[units]``, with class counters of ``classes`` (or all)."""
         cells = [
-            self.link(name) if name in LINK else self.class_counter(name, classes) for name in names
+            self.link(name) if name in LINK_COUNTER else self.class_counter(name, classes)
+            for name in names
         ]
         total: Floats = np.sum(cells, axis=0)
         return total
@@ -133,20 +137,20 @@ class CounterUnits:
         rows = [count[:-1].reshape(-1, 1).astype(np.uint64) for count in counts]
         for row in rows:
             row[0] = 0
-        column: Floats = statistics.blocks(rows, totals=totals)[:, 0]
+        column: Floats = statistics.split_units(rows, totals=totals)[:, 0]
         return column
 
     def size_counter(self, name: str, row: int) -> Floats:
         """Return a counter of one size interval, ``[units]``."""
-        first = len(LINK) + self._classes * len(CLASS)
-        column: Floats = self._cells[:, first + row * len(SIZE) + SIZE[name]]
+        first = len(LINK_COUNTER) + self._classes * len(CLASS_COUNTER)
+        column: Floats = self._cells[:, first + row * len(SIZE_COUNTER) + SIZE_COUNTER[name]]
         return column
 
     @property
     def size_rows(self) -> int:
         """Number of size intervals."""
-        columns: int = self._cells.shape[1] - len(LINK) - self._classes * len(CLASS)
-        return columns // len(SIZE)
+        columns: int = self._cells.shape[1] - len(LINK_COUNTER) - self._classes * len(CLASS_COUNTER)
+        return columns // len(SIZE_COUNTER)
 
     def ratio(
         self,
@@ -158,7 +162,7 @@ class CounterUnits:
         maximum: float = math.inf,
     ) -> Estimate | None:
         """Estimate ``scale`` times a ratio of sums."""
-        return statistics.ratio(
+        return statistics.estimate_ratio(
             scale * numerator,
             denominator,
             replications=self.replications,
@@ -207,7 +211,7 @@ class Snapshot:
     transfers in progress at the end, one entry per class.
     """
 
-    units: CounterUnits
+    units: BatchCounters
     totals: dict[str, Any]
     sources: list[tuple[Counts, Counts]]
     loss_events: list[NDArray[np.int64]] | None
@@ -223,8 +227,8 @@ class Snapshot:
 def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     """Read all counters of a run, which can continue afterwards."""
     rows, clocks = run.counters(), run.clocks()
-    begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
-    units = CounterUnits(rows, len(scenario.populations), begins_ns=begins)
+    begins = max(0, clocks[0][0] - int(rows[0][-1, LINK_COUNTER["time_ns"]])) if clocks else 0
+    units = BatchCounters(rows, len(scenario.populations), begins_ns=begins)
     # At most one loss event per mean RTT over all replications, in whole nanoseconds.
     rtt_sum_ns, samples = (units.class_counter(n).sum() for n in ("rtt_sum_ns", "rtt_samples"))
     events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
@@ -237,40 +241,42 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     )
 
 
-def estimate_metrics(scenario: Scenario, seen: Snapshot) -> Estimates:
+def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
     """Return every metric of the run; None if the run had no observation of it."""
-    units = seen.units
+    units = snapshot.units
     result = estimate_class_metrics(scenario, units, None)
-    result |= estimate_link_metrics(scenario, units) | _estimate_delay_percentiles(seen.totals)
+    result |= estimate_link_metrics(scenario, units) | _estimate_delay_percentiles(snapshot.totals)
     result |= estimate_loss_metrics(units) | count_indications_per_run(scenario, units)
-    result["loss_event_ratio_cumulative"] = _estimate_loss_event_ratio(seen)
-    result |= _metrics_without_batches(scenario, seen) | hops.loss_at_other_hops(scenario, seen)
-    result |= return_path.estimate_return_link_metrics(scenario, seen)
+    result["loss_event_ratio_cumulative"] = _estimate_loss_event_ratio(snapshot)
+    result |= _metrics_without_batches(scenario, snapshot) | hop_results.loss_at_other_hops(
+        scenario, snapshot
+    )
+    result |= return_path.estimate_return_link_metrics(scenario, snapshot)
     finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
         # A requested number is not an estimate.
         is_requested = scenario.run.transfers is not None or scenario.isolated_transfers is not None
         result["transfers"] = point_estimate(finished.value) if is_requested else finished
-    if seen.unfinished and scenario.isolated_transfers is None:
-        result |= _mean_unfinished_transfers(scenario, seen)
+    if snapshot.unfinished and scenario.isolated_transfers is None:
+        result |= _mean_unfinished_transfers(scenario, snapshot)
     if scenario.arriving_load is not None:
         result["offered_load"] = point_estimate(scenario.arriving_load)
     if scenario.isolated_transfers is not None:
-        return transfers.estimate_isolated_transfers(result, seen.totals)
+        return transfers.estimate_isolated_transfers(result, snapshot.totals)
     return result
 
 
-def _mean_unfinished_transfers(scenario: Scenario, seen: Snapshot) -> Estimates:
+def _mean_unfinished_transfers(scenario: Scenario, snapshot: Snapshot) -> Estimates:
     """Return the mean number of unfinished transfers per replication at the end of the run."""
     kinds = {"on-off", "transfers"} & {group.traffic.kind for group in scenario.populations}
     if not kinds:
         return {}
     all_classes = range(len(scenario.populations))
-    unfinished = get_unfinished(scenario, seen, all_classes, kinds).count
-    return {"unfinished_transfers": point_estimate(unfinished / seen.units.replications)}
+    unfinished = get_unfinished(scenario, snapshot, all_classes, kinds).count
+    return {"unfinished_transfers": point_estimate(unfinished / snapshot.units.replications)}
 
 
-def count_indications_per_run(scenario: Scenario, units: CounterUnits) -> Estimates:
+def count_indications_per_run(scenario: Scenario, units: BatchCounters) -> Estimates:
     """Return the counts of loss indications per run of the same duration or number of transfers.
 
     If a number of transfers ends the run, batches of equal time contain different numbers of
@@ -286,7 +292,9 @@ def count_indications_per_run(scenario: Scenario, units: CounterUnits) -> Estima
     }
 
 
-def estimate_class_metrics(scenario: Scenario, units: CounterUnits, index: int | None) -> Estimates:
+def estimate_class_metrics(
+    scenario: Scenario, units: BatchCounters, index: int | None
+) -> Estimates:
     """Return the metrics that exist per class and in total: rates, ON times, loss, RTT."""
     groups = scenario.populations
     selected = range(len(groups)) if index is None else (index,)
@@ -307,7 +315,7 @@ def estimate_class_metrics(scenario: Scenario, units: CounterUnits, index: int |
         name: special[name]
         if name in special
         else units.metric(name, [place for place in selected if _covers_class(groups[place], name)])
-        for name in BY_CLASS
+        for name in CLASS_METRICS
     }
 
 
@@ -322,7 +330,7 @@ def _covers_class(group: Population, name: str) -> bool:
 
 
 def count_packet_bits(
-    scenario: Scenario, units: CounterUnits, name: str, selected: Sequence[int]
+    scenario: Scenario, units: BatchCounters, name: str, selected: Sequence[int]
 ) -> Floats:
     """Return a packet counter of the selected classes, converted to IP bits."""
     groups = scenario.populations
@@ -337,7 +345,7 @@ def count_packet_bits(
 
 
 def _estimate_goodput_bps(
-    scenario: Scenario, units: CounterUnits, selected: Sequence[int]
+    scenario: Scenario, units: BatchCounters, selected: Sequence[int]
 ) -> Estimate | None:
     """Return the payload delivered per second; timestamps reduce the payload of a packet."""
     groups = scenario.populations
@@ -354,7 +362,7 @@ def _estimate_goodput_bps(
 
 
 def _estimate_packet_rtt(
-    scenario: Scenario, units: CounterUnits, selected: Sequence[int]
+    scenario: Scenario, units: BatchCounters, selected: Sequence[int]
 ) -> Estimate | None:
     """Return the mean time from the first transmission of a packet to the ACK that covers it.
 
@@ -374,7 +382,7 @@ def _keeps_connection_open(group: Population) -> bool:
     return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
 
 
-def estimate_link_metrics(scenario: Scenario, units: CounterUnits) -> Estimates:
+def estimate_link_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
     """Return the metrics of the bottleneck: utilisation, queue, loss by cause."""
     link = scenario.network.bottleneck
     can_overflow = not math.isinf(scenario.buffer_pkts)
@@ -396,7 +404,7 @@ def has_queue(scenario: Scenario) -> bool:
     return not math.isinf(link.rate_bps) and not link.is_policer
 
 
-def _estimate_utilisation(link: Link, units: CounterUnits) -> Estimate | None:
+def _estimate_utilisation(link: Link, units: BatchCounters) -> Estimate | None:
     """Return the busy share of time; if the rate varies, the ratio of carried to possible bytes.
 
     A token bucket may carry its burst in addition.
@@ -415,36 +423,38 @@ def _estimate_delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     return {name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
 
 
-def estimate_loss_metrics(units: CounterUnits) -> Estimates:
+def estimate_loss_metrics(units: BatchCounters) -> Estimates:
     """Return the metrics of loss indications and of their consequences."""
     names = ("loss_indication_ratio", "timeout_share", "t0_s", "w_at_loss_mean_pkts")
     return {name: units.metric(name) for name in (*names, "retransmit_ratio")}
 
 
-def _estimate_loss_event_ratio(seen: Snapshot) -> Estimate | None:
+def _estimate_loss_event_ratio(snapshot: Snapshot) -> Estimate | None:
     """Return loss events of the aggregate of all flows per packet sent; None if there is no RTT."""
-    units = seen.units
-    if seen.loss_events is None or not units.class_counter("rtt_samples").any():
+    units = snapshot.units
+    if snapshot.loss_events is None or not units.class_counter("rtt_samples").any():
         return None
-    events = units.event_counter(seen.loss_events)
+    events = units.event_counter(snapshot.loss_events)
     return units.ratio(events, units.class_counter("sent"), events=True, maximum=1.0)
 
 
-def _metrics_without_batches(scenario: Scenario, seen: Snapshot) -> Estimates:
+def _metrics_without_batches(scenario: Scenario, snapshot: Snapshot) -> Estimates:
     """Return metrics that have no batches: the largest queue, Jain's index of the flows."""
     estimates: Estimates = {}
     if has_queue(scenario):
-        estimates["queue_max_pkts"] = point_estimate(float(seen.largest_queue))
+        estimates["queue_max_pkts"] = point_estimate(float(snapshot.largest_queue))
     groups = scenario.populations
     if all(group.traffic.kind == "bulk" for group in groups):
         counts = [group.count for group in groups]
         payloads = np.repeat([np.uint64(group.payload_bytes) for group in groups], counts)
-        sizes = payloads if scenario.own_packets else np.uint64(1)
-        indices = [jain_index(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
+        sizes = payloads if scenario.packet_size_classes else np.uint64(1)
+        indices = [
+            jain_index(snapshot.units.rates(sizes * sent, groups)) for sent, _ in snapshot.sources
+        ]
         if sum(counts) == 1:
             estimates["jain_index"] = point_estimate(1.0)
         elif all(math.isfinite(index) for index in indices):
-            estimates["jain_index"] = statistics.ratio(
+            estimates["jain_index"] = statistics.estimate_ratio(
                 indices, [1.0] * len(indices), replications=len(indices), maximum=1.0
             )
     return estimates
@@ -487,12 +497,18 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     if len(rows) < 2:
         return 0.0, []
     groups = scenario.populations
-    columns = [len(LINK) + n * len(CLASS) + CLASS["delivered"] for n in range(len(groups))]
-    delivered, queue = np.diff(rows[:, columns], axis=0), np.diff(rows[:, LINK["queue_integral"]])
+    columns = [
+        len(LINK_COUNTER) + n * len(CLASS_COUNTER) + CLASS_COUNTER["delivered"]
+        for n in range(len(groups))
+    ]
+    delivered, queue = (
+        np.diff(rows[:, columns], axis=0),
+        np.diff(rows[:, LINK_COUNTER["queue_integral"]]),
+    )
     total = queue if has_queue(scenario) else delivered.sum(axis=1)
     shares = [
         delivered[:, index]
         for index, group in enumerate(groups)
         if len(groups) > 1 and not group.has_start_or_stop
     ]
-    return rows[1, LINK["time_ns"]] * 1e-9, [total, *shares]
+    return rows[1, LINK_COUNTER["time_ns"]] * 1e-9, [total, *shares]

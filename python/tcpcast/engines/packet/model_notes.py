@@ -12,7 +12,7 @@ from tcpcast.units import digits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.engines.packet.metric_estimates import CounterUnits, Snapshot
+    from tcpcast.engines.packet.metric_estimates import BatchCounters, Snapshot
     from tcpcast.scenario import Scenario
 
 QUEUE_METRICS = (
@@ -25,11 +25,11 @@ QUEUE_METRICS = (
 )
 """Metrics of the bottleneck, which exclude delay and loss in a source's own links."""
 
-LONGER_RTT = 0.1
+MIN_RTT_INCREASE = 0.1
 """A class has a note if its RTT, without the queueing delay at the bottleneck, exceeds its base RTT
 by more than this share."""
 
-_UNVALIDATED = {
+_UNVALIDATED_CONTROLS = {
     "bbr3": "draft-ietf-ccwg-bbr-06",
     "multcp": "Crowcroft and Oechslin (1998)",
     "tfrc": "RFC 5348",
@@ -37,23 +37,23 @@ _UNVALIDATED = {
 """Sources of congestion controls that Linux does not have."""
 
 
-def make_model_notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
+def make_model_notes(scenario: Scenario, snapshot: Snapshot) -> list[Note]:
     """Return a note for each missing feature of the model that affects a class."""
     several = len(scenario.populations) > 1
     result: dict[Note, None] = {}
     for index, group in enumerate(scenario.populations):
         name = f"class {group.name}: " if several else ""
         for note in (
-            *_note_ecn_without_marks(scenario, seen.units, index, name),
+            *_note_ecn_without_marks(scenario, snapshot.units, index, name),
             *_note_unvalidated_controls(group.tcp.control),
-            *_note_delays_in_own_links(scenario, seen.units, index, name),
+            *_note_delays_in_own_links(scenario, snapshot.units, index, name),
         ):
             result[note] = None
     return list(result)
 
 
 def _note_ecn_without_marks(
-    scenario: Scenario, units: CounterUnits, index: int, name: str
+    scenario: Scenario, units: BatchCounters, index: int, name: str
 ) -> Iterator[Note]:
     """Yield a note if a sender with ECN receives no marks."""
     group, network = scenario.populations[index], scenario.network
@@ -76,7 +76,7 @@ def _note_ecn_without_marks(
         yield Note(text, kind="remark", suggestions=suggestions)
 
 
-def _has_drops_but_no_marks(units: CounterUnits, index: int) -> bool:
+def _has_drops_but_no_marks(units: BatchCounters, index: int) -> bool:
     marked, dropped = (
         units.class_counter(cell, (index,)).sum() for cell in ("marked", "queue_drops")
     )
@@ -84,13 +84,14 @@ def _has_drops_but_no_marks(units: CounterUnits, index: int) -> bool:
 
 
 def _note_unvalidated_controls(control: str) -> Iterator[Note]:
-    if control in _UNVALIDATED:
-        text = f'stack "{control}" follows {_UNVALIDATED[control]} and was never compared with '
-        yield Note(text + "a kernel", kind="model")
+    if control in _UNVALIDATED_CONTROLS:
+        source = _UNVALIDATED_CONTROLS[control]
+        text = f'stack "{control}" follows {source} and was never compared with a kernel'
+        yield Note(text, kind="model")
 
 
 def _note_delays_in_own_links(
-    scenario: Scenario, units: CounterUnits, index: int, name: str
+    scenario: Scenario, units: BatchCounters, index: int, name: str
 ) -> Iterator[Note]:
     """Yield a note if metrics of the queue omit delay and loss in a source's own links."""
     group = scenario.populations[index]
@@ -106,7 +107,7 @@ def _note_delays_in_own_links(
     dropped = float(units.class_counter("access_drops", (index,)).sum())
     longer = (
         _has_rtt_only_from_bottleneck(scenario)
-        and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
+        and rtt_s - queue_s > (1.0 + MIN_RTT_INCREASE) * group.rtt_s
     )
     if not (longer or dropped):
         return

@@ -13,25 +13,25 @@ from dataclasses import dataclass
 class NetworkScale:
     """Number of sources per simulated source, at least 1; 1 is the full network."""
 
-    each: float = 1.0
+    factor: float = 1.0
 
     def sources(self, count: int) -> int:
         """Return the number of simulated sources of a class, at least one."""
-        return count if self.each == 1 else max(1, round(count / self.each))
+        return count if self.factor == 1 else max(1, round(count / self.factor))
 
     def rate(self, bps: int | None) -> int | None:
         """Return the scaled rate of a shared link; None is unlimited."""
-        return bps if bps is None or self.each == 1 else max(1, round(bps / self.each))
+        return bps if bps is None or self.factor == 1 else max(1, round(bps / self.factor))
 
     def buffer_pkts(self, pkts: int | None, *, individual: bool) -> int | None:
         """Return the scaled buffer of a shared link; per-flow buffers keep their size."""
-        if pkts is None or individual or self.each == 1:
+        if pkts is None or individual or self.factor == 1:
             return pkts
-        return max(1, round(pkts / self.each))
+        return max(1, round(pkts / self.factor))
 
     def extra_byte_ns(self, bps: int | None) -> float:
         """Return the extra transmission time of a byte on a shared link, in ns."""
-        return 0.0 if bps is None else (self.each - 1) * 8e9 / bps
+        return 0.0 if bps is None else (self.factor - 1) * 8e9 / bps
 
 
 FULL_SCALE = NetworkScale()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def check_packet_sizes(scenario: Scenario) -> None:
     """Raise NotApplicable if the simulator needs packets of one size for the scenario."""
-    keys = [f"class.{name}.packet" for name in scenario.own_packets]
+    keys = [f"class.{name}.packet" for name in scenario.packet_size_classes]
     for reason, *instead in _find_features_for_one_size(scenario) if keys else ():
         raise NotApplicable(f"{keys[0]}: {reason}", *instead, Suggestion(dict.fromkeys(keys)))
 

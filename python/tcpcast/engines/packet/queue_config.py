@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.return_path import ReturnLink
 
-MARKS_BELOW = 0.1
+PIE_MAX_MARK_PROBABILITY = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
 
-DROPS = {
+DROP_POLICIES = {
     "arriving": "arriving",
     "longest": "longest-tail",
     "longest-head": "longest-head",
@@ -32,20 +32,20 @@ DROPS = {
 """Drop policies of a scenario's fair queue."""
 
 
-LONGEST_QUEUE_S = 1e8
-MANY_PACKETS = 10**7
-"""Buffers below this number of packets are limited by ``LONGEST_QUEUE_S``. Larger buffers need no
+MAX_QUEUE_S = 1e8
+MIN_UNLIMITED_PKTS = 10**7
+"""Buffers below this number of packets are limited by ``MAX_QUEUE_S``. Larger buffers need no
 limit: memory then limits the queue before the simulator's clock ends."""
 
 
 def buffer_capacity(packets: float, rate_bps: float, packet_bytes: int) -> int | None:
     """Return the capacity of a buffer in packets, None if unlimited.
 
-    At very low rates it is limited to the packets that the link transmits in ``LONGEST_QUEUE_S``:
+    At very low rates it is limited to the packets that the link transmits in ``MAX_QUEUE_S``:
     the simulator's clock, in ns, ends after 292 years.
     """
-    transmitted = LONGEST_QUEUE_S * rate_bps / (8 * packet_bytes)
-    if transmitted < MANY_PACKETS:
+    transmitted = MAX_QUEUE_S * rate_bps / (8 * packet_bytes)
+    if transmitted < MIN_UNLIMITED_PKTS:
         packets = min(packets, max(1.0, transmitted))
     return None if math.isinf(packets) else math.floor(packets)
 
@@ -56,7 +56,7 @@ def buffer_limit_bytes(scenario: Scenario, link: Link | ReturnLink) -> int | Non
     Without ``[[class]] packet``, a buffer in bytes is converted to a number of full packets.
     """
     in_bytes = isinstance(link, Link) and link.buffer.unit == "bytes"
-    return int(link.buffer.amount) if in_bytes and scenario.own_packets else None
+    return int(link.buffer.amount) if in_bytes and scenario.packet_size_classes else None
 
 
 def uses_ecn(scenario: Scenario) -> bool:
@@ -83,7 +83,7 @@ def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     limit_bytes = buffer_limit_bytes(scenario, link)
     by_length = limit_bytes is not None or isinstance(link.queue, FairQueue)
     is_managed = isinstance(link.queue, ManagedQueue) or may_mark_packets(scenario, link)
-    if is_managed or link.varying is not None or (by_length and scenario.own_packets):
+    if is_managed or link.varying is not None or (by_length and scenario.packet_size_classes):
         rate = _rate_config(link)
         return {"managed": {"discipline": discipline, "rate": rate, "limit_bytes": limit_bytes}}
     if isinstance(link.queue, FairQueue):
@@ -145,7 +145,7 @@ def _pie_config(queue: Pie, mtu_bytes: int) -> Config:
         "alpha": queue.alpha,
         "beta": queue.beta,
         "mtu_bytes": mtu_bytes,
-        "ecn_below": MARKS_BELOW if queue.ecn else None,
+        "ecn_below": PIE_MAX_MARK_PROBABILITY if queue.ecn else None,
         "rules": "linux" if queue.rules == "linux" else "rfc8033",
     }
 
@@ -171,6 +171,6 @@ def _drr_config(scenario: Scenario, queue: FairQueue) -> Config:
         # A quantum of one packet is round robin per packet.
         "quantum_bytes": queue.quantum or scenario.network.packet_bytes,
         "buffers": "per-flow" if queue.buffers == "individual" else "shared",
-        "drop": DROPS[queue.drop],
+        "drop": DROP_POLICIES[queue.drop],
         "ties": queue.ties or ("random" if drawn else "latest"),
     }

@@ -27,14 +27,14 @@ from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
-from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, too_short
+from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, find_correlated_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.metric_estimates import CounterUnits, Estimates, Snapshot
+    from tcpcast.engines.packet.metric_estimates import BatchCounters, Estimates, Snapshot
     from tcpcast.metrics import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
@@ -45,14 +45,14 @@ MIN_FILES = 100
 MIN_REPLICATIONS = 4
 """Minimum number of replications for an interval of a metric with one value per replication."""
 
-MIN_RELAXATIONS = 200
+MIN_CORRELATION_TIMES = 200
 """Minimum run length in correlation times of the queue, for transfers with random arrivals."""
 
-MIN_RARE_RELAXATIONS = 30
+MIN_TAIL_CORRELATION_TIMES = 30
 """Minimum time in the tail of the queue, in its correlation times, for an interval of a goodput
 quantile of transfers with random arrivals: the slowest files arrive while the queue is long."""
 
-MAX_BEND = 0.1
+MAX_SKEW_CORRECTION = 0.1
 """Maximum of skewness / ``(6 sqrt(batches))`` for which the interval can be corrected for the
 skewness of the batches."""
 
@@ -60,44 +60,50 @@ MIN_EQUAL_VALUES = 1000
 """Minimum number of equal observations from which the value is treated as constant, with the
 interval of the rule of three."""
 
-NEAR_LOSS = 0.5
+NEAR_LOSS_SHARE = 0.5
 """If the queue never exceeded this share of its buffer, it was far from loss."""
 
 PERCENTILES = np.array([0.5, 0.95, 0.99])
 """Percentiles in the tables."""
 
-SEQUENCES = ("timeout_sequences",)
+TIMEOUT_SEQUENCES = ("timeout_sequences",)
 
-EVENTS: dict[Counters, str] = {
+EVENT_NAMES: dict[Counters, str] = {
     ("timeouts",): "timeouts",
-    SEQUENCES: "timeouts",
+    TIMEOUT_SEQUENCES: "timeouts",
     ("fast_retransmits",): "fast retransmits",
 }
 """Names of counted events in messages; all others are "losses"."""
 
 
-def add_interval_warnings(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> Estimates:
+def add_interval_warnings(
+    scenario: Scenario, snapshot: Snapshot, estimates: Estimates
+) -> Estimates:
     """Return the estimates over all classes with their warnings: see :func:`_add_warnings`."""
     classes = range(len(scenario.populations))
     return _add_warnings(
-        scenario, seen, estimates, classes, find_unconverged_metrics(scenario, seen, estimates)
+        scenario,
+        snapshot,
+        estimates,
+        classes,
+        find_unconverged_metrics(scenario, snapshot, estimates),
     )
 
 
 def add_class_interval_warnings(
-    scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
+    scenario: Scenario, snapshot: Snapshot, each: Sequence[Estimates]
 ) -> list[Estimates]:
     """Return the estimates of each class with their warnings: see :func:`_add_warnings`."""
-    slow = find_unconverged_class_metrics(scenario, seen, each)
+    slow = find_unconverged_class_metrics(scenario, snapshot, each)
     return [
-        _add_warnings(scenario, seen, estimates, (index,), slow[index])
+        _add_warnings(scenario, snapshot, estimates, (index,), slow[index])
         for index, estimates in enumerate(each)
     ]
 
 
 def _add_warnings(
     scenario: Scenario,
-    seen: Snapshot,
+    snapshot: Snapshot,
     estimates: Estimates,
     classes: Sequence[int],
     slow: Mapping[str, str],
@@ -115,7 +121,7 @@ def _add_warnings(
     slow
         Metrics that have not converged, with reasons.
     """
-    units = seen.units
+    units = snapshot.units
     missing = _missing_in_run(scenario, units, classes)
     if has_too_few_files(scenario, units, classes):
         estimates = {
@@ -126,7 +132,10 @@ def _add_warnings(
         *_short_run_warnings(scenario, units, classes),
         *warn_about_heavy_tails(scenario, units, classes, min_files=MIN_FILES),
     ]
-    rare, short = _rare_loss_warnings(scenario, seen, classes), too_short(estimates)
+    rare, short = (
+        _rare_loss_warnings(scenario, snapshot, classes),
+        find_correlated_metrics(estimates),
+    )
     by_metric = {
         name: None
         if e is None
@@ -139,7 +148,7 @@ def _add_warnings(
         name: None if e is None else _add_batch_warnings(name, e, units, correlated=name in short)
         for name, e in by_metric.items()
     }
-    return replace_by_lower_bounds(scenario, seen, by_batches, classes)
+    return replace_by_lower_bounds(scenario, snapshot, by_batches, classes)
 
 
 def reliable_percentiles(
@@ -169,7 +178,7 @@ def withhold_goodput_intervals(
 
 
 def warn_about_goodput_quantiles(
-    scenario: Scenario, units: CounterUnits, estimates: Mapping[float, Estimate]
+    scenario: Scenario, units: BatchCounters, estimates: Mapping[float, Estimate]
 ) -> list[Note]:
     """Return notes on quantiles of file goodput whose interval is missing or needs a check.
 
@@ -192,9 +201,9 @@ def warn_about_goodput_quantiles(
         why = f"too few files: {_count_text(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
-    short = too_short(estimates)
+    short = find_correlated_metrics(estimates)
     for share, e in estimates.items():
-        needed_s = MIN_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
+        needed_s = MIN_TAIL_CORRELATION_TIMES * relaxation_s / min(share, 1.0 - share)
         warning = _shorter_than_text(units, needed_s) or next(
             _short_run_warnings_by_metric(e, correlated=share in short), None
         )
@@ -214,7 +223,7 @@ def warn_about_goodput_quantiles(
 def _add_metric_warnings(
     name: str,
     estimate: Estimate,
-    units: CounterUnits,
+    units: BatchCounters,
     missing: str | None,
     warnings: Sequence[tuple[str, bool]],
 ) -> Estimate:
@@ -235,14 +244,14 @@ def _add_metric_warnings(
 
 
 def _add_batch_warnings(
-    name: str, estimate: Estimate, units: CounterUnits, *, correlated: bool
+    name: str, estimate: Estimate, units: BatchCounters, *, correlated: bool
 ) -> Estimate:
     for warning in _short_run_warnings_by_metric(estimate, correlated=correlated):
         estimate = estimate.with_warning(_rare_timeouts_warning(name, units) or warning)
     return estimate
 
 
-def _rare_timeouts_warning(name: str, units: CounterUnits) -> str | None:
+def _rare_timeouts_warning(name: str, units: BatchCounters) -> str | None:
     """Return a message if batches differ because few packets wait for a timeout."""
     timeouts = float(units.class_counter("timeouts").sum())
     rare = name == "rtt_packet_mean_s" and timeouts > 0.0
@@ -255,22 +264,24 @@ def _rare_timeouts_text(timeouts: float) -> str | None:
     return f"too few timeouts: {_count_text(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
 
 
-def _rule_of_three_interval(name: str, estimate: Estimate, units: CounterUnits) -> Estimate:
+def _rule_of_three_interval(name: str, estimate: Estimate, units: BatchCounters) -> Estimate:
     """Return an interval for a value that was equal in all n observations (rule of three).
 
     With 95 % confidence, less than a share 3/n of all observations differs from the constant. The
     interval assumes that this share differs, by as much as the constant itself.
     """
     _, among = METRICS[name].ratio_of
-    seen = units.sums(among if among in (SEQUENCES, LOSS_INDICATIONS) else ("arrived",)).sum()
-    half = 3.0 / max(seen, 3.0) * abs(estimate.value)
+    snapshot = units.sums(
+        among if among in (TIMEOUT_SEQUENCES, LOSS_INDICATIONS) else ("arrived",)
+    ).sum()
+    half = 3.0 / max(snapshot, 3.0) * abs(estimate.value)
     high = estimate.value + half
     high = min(high, max(1.0, estimate.value)) if name == "utilisation" else high
     return replace(estimate, low=estimate.value - half, high=high, half_width=half)
 
 
 def has_too_few_files(
-    scenario: Scenario, units: CounterUnits, classes: Sequence[int] | None = None
+    scenario: Scenario, units: BatchCounters, classes: Sequence[int] | None = None
 ) -> bool:
     """Return True if the run finished too few files for sums over the run to be representative.
 
@@ -286,7 +297,7 @@ def has_too_few_files(
     return float(units.class_counter("transfers", classes).sum()) < MIN_EVENTS
 
 
-def _missing_in_run(scenario: Scenario, units: CounterUnits, classes: Sequence[int]) -> str | None:
+def _missing_in_run(scenario: Scenario, units: BatchCounters, classes: Sequence[int]) -> str | None:
     """Return a message if all metrics rest on too few files, or on too few losses of flows."""
     kinds = {scenario.populations[index].traffic.kind for index in classes}
     if kinds & {"on-off", "transfers"}:
@@ -303,16 +314,16 @@ def _missing_in_run(scenario: Scenario, units: CounterUnits, classes: Sequence[i
     return f"too few losses: {_count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
 
-def min_transfers_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
+def min_transfers_by_size(scenario: Scenario, snapshot: Snapshot) -> dict[int, int]:
     """Return the minimum number of transfers for an interval, per listed size.
 
     Loss indications are counted over all sizes: each size gets its share of all losses.
     """
     counts, lost = Counter[int](), Counter[int]()
-    for size, losses, count, *_ in seen.totals["transfers"]:
+    for size, losses, count, *_ in snapshot.totals["transfers"]:
         counts[size] += count
         lost[size] += losses * count
-    each = count_loss_indications(seen.units) / max(lost.total(), 1)
+    each = count_loss_indications(snapshot.units) / max(lost.total(), 1)
     return {size: min_files(scenario, counts[size], each * lost[size]) for size in counts}
 
 
@@ -333,16 +344,16 @@ def min_files(scenario: Scenario, files: float, indications: float) -> int:
 
 
 def _rare_loss_warnings(
-    scenario: Scenario, seen: Snapshot, classes: Sequence[int]
+    scenario: Scenario, snapshot: Snapshot, classes: Sequence[int]
 ) -> dict[str, str]:
     """Return messages, by metric, for metrics that rest on too few bursts of losses.
 
     Random losses are independent: their count has the interval of its events.
     """
-    units = seen.units
+    units = snapshot.units
     bursts = int(np.count_nonzero(units.class_counter("queue_drops")))
     if scenario.isolated_transfers is not None or (
-        bursts == 0 and not _is_queue_near_loss(scenario, seen)
+        bursts == 0 and not _is_queue_near_loss(scenario, snapshot)
     ):
         return {}
     messages = {}
@@ -351,26 +362,25 @@ def _rare_loss_warnings(
         if not counters:
             continue
         own = int(np.count_nonzero(units.sums(counters, classes)))
-        what, count = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
+        what, count = (EVENT_NAMES.get(counters, "losses"), own) if own else ("losses", bursts)
         if count == 0:
-            messages[name] = (
-                f"too few losses: none, and the queue reached {_largest_queue_text(scenario, seen)}"
-            )
+            reached = _largest_queue_text(scenario, snapshot)
+            messages[name] = f"too few losses: none, and the queue reached {reached}"
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
             messages[name] = f"too few {what}: {where}, but {MIN_EVENTS} batches are needed"
     return messages
 
 
-def _largest_queue_text(scenario: Scenario, seen: Snapshot) -> str:
+def _largest_queue_text(scenario: Scenario, snapshot: Snapshot) -> str:
     """Return the largest queue as text, with the buffer if all flows share it."""
     queue = scenario.network.bottleneck.queue
     if isinstance(queue, FairQueue) and queue.buffers == "individual":
-        return f"{seen.largest_queue:,} packets in total over all flows"
-    return f"{seen.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
+        return f"{snapshot.largest_queue:,} packets in total over all flows"
+    return f"{snapshot.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
 
 
-def _is_queue_near_loss(scenario: Scenario, seen: Snapshot) -> bool:
+def _is_queue_near_loss(scenario: Scenario, snapshot: Snapshot) -> bool:
     """Return True if the queue came so close to its buffer that the next burst may cause loss."""
     if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
         return False
@@ -379,11 +389,13 @@ def _is_queue_near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     room = scenario.buffer_pkts
     red = scenario.network.red_parameters()
     if red is not None:
-        room = min(room, red.min_threshold_pkts / NEAR_LOSS)
-    return seen.largest_queue >= NEAR_LOSS * room
+        room = min(room, red.min_threshold_pkts / NEAR_LOSS_SHARE)
+    return snapshot.largest_queue >= NEAR_LOSS_SHARE * room
 
 
-def count_effective_marks(scenario: Scenario, units: CounterUnits, classes: Sequence[int]) -> float:
+def count_effective_marks(
+    scenario: Scenario, units: BatchCounters, classes: Sequence[int]
+) -> float:
     """Return the number of marked packets of flows that reduce their window on a mark."""
     groups = scenario.populations
     responding = [
@@ -394,11 +406,11 @@ def count_effective_marks(scenario: Scenario, units: CounterUnits, classes: Sequ
     return float(units.class_counter("marked", responding).sum()) if responding else 0.0
 
 
-def _missing_in_metric(name: str, estimate: Estimate, units: CounterUnits) -> str | None:
+def _missing_in_metric(name: str, estimate: Estimate, units: BatchCounters) -> str | None:
     """Return a message if the run has too few observations for this metric."""
     timeouts = float(units.class_counter("timeout_sequences").sum())
     losses, row = count_loss_indications(units), METRICS[name]
-    is_of_timeouts = row.ratio_of[1] == SEQUENCES
+    is_of_timeouts = row.ratio_of[1] == TIMEOUT_SEQUENCES
     if is_of_timeouts and _rare_timeouts_text(timeouts):
         return _rare_timeouts_text(timeouts)
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
@@ -436,12 +448,12 @@ def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> It
         yield f"the value is based on fewer than {MIN_EVENTS} events"
     if correlated:
         yield "the run is too short: neighbouring batches are correlated; make the run longer"
-    if estimate.units >= MIN_UNITS and abs(estimate.bend) > MAX_BEND:
+    if estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_SKEW_CORRECTION:
         yield "the run is too short: one batch outweighs all others; make the run longer"
 
 
 def _short_run_warnings(
-    scenario: Scenario, units: CounterUnits, classes: Sequence[int]
+    scenario: Scenario, units: BatchCounters, classes: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
     """Yield a message if batches are not independent, and True if a longer run would not help."""
     if scenario.isolated_transfers is not None:
@@ -454,13 +466,13 @@ def _short_run_warnings(
         (_mean_file_cycle_s(scenario, units, index) for index in classes), default=0.0
     )
     if load is not None:
-        needed_s = max(needed_s, MIN_RELAXATIONS * _queue_relaxation_s(scenario, load))
+        needed_s = max(needed_s, MIN_CORRELATION_TIMES * _queue_relaxation_s(scenario, load))
     lacking = _shorter_than_text(units, needed_s)
     if lacking is not None:
         yield lacking, False
 
 
-def _shorter_than_text(units: CounterUnits, needed_s: float) -> str | None:
+def _shorter_than_text(units: BatchCounters, needed_s: float) -> str | None:
     measured_s = float(units.link("time_ns").sum()) * 1e-9
     if measured_s >= needed_s:
         return None
@@ -468,7 +480,7 @@ def _shorter_than_text(units: CounterUnits, needed_s: float) -> str | None:
     return f"the run is too short: it measured {measured}, but {needed} are needed"
 
 
-def _mean_file_cycle_s(scenario: Scenario, units: CounterUnits, index: int) -> float:
+def _mean_file_cycle_s(scenario: Scenario, units: BatchCounters, index: int) -> float:
     """Return the mean time from one file of a source to the next.
 
     For an endless flow, the mean time from loss to loss, or from mark to mark if it responds to

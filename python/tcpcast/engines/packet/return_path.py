@@ -32,7 +32,9 @@ def return_link_config(scenario: Scenario) -> Config | None:
     }
 
 
-def estimate_return_link_metrics(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
+def estimate_return_link_metrics(
+    scenario: Scenario, snapshot: Snapshot
+) -> dict[str, Estimate | None]:
     """Return the utilisation, loss and queueing delay of the return link."""
     network = scenario.network
     if not network.has_return:
@@ -40,4 +42,4 @@ def estimate_return_link_metrics(scenario: Scenario, seen: Snapshot) -> dict[str
     names = ["return_loss_ratio"]
     if not math.isinf(network.return_bps):
         names += ["return_utilisation", "return_queue_delay_mean_s"]
-    return {name: seen.units.metric(name) for name in names}
+    return {name: snapshot.units.metric(name) for name in names}

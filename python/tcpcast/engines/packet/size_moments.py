@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from tcpcast.scenario.distributions import Distribution
 
-LARGEST_PKTS = 2.0**32 - 1
+MAX_FILE_PKTS = 2.0**32 - 1
 """Largest file, in packets."""
 
-_SUMMED_ONE_BY_ONE = 4096
-_STEPS = 500
+_EXACT_TERMS = 4096
+_INTEGRATION_STEPS = 500
 
 
 @functools.lru_cache(maxsize=64)  # classes and replications share distributions
@@ -33,9 +33,9 @@ def mean_drawn_size_pkts(distribution: Distribution[Any], *, rounded_down: bool 
     """
     shift = 0.0 if rounded_down else 0.5
     # The mean is the sum of P(size >= k) over k = 1, 2, ...; the first term is 1.
-    small = math.fsum(distribution.above(k - shift) for k in range(2, _SUMMED_ONE_BY_ONE + 1))
+    small = math.fsum(distribution.share_above(k - shift) for k in range(2, _EXACT_TERMS + 1))
     # Approximate the sum of the remaining terms by an integral.
-    times, beyond = _survival_function(distribution, _SUMMED_ONE_BY_ONE + 0.5 - shift)
+    times, beyond = _survival_function(distribution, _EXACT_TERMS + 0.5 - shift)
     return 1.0 + small + float(np.trapezoid(beyond, times))
 
 
@@ -68,10 +68,10 @@ def unseen_share_of_square_mean(distribution: Distribution[Any], files: float) -
 
 
 def _size_exceeded_once_in(distribution: Distribution[Any], files: float) -> float:
-    low, high = math.log(1e-3), math.log(LARGEST_PKTS)
+    low, high = math.log(1e-3), math.log(MAX_FILE_PKTS)
     for _ in range(60):
         middle = (low + high) / 2
-        if distribution.above(math.exp(middle)) > 1.0 / files:
+        if distribution.share_above(math.exp(middle)) > 1.0 / files:
             low = middle
         else:
             high = middle
@@ -82,13 +82,13 @@ def _square_mean_above(distribution: Distribution[Any], minimum: float) -> float
     """Return E[X^2; X > minimum], truncated at the largest size."""
     times, beyond = _survival_function(distribution, minimum)
     inside = float(np.trapezoid(2.0 * times * beyond, times))
-    return minimum**2 * distribution.above(minimum) + inside
+    return minimum**2 * distribution.share_above(minimum) + inside
 
 
 def _survival_function(
     distribution: Distribution[Any], minimum: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return geometrically spaced sizes t, the first one ``minimum``, and P(X > t)."""
-    times = np.geomspace(max(minimum, 1e-3), LARGEST_PKTS, _STEPS)
+    times = np.geomspace(max(minimum, 1e-3), MAX_FILE_PKTS, _INTEGRATION_STEPS)
     times[0] = minimum
-    return times, np.array([distribution.above(float(time)) for time in times])
+    return times, np.array([distribution.share_above(float(time)) for time in times])

@@ -64,7 +64,7 @@ def _delivered_row(
     means = [payload * math.fsum(counts) / len(counts) for counts in reached if counts]
     if not means:
         return []
-    estimate = statistics.mean(means, replications=len(means))
+    estimate = statistics.estimate_mean(means, replications=len(means))
     ends = (None, None) if estimate is None else (estimate.low, estimate.high)
     low, high = (math.nan if end is None else end for end in ends)
     row = {"class": name, "t_s": time_s, "bytes": math.fsum(means) / len(means)}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.engines.formula.feed import find_limiting_link
+from tcpcast.engines.formula.collect_inputs import find_limiting_link
 from tcpcast.engines.packet.reliability import count_effective_marks
 from tcpcast.scenario.modern_tcp import RATE_BASED
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Population, Scenario
 
-LOSSLESS, FIRST_RECOVERY = 0, 1
+LOSSLESS_STAGE, FIRST_RECOVERY_STAGE = 0, 1
 """Stages of a flow in ``Simulation.stages``; larger values are later stages."""
 
-FULL = 0.95
+MIN_FULL_SHARE = 0.95
 """Minimum rate of a lossless flow in a steady state, as a share of the rate that its receiver
 window or its links allow."""
 
@@ -28,7 +28,7 @@ MAX_UNSETTLED_SHARE = 0.1
 
 
 def no_steady_state_reason(
-    scenario: Scenario, seen: Snapshot, run: _native.Simulation, answer: Answer
+    scenario: Scenario, snapshot: Snapshot, run: _native.Simulation, answer: Answer
 ) -> str | None:
     """Return the reason why the flows of a run are not in a steady state, None if they are.
 
@@ -47,12 +47,15 @@ def no_steady_state_reason(
         of_class = slice(first[index], first[index + 1])
         stages = np.concatenate([each[of_class] for each in run.stages()])
         flows += stages.size
-        repairing += int(np.count_nonzero(stages == FIRST_RECOVERY))
+        repairing += int(np.count_nonzero(stages == FIRST_RECOVERY_STAGE))
         is_limited = _is_limited_by_window_or_link(
-            scenario, scenario.populations[index], seen, answer, index
+            scenario, scenario.populations[index], snapshot, answer, index
         )
-        if not is_limited and count_effective_marks(scenario, seen.units, (index,)) < stages.size:
-            growing += _count_growing_flows(stages, seen, index)
+        if (
+            not is_limited
+            and count_effective_marks(scenario, snapshot.units, (index,)) < stages.size
+        ):
+            growing += _count_growing_flows(stages, snapshot, index)
     if growing + repairing <= MAX_UNSETTLED_SHARE * flows:
         return None
     marked = any(scenario.populations[index].tcp.ecn for index in bulk)
@@ -70,34 +73,37 @@ def _can_reach_steady_state(group: Population) -> bool:
 
 
 def _count_growing_flows(
-    stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, index: int
+    stages: np.ndarray[tuple[int], np.dtype[np.uint8]], snapshot: Snapshot, index: int
 ) -> int:
     """Count flows without a loss since their start, or during the measured time."""
-    indications = seen.units.class_counter("fast_retransmits", [index]).sum()
-    indications += seen.units.class_counter("timeout_sequences", [index]).sum()
-    beyond = np.count_nonzero(stages > FIRST_RECOVERY) if indications == 0 else 0
-    return int(np.count_nonzero(stages == LOSSLESS) + beyond)
+    indications = snapshot.units.class_counter("fast_retransmits", [index]).sum()
+    indications += snapshot.units.class_counter("timeout_sequences", [index]).sum()
+    beyond = np.count_nonzero(stages > FIRST_RECOVERY_STAGE) if indications == 0 else 0
+    return int(np.count_nonzero(stages == LOSSLESS_STAGE) + beyond)
 
 
 def _is_limited_by_window_or_link(
-    scenario: Scenario, group: Population, seen: Snapshot, answer: Answer, index: int
+    scenario: Scenario, group: Population, snapshot: Snapshot, answer: Answer, index: int
 ) -> bool:
     """Return True if a class sends as fast as its receiver windows or the links allow."""
-    seconds = seen.units.link("time_ns").sum() * 1e-9
+    seconds = snapshot.units.link("time_ns").sum() * 1e-9
     if not seconds:
         return False
-    rate = seen.units.class_counter("sent", [index]).sum() / seconds
+    rate = snapshot.units.class_counter("sent", [index]).sum() / seconds
     rtt = answer.metrics.get("rtt_mean_s")
     rtt_s = group.rtt_s if rtt is None else max(rtt.value, group.rtt_s)
     # Excludes start-up, in which the window opens, and the truncated last round trip.
-    rounds = seconds / rtt_s - seen.units.replications
-    if rounds > 0 and rate * seconds >= FULL * group.count * group.tcp.receiver_window * rounds:
+    rounds = seconds / rtt_s - snapshot.units.replications
+    if (
+        rounds > 0
+        and rate * seconds >= MIN_FULL_SHARE * group.count * group.tcp.receiver_window * rounds
+    ):
         return True
     utilisation = answer.metrics.get("utilisation")
-    if utilisation is not None and utilisation.value >= FULL:
+    if utilisation is not None and utilisation.value >= MIN_FULL_SHARE:
         return True
     link = find_limiting_link(scenario, group)
-    return link is not None and rate >= FULL * link.pps
+    return link is not None and rate >= MIN_FULL_SHARE * link.pps
 
 
 def _no_steady_state_message(growing: int, repairing: int, flows: int, end: str) -> str:

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from tcpcast import _native
 from tcpcast.answer import Note
-from tcpcast.engines.packet import cross_traffic, file_goodputs, hops, transfers
+from tcpcast.engines.packet import cross_traffic, file_goodputs, hop_results, transfers
 from tcpcast.engines.packet.class_table import get_estimate_part, make_class_table
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, sorted_listed_sizes
 from tcpcast.engines.packet.metric_estimates import (
-    CounterUnits,
+    BatchCounters,
     Counts,
     Floats,
     Snapshot,
@@ -26,7 +26,7 @@ from tcpcast.engines.packet.reliability import (
     withhold_goodput_intervals,
 )
 from tcpcast.engines.packet.unfinished_transfers import has_many_unfinished
-from tcpcast.metrics import BY_CLASS, METRICS
+from tcpcast.metrics import CLASS_METRICS, METRICS
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
 from tcpcast.vector_products import dot_product
@@ -42,43 +42,45 @@ Table = dict[str, NDArray[Any]]
 MIN_DEATHS = 10
 """Minimum number of deaths (departures) from a state for its rate (Engset report, Figure 11)."""
 
-LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
-HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
+SIZE_LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
+SIZE_HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
 """Ends of the size intervals."""
 
-TIME_OF_FILES = {"on-off": "on_time", "transfers": "completion_time"}
+FILE_TIME_NAME = {"on-off": "on_time", "transfers": "completion_time"}
 """Name of the duration of a file, by the kind of traffic."""
 
-DEEPEST = 5
+MAX_TIMEOUT_DEPTH = 5
 """Longer timeout sequences are counted together, as in Tables 2 and 3 of PFTK."""
 
 
 def make_all_tables(
-    scenario: Scenario, seen: Snapshot, by_share: Mapping[float, Estimate]
+    scenario: Scenario, snapshot: Snapshot, by_share: Mapping[float, Estimate]
 ) -> dict[str, Table]:
     """Return every table that is not empty, except for the traces.
 
     ``by_share`` contains the goodputs of :func:`.file_goodputs.estimate_exceeded_goodputs`.
     """
     kinds = {group.traffic.kind for group in scenario.populations}
-    tables = {"by_class": _class_tables(scenario, seen)}
+    tables = {"by_class": _class_tables(scenario, snapshot)}
     if scenario.isolated_transfers is None:
-        tables["queue"] = _queue_distribution_table(seen.totals)
+        tables["queue"] = _queue_distribution_table(snapshot.totals)
         if kinds & {"on-off", "transfers"}:
-            tables |= _file_tables(scenario, seen)
+            tables |= _file_tables(scenario, snapshot)
             tables |= file_goodputs.file_goodput_tables(
-                scenario, seen, size_interval_columns(scenario), by_share
+                scenario, snapshot, size_interval_columns(scenario), by_share
             )
-            files = float(seen.units.class_counter("transfers").sum())
+            files = float(snapshot.units.class_counter("transfers").sum())
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
-        tables = _transfer_tables(scenario, seen) | tables
-    tables["red"] = _red_table(scenario, seen)
-    measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
-    tables["cross"] = cross_traffic.cross_traffic_table(scenario, seen.totals, measured_s)
-    tables["by_hop"] = hops.hop_table(scenario, seen)
-    tables |= _loss_tables(seen.units, seen.totals, common_packet_bits(scenario.populations))
+        tables = _transfer_tables(scenario, snapshot) | tables
+    tables["red"] = _red_table(scenario, snapshot)
+    measured_s = float(snapshot.units.link("time_ns").sum()) * 1e-9
+    tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
+    tables["by_hop"] = hop_results.hop_table(scenario, snapshot)
+    tables |= _loss_tables(
+        snapshot.units, snapshot.totals, common_packet_bits(scenario.populations)
+    )
     return {name: table for name, table in tables.items() if _count_rows(table) > 0}
 
 
@@ -86,33 +88,33 @@ def _count_rows(table: Table) -> int:
     return len(next(iter(table.values()), ()))
 
 
-def _class_tables(scenario: Scenario, seen: Snapshot) -> Table:
+def _class_tables(scenario: Scenario, snapshot: Snapshot) -> Table:
     groups = scenario.populations
-    each = [estimate_class_metrics(scenario, seen.units, index) for index in range(len(groups))]
-    estimates = add_class_interval_warnings(scenario, seen, each)
+    each = [estimate_class_metrics(scenario, snapshot.units, index) for index in range(len(groups))]
+    estimates = add_class_interval_warnings(scenario, snapshot, each)
     is_isolated = scenario.isolated_transfers is not None
-    shown = [name for name in BY_CLASS if METRICS[name].has_isolated_value or not is_isolated]
+    shown = [name for name in CLASS_METRICS if METRICS[name].has_isolated_value or not is_isolated]
     return make_class_table(groups, estimates, shown)
 
 
 def _queue_distribution_table(totals: Mapping[str, Any]) -> Table:
     """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue."""
-    time, seen = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
+    time, snapshot = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
     if time.sum() == 0.0 or time.size < 2:
         return {}
     return {
         "queue_pkts": np.arange(time.size),
         "time_above": _tail_probabilities(time),
-        "arrivals_above": _tail_probabilities(seen),
+        "arrivals_above": _tail_probabilities(snapshot),
     }
 
 
-def _red_table(scenario: Scenario, seen: Snapshot) -> Table:
+def _red_table(scenario: Scenario, snapshot: Snapshot) -> Table:
     """Return RED's parameters and counts; the average is a mean over its values at arrivals."""
     red = scenario.network.red_parameters()
     if red is None:
         return {}
-    totals = seen.totals
+    totals = snapshot.totals
     early = int(totals["early_drops"])
     rows = [
         ("min_threshold", red.min_threshold_pkts, "packet"),
@@ -121,7 +123,7 @@ def _red_table(scenario: Scenario, seen: Snapshot) -> Table:
         ("weight", red.weight, "1"),
         ("average_mean", _ratio_or_nan(totals["average_sum"], totals["averages_seen"]), "packet"),
         ("early_drops", early, "count"),
-        ("forced_drops", float(seen.units.class_counter("queue_drops").sum()) - early, "count"),
+        ("forced_drops", float(snapshot.units.class_counter("queue_drops").sum()) - early, "count"),
     ]
     return {
         "quantity": np.array([row[0] for row in rows]),
@@ -155,19 +157,23 @@ def file_packet_bits(scenario: Scenario) -> float | None:
     return common_packet_bits(g for g in scenario.populations if g.traffic.kind != "bulk")
 
 
-def _file_tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
+def _file_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
     bits = file_packet_bits(scenario)
     kinds = {group.traffic.kind for group in scenario.populations}
     tables = {}
     if "on-off" in kinds and bits is not None:
-        tables["by_size"] = size_interval_table(seen.units, bits)
+        tables["by_size"] = size_interval_table(snapshot.units, bits)
     # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
     mixed = endless or has_mixed_files(scenario.populations)
-    tables["states"] = _active_sources_table(seen.units, seen.totals, None if mixed else bits)
+    tables["states"] = _active_sources_table(
+        snapshot.units, snapshot.totals, None if mixed else bits
+    )
     if not endless and bits is not None:
-        tables["rates"] = _connection_rates_table(seen, bits, of_sources="transfers" not in kinds)
-    return tables | {"percentiles": _percentile_table(scenario, seen)}
+        tables["rates"] = _connection_rates_table(
+            snapshot, bits, of_sources="transfers" not in kinds
+        )
+    return tables | {"percentiles": _percentile_table(scenario, snapshot)}
 
 
 def size_interval_columns(scenario: Scenario) -> Table:
@@ -175,25 +181,25 @@ def size_interval_columns(scenario: Scenario) -> Table:
     listed = sorted_listed_sizes(scenario)
     if listed is not None:
         return {"size_pkts": np.array(listed)}
-    return {"low_pkts": np.array(LOWS), "high_pkts": np.array(HIGHS)}
+    return {"low_pkts": np.array(SIZE_LOWS), "high_pkts": np.array(SIZE_HIGHS)}
 
 
-def _transfer_tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
+def _transfer_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
     sizes = size_interval_columns(scenario)
     is_isolated = scenario.isolated_transfers is not None
-    means = {} if is_isolated else mean_completion_times(seen.units)
+    means = {} if is_isolated else mean_completion_times(snapshot.units)
     tables = {
         "by_size": transfers.size_table(
-            sizes, seen.totals, means, min_transfers_by_size(scenario, seen)
+            sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
         ),
-        "by_losses": transfers.losses_table(sizes, seen.totals, independent=is_isolated),
+        "by_losses": transfers.losses_table(sizes, snapshot.totals, independent=is_isolated),
     }
     if scenario.is_modern:
-        tables["transfer_times"] = transfers.percentile_table(sizes, seen.totals)
+        tables["transfer_times"] = transfers.percentile_table(sizes, snapshot.totals)
     return tables
 
 
-def mean_completion_times(units: CounterUnits) -> dict[int, Estimate | None]:
+def mean_completion_times(units: BatchCounters) -> dict[int, Estimate | None]:
     """Return the mean completion time of each size interval."""
     return {
         index: units.ratio(
@@ -203,11 +209,11 @@ def mean_completion_times(units: CounterUnits) -> dict[int, Estimate | None]:
     }
 
 
-def size_interval_table(units: CounterUnits, bits: float) -> Table:
+def size_interval_table(units: BatchCounters, bits: float) -> Table:
     """Return one row per size interval that had a file; ``bits`` is the size of a packet."""
     rows = [
         _size_interval_row(units, index, low, high, bits)
-        for index, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
+        for index, (low, high) in enumerate(zip(SIZE_LOWS, SIZE_HIGHS, strict=True))
         if units.size_counter("transfers", index).sum() > 0
     ]
     if not rows:
@@ -218,7 +224,7 @@ def size_interval_table(units: CounterUnits, bits: float) -> Table:
 
 
 def _size_interval_row(
-    units: CounterUnits, index: int, low: int, high: int, bits: float
+    units: BatchCounters, index: int, low: int, high: int, bits: float
 ) -> dict[str, float]:
     def total(name: str) -> float:
         return float(units.size_counter(name, index).sum())
@@ -255,7 +261,7 @@ def _ratio_or_nan(part: float, whole: float) -> float:
 
 
 def _active_sources_table(
-    units: CounterUnits, totals: Mapping[str, Any], bits: float | None
+    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
 ) -> Table:
     """Return the birth-death process of active sources.
 
@@ -284,20 +290,22 @@ def _active_sources_table(
     return table | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
 
-def _connection_rates_table(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
+def _connection_rates_table(snapshot: Snapshot, bits: float, *, of_sources: bool) -> Table:
     """Return the mean connection rate by the Engset report's three methods (section 5).
 
     A fourth value is the mean of the rates of all transfers, as in Tables 8 and 9 of the report.
     Transfers with random arrivals have no sources, and hence no mean over sources.
     """
-    packets = np.concatenate([column for column, _ in seen.sources]).astype(np.float64)
-    on_ns = np.concatenate([column for _, column in seen.sources]).astype(np.float64)
+    packets = np.concatenate([column for column, _ in snapshot.sources]).astype(np.float64)
+    on_ns = np.concatenate([column for _, column in snapshot.sources]).astype(np.float64)
     active = on_ns > 0
-    units = seen.units
+    units = snapshot.units
     transfers = units.class_counter("transfers").sum()
     if not active.any() or not transfers:
         return {}
-    time, deaths = _pad_to_equal_length(seen.totals["states_time_ns"], seen.totals["deaths"])
+    time, deaths = _pad_to_equal_length(
+        snapshot.totals["states_time_ns"], snapshot.totals["deaths"]
+    )
     size = float(units.class_counter("transfer_packets").sum() / transfers)
     busy_s = dot_product(np.arange(time.size), time) * 1e-9
     own = sum(units.size_counter("rate_sum", row).sum() for row in range(units.size_rows))
@@ -315,27 +323,27 @@ def _connection_rates_table(seen: Snapshot, bits: float, *, of_sources: bool) ->
     }
 
 
-def _percentile_table(scenario: Scenario, seen: Snapshot) -> Table:
+def _percentile_table(scenario: Scenario, snapshot: Snapshot) -> Table:
     """Return percentiles of the files of each class, and of the queue.
 
     They are nan if fewer than 10 files lie beyond (too few to be reliable) or many files were
     unfinished. With several classes of files, column ``class`` contains their names.
     """
-    totals = seen.totals
+    totals = snapshot.totals
     time = totals["queue_time_ns"].astype(np.float64)
     below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
     queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
     rows: list[tuple[str, str, Any, str]] = []
     for index, group in enumerate(scenario.populations):
-        if group.traffic.kind in TIME_OF_FILES:
-            files = seen.units.class_counter("transfers", [index]).sum()
-            files = 0.0 if has_many_unfinished(scenario, seen, [index]) else files
+        if group.traffic.kind in FILE_TIME_NAME:
+            files = snapshot.units.class_counter("transfers", [index]).sum()
+            files = 0.0 if has_many_unfinished(scenario, snapshot, [index]) else files
             values = np.array(
                 [totals["on_time_percentiles"][index], totals["rate_percentiles"][index]]
             )
             scales = [[1.0], [8.0 * group.packet_bytes]]
             times, rates = reliable_percentiles(values * scales, np.array([files, files]))
-            rows.append((group.name, TIME_OF_FILES[group.traffic.kind], times, "s"))
+            rows.append((group.name, FILE_TIME_NAME[group.traffic.kind], times, "s"))
             rows.append((group.name, "connection_rate", rates, "bit/s"))
     several = len(rows) > 2
     rows.append(("", "queue", queue, "packet"))
@@ -351,7 +359,7 @@ def _percentile_table(scenario: Scenario, seen: Snapshot) -> Table:
 
 
 def _loss_tables(
-    units: CounterUnits, totals: Mapping[str, Any], bits: float | None
+    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
 ) -> dict[str, Table]:
     drops = totals["number_drops"]
     if not drops.any():
@@ -381,15 +389,15 @@ def _loss_tables(
     }
 
 
-def _timeout_depth_table(units: CounterUnits) -> Table:
+def _timeout_depth_table(units: BatchCounters) -> Table:
     """Return sequences by depth: T0 are single timeouts, T1 pairs, ..., T5+ six or more."""
-    cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, DEEPEST + 2))]
+    cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, MAX_TIMEOUT_DEPTH + 2))]
     reached = np.array([units.class_counter(cell).sum() for cell in cells])
     if not reached[0]:
         return {}
     sequences = reached - np.append(reached[1:], 0.0)
     return {
-        "depth": np.array([*(f"T{n}" for n in range(DEEPEST)), f"T{DEEPEST}+"]),
+        "depth": np.array([*(f"T{n}" for n in range(MAX_TIMEOUT_DEPTH)), f"T{MAX_TIMEOUT_DEPTH}+"]),
         "sequences": sequences.astype(np.int64),
     }
 
@@ -399,7 +407,7 @@ def _histogram_table(value: str, count: str, counts: Counts) -> Table:
 
 
 def _loss_recovery_table(
-    units: CounterUnits, totals: Mapping[str, Any], bits: float | None
+    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
 ) -> Table:
     """Return the statistics of timeouts and recoveries in Table 7 of the Engset report.
 

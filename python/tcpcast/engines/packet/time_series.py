@@ -13,7 +13,7 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.metric_estimates import has_queue
-from tcpcast.intervals import LEVEL
+from tcpcast.intervals import CONFIDENCE_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_CLASSES = 6
 """Maximum number of classes with one traced flow each; a single class has :data:`MAX_FLOWS`."""
 MAX_FLOWS = 3
-TRACE_POINTS = 150_000
+MAX_TRACE_POINTS = 150_000
 """Maximum number of window points."""
 MIN_REPLICATIONS = 3
 """Minimum number of replications for intervals. The intervals of two would hide the curve."""
@@ -40,9 +40,9 @@ MAX_SIZES = 5
 MIN_TRANSFERS = 10
 """Minimum number of transfers for a distribution of completion times."""
 
-_SECOND = 1e9
+_NS_PER_SECOND = 1e9
 _LINK_COLUMNS = 2
-_QUANTILE = (1.0 + LEVEL) / 2.0
+_UPPER_LEVEL = (1.0 + CONFIDENCE_LEVEL) / 2.0
 
 
 def select_watched_flows(scenario: Scenario) -> list[int]:
@@ -68,7 +68,7 @@ def make_configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
         return config  # each transfer starts at time 0; there is no common time
     config["probes"]["traced"] = select_watched_flows(scenario)
     if not scenario.probes.flows:
-        config["probes"]["trace_points"] = TRACE_POINTS
+        config["probes"]["trace_points"] = MAX_TRACE_POINTS
     return config
 
 
@@ -95,31 +95,31 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
     """
     tables = {"completion_distribution": _completion_time_distribution(scenario, run)}
     if scenario.isolated_transfers is None:
-        rows = [row.astype(np.float64) for row in _align_replications(run.courses())]
+        rows = [row.astype(np.float64) for row in _align_replications(run.time_series())]
         tables["queue_over_time"] = _queue_series(rows) if has_queue(scenario) else {}
         tables["flows_over_time"] = _flow_series(scenario, rows)
         tables["windows_over_time"] = _window_series(scenario, run.traces(), rows[0][:, 0])
     return {name: table for name, table in tables.items() if table}
 
 
-def _align_replications(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
+def _align_replications(replications: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
     """Return all replications with the widest slots; a short last slot is joined to the previous.
 
     Sums of queue length times time wrap at 2^64, so their differences are accumulated again.
     """
-    slot = max(int(course[min(1, len(course) - 1), 0]) for course in courses)
-    while slot and max(int(course[-1, 0]) for course in courses) > MAX_SLOTS * slot:
+    slot = max(int(rows[min(1, len(rows) - 1), 0]) for rows in replications)
+    while slot and max(int(rows[-1, 0]) for rows in replications) > MAX_SLOTS * slot:
         slot *= 2
     aligned = []
-    for course in courses:
-        ends = course[:, 0]
+    for rows in replications:
+        ends = rows[:, 0]
         kept = ends % max(slot, 1) == 0
         kept[-1] = True
         if kept.sum() > 2 and ends[-1] - ends[kept][-2] < slot / 2:
             kept[np.flatnonzero(kept)[-2]] = False
-        rows = course[kept]
-        rows[1:, 1] = np.cumsum(np.diff(rows[:, 1]))
-        aligned.append(rows)
+        kept_rows = rows[kept]
+        kept_rows[1:, 1] = np.cumsum(np.diff(kept_rows[:, 1]))
+        aligned.append(kept_rows)
     return aligned
 
 
@@ -146,7 +146,7 @@ def _estimate_ratios_per_slot(
         value = part.sum(axis=0) / total
         residuals = np.where(whole > 0, part - value * whole, 0.0)
         spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
-        half = stdtrit(np.maximum(there - 1, 1), _QUANTILE) * spread
+        half = stdtrit(np.maximum(there - 1, 1), _UPPER_LEVEL) * spread
     half[there < MIN_REPLICATIONS] = np.nan
     return value, np.maximum(value - half, 0.0), np.minimum(value + half, maximum)
 
@@ -156,7 +156,7 @@ def _pad_columns(columns: Sequence[Floats], places: int) -> Floats:
 
 
 def _slot_time_columns(rows: Sequence[Floats]) -> Table:
-    longest = max(rows, key=len)[:, 0] / _SECOND
+    longest = max(rows, key=len)[:, 0] / _NS_PER_SECOND
     return {"from_s": longest[:-1], "to_s": longest[1:]}
 
 
@@ -176,9 +176,9 @@ def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
         cells = _class_columns(steps, index)
         payload = 8.0 * group.payload_bytes
         bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
-        goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _SECOND for step in steps])
+        goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _NS_PER_SECOND for step in steps])
         rtt = _estimate_ratios_per_slot(
-            [c["rtt_sum_ns"] / _SECOND for c in cells], [c["rtt_samples"] for c in cells]
+            [c["rtt_sum_ns"] / _NS_PER_SECOND for c in cells], [c["rtt_samples"] for c in cells]
         )
         name = {"class": np.full(len(ends["to_s"]), group.name)}
         tables.append(
@@ -192,7 +192,7 @@ def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
 
 def _class_columns(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
     """Return the columns of a class by name, per replication."""
-    names = _native.COURSE_CELLS
+    names = _native.TIME_SERIES_CELLS
     first = _LINK_COLUMNS + index * len(names)
     return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
 
@@ -243,8 +243,8 @@ def _summarize_step_function(time: Floats, window: Floats, ends: Floats) -> Tabl
     firsts = np.searchsorted(times, known[:-1], side="left")
     lengths = np.diff(np.append(times, known[-1]))
     return {
-        "from_s": known[:-1] / _SECOND,
-        "to_s": known[1:] / _SECOND,
+        "from_s": known[:-1] / _NS_PER_SECOND,
+        "to_s": known[1:] / _NS_PER_SECOND,
         "mean_pkts": np.add.reduceat(values * lengths, firsts) / np.diff(known),
         "low_pkts": np.minimum.reduceat(values, firsts),
         "high_pkts": np.maximum.reduceat(values, firsts),
@@ -314,7 +314,7 @@ def _wilson_interval(share: Floats, count: int) -> tuple[Floats, Floats]:
     """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
     from scipy.special import ndtri  # noqa: PLC0415 - takes long
 
-    z2 = float(ndtri(_QUANTILE)) ** 2
+    z2 = float(ndtri(_UPPER_LEVEL)) ** 2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)
     return np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0)

@@ -92,7 +92,7 @@ def estimate_mean_time(strata: Sequence[Sequence[TimeSums]]) -> Estimate | None:
     )
     low, high = max(value - below, 0.0), value + above
     bend = skewed / (6.0 * math.sqrt(whole.count))
-    return Estimate(value, low, high, max(below, above), whole.count, bend=bend)
+    return Estimate(value, low, high, max(below, above), whole.count, skewness_term=bend)
 
 
 def _sum_of_cubed_deviations(sizes: Sequence[TimeSums], mean_s: float) -> float:
@@ -181,10 +181,10 @@ def _total_time_columns(totals: Mapping[str, Any], order: Sequence[int]) -> Tabl
     return {"total_time_s": np.array([opened[index].mean_s for index in order])}
 
 
-TIMES = ("completion_time", "delivery_time", "total_time")
+TIME_NAMES = ("completion_time", "delivery_time", "total_time")
 """Times of a transfer, in the order of the simulator's percentiles."""
 
-TAILS = (50, 90, 95, 99)
+TIME_PERCENTILES = (50, 90, 95, 99)
 
 
 def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
@@ -204,20 +204,20 @@ def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     rows = [
         (index, name, np.array(totals["time_percentiles"][index][kind]))
         for index in sorted(counts)
-        for kind, name in enumerate(TIMES)
+        for kind, name in enumerate(TIME_NAMES)
         if not np.isnan(totals["time_percentiles"][index][kind]).all()
     ]
     order = [row[0] for row in rows]
     beyond = np.array([counts[index] for index in order]).reshape(-1, 1) * (
-        1.0 - np.array(TAILS) / 100
+        1.0 - np.array(TIME_PERCENTILES) / 100
     )
-    values = np.array([row[2] for row in rows]).reshape(-1, len(TAILS))
+    values = np.array([row[2] for row in rows]).reshape(-1, len(TIME_PERCENTILES))
     # Tolerance of half a transfer for rounding.
     reliable = np.where(beyond > MIN_EVENTS - 0.5, values, np.nan)
     return {
         **{name: column[order] for name, column in sizes.items()},
         "quantity": np.array([row[1] for row in rows]),
-        **{f"p{q}": reliable[:, index] for index, q in enumerate(TAILS)},
+        **{f"p{q}": reliable[:, index] for index, q in enumerate(TIME_PERCENTILES)},
         "unit": np.full(len(rows), "s"),
     }
 

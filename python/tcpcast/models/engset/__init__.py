@@ -20,12 +20,12 @@ from tcpcast.models.engset.lone_connection import (
     spurious_timeouts,
 )
 from tcpcast.models.engset.path import Path, Saturation, round_trip_s, window_saturation
-from tcpcast.models.engset.shared import (
+from tcpcast.models.engset.shared_link import (
     EngsetResult,
     buffer_for_loss,
-    buffer_for_loss_plain,
     engset,
     shared_rate_bps,
+    simplified_buffer_for_loss,
     state_log_probabilities,
     time_above,
 )
@@ -41,7 +41,6 @@ __all__ = [
     "Path",
     "Saturation",
     "buffer_for_loss",
-    "buffer_for_loss_plain",
     "class_log_probabilities",
     "engset",
     "engset_classes",
@@ -51,6 +50,7 @@ __all__ = [
     "lone_transfer",
     "round_trip_s",
     "shared_rate_bps",
+    "simplified_buffer_for_loss",
     "spurious_timeouts",
     "state_log_probabilities",
     "time_above",

@@ -1,10 +1,11 @@
 """Classes of on/off connections sharing the multiplexing link: TCP-Engset with several classes.
 
-Extends :mod:`.shared` to classes with their own file size, OFF time, RTT, own links and window. The
-link is shared by balanced fairness (Bonald and Proutiere, *Insensitive bandwidth sharing in data
-networks*, 2003): each connection gets its peak rate if the link can carry all peak rates, and
-connections with equal peak rates get equal shares. The state probabilities then have a product
-form. With one class, or equal classes, the results equal those of :func:`.shared.engset`.
+Extends :mod:`.shared_link` to classes that differ in file size, OFF time, RTT, own links and
+window. The link is shared by balanced fairness (Bonald and Proutiere, *Insensitive bandwidth
+sharing in data networks*, 2003): each connection gets its peak rate if the link can carry all
+peak rates, and connections with equal peak rates get equal shares. The state probabilities then
+have a product form. With one class, or equal classes, the results equal those of
+:func:`.shared_link.engset`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,12 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammaln
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_positive
 from tcpcast.models.engset.flights import isolated_connection
-from tcpcast.models.engset.path import ROUNDING
-from tcpcast.models.engset.shared import check_buffer, check_sources
+from tcpcast.models.engset.path import ROUNDING_TOLERANCE
+from tcpcast.models.engset.shared_link import check_buffer, check_sources
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class EngsetClass:
     sources
         N_k, at least 1.
     mean_off_s, mean_size_pkts, receiver_window_pkts, initial_window_pkts
-        As in :func:`.shared.engset`.
+        As in :func:`.shared_link.engset`.
     """
 
     path: Path
@@ -63,7 +62,7 @@ class EngsetClass:
         """8 F_k P."""
         return self.mean_size_pkts * self.path.packet_bits
 
-    def alone(self) -> IsolatedConnection:
+    def isolated_connection(self) -> IsolatedConnection:
         """Return one connection of the class on the idle path."""
         return isolated_connection(
             path=self.path,
@@ -104,12 +103,12 @@ class ClassesResult:
     classes: tuple[EngsetClass, ...]
     isolated: tuple[IsolatedConnection, ...]
     log_probability: NDArray[np.float64]
-    link_runs_short: bool
+    can_overload_link: bool
     rate_bps: NDArray[np.float64]
     on_time_s: NDArray[np.float64]
     transfers_per_s: NDArray[np.float64]
     utilisation: float
-    closed_load: float
+    closed_loop_load: float
     offered_load: float
     queue_mean_pkts: float
     buffer_pkts: float | None
@@ -167,8 +166,10 @@ def class_log_probabilities(
     ratios = np.array(
         [c.file_bits / (h * c.mean_off_s) for c, h in zip(classes, peak_bps, strict=True)]
     )
+    # The import of scipy.special takes longer than most runs of the simulator.
+    log_factorials = np.array([math.lgamma(n + 1) for n in range(max(shape))])
     logs: NDArray[np.float64] = (
-        gammaln(counts + 1) - gammaln(active + 1) - gammaln(counts - active + 1)
+        log_factorials[counts] - log_factorials[active] - log_factorials[counts - active]
     ).sum(axis=0) + np.log(ratios) @ active
     born = np.log([c.file_bits / (c.mean_off_s * link_bps) for c in classes])
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
@@ -215,10 +216,10 @@ def engset_classes(
     Raises
     ------
     DomainError
-        As :func:`class_log_probabilities` and :func:`.shared.engset`.
+        As :func:`class_log_probabilities` and :func:`.shared_link.engset`.
     """
     check_buffer(buffer_pkts)
-    isolated = tuple(each.alone() for each in classes)
+    isolated = tuple(each.isolated_connection() for each in classes)
     peak_bps = [one.rate_bps for one in isolated]
     logs = class_log_probabilities(classes, peak_bps)
     link_bps, delta_s = classes[0].path.bottleneck_bps, classes[0].path.delta_s
@@ -248,12 +249,12 @@ def engset_classes(
         classes=tuple(classes),
         isolated=isolated,
         log_probability=logs,
-        link_runs_short=short,
+        can_overload_link=short,
         rate_bps=rate_bps,
         on_time_s=on_s,
         transfers_per_s=sources / (off_s + on_s),
         utilisation=fmean(throughputs) / link_bps,
-        closed_load=load,
+        closed_loop_load=load,
         offered_load=float((sources * bits / (off_s + idle_s)).sum() / link_bps),
         queue_mean_pkts=queue,
         buffer_pkts=buffer_pkts,
@@ -297,16 +298,16 @@ def _wait_s(
 
     ``bits`` is the size of all files of a class, N_k 8 F_k P, and ``cycle_s`` is OFF_k + ON0_k.
     """
-
-    def excess(wait_s: float) -> float:
-        return float((bits / (cycle_s + rounds * wait_s)).sum()) / throughput_bps - 1
-
-    # Rounding alone can make the throughput exceed that of an idle path.
-    if excess(0.0) <= 0:
-        return 0.0
-    # With this wait, each class alone sends at most 1/K of the throughput.
-    longest = float((bits.size * bits / (throughput_bps * rounds)).max())
-    return float(brentq(excess, 0.0, longest, xtol=1e-15, rtol=1e-14))
+    # The throughput is a convex, decreasing function of the wait, so Newton's method approaches the
+    # solution from below. Rounding alone can make the throughput exceed that of an idle path.
+    wait_s = 0.0
+    while True:
+        times_s = cycle_s + rounds * wait_s
+        excess_bps = float((bits / times_s).sum()) - throughput_bps
+        step_s = excess_bps / float((bits * rounds / times_s**2).sum())
+        if step_s <= 1e-14 * wait_s:
+            return wait_s
+        wait_s += step_s
 
 
 def _active_and_full(
@@ -315,7 +316,7 @@ def _active_and_full(
     """Return j_k of each state, shape (K, states), and whether sum_k j_k h_k exceeds the link."""
     active = np.indices([each.sources + 1 for each in classes]).reshape(len(classes), -1)
     wanted_bps = np.asarray(peak_bps, dtype=np.float64) @ active
-    return active, wanted_bps > classes[0].path.bottleneck_bps * (1 + ROUNDING)
+    return active, wanted_bps > classes[0].path.bottleneck_bps * (1 + ROUNDING_TOLERANCE)
 
 
 def check_classes(classes: Sequence[EngsetClass]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_size, require_window
-from tcpcast.models.engset.path import ROUNDING
+from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 
 if TYPE_CHECKING:
     from tcpcast.models.engset.path import Path
@@ -87,9 +87,9 @@ def flights(
     require_size("size_pkts", size_pkts)
     require_window("receiver_window_pkts", receiver_window_pkts)
     require_window("initial_window_pkts", initial_window_pkts)
-    if not slowest_beta >= 1 - ROUNDING:
+    if not slowest_beta >= 1 - ROUNDING_TOLERANCE:
         raise DomainError(f"slowest_beta must be at least 1, not {slowest_beta!r}")
-    fits = slowest_beta * (1 + ROUNDING)
+    fits = slowest_beta * (1 + ROUNDING_TOLERANCE)
     sent: list[float] = []
     rest, window = size_pkts, min(float(initial_window_pkts), receiver_window_pkts)
     while rest > window and window <= fits:
@@ -161,9 +161,9 @@ def isolated_connection(
     rate = size_pkts * path.packet_bits / on_time
     rounds, tail = group.rounds, group.tail_pkts
     if group.saturated:
-        rounds = math.floor(on_time / path.rtt0_s * (1 + ROUNDING))
+        rounds = math.floor(on_time / path.rtt0_s * (1 + ROUNDING_TOLERANCE))
         rest = max(on_time - rounds * path.rtt0_s, 0.0)
-        tail = float(math.floor(rest / path.slowest_delta_s * (1 + ROUNDING)))
+        tail = float(math.floor(rest / path.slowest_delta_s * (1 + ROUNDING_TOLERANCE)))
     return IsolatedConnection(
         flights=group,
         rounds=group.rounds,

@@ -11,7 +11,7 @@ import numpy as np
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_not_negative, require_size, require_window
 from tcpcast.models.engset.flights import isolated_connection
-from tcpcast.models.engset.path import ROUNDING
+from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -217,9 +217,9 @@ def spurious_timeouts(
         initial_rto_s=initial_rto_s,
     )
     expiry = transfer.sent_s + transfer.rto_s
-    at_end = transfer.acked_s > expiry * (1 + ROUNDING)
+    at_end = transfer.acked_s > expiry * (1 + ROUNDING_TOLERANCE)
     # A gap between transmissions that exceeds the RTO affects every longer file.
-    gaps = np.flatnonzero(transfer.sent_s[1:] > expiry[:-1] * (1 + ROUNDING))
+    gaps = np.flatnonzero(transfer.sent_s[1:] > expiry[:-1] * (1 + ROUNDING_TOLERANCE))
     culprit = np.arange(largest_pkts)
     if gaps.size:
         culprit = np.minimum(culprit, gaps[0])

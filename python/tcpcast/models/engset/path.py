@@ -12,7 +12,7 @@ from tcpcast.models.domain import require_not_negative, require_positive, requir
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 """Relative tolerance of comparisons that distinguish cases: 0.048/0.006 must count as 8."""
 
 
@@ -94,7 +94,7 @@ class Path:
                 raise DomainError(f"{name} must be above 0, not {getattr(self, name)!r}")
         rates = (self.ingress_bps, self.bottleneck_bps, self.egress_bps)
         least = sum(self.packet_bits / rate for rate in rates)
-        if self.rtt0_s < least * (1 - ROUNDING):
+        if self.rtt0_s < least * (1 - ROUNDING_TOLERANCE):
             raise DomainError(
                 f"rtt0_s is {self.rtt0_s!r}, less than the {least:.6g} s that one packet takes "
                 "to be transmitted over the three links"
@@ -164,10 +164,10 @@ def window_saturation(*, beta: float, receiver_window_pkts: float) -> Saturation
     DomainError
         An argument outside the domain above.
     """
-    if not beta >= 1 - ROUNDING:
+    if not beta >= 1 - ROUNDING_TOLERANCE:
         raise DomainError(f"beta must be at least 1, not {beta!r}")
     require_window("receiver_window_pkts", receiver_window_pkts)
-    whole = math.floor(beta * (1 + ROUNDING))
+    whole = math.floor(beta * (1 + ROUNDING_TOLERANCE))
     saturated = receiver_window_pkts > whole
     return Saturation(
         ratio=whole / receiver_window_pkts,

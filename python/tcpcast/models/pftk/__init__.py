@@ -24,14 +24,14 @@ equals (31).
 from tcpcast.models.pftk.chain import (
     AfterTimeout,
     FastRecovery,
-    Losses,
+    LaterLosses,
     WindowChain,
     window_chain,
 )
 from tcpcast.models.pftk.closed_form import (
-    TIMEOUTS,
-    TRIPLE_DUPLICATES,
-    WINDOW,
+    TIMEOUTS_REGIME,
+    TRIPLE_DUPLICATES_REGIME,
+    WINDOW_REGIME,
     Throughput,
     approximate_rate_pps,
     td_only_leading_rate_pps,
@@ -42,8 +42,8 @@ from tcpcast.models.pftk.closed_form import (
     window_limit_loss_ratio,
 )
 from tcpcast.models.pftk.comparison import ClosedFormError, closed_form_error
+from tcpcast.models.pftk.domain_values import path_domain_values
 from tcpcast.models.pftk.inverse import tolerated_loss_ratio, tolerated_loss_ratio_approximate
-from tcpcast.models.pftk.quantities import path_values
 from tcpcast.models.pftk.tcp_friendly import tcp_friendly_loss_event_ratio, tcp_friendly_rate_pps
 from tcpcast.models.pftk.timeouts import (
     timeout_probability,
@@ -52,18 +52,18 @@ from tcpcast.models.pftk.timeouts import (
 )
 
 __all__ = [
-    "TIMEOUTS",
-    "TRIPLE_DUPLICATES",
-    "WINDOW",
+    "TIMEOUTS_REGIME",
+    "TRIPLE_DUPLICATES_REGIME",
+    "WINDOW_REGIME",
     "AfterTimeout",
     "ClosedFormError",
     "FastRecovery",
-    "Losses",
+    "LaterLosses",
     "Throughput",
     "WindowChain",
     "approximate_rate_pps",
     "closed_form_error",
-    "path_values",
+    "path_domain_values",
     "tcp_friendly_loss_event_ratio",
     "tcp_friendly_rate_pps",
     "td_only_leading_rate_pps",

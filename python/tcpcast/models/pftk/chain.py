@@ -45,7 +45,7 @@ from tcpcast.models.domain import (
     to_positive_array,
 )
 from tcpcast.models.pftk.recovery import Recovery, newreno_recovery, no_recovery
-from tcpcast.models.pftk.timeouts import backoff_polynomial, timeout_share
+from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
@@ -53,18 +53,18 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-Losses = Literal["rest-of-round", "independent"]
+LaterLosses = Literal["rest-of-round", "independent"]
 AfterTimeout = Literal["one", "slow-start", "half"]
 FastRecovery = Literal["none", "newreno"]
 
-TAIL = 1e-12
+MAX_TRUNCATED_PROBABILITY = 1e-12
 """An unlimited window is truncated at the smallest window that a period reaches with at most this
 probability."""
-LARGEST_WINDOW = 2**20
+MAX_WINDOWS = 2**20
 """Maximum number of windows; more would take seconds and hundreds of megabytes."""
-LARGEST_RECOVERY_WINDOW = 2**12
+MAX_RECOVERY_WINDOWS = 2**12
 """Maximum number of windows with fast recovery, whose time is quadratic in it."""
-STATIONARY = 1e-13
+STATIONARY_TOLERANCE = 1e-13
 """The distribution at the start of a period is stationary if a sweep moves at most this much."""
 MAX_SWEEPS = 2000
 
@@ -159,7 +159,7 @@ def window_chain(
     loss_probability: float,
     packets_per_ack: int = 2,
     receiver_window_pkts: float = math.inf,
-    losses: Losses | float = "rest-of-round",
+    losses: LaterLosses | float = "rest-of-round",
     after_timeout: AfterTimeout = "one",
     recovery: FastRecovery = "none",
 ) -> WindowChain:
@@ -208,13 +208,13 @@ def window_chain(
     """
     p = float(to_loss_ratio_array("loss_probability", loss_probability))
     b = _require_whole_packets_per_ack(packets_per_ack)
-    later = _later_loss(losses, p)
+    later = _later_loss_probability(losses, p)
     _require_one_of("after_timeout", after_timeout, get_args(AfterTimeout))
     _require_one_of("recovery", recovery, get_args(FastRecovery))
     repairs = recovery == "newreno"
-    limit = LARGEST_RECOVERY_WINDOW if repairs else LARGEST_WINDOW
+    limit = MAX_RECOVERY_WINDOWS if repairs else MAX_WINDOWS
     largest = _choose_largest_window(p, b, receiver_window_pkts, limit)
-    walk = _PeriodProbabilities.over(largest, p, b)
+    walk = _PeriodProbabilities.up_to_window(largest, p, b)
     repair = newreno_recovery(largest, p, later) if repairs else no_recovery(largest)
     timeout = walk.timeout_given_loss(later) + repair.failed
     reached, slow, early = walk.stationary(timeout, repair, after_timeout)
@@ -261,7 +261,7 @@ class _PeriodProbabilities:
     """Probability that slow start reaches a threshold of w without loss."""
 
     @classmethod
-    def over(cls, largest: int, p: float, b: int) -> _PeriodProbabilities:
+    def up_to_window(cls, largest: int, p: float, b: int) -> _PeriodProbabilities:
         """Return the probabilities up to the largest window, which stays constant."""
         w = np.arange(1, largest + 1)
         kept = math.log1p(-p)  # log of the delivery probability of a packet
@@ -293,7 +293,7 @@ class _PeriodProbabilities:
         """
         w = self.windows.astype(np.float64)
         if later is None:
-            return timeout_share(w, np.asarray(self.p))
+            return unchecked_timeout_probability(w, np.asarray(self.p))
         # At most two of the w - 1 packets after the first loss, in both rounds, are delivered.
         n, kept = w - 1, 1 - later
         few = later * later + n * kept * later + n * (n - 1) / 2 * kept * kept
@@ -365,7 +365,7 @@ class _PeriodProbabilities:
             before = np.stack([starts, thresholds, early])
             starts, thresholds, early = np.stack([after, slowly, again]) / total
             moved = float(np.abs(np.stack([starts, thresholds, early]) - before).sum())
-            if moved < STATIONARY:
+            if moved < STATIONARY_TOLERANCE:
                 return (*self.period(starts, thresholds), early)
         raise ArithmeticError(
             f"the distribution of the window still changes by {moved:.1e} after many sweeps"
@@ -387,13 +387,13 @@ def _slow_start_windows(largest: int, b: int) -> NDArray[np.int64]:
 
 
 def _choose_largest_window(p: float, b: int, receiver_window_pkts: float, limit: int) -> int:
-    """Return W_max, or the smallest window that periods reach with at most TAIL.
+    """Return W_max, or the smallest window that periods exceed with a negligible probability.
 
     The largest start is half of it, rounded up; from there at least b (3 M^2/8 - M/2) packets must
     be delivered.
     """
     require_window("receiver_window_pkts", receiver_window_pkts)
-    packets = math.log(TAIL) / math.log1p(-p) / b
+    packets = math.log(MAX_TRUNCATED_PROBABILITY) / math.log1p(-p) / b
     cut = math.ceil((0.5 + math.sqrt(0.25 + 1.5 * packets)) / 0.75)
     largest = cut if receiver_window_pkts >= cut else int(receiver_window_pkts)
     if largest > limit:
@@ -414,10 +414,10 @@ def _require_whole_packets_per_ack(packets_per_ack: float) -> int:
     return int(b)
 
 
-def _later_loss(losses: Losses | float, p: float) -> float | None:
+def _later_loss_probability(losses: LaterLosses | float, p: float) -> float | None:
     """Return the loss of a packet after the first lost one; None for the rest of the round."""
     if isinstance(losses, str):
-        _require_one_of("losses", losses, get_args(Losses))
+        _require_one_of("losses", losses, get_args(LaterLosses))
         return p if losses == "independent" else None
     if not 0 <= losses <= 1:
         raise DomainError(f"losses must be from 0 to 1, not {losses!r}")

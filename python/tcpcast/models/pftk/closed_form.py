@@ -16,14 +16,14 @@ from tcpcast.models.domain import (
     to_window_array,
 )
 from tcpcast.models.mathis import mathis_rate_pps
-from tcpcast.models.pftk.timeouts import backoff_polynomial, timeout_share
+from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
 
-WINDOW, TRIPLE_DUPLICATES, TIMEOUTS = "window", "triple duplicates", "timeouts"
+WINDOW_REGIME, TRIPLE_DUPLICATES_REGIME, TIMEOUTS_REGIME = "window", "triple duplicates", "timeouts"
 """Values of :attr:`Throughput.regime`."""
 
 
@@ -64,8 +64,8 @@ class Throughput:
         ``timeouts`` in both branches if more than half of the time is in RTO; otherwise ``window``
         in the window-limited branch.
         """
-        branch = np.where(self.window_limited, WINDOW, TRIPLE_DUPLICATES)
-        return np.asarray(np.where(self.timeout_time_share > 0.5, TIMEOUTS, branch))
+        branch = np.where(self.window_limited, WINDOW_REGIME, TRIPLE_DUPLICATES_REGIME)
+        return np.asarray(np.where(self.timeout_time_share > 0.5, TIMEOUTS_REGIME, branch))
 
 
 def throughput(
@@ -127,7 +127,7 @@ def _evaluate_full_model(
     window = np.minimum(max_window, unlimited)
     constant = 0.5 + b / 4 if continuous else 1.0
     rounds = np.where(limited, b / 8 * max_window + odds / max_window + constant, b / 2 * unlimited)
-    share = timeout_share(window, p)
+    share = unchecked_timeout_probability(window, p)
     waiting = share * t0 * backoff_polynomial(p) / (1 - p)
     time = rtt * (rounds + 1) + waiting
     return {

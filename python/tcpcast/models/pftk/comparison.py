@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.models.pftk.chain import AfterTimeout, Losses
+    from tcpcast.models.pftk.chain import AfterTimeout, LaterLosses
 
     Floats = NDArray[np.float64]
 
-LOSSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+LOSS_PROBABILITIES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 RTTS_S = (0.02, 0.05, 0.1, 0.2)
-ACKED = (1, 2)
+PACKETS_PER_ACK = (1, 2)
 WINDOWS_PKTS = (8.0, 32.0, np.inf)
 
 
@@ -84,12 +84,12 @@ class ClosedFormError:
 
 def closed_form_error(
     *,
-    loss_probability: Sequence[float] = LOSSES,
+    loss_probability: Sequence[float] = LOSS_PROBABILITIES,
     rtt_s: Sequence[float] = RTTS_S,
     t0_s: float = 1.0,
-    packets_per_ack: Sequence[int] = ACKED,
+    packets_per_ack: Sequence[int] = PACKETS_PER_ACK,
     receiver_window_pkts: Sequence[float] = WINDOWS_PKTS,
-    losses: Losses = "rest-of-round",
+    losses: LaterLosses = "rest-of-round",
     continuous: bool = False,
 ) -> ClosedFormError:
     """Return the closed form (31) and the chain over a grid.

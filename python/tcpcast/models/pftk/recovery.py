@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-DUPLICATES = 3
+DUPLICATE_THRESHOLD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,8 @@ def newreno_recovery(largest: int, p: float, later: float | None) -> Recovery:
     """
     q, rows = 1 - p, []
     for w, delivered in enumerate(_delivered_distributions(largest, p, later), start=1):
-        d = np.arange(DUPLICATES, w)
-        at = delivered[DUPLICATES:]
+        d = np.arange(DUPLICATE_THRESHOLD, w)
+        at = delivered[DUPLICATE_THRESHOLD:]
         h, first = w // 2, np.maximum(d - w + w // 2, 0)
         new = (h * (h - 1) - first * (first - 1)) / 2
         repaired = q ** (w - d)

@@ -42,7 +42,7 @@ def timeout_probability(
     """
     w = _finite_windows(window_pkts)
     p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
-    return np.asarray(timeout_share(w, p))
+    return np.asarray(unchecked_timeout_probability(w, p))
 
 
 def timeout_probability_approximate(*, window_pkts: ArrayLike) -> NDArray[np.float64]:
@@ -64,7 +64,9 @@ def timeout_sequence_s(*, t0_s: ArrayLike, loss_indication_ratio: ArrayLike) -> 
     return np.asarray(t0 * backoff_polynomial(p) / (1 - p))
 
 
-def timeout_share(w: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
+def unchecked_timeout_probability(
+    w: NDArray[np.float64], p: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return (23) in a form that is precise for small p."""
     lost = -np.expm1(w * np.log1p(-p))  # 1 - (1-p)^w
     kept = 1 - p

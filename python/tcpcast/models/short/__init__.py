@@ -23,9 +23,9 @@ from tcpcast.models.short.recursion import (
 )
 from tcpcast.models.short.window_growth import (
     ShortTransfer,
-    least_recoverable_pkts,
+    fluid_timeout_pkts,
+    min_recoverable_pkts,
     timeout_packets,
-    timeout_volume_pkts,
 )
 
 __all__ = [
@@ -33,11 +33,11 @@ __all__ = [
     "ShortTransfer",
     "conditional_latency_s",
     "expected_latency_s",
-    "least_recoverable_pkts",
+    "fluid_timeout_pkts",
     "loss_probability",
     "losses_considered",
     "lossless_latency_s",
+    "min_recoverable_pkts",
     "relative_reduction",
     "timeout_packets",
-    "timeout_volume_pkts",
 ]

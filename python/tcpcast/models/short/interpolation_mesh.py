@@ -32,14 +32,13 @@ class InterpolationBlock(NamedTuple):
 class InterpolationMesh:
     """Product mesh of remaining packets and window; its values begin at ``offset`` in a vector.
 
-    Interpolation is cubic in remaining packets (linear up to ``bent_to``) and linear in the window.
-    Up to dup_t + y_to packets, the latency L_k has kinks, at which cubic interpolation would
-    overshoot.
+    Interpolation is linear in the window. In remaining packets it is cubic, but linear up to
+    ``kinks_to`` = dup_t + y_to packets: at the kinks of L_k, cubic interpolation would overshoot.
     """
 
     left: Floats
     window: Floats
-    bent_to: float
+    kinks_to: float
     offset: int
 
     @property
@@ -69,7 +68,7 @@ class InterpolationMesh:
         share = np.clip((window - self.window[column]) / np.where(width > 0, width, 1.0), 0, 1)
         x = np.clip(left, self.left[0], self.left[-1])
         i = np.minimum(np.searchsorted(self.left, x, side="right") - 1, top - 1)
-        linear = (x < self.bent_to) | (i == 0) | (i == top - 1)
+        linear = (x < self.kinks_to) | (i == 0) | (i == top - 1)
         blocks = []
         for mask, first, weigh in ((linear, 0, _linear_weights), (~linear, -1, _cubic_weights)):
             which = np.flatnonzero(mask)
@@ -108,10 +107,10 @@ def _cubic_weights(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
 
 
 def make_graded_mesh(
-    low: float, high: float, *, step: float, ratio: float, even_to: float
+    low: float, high: float, *, step: float, ratio: float, constant_step_to: float
 ) -> Floats:
     """Return a mesh from ``low`` past ``high``: first constant, then proportional steps."""
-    even = np.arange(low, max(min(even_to, high), low) + step, step)
+    even = np.arange(low, max(min(constant_step_to, high), low) + step, step)
     count = max(math.ceil(math.log(max(high / even[-1], 1.0)) / math.log1p(ratio)), 0)
     return np.concatenate([even, even[-1] * (1 + ratio) ** np.arange(1, count + 1)])
 
@@ -139,13 +138,13 @@ class BlockMatrix:
 
 
 def assemble_interpolation_matrix(
-    blocks: list[InterpolationBlock], count: int, size: int, *, few: bool
+    blocks: list[InterpolationBlock], count: int, size: int, *, few_products: bool
 ) -> sparse.csr_array | BlockMatrix:
     """Return the interpolation matrix, (count, size), assembled from the blocks of each value.
 
-    ``few`` is True for a small number of products.
+    ``few_products`` is True for a small number of products.
     """
-    if few:
+    if few_products:
         return BlockMatrix(blocks, count)
     from scipy import sparse  # noqa: PLC0415 - slower than the computation with few losses
 

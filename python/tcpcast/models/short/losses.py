@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-printed"]
 
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE_PROBABILITY = 1e-9
 """The sum over k of the expected latency ends when p(k) is below this value."""
 
 MAX_LOSSES = 5000
@@ -107,7 +107,7 @@ def losses_considered(
         k = np.arange(mean, MAX_LOSSES + 1)
         small = (
             loss_probability(k, size_pkts=size_pkts, loss=loss, distribution=distribution)
-            < NEGLIGIBLE
+            < NEGLIGIBLE_PROBABILITY
         )
         if small.any():
             return int(k[np.argmax(small)])

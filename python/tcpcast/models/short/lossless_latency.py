@@ -43,7 +43,9 @@ def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
 
 
 def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
-    grown = WindowGrowth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+    grown = WindowGrowth.from_transfer(
+        transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts
+    )
     return np.asarray(transfer.rtt_s * grown.rounds(sizes, grown.window(sizes)))
 
 
@@ -84,7 +86,7 @@ def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -
 
 def restart_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats) -> Floats:
     """Return L_0 of the remaining packets after a timeout, from a window of 1 with W_SS given."""
-    grown = WindowGrowth.of(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
+    grown = WindowGrowth.from_transfer(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
     return rest_latency_s(transfer, left, grown)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-MAX_SHARED = 24
+MAX_FLIGHT_LOSSES = 24
 """Maximum counted losses of one flight; at loss ratio p a flight loses about sqrt(p) packets."""
 
 
@@ -69,11 +69,11 @@ class SharedRecovery:
         ends = np.arange(1.0, tables.tails + 1)
         self._tail = BlockMatrix(first.stencil(ends, np.full_like(ends, 2.0)), len(ends))
         # L_k, L_(k-1), ... of the tables, of transfers that now time out, and of the last packets.
-        self._latency = np.zeros((MAX_SHARED + 1, sum(self._cut)))
-        self._timed_out = np.zeros((MAX_SHARED + 1, len(left)))
-        self._ends = np.zeros((MAX_SHARED + 1, tables.tails))
+        self._latency = np.zeros((MAX_FLIGHT_LOSSES + 1, sum(self._cut)))
+        self._timed_out = np.zeros((MAX_FLIGHT_LOSSES + 1, len(left)))
+        self._ends = np.zeros((MAX_FLIGHT_LOSSES + 1, tables.tails))
         # P(j of k losses in flight); the last j includes larger numbers.
-        self._in_flight = np.zeros((MAX_SHARED + 1, sum(self._cut)))
+        self._in_flight = np.zeros((MAX_FLIGHT_LOSSES + 1, sum(self._cut)))
         self._in_flight[0] = 1
         self._losses = 0
 
@@ -90,7 +90,7 @@ class SharedRecovery:
             self._in_flight[1:] += joins[:-1]
             self._in_flight[-1] += joins[-1]
         mean = np.einsum("js,js->s", self._in_flight[:, here:], self._latency[:, here:])
-        in_flight = np.arange(MAX_SHARED + 1)[:, None]
+        in_flight = np.arange(MAX_FLIGHT_LOSSES + 1)[:, None]
         fast = self._latency[:, :here] + in_flight * self._rtt
         episode = np.where(in_flight <= self._spare, fast, self._timed_out + self._early)
         recovered = np.einsum("js,js->s", self._in_flight[:, :here], episode)
@@ -104,7 +104,7 @@ class SharedRecovery:
     def _losses_among_last(self, losses: int) -> Floats:
         after = np.zeros(self._ends.shape[1])
         for behind in range(len(after)):
-            for lost in range(min(behind, losses, MAX_SHARED) + 1):
+            for lost in range(min(behind, losses, MAX_FLIGHT_LOSSES) + 1):
                 ways = comb(behind, lost) * comb(losses, lost) / comb(behind + losses, losses)
                 after[behind] += ways * self._ends[lost, lost]
         return after

@@ -40,14 +40,16 @@ NEGLIGIBLE_TERM = 1e-7
 def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Floats]:
     """Yield L_0, ..., L_losses of the given sizes, shape (P,)."""
     start = np.full_like(sizes, transfer.initial_window_pkts)
-    grown = WindowGrowth.of(transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts))
+    grown = WindowGrowth.from_transfer(
+        transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts)
+    )
     setup = transfer.rtt_s if transfer.handshake else 0.0
     yield setup + lossless_latency_s(transfer, sizes)
     offset = setup + full_rounds_excess_s(transfer, sizes)
     if not losses:
         return
-    tables = LatencyMeshes.of(transfer, float(sizes.max()), losses)
-    tabulated = TransferRows.of(transfer, tables)
+    tables = LatencyMeshes.from_transfer(transfer, float(sizes.max()), losses)
+    tabulated = TransferRows.from_transfer(transfer, tables)
     paying: SeparateRecovery | SharedRecovery = SeparateRecovery(tables)
     if transfer.shared_recovery:
         paying = SharedRecovery(transfer, tables, tabulated)
@@ -59,7 +61,9 @@ def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) ->
     others: list[LossStageIntegral] = []
     follows = None
     for k in range(1, losses + 1):
-        ask = partial(LossStageIntegral.of, transfer, tables, losses=k, most=losses)
+        ask = partial(
+            LossStageIntegral.from_transfer, transfer, tables, losses=k, max_losses=losses
+        )
         if own_stage is None or not own_stage.is_accurate_for(k):
             own_stage, others = ask(started), []
         yield offset + own_stage.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)

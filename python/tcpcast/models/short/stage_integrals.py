@@ -39,13 +39,13 @@ MAX_DOUBLINGS = 6
 """Number of doublings of the RTO, up to 64 times its first value, as in PFTK."""
 
 
-SACK_WIDER = 2
+SACK_MESH_FACTOR = 2
 """Factor by which meshes are coarser with SACK, because fewer packets remain and windows are wider.
 
 Up to eight losses L_k has the same accuracy, 0.1 %.
 """
 
-FEW_LOSSES = 40
+MAX_BLOCK_MATRIX_LOSSES = 40
 """Up to this number of losses, all products with BlockMatrix take less time than the import of
 scipy.sparse."""
 
@@ -66,10 +66,10 @@ class LatencyMeshes:
     tails: int
 
     @classmethod
-    def of(cls, transfer: ShortTransfer, largest: float, losses: int) -> LatencyMeshes:
+    def from_transfer(cls, transfer: ShortTransfer, largest: float, losses: int) -> LatencyMeshes:
         """Return meshes for transfers of up to ``largest`` packets and ``losses`` losses."""
         top = largest + losses  # each timeout retransmits one packet: n - y + 1
-        start = WindowGrowth.of(
+        start = WindowGrowth.from_transfer(
             transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts
         )
         widest = float(start.window(np.asarray(top)))
@@ -77,19 +77,21 @@ class LatencyMeshes:
         widest = max(widest, math.sqrt(8 * top / (3 * transfer.acked_packets)))
         widest = min(widest, transfer.max_window_pkts)
         needed = transfer.recovery_window_pkts
-        bent_to = last_kink_pkts(transfer)
-        wide = SACK_WIDER if transfer.sack else 1
-        step = wide * max(min(0.25, bent_to / 40), bent_to / 200)
-        left = make_graded_mesh(1, 1.2 * top + 2, step=step, ratio=0.08 * wide, even_to=bent_to)
+        kinks_to = last_kink_pkts(transfer)
+        wide = SACK_MESH_FACTOR if transfer.sack else 1
+        step = wide * max(min(0.25, kinks_to / 40), kinks_to / 200)
+        left = make_graded_mesh(
+            1, 1.2 * top + 2, step=step, ratio=0.08 * wide, constant_step_to=kinks_to
+        )
         after = max(0.5, transfer.decrease)
-        recovered = InterpolationMesh(left, _window_nodes(transfer, after * widest), bent_to, 0)
+        recovered = InterpolationMesh(left, _window_nodes(transfer, after * widest), kinks_to, 0)
         # Half of a window too small for recovery is below (1 + dup)/2; a single last packet never
         # reaches W_SS. A shared recovery also needs smaller windows.
         min_threshold = 0.5 if transfer.shared_recovery else 2.0
         thresholds = np.arange(min_threshold, max(2, needed / 2) + 0.2, 0.25)
-        timed_out = [InterpolationMesh(left, thresholds, bent_to, recovered.end)]
+        timed_out = [InterpolationMesh(left, thresholds, kinks_to, recovered.end)]
         for _ in range(MAX_DOUBLINGS if transfer.backoff else 0):
-            timed_out.append(InterpolationMesh(left, np.array([2.0]), bent_to, timed_out[-1].end))
+            timed_out.append(InterpolationMesh(left, np.array([2.0]), kinks_to, timed_out[-1].end))
         tails = transfer.unprotected_pkts if transfer.shared_recovery else 1
         return cls(recovered, tuple(timed_out), timed_out[-1].end, tails)
 
@@ -111,7 +113,7 @@ def _window_nodes(transfer: ShortTransfer, widest: float) -> Floats:
         low = np.append(low, np.arange(needed**2 + step, 16.5, step))
     low = np.sqrt(low)
     return np.append(
-        low, make_graded_mesh(low[-1], widest, step=0.5, ratio=ratio, even_to=low[-1])[1:]
+        low, make_graded_mesh(low[-1], widest, step=0.5, ratio=ratio, constant_step_to=low[-1])[1:]
     )
 
 
@@ -130,21 +132,30 @@ class TransferRows:
     doublings: int | None = None
 
     @classmethod
-    def of(cls, transfer: ShortTransfer, tables: LatencyMeshes) -> list[TransferRows]:
+    def from_transfer(cls, transfer: ShortTransfer, tables: LatencyMeshes) -> list[TransferRows]:
         """Return the rows of all tables in order."""
         left, window = tables.recovered.nodes()
         flight = 2 * window + 0.5 if transfer.shared_recovery else np.zeros_like(left)
-        rows = [cls(left, WindowGrowth.of(transfer, window, window), np.minimum(flight, left))]
+        rows = [
+            cls(
+                left, WindowGrowth.from_transfer(transfer, window, window), np.minimum(flight, left)
+            )
+        ]
         for doublings, mesh in enumerate(tables.timed_out):
             left, half = mesh.nodes()
-            again = WindowGrowth.of(transfer, np.ones_like(left), np.maximum(half, 2.0))
+            again = WindowGrowth.from_transfer(transfer, np.ones_like(left), np.maximum(half, 2.0))
             rows.append(cls(left, again, np.zeros_like(left), doublings))
         return rows
 
 
-TIMEOUT, RECOVERY, AGAIN, TAIL = range(4)
+TIMEOUT_OUTCOME, RECOVERY_OUTCOME, REPEATED_TIMEOUT_OUTCOME, TAIL_OUTCOME = range(4)
 
-ORDERS = {TIMEOUT: 6, RECOVERY: 8, AGAIN: 4, TAIL: 5}
+QUADRATURE_ORDERS = {
+    TIMEOUT_OUTCOME: 6,
+    RECOVERY_OUTCOME: 8,
+    REPEATED_TIMEOUT_OUTCOME: 4,
+    TAIL_OUTCOME: 5,
+}
 """Number of quadrature nodes per part of the positions, by the outcome of the loss. Outcomes from
 TAIL on are losses among the last packets."""
 
@@ -176,16 +187,16 @@ def _split_loss_positions(transfer: ShortTransfer, rows: TransferRows) -> Iterat
     start = rows.skipped
     if rows.doublings is not None and (transfer.backoff or transfer.shared_recovery):
         start = np.minimum(left, 1.0)
-        yield _LossPositions(AGAIN, np.zeros_like(left), start)
-    yield _LossPositions(TIMEOUT, start, np.maximum(early, start))
+        yield _LossPositions(REPEATED_TIMEOUT_OUTCOME, np.zeros_like(left), start)
+    yield _LossPositions(TIMEOUT_OUTCOME, start, np.maximum(early, start))
     cuts = (early, *inner, tail)
     for low, high in pairwise(np.maximum(cut, start) for cut in cuts):
-        yield _LossPositions(RECOVERY, low, high)
+        yield _LossPositions(RECOVERY_OUTCOME, low, high)
     behind = range(kept - 1 if transfer.shared_recovery else 0, -1, -1)
     low = np.maximum(tail, start)
     for packets in behind:
         high = np.maximum(low, left - packets)
-        yield _LossPositions(TAIL + packets, low, high)
+        yield _LossPositions(TAIL_OUTCOME + packets, low, high)
         low = high
 
 
@@ -249,16 +260,16 @@ class LossStageIntegral:
     _weight: Floats
 
     @classmethod
-    def of(
+    def from_transfer(
         cls,
         transfer: ShortTransfer,
         tables: LatencyMeshes,
         rows: TransferRows,
         *,
         losses: int,
-        most: int,
+        max_losses: int,
     ) -> LossStageIntegral:
-        """Return the stage for k from ``losses``; with ``most`` above 1 it uses the tables."""
+        """Return the stage for k from ``losses``; it uses the tables if ``max_losses`` > 1."""
         exponent = max(1, losses // 3)
         groups = [
             _quadrature_nodes(transfer, tables, rows, part, exponent, first=losses == 1)
@@ -267,10 +278,13 @@ class LossStageIntegral:
         ]
         nodes = _QuadratureNodes.concatenate(groups)
         follows = None
-        if most > 1:
+        if max_losses > 1:
             size = tables.tail + tables.tails
             follows = assemble_interpolation_matrix(
-                nodes.blocks, len(nodes.row), size, few=most <= FEW_LOSSES
+                nodes.blocks,
+                len(nodes.row),
+                size,
+                few_products=max_losses <= MAX_BLOCK_MATRIX_LOSSES,
             )
         weight = nodes.weight * nodes.share ** (losses - exponent)
         return cls(rows, exponent, nodes, follows, weight)
@@ -324,7 +338,7 @@ def _quadrature_nodes(
     *,
     first: bool,
 ) -> _QuadratureNodes:
-    abscissae, weights = _gauss_legendre_nodes(ORDERS[min(part.case, TAIL)])
+    abscissae, weights = _gauss_legendre_nodes(QUADRATURE_ORDERS[min(part.case, TAIL_OUTCOME)])
     which = np.flatnonzero(part.high > part.low)
     left = rows.left[which, None]
     whole = left - rows.skipped[which, None]
@@ -339,7 +353,7 @@ def _quadrature_nodes(
         transfer, tables, rows, part.case, left=left, sent=sent, window=window
     )
     cost = np.full(sent.size, after.cost)
-    if part.case != AGAIN:
+    if part.case != REPEATED_TIMEOUT_OUTCOME:
         cost += (transfer.rtt_s * path.rounds(sent, window)).ravel()
     return _QuadratureNodes(
         np.repeat(which, len(abscissae)),
@@ -371,7 +385,7 @@ def _outcome_after_loss(
 ) -> _LossOutcome:
     """Return the outcome of a loss at each of ``[transfers, positions]``."""
     rest = (left - sent).ravel()
-    if case == RECOVERY:
+    if case == RECOVERY_OUTCOME:
         wait = 0.0 if transfer.as_printed else transfer.rtt_s
         again = np.maximum(window / 2 - 1, 1.0).ravel()
         if transfer.sack:
@@ -379,20 +393,22 @@ def _outcome_after_loss(
             rest = np.maximum(rest - window.ravel(), 1.0)
         return _LossOutcome(
             wait,
-            lambda: rest_latency_s(transfer, rest, WindowGrowth.of(transfer, again, again)),
+            lambda: rest_latency_s(
+                transfer, rest, WindowGrowth.from_transfer(transfer, again, again)
+            ),
             tables.recovered.stencil(rest, again),
         )
-    if case == TIMEOUT:
+    if case == TIMEOUT_OUTCOME:
         half, packets = window.ravel() / 2, rest + 1
         mesh, rto = tables.timed_out[0], transfer.rto_s
-    elif case == AGAIN:
+    elif case == REPEATED_TIMEOUT_OUTCOME:
         doublings = (rows.doublings or 0) + 1 if transfer.backoff else 0
         mesh = tables.timed_out[min(doublings, len(tables.timed_out) - 1)]
         rto = transfer.rto_s * 2 ** min(doublings, MAX_DOUBLINGS)
         packets = np.broadcast_to(left, sent.shape).ravel()
         half = np.full_like(rest, 2.0)
     else:
-        every, place = np.arange(len(rest)), tables.tail + case - TAIL
+        every, place = np.arange(len(rest)), tables.tail + case - TAIL_OUTCOME
         block = InterpolationBlock(every, np.full((1, len(rest)), place), np.ones((1, len(rest))))
         # Only the retransmitted packet follows.
         return _LossOutcome(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [block])

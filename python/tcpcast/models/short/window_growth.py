@@ -88,7 +88,7 @@ class ShortTransfer:
     acked_packets: int = 1
     duplicate_threshold: int = 3
     limited_transmit: int | None = None
-    last_packets: bool = False
+    protects_last_packets: bool = False
     min_rto_s: float = 1.0
     as_printed: bool = False
     shared_recovery: bool = False
@@ -155,7 +155,7 @@ class ShortTransfer:
     @property
     def unprotected_pkts(self) -> int:
         """Number of last packets whose loss needs a timeout: dup_t, 1 with the proposal."""
-        return 1 if self.last_packets else self.duplicate_threshold
+        return 1 if self.protects_last_packets else self.duplicate_threshold
 
 
 def _require_count(name: str, value: float) -> None:
@@ -188,7 +188,9 @@ class WindowGrowth:
     b: float
 
     @classmethod
-    def of(cls, transfer: ShortTransfer, start: ArrayLike, ssthresh: ArrayLike) -> WindowGrowth:
+    def from_transfer(
+        cls, transfer: ShortTransfer, start: ArrayLike, ssthresh: ArrayLike
+    ) -> WindowGrowth:
         """Return the growth from W_0 and W_SS under the transfer's M and b."""
         cap = transfer.max_window_pkts
         first = np.minimum(np.asarray(start, dtype=np.float64), cap)
@@ -247,13 +249,15 @@ class WindowGrowth:
         return rounds
 
 
-def timeout_volume_pkts(transfer: ShortTransfer) -> float:
+def fluid_timeout_pkts(transfer: ShortTransfer) -> float:
     """Return the fluid's y_to: packets sent before the window can recover a loss (section 2).
 
     A real number: 0 if W_0 is large enough, ``inf`` if M is too small. ``transfer`` as in
     :func:`timeout_packets`.
     """
-    grown = WindowGrowth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+    grown = WindowGrowth.from_transfer(
+        transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts
+    )
     return float(grown.sent_at(transfer.recovery_window_pkts))
 
 
@@ -300,7 +304,7 @@ def timeout_packets(transfer: ShortTransfer) -> float:
     return float(count)
 
 
-def least_recoverable_pkts(transfer: ShortTransfer) -> float:
+def min_recoverable_pkts(transfer: ShortTransfer) -> float:
     """Return FileSize_min = y_to + dup_t of a ``transfer``, below which every loss is a timeout.
 
     The source is Figure 5. With the proposal for the last packets, dup_t is replaced by 1. The

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.output import save_figure
-from tcpcast.report.chart import figure_class
-from tcpcast.report.trace import worst_first
+from tcpcast.report.chart import import_figure_class
+from tcpcast.report.trace import worst_first_order
 from tcpcast.report.trace_figures.direction_data import (
     direction_of_row,
     file_name_prefixes,
@@ -22,7 +22,7 @@ from tcpcast.report.trace_figures.direction_data import (
 from tcpcast.report.trace_figures.model import model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time
 from tcpcast.report.trace_figures.sequence import draw_sequence
-from tcpcast.report.verdict import all_directions
+from tcpcast.report.trace_verdict import all_directions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +67,7 @@ def plot(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    blank = blank_figure()
+    blank = make_figure_factory()
     target = Path(folder)
     written = []
     for capture, stem in zip(captures, file_name_prefixes(captures), strict=True):
@@ -76,9 +76,9 @@ def plot(
     return written
 
 
-def blank_figure() -> Callable[[float, float], Figure]:
+def make_figure_factory() -> Callable[[float, float], Figure]:
     """Return a function that creates an empty figure from its width and height in inches."""
-    new_figure = figure_class()
+    new_figure = import_figure_class()
 
     def blank(width: float, height: float) -> Figure:
         return new_figure(figsize=(width, height), dpi=DPI, layout="constrained")
@@ -87,25 +87,25 @@ def blank_figure() -> Callable[[float, float], Figure]:
 
 
 def _figures(
-    capture: Capture, blank: Callable[[float, float], Figure]
+    capture: Capture, new_figure: Callable[[float, float], Figure]
 ) -> Iterator[tuple[str, Figure]]:
     """Yield names and figures, one at a time to save memory."""
     for each in worst_directions(capture, MAX_DIRECTIONS):
         for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
-            figure = draw(each, blank)
+            figure = draw(each, new_figure)
             if figure is not None:
                 yield f"{each.name}-{name}", figure
-    for name, figure in model_figures(capture, blank, MAX_DIRECTIONS):
+    for name, figure in model_figures(capture, new_figure, MAX_DIRECTIONS):
         yield f"{name}-model", figure
 
 
-def worst_figures(captures: Sequence[Capture], most: int) -> Iterator[tuple[str, Figure]]:
-    """Yield the figures of the ``most`` worst directions of all captures, the worst first."""
-    blank = blank_figure()
+def worst_figures(captures: Sequence[Capture], max_count: int) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures of the ``max_count`` worst directions of all captures, the worst first."""
+    blank = make_figure_factory()
     names = file_name_prefixes(captures)
     table = all_directions(captures)
     starts = np.cumsum([0, *(capture.connections["src"].size for capture in captures)])
-    for row in worst_first(table)[:most].tolist():
+    for row in worst_first_order(table)[:max_count].tolist():
         index = int(np.searchsorted(starts, row, side="right")) - 1
         each = direction_of_row(captures[index], row - int(starts[index]))
         for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):

@@ -5,7 +5,7 @@
 //! different path lengths or random delays are stored in a heap per stage.
 
 use crate::clock::{NEVER, Nanos};
-use crate::event_queue::{DelayLine, LAST, QueueHeads};
+use crate::event_queue::{DelayLine, MAX_TIME, QueueHeads};
 use crate::packet::Packet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,7 +29,7 @@ struct PacketsToStage {
 
 impl PacketsToStage {
     fn first_straggler_time(&self) -> Nanos {
-        self.stragglers.peek().map_or(LAST, |first| first.0.0)
+        self.stragglers.peek().map_or(MAX_TIME, |first| first.0.0)
     }
 }
 
@@ -43,10 +43,10 @@ impl PacketsInFlight {
         }
     }
 
-    /// Schedules the arrival of a packet at `stage` at time `at`; a packet scheduled at [`LAST`] or
-    /// later never arrives.
+    /// Schedules the arrival of a packet at `stage` at time `at`; a packet scheduled at
+    /// [`MAX_TIME`] or later never arrives.
     pub(super) fn schedule_arrival(&mut self, at: Nanos, stage: usize, packet: Packet) {
-        let at = at.min(LAST);
+        let at = at.min(MAX_TIME);
         let queue = &mut self.stages[stage];
         if queue.line.push_in_order(at, packet) {
             if queue.line.len() == 1 {
@@ -63,7 +63,7 @@ impl PacketsInFlight {
     #[inline(always)]
     pub(crate) fn next_arrival_time(&self) -> Nanos {
         let (_, at) = self.heads.earliest_head();
-        if at == LAST { NEVER } else { at }
+        if at == MAX_TIME { NEVER } else { at }
     }
 
     /// Takes the first arrival: time, stage and packet; there must be one.
@@ -73,7 +73,7 @@ impl PacketsInFlight {
         let queue = &mut self.stages[stage];
         let packet = if head % 2 == 0 {
             let packet = queue.line.take_first();
-            self.heads.set_head(head, queue.line.first_time().unwrap_or(LAST));
+            self.heads.set_head(head, queue.line.first_time().unwrap_or(MAX_TIME));
             packet
         } else {
             let Reverse((_, _, packet)) = queue.stragglers.pop().expect("the head was seen");
@@ -101,9 +101,9 @@ mod tests {
         let packet = |number| Packet::new(0, 0, number, PacketLabel::default());
         for stages in [2, 7] {
             let mut arrivals = PacketsInFlight::new(stages);
-            arrivals.schedule_arrival(LAST + 1, 0, packet(0));
+            arrivals.schedule_arrival(MAX_TIME + 1, 0, packet(0));
             arrivals.schedule_arrival(u64::MAX / 2, 0, packet(1));
-            arrivals.schedule_arrival(LAST + 3, 0, packet(2));
+            arrivals.schedule_arrival(MAX_TIME + 3, 0, packet(2));
             arrivals.schedule_arrival(7, 1, packet(3));
             assert_eq!(arrivals.next_arrival_time(), 7);
             assert_eq!(arrivals.take_first_arrival().2.number(), 3);

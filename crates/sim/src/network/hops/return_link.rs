@@ -16,8 +16,8 @@ const HEADER_BYTES: u32 = 40;
 /// Timestamp option with padding (RFC 7323, appendix A); SACK option with padding, without its
 /// blocks (RFC 2018, section 3).
 const TIMESTAMP_BYTES: u32 = 12;
-const SACK_BYTES: u32 = 4;
-const BLOCK_BYTES: u32 = 8;
+const SACK_OPTION_BYTES: u32 = 4;
+const SACK_BLOCK_BYTES: u32 = 8;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Enqueues an acknowledgement that reaches the return link at the virtual time `now` -
@@ -125,7 +125,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 fn ack_length(options: &TcpOptions) -> u32 {
     let stamps = if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
     let blocks = u32::from(options.blocks);
-    let sacks = if blocks > 0 { SACK_BYTES + BLOCK_BYTES * blocks } else { 0 };
+    let sacks = if blocks > 0 { SACK_OPTION_BYTES + SACK_BLOCK_BYTES * blocks } else { 0 };
     HEADER_BYTES + stamps + sacks
 }
 

@@ -20,21 +20,21 @@ use crate::tcp::{
 };
 
 /// Maximum number of packets that limited transmit sends beyond cwnd (RFC 3042, section 2).
-const BEYOND_WINDOW: u32 = 2;
+const MAX_LIMITED_TRANSMIT: u32 = 2;
 
 /// Maximum outstanding data in a recovery with an unlimited receiver window, in windows at the
 /// time of the loss; ssthresh is half of such a window.
-const MAX_WINDOWS: u32 = 2;
+const MAX_RECOVERY_WINDOWS: u32 = 2;
 
 /// Value of `timed` if no packet is being timed; no acknowledgement exceeds this number.
 const NOT_TIMED: u32 = u32::MAX;
 
 /// Value of `timed` if the next acknowledgement of new data ends the back-off and no packet is
 /// timed before; every acknowledgement exceeds this number.
-const BACKED_OFF: u32 = 0;
+const BACK_OFF_PENDING: u32 = 0;
 
 /// Value of `recover` if a recovery ended with the file and the window is still inflated.
-const REPAIRED: u32 = u32::MAX;
+const ENDED_WITH_FILE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecoveryPhase {
@@ -97,7 +97,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.rto.start_without_sample(tcp);
         self.cc.start_connection(tcp);
         let sent = self.send_allowed(now, tcp);
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 
@@ -112,7 +112,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
         debug_assert!(self.finished(), "transfers of a connection do not overlap");
-        if self.recover == REPAIRED {
+        if self.recover == ENDED_WITH_FILE {
             self.cc.on_recovered();
             self.recover = 0;
         }
@@ -125,7 +125,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         }
         self.size += more;
         let sent = self.send_allowed(now, tcp);
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 
@@ -211,7 +211,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         } else {
             return PacketsToSend::default();
         };
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 
@@ -229,7 +229,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.duplicates = 0;
         probe.on_tcp_event(now, TcpEvent::Acked { packets: acked });
         if ack > self.timed {
-            if self.timed == BACKED_OFF {
+            if self.timed == BACK_OFF_PENDING {
                 self.rto.end_back_off(tcp);
             } else {
                 self.rto.add_sample(now - self.timed_at, tcp);
@@ -241,7 +241,7 @@ impl<C: CongestionControl + Default> Sender<C> {
             self.deadline = NEVER;
             if self.phase == RecoveryPhase::Recovery {
                 self.phase = RecoveryPhase::Open;
-                self.recover = REPAIRED;
+                self.recover = ENDED_WITH_FILE;
                 probe.on_tcp_event(now, TcpEvent::Recovered { burst: 0 });
             }
             return PacketsToSend::default();
@@ -307,12 +307,12 @@ impl<C: CongestionControl + Default> Sender<C> {
             return self.send_limited_transmit(now, tcp);
         }
         probe.on_tcp_event(now, TcpEvent::FastRetransmit { window: self.send_window(tcp) });
-        if self.timed != BACKED_OFF {
+        if self.timed != BACK_OFF_PENDING {
             self.timed = NOT_TIMED;
         }
         self.deadline = now + self.rto.rto();
         if tcp.recovery == LossRecovery::Tahoe {
-            self.go_back(tcp, false);
+            self.go_back_n(tcp, false);
             return self.send_allowed(now, tcp);
         }
         self.cc.on_loss(self.flight_to_halve(tcp), threshold);
@@ -351,7 +351,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         }
         let filled = self.send_window(tcp).min(tcp.max_burst);
         debug_assert!(self.next > self.size || self.outstanding_packets() >= filled);
-        let beyond = self.cc.cwnd().saturating_add(BEYOND_WINDOW).min(tcp.receiver_window);
+        let beyond = self.cc.cwnd().saturating_add(MAX_LIMITED_TRANSMIT).min(tcp.receiver_window);
         let limit = u64::from(self.una) + u64::from(beyond);
         self.send_below(now, limit.min(u64::from(self.next) + max), tcp)
     }
@@ -377,21 +377,21 @@ impl<C: CongestionControl + Default> Sender<C> {
                 rto: self.rto.rto(),
             },
         );
-        self.go_back(tcp, repeated);
+        self.go_back_n(tcp, repeated);
         self.timed_out = self.una;
         self.timed = match tcp.backoff_until {
             BackoffUntil::Sample => NOT_TIMED,
-            BackoffUntil::Ack => BACKED_OFF,
+            BackoffUntil::Ack => BACK_OFF_PENDING,
         };
         self.rto.double_timeout(tcp);
         self.deadline = now + self.rto.rto();
         let sent = self.send_allowed(now, tcp);
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 
     /// Goes back to the first unacknowledged packet, with a window of one packet.
-    fn go_back(&mut self, tcp: &TcpConfig, repeated: bool) {
+    fn go_back_n(&mut self, tcp: &TcpConfig, repeated: bool) {
         self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
         // RFC 6582, section 3.2, step 4: duplicates up to the last packet sent before are caused by
         // packets sent twice. The rule ends at the second timeout of the same packet (Engset
@@ -415,7 +415,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// without this bound, it could keep its rate while new packets cause as many new holes.
     fn send_in_recovery(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
         let held = match tcp.receiver_window {
-            u32::MAX => self.cc.ssthresh().saturating_mul(2 * MAX_WINDOWS),
+            u32::MAX => self.cc.ssthresh().saturating_mul(2 * MAX_RECOVERY_WINDOWS),
             _ => u32::MAX,
         };
         let limit = u64::from(self.una) + u64::from(self.send_window(tcp).min(held));
@@ -452,7 +452,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     }
 
     #[inline(always)]
-    fn publish_window(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+    fn report_window(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
         let event = TcpEvent::Window {
             cwnd: self.cc.cwnd(),
             ssthresh: self.cc.ssthresh(),

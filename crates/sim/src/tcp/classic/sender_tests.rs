@@ -871,7 +871,7 @@ fn back_off_ends_with_sample_or_any_new_ack_by_option() {
     trace(&newreno(), 9, &script(3100, 7100));
     let timestamps = TcpConfig { backoff_until: BackoffUntil::Ack, ..newreno() };
     let sender = trace(&timestamps, 9, &script(2100, 4100));
-    assert_eq!(sender.timed, BACKED_OFF);
+    assert_eq!(sender.timed, BACK_OFF_PENDING);
 }
 
 #[test]

@@ -14,7 +14,7 @@ impl TcpProbe for EventLog {
     }
 }
 
-const RULES: InstantLoss = InstantLoss {
+const RULES: InstantLossRules = InstantLossRules {
     growth: GrowthCondition::AfterHalving,
     whole_halves: true,
     halve_once: false,
@@ -22,7 +22,7 @@ const RULES: InstantLoss = InstantLoss {
     retransmit: true,
 };
 
-fn tcp(instant: InstantLoss) -> TcpConfig {
+fn tcp(instant: InstantLossRules) -> TcpConfig {
     TcpConfig {
         initial_window: 1,
         initial_ssthresh: 8,
@@ -118,7 +118,7 @@ fn lost_packet_is_replaced_when_window_allows() {
 #[test]
 fn halving_keeps_at_least_one_packet_and_a_threshold_of_two() {
     for (whole_halves, halves) in [(true, [3.0_f64, 1.0, 1.0]), (false, [3.5, 1.75, 1.0])] {
-        let mut bench = Bench::started(100, tcp(InstantLoss { whole_halves, ..RULES }));
+        let mut bench = Bench::started(100, tcp(InstantLossRules { whole_halves, ..RULES }));
         bench.rounds(3);
         bench.sender.cwnd = 7.0;
         for (number, half) in (8..).zip(halves) {
@@ -131,7 +131,7 @@ fn halving_keeps_at_least_one_packet_and_a_threshold_of_two() {
 #[test]
 fn losses_of_one_flight_halve_once_or_each_time() {
     for (halve_once, window) in [(false, 2.0), (true, 4.0)] {
-        let mut bench = Bench::started(100, tcp(InstantLoss { halve_once, ..RULES }));
+        let mut bench = Bench::started(100, tcp(InstantLossRules { halve_once, ..RULES }));
         bench.rounds(3);
         bench.loss(310, 8);
         bench.loss(310, 9);
@@ -145,7 +145,7 @@ fn acks_of_packets_sent_before_halving_grow_window_by_option() {
     for (growth, window) in
         [(GrowthCondition::AfterHalving, 4.0), (GrowthCondition::EveryAck, 4.25)]
     {
-        let mut bench = Bench::started(100, tcp(InstantLoss { growth, ..RULES }));
+        let mut bench = Bench::started(100, tcp(InstantLossRules { growth, ..RULES }));
         bench.rounds(3);
         bench.loss(310, 8);
         bench.ack(400, 9);
@@ -168,7 +168,7 @@ fn timeout_reduces_window_to_one_and_retransmits_timed_packet() {
     }
     assert_eq!(bench.ack(1400, 15), Some((16, 16)));
     assert_eq!(bench.sender.timer_deadline(), 1400 * SECOND / 1000 + bench.sender.rto.rto());
-    bench.tcp.instant = Some(InstantLoss { retransmit: false, ..RULES });
+    bench.tcp.instant = Some(InstantLossRules { retransmit: false, ..RULES });
     let again = bench.sender.on_timer(bench.sender.timer_deadline(), &bench.tcp, &mut bench.log);
     assert_eq!(again.retransmit, 0);
     assert!(matches!(
@@ -178,7 +178,7 @@ fn timeout_reduces_window_to_one_and_retransmits_timed_packet() {
             TcpEvent::Timeout { number: 16, window: 1, .. },
         ]
     ));
-    let mut never = Bench::started(100, tcp(InstantLoss { timeout: false, ..RULES }));
+    let mut never = Bench::started(100, tcp(InstantLossRules { timeout: false, ..RULES }));
     never.rounds(3);
     assert_eq!(never.sender.timer_deadline(), NEVER);
 }

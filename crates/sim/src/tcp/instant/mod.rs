@@ -8,7 +8,7 @@
 //! packets are acknowledged as it has.
 //!
 //! The window grows as in Reno and is halved at a loss. Rules that the reports leave open are
-//! options: [`InstantLoss`]. The timeout follows RFC 6298, with a sample from every
+//! options: [`InstantLossRules`]. The timeout follows RFC 6298, with a sample from every
 //! acknowledgement; a restart after an idle time resets the samples together with the window.
 //!
 //! A timeout retransmits the packet that caused it: in Tables 3 to 6 of the report, 1 - goodput /
@@ -37,7 +37,7 @@ pub enum GrowthCondition {
 /// Options of instantaneous loss detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct InstantLoss {
+pub struct InstantLossRules {
     /// Acknowledgements that let the window grow.
     pub growth: GrowthCondition,
     /// Whether half a window is rounded down to whole packets.
@@ -51,9 +51,9 @@ pub struct InstantLoss {
     pub retransmit: bool,
 }
 
-impl InstantLoss {
+impl InstantLossRules {
     /// Simplest rules: growth at every acknowledgement, no timeout.
-    pub const PLAIN: Self = Self {
+    pub const SIMPLEST: Self = Self {
         growth: GrowthCondition::EveryAck,
         whole_halves: false,
         halve_once: false,
@@ -71,15 +71,15 @@ impl InstantLoss {
 }
 
 /// Send time of a packet that is no longer outstanding.
-const GONE: Nanos = NEVER;
+const NOT_OUTSTANDING: Nanos = NEVER;
 
 /// A sender with instantaneous loss feedback.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct InstantFeedbackSender {
     deadline: Nanos,
-    /// Send times of packets from the oldest outstanding one to the newest, [`GONE`] for packets
-    /// that are no longer outstanding.
+    /// Send times of packets from the oldest outstanding one to the newest, [`NOT_OUTSTANDING`] for
+    /// packets that are no longer outstanding.
     sent_at: RingBuffer<Nanos>,
     cwnd: f64,
     ssthresh: f64,
@@ -151,11 +151,11 @@ impl InstantFeedbackSender {
     /// packet was not outstanding.
     fn remove_outstanding(&mut self, number: u32) -> Option<Nanos> {
         let index = number.checked_sub(self.oldest())? as usize;
-        let sent_at = self.sent_at.replace_at(index, GONE)?;
-        if sent_at == GONE {
+        let sent_at = self.sent_at.replace_at(index, NOT_OUTSTANDING)?;
+        if sent_at == NOT_OUTSTANDING {
             return None;
         }
-        while self.sent_at.first() == Some(&GONE) {
+        while self.sent_at.first() == Some(&NOT_OUTSTANDING) {
             self.sent_at.pop_existing();
         }
         self.out -= 1;
@@ -169,7 +169,7 @@ impl InstantFeedbackSender {
         let first = if skipped == 0 {
             self.sent_at.first()
         } else {
-            self.sent_at.iter_from(skipped).find(|sent_at| **sent_at != GONE)
+            self.sent_at.iter_from(skipped).find(|sent_at| **sent_at != NOT_OUTSTANDING)
         };
         self.deadline = match first {
             // If the timeout has become shorter, the expiry may lie in the past.
@@ -190,11 +190,15 @@ impl InstantFeedbackSender {
     /// Number of the oldest outstanding packet sent since the last expiry.
     fn oldest_timed(&self) -> u32 {
         let skipped = self.untimed_packets();
-        let gone = self.sent_at.iter_from(skipped).take_while(|sent_at| **sent_at == GONE).count();
+        let gone = self
+            .sent_at
+            .iter_from(skipped)
+            .take_while(|sent_at| **sent_at == NOT_OUTSTANDING)
+            .count();
         self.oldest() + (skipped + gone) as u32
     }
 
-    fn grow_on_ack(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
+    fn grow_on_ack(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLossRules) {
         if rules.growth == GrowthCondition::AfterHalving && number < self.halved {
             return;
         }
@@ -203,12 +207,12 @@ impl InstantFeedbackSender {
     }
 
     /// Halves the window, to at least one packet, with a threshold of at least two.
-    fn halve_on_loss(&mut self, rules: InstantLoss) {
+    fn halve_on_loss(&mut self, rules: InstantLossRules) {
         (self.cwnd, self.ssthresh) = rules.halve_window(self.cwnd);
         self.halved = self.next;
     }
 
-    fn publish_window(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+    fn report_window(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
         let event = TcpEvent::Window {
             cwnd: self.cwnd as u32,
             ssthresh: self.ssthresh as u32,
@@ -222,7 +226,7 @@ impl InstantFeedbackSender {
 impl SendingEnd for InstantFeedbackSender {
     type Receiver = EchoReceiver;
 
-    const LOSS_FEEDBACK: bool = true;
+    const HAS_LOSS_FEEDBACK: bool = true;
 
     #[inline(always)]
     fn prefetch(&self) -> u64 {
@@ -244,7 +248,7 @@ impl SendingEnd for InstantFeedbackSender {
         self.rto.start_without_sample(tcp);
         self.reset_window(tcp);
         let sent = self.begin_file(now, size, tcp);
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 
@@ -269,7 +273,7 @@ impl SendingEnd for InstantFeedbackSender {
             probe.on_tcp_event(now, TcpEvent::IdleRestart);
         }
         let sent = self.begin_file(now, more, tcp);
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 
@@ -306,7 +310,7 @@ impl SendingEnd for InstantFeedbackSender {
         probe.on_tcp_event(now, TcpEvent::RttSample { rtt: now - sent_at });
         self.grow_on_ack(ack, tcp, rules);
         let sent = self.send_allowed(now, tcp);
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 
@@ -334,7 +338,7 @@ impl SendingEnd for InstantFeedbackSender {
         self.timed_out = self.next;
         let mut sent = self.send_allowed(now, tcp);
         sent.retransmit = if rules.retransmit { number } else { 0 };
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 
@@ -358,7 +362,7 @@ impl SendingEnd for InstantFeedbackSender {
             self.halve_on_loss(rules);
         }
         let sent = self.send_allowed(now, tcp);
-        self.publish_window(now, tcp, probe);
+        self.report_window(now, tcp, probe);
         sent
     }
 }

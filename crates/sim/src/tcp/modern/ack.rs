@@ -10,7 +10,7 @@ use super::segment::{ArrivingAck, CumulativeAck, TIMESTAMP_TICK, timestamp_at};
 use super::sender::{AllowedRetransmissions, Sender};
 use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::{LossDetection, PacingCondition, Stack, WindowReduction};
-use super::timers::TimerPurpose;
+use super::tick_clock::TimerPurpose;
 use crate::clock::Nanos;
 
 impl Sender {
@@ -30,7 +30,7 @@ impl Sender {
         {
             self.on_ack_slow_path(now, ack, stack, probe);
         }
-        self.publish_window(now, probe);
+        self.report_window(now, probe);
     }
 
     /// Processes any acknowledgement. If the fast path applies, its result is the same.

@@ -13,16 +13,9 @@
 //! Each acknowledgement contains the number of messages sent by the client, so a lost one is
 //! replaced by the next.
 
-use super::packet_header::{AckHeader, DataHeader};
-use super::packet_receiver::PacketReceiver;
-use super::packet_sender::{PacketSender, establish_connection};
 use super::segment::{TIMESTAMP_TICK, Timestamps, timestamp_at};
 use super::stack::Stack;
-use super::stack_options::ModernTcpConfig;
-use super::tick_clock::{TickClock, TimerSpan};
-use crate::clock::{NEVER, Nanos};
-use crate::probe::{TcpEvent, TcpProbe};
-use crate::traffic::FileSize;
+use crate::clock::Nanos;
 use serde::Deserialize;
 
 /// Handshake before the data of a connection.
@@ -41,14 +34,14 @@ pub enum HandshakeKind {
 }
 
 /// Bytes of the server's certificates: a leaf and one intermediate, as most sites send them.
-const CERTIFICATES: u32 = 3000;
+const CERTIFICATE_BYTES: u32 = 3000;
 /// Bytes of ServerHello, EncryptedExtensions, CertificateVerify and Finished, including record
 /// headers and tags: RFC 8446, sections 4 and 5.
-const TLS13_REST: u32 = 600;
+const TLS13_OTHER_BYTES: u32 = 600;
 /// Bytes of ServerHello, ServerKeyExchange and ServerHelloDone: RFC 5246, section 7.4.
-const TLS12_REST: u32 = 450;
+const TLS12_OTHER_BYTES: u32 = 450;
 /// Bytes of NewSessionTicket (RFC 5077), ChangeCipherSpec and Finished.
-const TLS12_FINISHED: u32 = 260;
+const TLS12_FINISHED_BYTES: u32 = 260;
 
 impl HandshakeKind {
     /// Bytes of each flight that the server sends before the file.
@@ -56,8 +49,8 @@ impl HandshakeKind {
     pub fn flight_bytes(self) -> &'static [u32] {
         match self {
             Self::None | Self::Tcp => &[],
-            Self::Tls13 => &[CERTIFICATES + TLS13_REST],
-            Self::Tls12 => &[CERTIFICATES + TLS12_REST, TLS12_FINISHED],
+            Self::Tls13 => &[CERTIFICATE_BYTES + TLS13_OTHER_BYTES],
+            Self::Tls12 => &[CERTIFICATE_BYTES + TLS12_OTHER_BYTES, TLS12_FINISHED_BYTES],
         }
     }
 
@@ -134,225 +127,6 @@ impl SynAttempts {
         }
         let ticks = stamps.map(|stamps| timestamp_at(now).wrapping_sub(stamps.echo).max(1));
         ticks.map(|ticks| Nanos::from(ticks) * TIMESTAMP_TICK)
-    }
-}
-
-/// Server side of a handshake in progress.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ServerHandshake {
-    seed: u64,
-    file: FileSize,
-    state: ServerState,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum ServerState {
-    /// Waiting for a SYN.
-    Listen,
-    /// SYN-ACK is due or was sent.
-    SynReceived { attempts: SynAttempts, due: bool },
-    /// TLS handshake: number of flights sent.
-    TlsFlights { flights: usize },
-}
-
-impl ServerHandshake {
-    pub(super) fn new(file: FileSize, seed: u64) -> Self {
-        Self { seed, file, state: ServerState::Listen }
-    }
-
-    /// Deadline for retransmitting SYN-ACK; [`None`] if the sender's own timer is used.
-    #[inline]
-    pub(super) fn deadline(&self) -> Option<Nanos> {
-        match self.state {
-            ServerState::Listen => Some(NEVER),
-            ServerState::SynReceived { attempts, .. } => Some(attempts.deadline),
-            ServerState::TlsFlights { .. } => None,
-        }
-    }
-}
-
-impl PacketSender {
-    /// Waits for the SYN of a connection that will send `file`.
-    pub(super) fn listen(&mut self, file: FileSize, seed: u64) {
-        self.handshake = Some(Box::new(ServerHandshake::new(file, seed)));
-    }
-
-    /// Whether the handshake is in progress.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_opening(&self) -> bool {
-        self.handshake.is_some()
-    }
-
-    /// Processes a SYN or a later packet of the handshake; returns true if the packet was consumed,
-    /// so that the sender ignores it.
-    #[inline(never)]
-    pub(super) fn on_opening_packet(
-        &mut self,
-        now: Nanos,
-        header: &AckHeader,
-        tcp: &ModernTcpConfig,
-        probe: &mut impl TcpProbe,
-    ) -> bool {
-        let Some(handshake) = &mut self.handshake else { return header.syn };
-        if header.syn {
-            let attempts = SynAttempts::new(NEVER, &tcp.stack);
-            let new = ServerState::SynReceived { attempts, due: true };
-            match &mut handshake.state {
-                ServerState::Listen => handshake.state = new,
-                // The client has not received the SYN-ACK.
-                ServerState::SynReceived { due, .. } => *due = true,
-                ServerState::TlsFlights { .. } => (),
-            }
-            return true;
-        }
-        if let ServerState::SynReceived { attempts, .. } = handshake.state {
-            let stack = &tcp.stack;
-            let stamps = header.timestamps().filter(|_| stack.timestamps);
-            let rtt = attempts.handshake_rtt(now, stamps);
-            self.sender.restart_connection(now, handshake.seed, stack);
-            establish_connection(&mut self.sender, now, rtt, tcp);
-            if attempts.starts_with_one_packet(stamps) {
-                self.sender.start_with_one_packet();
-            }
-            handshake.state = ServerState::TlsFlights { flights: 0 };
-            self.on_client_messages(now, header.messages, tcp, probe);
-            return true;
-        }
-        false
-    }
-
-    /// The client has sent `messages` messages: sends the next flight, or the file.
-    pub(super) fn on_client_messages(
-        &mut self,
-        now: Nanos,
-        messages: u8,
-        tcp: &ModernTcpConfig,
-        probe: &mut impl TcpProbe,
-    ) {
-        let Some(handshake) = &mut self.handshake else { return };
-        let ServerState::TlsFlights { flights } = &mut handshake.state else { return };
-        if usize::from(messages) <= *flights {
-            return;
-        }
-        if let Some(bytes) = tcp.handshake.flight_bytes().get(*flights) {
-            *flights += 1;
-            let packets = bytes.div_ceil(tcp.stack.mss);
-            let lacking = packets * tcp.stack.mss - bytes;
-            self.write(now, FileSize { packets, lacking }, tcp, probe);
-        } else {
-            let file = handshake.file;
-            self.handshake = None;
-            probe.on_tcp_event(now, TcpEvent::Opened { packets: file.packets });
-            self.write_file(now, file, tcp, probe);
-        }
-    }
-
-    /// Returns the header of a SYN-ACK (packet 0) if it is due.
-    #[inline(never)]
-    pub(super) fn poll_syn_ack(&mut self, now: Nanos, tcp: &ModernTcpConfig) -> Option<DataHeader> {
-        let ServerState::SynReceived { attempts, due, .. } = &mut self.handshake.as_mut()?.state
-        else {
-            return None;
-        };
-        if !std::mem::take(due) {
-            return None;
-        }
-        let wait = attempts.record_transmission(now);
-        attempts.deadline = self.sender.clock.expiry_of(TimerSpan::new(now, wait));
-        Some(DataHeader::new_syn_ack(Timestamps { value: timestamp_at(now), echo: self.echo }, tcp))
-    }
-
-    /// A SYN-ACK timed out.
-    pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcpConfig) -> bool {
-        let Some(handshake) = &mut self.handshake else { return false };
-        let ServerState::SynReceived { attempts, due } = &mut handshake.state else { return false };
-        attempts.on_syn_ack_timeout(&tcp.stack);
-        *due = true;
-        true
-    }
-}
-
-/// Client side of a handshake, until its SYN is answered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ClientHandshake {
-    attempts: SynAttempts,
-    clock: TickClock,
-}
-
-impl ClientHandshake {
-    #[inline]
-    pub(super) fn deadline(&self) -> Nanos {
-        self.attempts.deadline
-    }
-}
-
-impl PacketReceiver {
-    /// The application connects; the timer, which is due immediately, sends the SYN.
-    pub fn connect(&mut self, now: Nanos, seed: u64, tcp: &ModernTcpConfig) {
-        // The client is a different host.
-        let clock = TickClock::new(seed.rotate_left(u64::BITS / 2), &tcp.stack);
-        let attempts = SynAttempts::new(now, &tcp.stack);
-        self.handshake = Some(Box::new(ClientHandshake { attempts, clock }));
-    }
-
-    /// The application has gone: no SYN is sent.
-    pub fn abandon(&mut self) {
-        self.handshake = None;
-    }
-
-    /// Sends a SYN, or retransmits it.
-    #[inline(never)]
-    pub(super) fn send_syn(
-        &mut self,
-        now: Nanos,
-        tcp: &ModernTcpConfig,
-        header: &mut AckHeader,
-    ) -> Option<u32> {
-        let ClientHandshake { attempts, clock } = self.handshake.as_deref_mut()?;
-        if attempts.sends > 0 {
-            attempts.on_syn_timeout(&tcp.stack);
-        }
-        let wait = attempts.record_transmission(now);
-        attempts.deadline = clock.expiry_of(TimerSpan::new(now, wait));
-        *header = AckHeader::new_syn(timestamp_at(now), attempts.sends == 1, tcp);
-        Some(0)
-    }
-
-    /// A SYN-ACK arrives; the acknowledgement is due immediately.
-    #[inline(never)]
-    pub(super) fn on_syn_ack(&mut self, now: Nanos, header: &DataHeader) {
-        if let Some(handshake) = self.handshake.take() {
-            let stamps = header.timestamps();
-            let rtt = handshake.attempts.handshake_rtt(now, stamps);
-            self.receiver.on_established(rtt, stamps.map(|stamps| stamps.value));
-            self.messages = 1;
-        }
-        self.receiver.make_ack_due();
-    }
-
-    /// Whether further TLS flights are expected before the file.
-    #[inline(always)]
-    pub(super) fn awaits_tls_flight(&self) -> bool {
-        self.messages <= self.flights
-    }
-
-    /// A packet of a TLS flight arrives: answers immediately if the flight is complete. The packet
-    /// is not part of the file.
-    #[inline(never)]
-    pub(super) fn on_tls_flight_packet(
-        &mut self,
-        now: Nanos,
-        tcp: &ModernTcpConfig,
-        header: &mut AckHeader,
-    ) -> Option<u32> {
-        let bytes = tcp.handshake.bytes_of_first_flights(usize::from(self.messages));
-        if self.receiver.next_expected() > u64::from(bytes) {
-            self.messages += 1;
-            let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            return Some(self.fill_header_with_blocks(&outgoing, tcp, header));
-        }
-        self.poll_ack(tcp, header)
     }
 }
 

@@ -7,8 +7,7 @@ use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::sender::{AllowedRetransmissions, Sender};
 use super::sender_event::{SenderEvent, SenderProbe, UndoReason};
 use super::stack::{LossDetection, MILLISECOND, Stack};
-use super::tick_clock::TimerSpan;
-use super::timers::TimerPurpose;
+use super::tick_clock::{TimerPurpose, TimerSpan};
 use crate::clock::Nanos;
 
 impl Sender {

@@ -7,8 +7,8 @@
 mod ack;
 mod ack_context;
 mod ack_fast_path;
+mod activity_times;
 pub mod cc;
-mod chronograph;
 mod connection;
 mod delivery_rate;
 mod flight;
@@ -69,6 +69,5 @@ pub use stack::{
 };
 pub use stack_options::ModernTcpConfig;
 pub use tcp_info::TcpInfo;
-pub use tick_clock::TimerSpan;
-pub use timers::TimerPurpose;
+pub use tick_clock::{TimerPurpose, TimerSpan};
 pub use window::{CongestionWindow, INFINITE_SSTHRESH};

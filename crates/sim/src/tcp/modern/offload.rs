@@ -3,7 +3,7 @@
 //! due soon (`tcp_tso_should_defer`). The last packet of a chunk is pushed, so the receiver
 //! acknowledges it as soon as the application has read it.
 
-use super::cc::path_model::{LARGEST_BURST as LARGEST, burst_bytes};
+use super::cc::path_model::{MAX_BURST_BYTES, burst_bytes};
 use super::cc::window_bytes;
 use super::recovery_phase::PhaseName;
 use super::sender::Sender;
@@ -12,15 +12,15 @@ use super::u128_division::divide_u128;
 use crate::clock::{NEVER, Nanos};
 
 /// Minimum chunk size if the congestion control does not set it: `tcp_min_tso_segs`.
-const MIN_CHUNK: u32 = 2;
+const MIN_CHUNK_PACKETS: u32 = 2;
 /// A chunk of at least 1/3 of the window does not wait: `tcp_tso_win_divisor`.
-const WINDOW_PARTS: u32 = 3;
+const WINDOW_DIVISOR: u32 = 3;
 /// A chunk waits for acknowledgements due within this time, for at most this time after the last
 /// packet.
 const MAX_DEFERRAL: Nanos = MILLISECOND;
 /// Chunks are larger by 64 KiB, halved per 512 µs of the minimum round-trip time:
 /// `tcp_tso_rtt_log`.
-const SPAN_SHIFT: u32 = 9;
+const MIN_RTT_SHIFT: u32 = 9;
 
 /// Limit of a partial chunk that is deferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,17 +127,17 @@ impl Sender {
         // Most chunks have the minimum size or are not full, which is found without a division.
         let reaches = |packets: u32| {
             let beyond = (u64::from(packets) * u64::from(stack.mss)).saturating_sub(extra);
-            beyond <= LARGEST && bytes >= u128::from(beyond << 10) * u128::from(srtt)
+            beyond <= MAX_BURST_BYTES && bytes >= u128::from(beyond << 10) * u128::from(srtt)
         };
-        if !reaches(MIN_CHUNK + 1) {
-            return (MIN_CHUNK <= room).then_some(MIN_CHUNK);
+        if !reaches(MIN_CHUNK_PACKETS + 1) {
+            return (MIN_CHUNK_PACKETS <= room).then_some(MIN_CHUNK_PACKETS);
         }
         if reaches(room + 1) {
             return None;
         }
         let bytes = burst_bytes(divide_u128(bytes, srtt) as u64) + extra;
-        let full = (bytes.min(LARGEST) / u64::from(stack.mss)) as u32;
-        Some(full.max(MIN_CHUNK)).filter(|&full| full <= room)
+        let full = (bytes.min(MAX_BURST_BYTES) / u64::from(stack.mss)) as u32;
+        Some(full.max(MIN_CHUNK_PACKETS)).filter(|&full| full <= room)
     }
 
     /// Sets the chunk size of pacing to the chunk size of segmentation offload.
@@ -151,8 +151,8 @@ impl Sender {
     /// Bytes added to chunks for short round-trip times.
     #[inline(always)]
     fn extra_bytes_for_short_rtt(&self) -> u64 {
-        let span = self.rtt.min_rtt().map_or(NEVER, |min| (min / 1000) >> SPAN_SHIFT);
-        if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 }
+        let span = self.rtt.min_rtt().map_or(NEVER, |min| (min / 1000) >> MIN_RTT_SHIFT);
+        if span < u64::from(u32::BITS) { MAX_BURST_BYTES >> span } else { 0 }
     }
 
     /// Whether a partial chunk of `room` packets waits for the next acknowledgement.
@@ -165,7 +165,7 @@ impl Sender {
             if self.pacer.is_pacing() { self.pacer.next_send_time() } else { self.last_sent };
         let allowed = (self.allowed - self.una) / u64::from(stack.mss);
         if now > last + MAX_DEFERRAL
-            || u64::from(room * WINDOW_PARTS) >= allowed.min(u64::from(self.window.cwnd))
+            || u64::from(room * WINDOW_DIVISOR) >= allowed.min(u64::from(self.window.cwnd))
         {
             return false;
         }
@@ -192,7 +192,7 @@ impl Sender {
 /// Number of packets in a full buffer with the application's data.
 #[inline(always)]
 pub(super) fn buffer_packets(stack: &Stack) -> u32 {
-    ((LARGEST / u64::from(stack.mss)) as u32).max(1)
+    ((MAX_BURST_BYTES / u64::from(stack.mss)) as u32).max(1)
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub(super) fn from_link(link: PacketLink) -> Option<u32> {
 }
 
 /// Durations before the sending of a packet have units of 64 ns, up to 275 s.
-const SPAN_SHIFT: u32 = 6;
+const DURATION_SHIFT: u32 = 6;
 
 /// Maximum recorded number of packets in flight.
 const MAX_IN_FLIGHT: u32 = (1 << 24) - 1;
@@ -64,7 +64,7 @@ const MAX_IN_FLIGHT: u32 = (1 << 24) - 1;
 /// Converts a duration, rounded up so that no derived interval is too short.
 #[inline(always)]
 fn duration_rounded_up(nanos: Nanos) -> u32 {
-    u32::try_from(nanos.div_ceil(1 << SPAN_SHIFT)).unwrap_or(u32::MAX)
+    u32::try_from(nanos.div_ceil(1 << DURATION_SHIFT)).unwrap_or(u32::MAX)
 }
 
 /// An outstanding packet, 40 bytes in size.
@@ -123,14 +123,14 @@ impl OutstandingPacket {
     #[inline(always)]
     #[must_use]
     pub fn first_sent_at(&self) -> Nanos {
-        self.sent_at.saturating_sub(Nanos::from(self.first_sent_before) << SPAN_SHIFT)
+        self.sent_at.saturating_sub(Nanos::from(self.first_sent_before) << DURATION_SHIFT)
     }
 
     /// Time of the last delivery before it was sent.
     #[inline(always)]
     #[must_use]
     pub fn delivered_at(&self) -> Nanos {
-        self.sent_at.saturating_sub(Nanos::from(self.delivered_before) << SPAN_SHIFT)
+        self.sent_at.saturating_sub(Nanos::from(self.delivered_before) << DURATION_SHIFT)
     }
 
     /// Whether the packet was sent more than once.

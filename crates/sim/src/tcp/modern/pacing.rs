@@ -8,7 +8,7 @@ use super::cc::path_model::chunk_packets;
 use crate::clock::{NEVER, Nanos, SECOND};
 
 /// The first packets of a connection are not paced, up to the chunk that contains the last of them.
-const UNPACED: u32 = 10;
+const UNPACED_PACKETS: u32 = 10;
 
 /// Pacer of a sender.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,8 +75,11 @@ impl Pacer {
             Some(chunks) if chunks.rate == rate => chunks,
             _ => {
                 let packets = chunk_packets(rate, self.extra_bytes, mss);
-                let chunks =
-                    CachedChunkSize { rate, packets, unpaced: (UNPACED - 1) / packets * packets };
+                let chunks = CachedChunkSize {
+                    rate,
+                    packets,
+                    unpaced: (UNPACED_PACKETS - 1) / packets * packets,
+                };
                 *self.chunks.insert(chunks)
             }
         }
@@ -131,7 +134,7 @@ impl Pacer {
     pub fn unpaced_packets_left(&mut self, mss: u32) -> u32 {
         match self.rate {
             None => u32::MAX,
-            Some(_) if self.sent >= UNPACED => 0,
+            Some(_) if self.sent >= UNPACED_PACKETS => 0,
             Some(rate) => self.chunk_size_at(rate, mss).unpaced.saturating_sub(self.sent),
         }
     }
@@ -181,7 +184,7 @@ mod tests {
 
     #[test]
     fn bursts_are_sent_at_the_rate() {
-        let mut pacer = Pacer { sent: UNPACED, ..Pacer::default() };
+        let mut pacer = Pacer { sent: UNPACED_PACKETS, ..Pacer::default() };
         pacer.set_rate(Some(1_000_000));
         let mut sent = vec![];
         let mut now = 0;
@@ -216,7 +219,7 @@ mod tests {
 
     #[test]
     fn late_burst_shortens_next_wait_by_at_most_half() {
-        let mut pacer = Pacer { sent: UNPACED, ..Pacer::default() };
+        let mut pacer = Pacer { sent: UNPACED_PACKETS, ..Pacer::default() };
         pacer.set_rate(Some(1_000_000));
         pacer.on_sent(5 * SECOND, 1000, 1000);
         pacer.on_sent(5 * SECOND, 1000, 1000);

@@ -26,38 +26,42 @@ pub struct DataHeader {
 
 impl DataHeader {
     /// The header has timestamps.
-    const STAMPED: u32 = 1;
+    const HAS_TIMESTAMPS: u32 = 1;
     /// The packet ends the stream (FIN).
-    const LAST: u32 = 1 << 1;
+    const FIN: u32 = 1 << 1;
     /// The packet is ECN-capable; a queue has marked it.
-    const CAPABLE: u32 = 1 << 2;
-    const MARKED: u32 = 1 << 3;
+    const ECN_CAPABLE: u32 = 1 << 2;
+    const ECN_MARKED: u32 = 1 << 3;
     /// Congestion window reduced (CWR).
-    const REDUCED: u32 = 1 << 4;
+    const CWR: u32 = 1 << 4;
     /// The packet is shorter than a full one.
-    const SHORT: u32 = 1 << 5;
+    const SHORT_FLAG: u32 = 1 << 5;
     /// The packet is pushed (PSH).
-    const PUSHED: u32 = 1 << 6;
+    const PSH: u32 = 1 << 6;
 
     /// Marks the placeholder.
-    const VACANT: u32 = 1 << 31;
+    const PLACEHOLDER_FLAG: u32 = 1 << 31;
 
     /// Placeholder for the header of a packet no longer in flight.
-    pub(in crate::tcp) const GONE: Self =
-        Self { stamps: Timestamps { value: 0, echo: 0 }, start: 0, len: 0, marks: Self::VACANT };
+    pub(in crate::tcp) const PLACEHOLDER: Self = Self {
+        stamps: Timestamps { value: 0, echo: 0 },
+        start: 0,
+        len: 0,
+        marks: Self::PLACEHOLDER_FLAG,
+    };
 
     /// Whether this is the placeholder.
     #[inline(always)]
-    pub(in crate::tcp) fn is_gone(&self) -> bool {
-        self.has_mark(Self::VACANT)
+    pub(in crate::tcp) fn is_placeholder(&self) -> bool {
+        self.has_mark(Self::PLACEHOLDER_FLAG)
     }
 
     /// Header of a SYN-ACK.
     pub(super) fn new_syn_ack(stamps: Timestamps, tcp: &ModernTcpConfig) -> Self {
         if tcp.stack.timestamps {
-            Self { stamps, marks: Self::SHORT | Self::STAMPED, ..Self::default() }
+            Self { stamps, marks: Self::SHORT_FLAG | Self::HAS_TIMESTAMPS, ..Self::default() }
         } else {
-            Self { marks: Self::SHORT, ..Self::default() }
+            Self { marks: Self::SHORT_FLAG, ..Self::default() }
         }
     }
 
@@ -65,12 +69,12 @@ impl DataHeader {
     #[inline(always)]
     pub(super) fn new(sent: &PacketToSend, stamps: Timestamps, tcp: &ModernTcpConfig) -> Self {
         let mark = |is_set: bool, mark: u32| if is_set { mark } else { 0 };
-        let marks = mark(tcp.stack.timestamps, Self::STAMPED)
-            | mark(sent.fin, Self::LAST)
-            | mark(sent.ect, Self::CAPABLE)
-            | mark(sent.cwr, Self::REDUCED)
-            | mark(sent.push, Self::PUSHED)
-            | mark(sent.len < tcp.stack.mss, Self::SHORT);
+        let marks = mark(tcp.stack.timestamps, Self::HAS_TIMESTAMPS)
+            | mark(sent.fin, Self::FIN)
+            | mark(sent.ect, Self::ECN_CAPABLE)
+            | mark(sent.cwr, Self::CWR)
+            | mark(sent.push, Self::PSH)
+            | mark(sent.len < tcp.stack.mss, Self::SHORT_FLAG);
         Self { stamps, start: sent.start as u32, len: sent.len, marks }
     }
 
@@ -83,7 +87,7 @@ impl DataHeader {
     /// Sets PSH.
     #[inline(always)]
     pub(super) fn set_push_flag(&mut self) {
-        self.marks |= Self::PUSHED;
+        self.marks |= Self::PSH;
     }
 
     #[inline(always)]
@@ -93,13 +97,13 @@ impl DataHeader {
 
     #[inline(always)]
     pub(super) fn timestamps(&self) -> Option<Timestamps> {
-        self.has_mark(Self::STAMPED).then_some(self.stamps)
+        self.has_mark(Self::HAS_TIMESTAMPS).then_some(self.stamps)
     }
 
     /// Whether the packet ends the stream.
     #[inline(always)]
     pub(super) fn is_fin(&self) -> bool {
-        self.has_mark(Self::LAST)
+        self.has_mark(Self::FIN)
     }
 
     /// Converts the header for a receiver that expects byte `next`.
@@ -110,8 +114,8 @@ impl DataHeader {
             len: self.len,
             fin: self.is_fin(),
             ecn: self.ecn_codepoint(),
-            cwr: self.has_mark(Self::REDUCED),
-            push: self.has_mark(Self::PUSHED),
+            cwr: self.has_mark(Self::CWR),
+            push: self.has_mark(Self::PSH),
             timestamps: self.timestamps(),
         }
     }
@@ -120,21 +124,21 @@ impl DataHeader {
     #[inline(always)]
     #[must_use]
     pub fn is_ecn_capable(&self) -> bool {
-        self.has_mark(Self::CAPABLE)
+        self.has_mark(Self::ECN_CAPABLE)
     }
 
     /// Whether the packet is shorter than a full one.
     #[inline(always)]
     #[must_use]
     pub fn is_short(&self) -> bool {
-        self.has_mark(Self::SHORT)
+        self.has_mark(Self::SHORT_FLAG)
     }
 
     /// Records on arrival whether the packet was marked.
     #[inline(always)]
     pub fn record_ecn_mark(&mut self, marked: bool) {
         if marked {
-            self.marks |= Self::MARKED;
+            self.marks |= Self::ECN_MARKED;
         }
     }
 
@@ -148,7 +152,7 @@ impl DataHeader {
     fn ecn_codepoint(&self) -> EcnCodepoint {
         if !self.is_ecn_capable() {
             EcnCodepoint::NotCapable
-        } else if self.has_mark(Self::MARKED) {
+        } else if self.has_mark(Self::ECN_MARKED) {
             EcnCodepoint::Marked
         } else {
             EcnCodepoint::Capable
@@ -166,8 +170,8 @@ impl DataHeader {
             },
             data: Some((self.start, self.len)),
             flags: flag(self.is_fin(), FIN)
-                | flag(self.has_mark(Self::REDUCED), CWR)
-                | flag(self.has_mark(Self::PUSHED), PSH),
+                | flag(self.has_mark(Self::CWR), CWR)
+                | flag(self.has_mark(Self::PSH), PSH),
             codepoint: codepoint as u8,
             ..CapturedHeader::default()
         }
@@ -197,10 +201,10 @@ pub struct AckHeader {
 
 impl AckHeader {
     /// Sequence number of acknowledgements, which is constant: the receiver sends no data.
-    pub(super) const SEQ: u64 = 1;
+    pub(super) const ACK_SEQUENCE: u64 = 1;
 
     /// Empty header.
-    pub(crate) const NONE: Self = Self {
+    pub(crate) const EMPTY: Self = Self {
         window: 0,
         timestamps: None,
         ack: 0,
@@ -255,7 +259,7 @@ impl AckHeader {
         CumulativeAck {
             ack: expand_byte_near(self.ack, una),
             window: self.window,
-            seq: Self::SEQ,
+            seq: Self::ACK_SEQUENCE,
             echo: self.timestamps.map(|stamps| stamps.echo),
             ece: self.ece,
         }
@@ -266,7 +270,7 @@ impl AckHeader {
         ArrivingAck {
             ack: expand_byte_near(self.ack, una),
             window: self.window,
-            seq: Self::SEQ,
+            seq: Self::ACK_SEQUENCE,
             carries_data: false,
             sacks: self.sack_blocks_near(una),
             timestamps: self.timestamps,

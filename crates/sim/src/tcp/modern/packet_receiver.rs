@@ -1,6 +1,9 @@
 //! Receiving end for networks of numbered packets: see `packet_sender.rs`.
 
-use super::handshake::{ClientHandshake, HandshakeKind};
+mod client_handshake;
+
+use self::client_handshake::ClientHandshake;
+use super::handshake::HandshakeKind;
 use super::outgoing_packet::PacketNumberCursor;
 use super::packet_header::{AckHeader, DataHeader};
 use super::receiver::Receiver;
@@ -19,10 +22,10 @@ pub struct PacketReceiver {
     mss: u32,
     tls_bytes: u32,
     /// State of the handshake until the SYN is answered.
-    pub(super) handshake: Option<Box<ClientHandshake>>,
+    handshake: Option<Box<ClientHandshake>>,
     /// Handshake messages sent, and flights of the server before the file.
     pub(super) messages: u8,
-    pub(super) flights: u8,
+    flights: u8,
     /// Packet expected by the last acknowledgement.
     expected: PacketNumberCursor,
 }
@@ -126,7 +129,7 @@ impl PacketReceiver {
     }
 
     /// Converts an acknowledgement with its SACK blocks for the network.
-    pub(super) fn fill_header_with_blocks(
+    fn fill_header_with_blocks(
         &mut self,
         outgoing: &OutgoingAck,
         tcp: &ModernTcpConfig,

@@ -2,7 +2,10 @@
 //! ends count bytes from 1, and this module converts between them. Packets without data (SYN-ACK,
 //! and a FIN sent separately) have number 0.
 
-use super::handshake::{HandshakeKind, ServerHandshake};
+mod server_handshake;
+
+use self::server_handshake::ServerHandshake;
+use super::handshake::HandshakeKind;
 use super::outgoing_packet::{OutgoingPacket, OutgoingRun};
 use super::packet_header::{AckHeader, DataHeader};
 use super::recovery_phase::PhaseName;
@@ -22,12 +25,12 @@ use crate::traffic::FileSize;
 #[repr(C, align(64))]
 pub struct PacketSender {
     /// State of the handshake until the file begins.
-    pub(super) handshake: Option<Box<ServerHandshake>>,
+    handshake: Option<Box<ServerHandshake>>,
     /// Packets written by the application, and acknowledged packets of files.
     size: u32,
     acked: u32,
     /// Most recent timestamp of the receiver.
-    pub(super) echo: u32,
+    echo: u32,
     /// The application closes the connection after writing.
     closing: bool,
     recovery: ReportedRecovery,
@@ -274,7 +277,7 @@ impl PacketSender {
         // The sender publishes only windows here.
         let sent = self.sender.poll_transmit(now, &tcp.stack, &mut ());
         let Some(sent) = sent.or_else(|| self.close_and_send_fin(now, tcp)) else {
-            self.publish_window(now, tcp, probe);
+            self.report_window(now, tcp, probe);
             return None;
         };
         Some(self.outgoing_packet(now, &sent, tcp, probe))
@@ -291,7 +294,7 @@ impl PacketSender {
         let is_idle =
             !self.is_opening() && !self.closing && self.sender.has_nothing_to_do(&tcp.stack);
         if is_idle {
-            self.publish_window(now, tcp, probe);
+            self.report_window(now, tcp, probe);
         }
         is_idle
     }
@@ -312,7 +315,7 @@ impl PacketSender {
         let FullPacketRun { first, packets, push, ends } =
             self.sender.transmit_full_packet_run(now, &mut self.closing, &tcp.stack)?;
         if ends {
-            self.publish_window(now, tcp, probe);
+            self.report_window(now, tcp, probe);
         }
         let stamps = Timestamps { value: timestamp_at(now), echo: self.echo };
         let header = DataHeader::new(&first, stamps, tcp);
@@ -371,7 +374,7 @@ impl PacketSender {
     }
 
     #[inline(always)]
-    fn publish_window(&self, now: Nanos, tcp: &ModernTcpConfig, probe: &mut impl TcpProbe) {
+    fn report_window(&self, now: Nanos, tcp: &ModernTcpConfig, probe: &mut impl TcpProbe) {
         let (cwnd, ssthresh) = (self.sender.cwnd(), self.sender.ssthresh());
         let allowed = tcp.stack.receiving.buffer / u64::from(tcp.stack.mss);
         let event = TcpEvent::Window {
@@ -469,14 +472,14 @@ impl<P: TcpProbe> PacketProbeAdapter<'_, P> {
 }
 
 /// Establishes the connection with the receiver's window and, if measured, a round-trip time.
-pub(super) fn establish_connection(
+fn establish_connection(
     sender: &mut Sender,
     now: Nanos,
     rtt: Option<Nanos>,
     tcp: &ModernTcpConfig,
 ) {
     sender.on_established(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
-    sender.set_window_seq(AckHeader::SEQ);
+    sender.set_window_seq(AckHeader::ACK_SEQUENCE);
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn arrive(
     packet: &OutgoingPacket,
     tcp: &ModernTcpConfig,
 ) -> (bool, Option<(u32, AckHeader)>) {
-    let mut ack_header = AckHeader::NONE;
+    let mut ack_header = AckHeader::EMPTY;
     let (distinct, ack) =
         receiver.on_data(RTT / 2, packet.number, &packet.header, tcp, &mut ack_header);
     (distinct, ack.map(|number| (number, ack_header)))

@@ -8,7 +8,7 @@ use crate::clock::Nanos;
 
 /// Number of recoveries after which a reordering window widened by DSACKs is reset: RFC 8985,
 /// section 6.2, step 4.
-const PERSISTENCE: u8 = 16;
+const REO_WND_PERSIST: u8 = 16;
 
 /// RACK state of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -187,7 +187,7 @@ impl RackState {
             self.steps = self.steps.saturating_add(1);
             self.dsack_seen = false;
             self.widened_at = delivered;
-            self.persist = PERSISTENCE;
+            self.persist = REO_WND_PERSIST;
         } else if self.persist == 0 {
             self.steps = 1;
         }
@@ -195,8 +195,11 @@ impl RackState {
 
     /// A recovery has ended; `undone` is true if the recovery was unnecessary.
     pub fn on_recovered(&mut self, undone: bool) {
-        self.persist =
-            if undone { PERSISTENCE.min(self.persist + 1) } else { self.persist.saturating_sub(1) };
+        self.persist = if undone {
+            REO_WND_PERSIST.min(self.persist + 1)
+        } else {
+            self.persist.saturating_sub(1)
+        };
     }
 }
 

@@ -4,7 +4,7 @@ use super::segment::{SackBlock, SackBlocks};
 
 /// Number of blocks that certainly fit into an acknowledgement, and again into the next one if the
 /// first is lost: Linux's `TCP_SACK_BLOCKS_EXPECTED`.
-const REPORTED: usize = 2;
+const SACK_BLOCKS_EXPECTED: usize = 2;
 
 /// Outcome of inserting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl ReassemblyQueue {
     pub fn would_displace_unreported_blocks(&self, new: SackBlock) -> bool {
         let recent = self.recent.as_slice();
         let touched = recent.iter().position(|b| new.start <= b.end && b.start <= new.end);
-        new.start > self.next && touched.unwrap_or(recent.len()) >= REPORTED
+        new.start > self.next && touched.unwrap_or(recent.len()) >= SACK_BLOCKS_EXPECTED
     }
 
     /// Whether the packet is completely held.

@@ -49,8 +49,8 @@ impl ArrivingData {
 }
 
 /// Duplicate acknowledgements sent before compression starts, and the maximum number compressed.
-const UNCOMPRESSED: u32 = 3;
-const COMPRESSED: u32 = 44;
+const MAX_UNCOMPRESSED_ACKS: u32 = 3;
+const MAX_COMPRESSED_ACKS: u32 = 44;
 
 /// Receiving end of a connection.
 #[derive(Clone, Debug)]
@@ -315,7 +315,7 @@ impl Receiver {
     #[inline(never)]
     fn compress_duplicate_acks(&mut self, now: Nanos, stack: &Stack) {
         let can = stack.receiving.sack_compression && stack.detection.uses_sack();
-        if !can || self.compressed >= COMPRESSED {
+        if !can || self.compressed >= MAX_COMPRESSED_ACKS {
             self.due = AckDueTime::NOW;
             return;
         }
@@ -323,7 +323,7 @@ impl Receiver {
             self.compressed_next = self.next_expected();
             self.uncompressed = 0;
         }
-        if self.uncompressed < UNCOMPRESSED {
+        if self.uncompressed < MAX_UNCOMPRESSED_ACKS {
             self.uncompressed += 1;
             self.due = AckDueTime::NOW;
         } else {

@@ -10,8 +10,8 @@
 //! Sequence numbers count bytes and do not wrap. Windows are in packets of `mss` bytes; only the
 //! last packet written by the application can be shorter.
 
+use super::activity_times::ActivityTimes;
 use super::cc::AnyCongestionControl;
-use super::chronograph::ActivityTimes;
 use super::delivery_rate::DeliveryCounter;
 use super::flight::Flight;
 use super::offload::OffloadChunk;
@@ -22,8 +22,7 @@ use super::rtt::RttEstimator;
 use super::segment::SackBlocks;
 use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::Stack;
-use super::tick_clock::TickClock;
-use super::timers::TimerPurpose;
+use super::tick_clock::{TickClock, TimerPurpose};
 use super::window::CongestionWindow;
 use crate::clock::Nanos;
 
@@ -123,7 +122,7 @@ pub struct Sender {
     pub(super) rack: RackState,
     pub(super) rtt: RttEstimator,
     /// Present only if accounting is enabled.
-    pub(super) chronograph: Option<Box<ActivityTimes>>,
+    pub(super) activity_times: Option<Box<ActivityTimes>>,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) delivery: DeliveryCounter,
     /// Send time of the first retransmission after the last acknowledged retransmission.
@@ -195,7 +194,7 @@ impl Sender {
             chunk: OffloadChunk::default(),
             pacer: Pacer::default(),
             counters: SenderCounters::default(),
-            chronograph: None,
+            activity_times: None,
             control: AnyCongestionControl::new(stack, now, start, seed),
         };
         sender.delivery.set_records_times(sender.control.controls_window());
@@ -214,7 +213,7 @@ impl Sender {
     /// Enables accounting for users of sockets: busy times, and rate samples for any congestion
     /// control that may be selected later.
     pub(super) fn enable_accounting(&mut self) {
-        self.chronograph = Some(Box::default());
+        self.activity_times = Some(Box::default());
         self.delivery.set_records_times(true);
     }
 
@@ -378,8 +377,8 @@ impl Sender {
 
     /// Busy and receiver-limited times, if accounting is enabled.
     #[must_use]
-    pub fn chronograph(&self) -> Option<&ActivityTimes> {
-        self.chronograph.as_deref()
+    pub fn activity_times(&self) -> Option<&ActivityTimes> {
+        self.activity_times.as_deref()
     }
 
     /// Counters of delivered packets.
@@ -428,7 +427,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn publish_window(&self, now: Nanos, probe: &mut impl SenderProbe) {
+    pub(super) fn report_window(&self, now: Nanos, probe: &mut impl SenderProbe) {
         let event = SenderEvent::Window {
             cwnd: self.window.cwnd,
             ssthresh: self.window.ssthresh,

@@ -36,6 +36,36 @@ impl TimerSpan {
     }
 }
 
+/// Purpose of a sender's timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerPurpose {
+    /// Not running.
+    Off,
+    /// The retransmission timeout.
+    Retransmission(TimerSpan),
+    /// A tail loss probe.
+    LossProbe(TimerSpan),
+    /// Packets that may be reordered rather than lost.
+    Reordering(TimerSpan),
+    /// The opening of a closed window.
+    Persist(TimerSpan),
+}
+
+impl TimerPurpose {
+    /// Start and duration; [`None`] if the timer is off.
+    #[inline(always)]
+    #[must_use]
+    pub fn timer_span(self) -> Option<TimerSpan> {
+        match self {
+            Self::Off => None,
+            Self::Retransmission(span)
+            | Self::LossProbe(span)
+            | Self::Reordering(span)
+            | Self::Persist(span) => Some(span),
+        }
+    }
+}
+
 impl TickClock {
     /// Creates a clock; its phase at the start of a connection is random.
     pub fn new(seed: u64, stack: &Stack) -> Self {

@@ -6,41 +6,11 @@ use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
 use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::{LossDetection, MILLISECOND, Stack};
-use super::tick_clock::TimerSpan;
+use super::tick_clock::{TimerPurpose, TimerSpan};
 use crate::clock::{NEVER, Nanos};
 
 /// Added to waiting times, so that packets can arrive.
-const SLACK: Nanos = 2 * MILLISECOND;
-
-/// Purpose of the timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerPurpose {
-    /// Not running.
-    Off,
-    /// The retransmission timeout.
-    Retransmission(TimerSpan),
-    /// A tail loss probe.
-    LossProbe(TimerSpan),
-    /// Packets that may be reordered rather than lost.
-    Reordering(TimerSpan),
-    /// The opening of a closed window.
-    Persist(TimerSpan),
-}
-
-impl TimerPurpose {
-    /// Start and duration; [`None`] if the timer is off.
-    #[inline(always)]
-    #[must_use]
-    pub fn timer_span(self) -> Option<TimerSpan> {
-        match self {
-            Self::Off => None,
-            Self::Retransmission(span)
-            | Self::LossProbe(span)
-            | Self::Reordering(span)
-            | Self::Persist(span) => Some(span),
-        }
-    }
-}
+const TIMER_MARGIN: Nanos = 2 * MILLISECOND;
 
 impl Sender {
     /// Expiry of the timer, [`NEVER`] if it is off.
@@ -107,7 +77,7 @@ impl Sender {
             return false;
         }
         let mut wait = match self.rtt.srtt() {
-            Some(srtt) => 2 * srtt + if out == 1 { stack.min_rto } else { SLACK },
+            Some(srtt) => 2 * srtt + if out == 1 { stack.min_rto } else { TIMER_MARGIN },
             None => stack.initial_rto,
         };
         let rto =
@@ -122,8 +92,10 @@ impl Sender {
     /// Starts the reordering timer: a missing packet may still be reordered rather than lost for
     /// `wait`.
     pub(super) fn arm_reordering_timer(&mut self, now: Nanos, wait: Nanos) {
-        self.timer =
-            TimerPurpose::Reordering(TimerSpan::new(now, (wait + SLACK).min(self.rtt.rto())));
+        self.timer = TimerPurpose::Reordering(TimerSpan::new(
+            now,
+            (wait + TIMER_MARGIN).min(self.rtt.rto()),
+        ));
     }
 
     /// Starts the persist timer, when nothing is outstanding and the window is closed: RFC 9293,
@@ -144,7 +116,7 @@ impl Sender {
             TimerPurpose::Reordering(_) => self.on_reordering_timer(now, stack, probe),
             TimerPurpose::Persist(_) => self.on_persist_timer(now, stack),
         }
-        self.publish_window(now, probe);
+        self.report_window(now, probe);
     }
 
     fn on_retransmission_timeout(

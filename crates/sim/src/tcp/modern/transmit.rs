@@ -1,7 +1,7 @@
 //! Selects the next packet to send: packets forced by a timer, lost packets, new data.
 
+use super::activity_times::SenderActivity;
 use super::cc::TransmitStart;
-use super::chronograph::SenderActivity;
 use super::offload::{DeferralReason, buffer_packets};
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::recovery_phase::{RecoveryPhase, UnreportedRetransmissions};
@@ -9,12 +9,11 @@ use super::segment::{PacketToSend, SendReason};
 use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
 use super::sender_event::SenderProbe;
 use super::stack::{LossDetection, Stack};
-use super::tick_clock::TimerSpan;
-use super::timers::TimerPurpose;
+use super::tick_clock::{TimerPurpose, TimerSpan};
 use crate::clock::Nanos;
 
 /// Minimum window for which the send buffer is sized, in packets: Linux's `TCP_INIT_CWND`.
-const MIN_BUFFERED: u32 = 10;
+const MIN_BUFFERED_PACKETS: u32 = 10;
 
 /// New data that can be sent.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +124,7 @@ impl Sender {
     /// Size of the send buffer in packets. Linux's `tcp_sendmsg_locked` checks for space once per
     /// buffer of segmentation offload, so the limit can be exceeded by that size.
     fn send_buffer_packets(&self, stack: &Stack) -> u32 {
-        let widest = self.window.widest.max(self.window.cwnd).max(MIN_BUFFERED);
+        let widest = self.window.widest.max(self.window.cwnd).max(MIN_BUFFERED_PACKETS);
         // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR may also slow-start in
         // recovery.
         let windows = if self.control.controls_window() { 3 } else { 2 };
@@ -286,7 +285,7 @@ impl Sender {
             ForcedPacket::First | ForcedPacket::ProbeLast => None,
         };
         self.pacer.end_burst();
-        self.publish_window(now, probe);
+        self.report_window(now, probe);
         sent
     }
 
@@ -361,7 +360,7 @@ impl Sender {
         if sent {
             self.arm_loss_probe_timer(now, false, stack);
         }
-        if self.chronograph.is_some() {
+        if self.activity_times.is_some() {
             self.record_activity(now, limited, deferral, stack);
         }
         if self.flight.packets_out() == 0 && self.timer == TimerPurpose::Off {
@@ -382,8 +381,8 @@ impl Sender {
         stack: &Stack,
     ) {
         let activity = self.current_activity(limited, deferral, stack);
-        if let Some(chronograph) = &mut self.chronograph {
-            chronograph.change_activity(now, activity);
+        if let Some(activity_times) = &mut self.activity_times {
+            activity_times.change_activity(now, activity);
         }
     }
 

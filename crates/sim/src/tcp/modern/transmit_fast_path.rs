@@ -6,7 +6,7 @@ use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::segment::{PacketToSend, SendReason};
 use super::sender::{AllowedRetransmissions, Sender};
 use super::stack::Stack;
-use super::timers::TimerPurpose;
+use super::tick_clock::TimerPurpose;
 use super::transmit::may_retransmit_unmarked;
 use crate::clock::Nanos;
 
@@ -79,7 +79,7 @@ impl Sender {
             && self.flight.in_flight() < self.window.cwnd
             && !self.retransmits_first(stack)
             && !may_retransmit_unmarked(stack)
-            && self.chronograph.is_none();
+            && self.activity_times.is_none();
         if is_idle {
             self.pacer.set_waiting(false);
         }

@@ -4,7 +4,7 @@ use super::CongestionControl;
 use crate::tcp::TcpConfig;
 
 /// One packet; windows are in units of 2^-32 packets, finer than a byte.
-const PACKET: u64 = 1 << 32;
+const ONE_PACKET: u64 = 1 << 32;
 
 /// Additive increase by the reciprocal of the window, multiplicative decrease without rounding.
 ///
@@ -21,12 +21,12 @@ pub struct RenoBytes {
 
 impl RenoBytes {
     fn halve_flight(&mut self, flight: u32) {
-        self.ssthresh = (packets_to_units(flight) / 2).max(2 * PACKET);
+        self.ssthresh = (packets_to_units(flight) / 2).max(2 * ONE_PACKET);
     }
 }
 
 fn packets_to_units(count: u32) -> u64 {
-    u64::from(count) * PACKET
+    u64::from(count) * ONE_PACKET
 }
 
 impl CongestionControl for RenoBytes {
@@ -49,17 +49,17 @@ impl CongestionControl for RenoBytes {
 
     #[inline]
     fn cwnd(&self) -> u32 {
-        (self.cwnd / PACKET) as u32
+        (self.cwnd / ONE_PACKET) as u32
     }
 
     #[inline]
     fn ssthresh(&self) -> u32 {
-        (self.ssthresh / PACKET) as u32
+        (self.ssthresh / ONE_PACKET) as u32
     }
 
     #[inline]
     fn on_ack(&mut self) {
-        let more = if self.in_slow_start() { PACKET } else { u64::MAX / self.cwnd + 1 };
+        let more = if self.in_slow_start() { ONE_PACKET } else { u64::MAX / self.cwnd + 1 };
         self.cwnd = self.cwnd.saturating_add(more);
     }
 
@@ -71,12 +71,12 @@ impl CongestionControl for RenoBytes {
 
     #[inline]
     fn on_further_duplicate(&mut self) {
-        self.cwnd = self.cwnd.saturating_add(PACKET);
+        self.cwnd = self.cwnd.saturating_add(ONE_PACKET);
     }
 
     fn on_partial_ack(&mut self, acked: u32) {
         // RFC 6582, section 3.2, step 3: deflate by the acknowledged packets, then add one.
-        self.cwnd = self.cwnd.saturating_sub(packets_to_units(acked)) + PACKET;
+        self.cwnd = self.cwnd.saturating_sub(packets_to_units(acked)) + ONE_PACKET;
     }
 
     fn on_recovered(&mut self) {
@@ -91,7 +91,7 @@ impl CongestionControl for RenoBytes {
         if !repeated {
             self.halve_flight(flight);
         }
-        self.cwnd = PACKET;
+        self.cwnd = ONE_PACKET;
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
         let grown: Vec<_> = (0..5)
             .map(|_| {
                 window.on_ack();
-                (window.cwnd as f64 / PACKET as f64 * 1000.0).round() as u32
+                (window.cwnd as f64 / ONE_PACKET as f64 * 1000.0).round() as u32
             })
             .collect();
         assert_eq!(grown, [4250, 4485, 4708, 4921, 5124]);
@@ -142,7 +142,7 @@ mod tests {
         let grown: Vec<_> = (0..4)
             .map(|_| {
                 window.on_ack();
-                window.cwnd as f64 / PACKET as f64
+                window.cwnd as f64 / ONE_PACKET as f64
             })
             .collect();
         assert_eq!(grown, [2.0, 3.0, 4.0, 4.25]);

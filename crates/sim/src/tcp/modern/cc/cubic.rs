@@ -21,7 +21,7 @@ const K_SHIFT: u32 = 10;
 /// 1 / C, in (1/1024 s)^3 per packet.
 const CUBE_FACTOR: u64 = (1 << (10 + 3 * K_SHIFT)) / CUBE_RTT_SCALE;
 /// Time after which the curve is evaluated again for the same window.
-const SAME_WINDOW: Nanos = SECOND / 32;
+const MAX_CURVE_AGE: Nanos = SECOND / 32;
 
 /// A period of growth since the last reduction.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ impl CubicControl {
         }
         if let Some(last) = self.last.filter(|last| last.cwnd == cwnd) {
             // A running epoch may have been evaluated since, at a clock tick.
-            if self.round_down_to_ticks(now - last.at) <= SAME_WINDOW {
+            if self.round_down_to_ticks(now - last.at) <= MAX_CURVE_AGE {
                 return last.per_packet;
             }
         }

@@ -8,7 +8,7 @@ use super::{AckSample, CongestionControl, RecoveryPhaseChange};
 use crate::clock::Nanos;
 
 /// Unit of `DCTCP.Alpha`.
-const ONE: u32 = 1 << 10;
+const ALPHA_ONE: u32 = 1 << 10;
 
 /// Weight of a new sample: 1/16. RFC 8257, section 4.2.
 const GAIN_SHIFT: u32 = 4;
@@ -33,7 +33,7 @@ impl DctcpControl {
         let reno = RenoControl::new(stack);
         Self {
             reno,
-            alpha: ONE,
+            alpha: ALPHA_ONE,
             delivered: 0,
             delivered_ce: 0,
             window_end: start,
@@ -59,9 +59,9 @@ impl CongestionControl for DctcpControl {
         // At least one unit, so that alpha can reach zero.
         self.alpha -= (self.alpha >> GAIN_SHIFT).max(1).min(self.alpha);
         if marked > 0 {
-            let share =
-                (u64::from(marked) * u64::from(ONE >> GAIN_SHIFT)) / u64::from(delivered.max(1));
-            self.alpha = (self.alpha + share as u32).min(ONE);
+            let share = (u64::from(marked) * u64::from(ALPHA_ONE >> GAIN_SHIFT))
+                / u64::from(delivered.max(1));
+            self.alpha = (self.alpha + share as u32).min(ALPHA_ONE);
         }
         self.delivered = sample.total_delivered;
         self.delivered_ce = sample.total_delivered_ce;

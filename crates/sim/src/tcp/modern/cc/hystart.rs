@@ -8,12 +8,12 @@ use crate::clock::{Nanos, SECOND};
 /// Maximum gap between acknowledgements of one train.
 const TRAIN_GAP: Nanos = 2 * MILLISECOND;
 /// Number of samples at the start of a round whose minimum is compared.
-const SAMPLES: u8 = 8;
+const DELAY_SAMPLES: u8 = 8;
 /// Slow start ends when the round-trip time has increased by 1/8, limited to these bounds.
 const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MILLISECOND, 16 * MILLISECOND);
 /// Four times the largest packet that Linux passes to an interface, in bytes. Sending it may
 /// lengthen a train.
-const BURSTS: u64 = 4 * 65_536;
+const TRAIN_BURST_BYTES: u64 = 4 * 65_536;
 
 /// State of a round.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ impl HyStart {
         self.last_ack = ack.now;
         let bursts = match ack.pacing_rate_of_window(window) {
             0 => 0,
-            rate => MILLISECOND.min(BURSTS * SECOND / rate),
+            rate => MILLISECOND.min(TRAIN_BURST_BYTES * SECOND / rate),
         };
         let threshold = if ack.paced { min + bursts } else { (min + bursts) / 2 };
         ack.now - self.round_start > threshold
@@ -79,7 +79,7 @@ impl HyStart {
         let Some(rtt) = ack.rtt else { return false };
         let smallest = self.smallest.map_or(rtt, |smallest| smallest.min(rtt));
         self.smallest = Some(smallest);
-        if self.samples < SAMPLES {
+        if self.samples < DELAY_SAMPLES {
             self.samples += 1;
             return false;
         }

@@ -17,16 +17,16 @@ use super::{AckSample, CongestionControl, RecoveryPhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// Weights of the loss intervals, most recent first: section 5.4.
-const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
+const LOSS_INTERVAL_WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
 /// Weight of the previous round-trip time: section 4.3, step 2.
-const RTT_FILTER: f64 = 0.9;
+const OLD_RTT_WEIGHT: f64 = 0.9;
 
 /// Maximum time between two packets in seconds: section 4.3.
 const MAX_BACKOFF_S: f64 = 64.0;
 
 /// Steps of the bisection for the first loss interval; halves a factor of 2^64 to 2^-16 or less.
-const BISECTIONS: u32 = 80;
+const BISECTION_STEPS: u32 = 80;
 
 /// Minimum window, which allows the pacer to send a chunk while another one is in flight.
 const MIN_WINDOW: f64 = 4.0;
@@ -58,7 +58,7 @@ impl LossHistory {
         let interval =
             if self.closed.is_empty() { first() } else { self.open_interval(resolved).max(1.0) };
         self.closed.insert(0, interval);
-        self.closed.truncate(WEIGHTS.len());
+        self.closed.truncate(LOSS_INTERVAL_WEIGHTS.len());
         (self.open_from, self.event_at) = (resolved, now);
     }
 
@@ -69,10 +69,10 @@ impl LossHistory {
     /// Loss event rate p; [`None`] before the first loss event. Section 5.4.
     fn loss_event_rate(&self, resolved: u32) -> Option<f64> {
         let total = |intervals: &mut dyn Iterator<Item = f64>| -> f64 {
-            intervals.zip(WEIGHTS).map(|(interval, weight)| interval * weight).sum()
+            intervals.zip(LOSS_INTERVAL_WEIGHTS).map(|(interval, weight)| interval * weight).sum()
         };
         let closed = || self.closed.iter().copied();
-        let weight: f64 = WEIGHTS[..self.closed.len()].iter().sum();
+        let weight: f64 = LOSS_INTERVAL_WEIGHTS[..self.closed.len()].iter().sum();
         let with_open = std::iter::once(self.open_interval(resolved)).chain(closed());
         let longest = total(&mut closed()).max(total(&mut with_open.take(self.closed.len())));
         (longest > 0.0).then(|| weight / longest)
@@ -161,7 +161,7 @@ impl Tfrc {
     fn first_interval(&self, rtt_s: f64, sample: &AckSample) -> f64 {
         let target = receive_rate(self.mss, sample).unwrap_or(self.rate / 2.0);
         let (mut low, mut high) = (1e-9_f64, 1.0);
-        for _ in 0..BISECTIONS {
+        for _ in 0..BISECTION_STEPS {
             let p = (low * high).sqrt();
             if self.equation_rate(rtt_s, p) > target { low = p } else { high = p }
         }
@@ -253,9 +253,9 @@ impl CongestionControl for Tfrc {
         let is_new = self.record_losses(rtt_s, sample);
         if is_new || seconds(sample.now - self.feedback_at) >= rtt_s {
             self.feedback_at = sample.now;
-            let rtt_s = sample
-                .rtt
-                .map_or(rtt_s, |rtt| RTT_FILTER * rtt_s + (1.0 - RTT_FILTER) * seconds(rtt));
+            let rtt_s = sample.rtt.map_or(rtt_s, |rtt| {
+                OLD_RTT_WEIGHT * rtt_s + (1.0 - OLD_RTT_WEIGHT) * seconds(rtt)
+            });
             self.rtt_s = Some(rtt_s);
             self.on_feedback(rtt_s, is_new, sample);
         }

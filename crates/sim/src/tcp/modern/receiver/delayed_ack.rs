@@ -12,7 +12,7 @@ const MAX_INTERACTIVE_DELAY: Nanos = 200 * MILLISECOND;
 /// Packets acknowledged immediately at the start.
 pub(super) const QUICK_ACKS: u8 = 16;
 /// Minimum packet size for window growth, in bytes of data.
-const SMALL: u32 = 128;
+const MIN_GROWTH_BYTES: u32 = 128;
 
 /// Time at which an acknowledgement is due; most checks are a single comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Receiver {
     /// Linux's `tcp_grow_window`: while the window grows, acknowledgements are not delayed.
     #[inline(always)]
     pub(super) fn grow_receive_window(&mut self, data: &ArrivingData, stack: &Stack) {
-        if data.len >= SMALL {
+        if data.len >= MIN_GROWTH_BYTES {
             self.growth = self.growth.saturating_sub(2 * u64::from(stack.full_segment_bytes()));
             self.delay.quick |= 1;
         }

@@ -7,9 +7,9 @@ use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
 /// Half of the filter window: the maximum covers 5 to 10 rounds.
-const ROUNDS: u8 = 5;
+const FILTER_HALF_ROUNDS: u8 = 5;
 /// Maximum enlargement, as time at the bandwidth.
-const MAX_TIME: Nanos = 100 * MILLISECOND;
+const MAX_EXTRA_TIME: Nanos = 100 * MILLISECOND;
 
 /// Filter of the excess packets.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ impl AckAggregationFilter {
         }
         if round_start {
             self.rounds += 1;
-            if self.rounds >= ROUNDS {
+            if self.rounds >= FILTER_HALF_ROUNDS {
                 self.rounds = 0;
                 self.index = 1 - self.index;
                 self.extra[self.index] = 0;
@@ -50,6 +50,6 @@ impl AckAggregationFilter {
 
     /// Additional packets of the window.
     pub fn extra_window_packets(&self, bw: u64) -> u32 {
-        self.extra[0].max(self.extra[1]).min(packets_carried_rounded_down(bw, MAX_TIME))
+        self.extra[0].max(self.extra[1]).min(packets_carried_rounded_down(bw, MAX_EXTRA_TIME))
     }
 }

@@ -15,7 +15,7 @@ fn initial_rate_is_ten_packets_per_millisecond() {
 #[test]
 fn packets_inverts_bandwidth() {
     let bw = bandwidth_of(100, 60 * MILLISECOND);
-    assert_eq!(packets_carried_rounded_up(bw, 60 * MILLISECOND, UNIT), 100);
+    assert_eq!(packets_carried_rounded_up(bw, 60 * MILLISECOND, GAIN_UNIT), 100);
     assert_eq!(packets_carried_rounded_up(bw, 60 * MILLISECOND, CWND_GAIN), 200);
 }
 
@@ -68,7 +68,7 @@ fn linux_bbr_init_sets_min_rtt_from_handshake() {
         AckSample { rtt: Some(70 * MILLISECOND), ..AckSample::for_test(90 * MILLISECOND, 1, 9) };
     bbr.update_min_rtt(&mut window, &queued);
     let bw = bandwidth_of(10, 10 * MILLISECOND);
-    assert_eq!(bbr.target_inflight(bw, UNIT), 20 + 3 * bbr.pace.burst_packets().max(2));
+    assert_eq!(bbr.target_inflight(bw, GAIN_UNIT), 20 + 3 * bbr.pace.burst_packets().max(2));
 }
 
 #[test]

@@ -23,18 +23,18 @@ use super::super::recovery_phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
 use super::path_model::{
-    FullPipeDetection, INITIAL_CWND, MIN_CWND, MinRttProbe, PacingRate, SplitMix64, UNIT,
+    FullPipeDetection, GAIN_UNIT, INITIAL_CWND, MIN_CWND, MinRttProbe, PacingRate, SplitMix64,
     WindowedMaxFilter, bandwidth_of, packets_carried_rounded_up,
 };
 use super::{AckSample, CongestionControl, DeliveryTotals, RecoveryPhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// 2 / ln 2, which allows the rate to double each round.
-const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
+const HIGH_GAIN: u64 = GAIN_UNIT * 2885 / 1000 + 1;
 /// Inverse of `HIGH_GAIN`.
-const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
+const DRAIN_GAIN: u64 = GAIN_UNIT * 1000 / 2885;
 /// The window is two BDPs, because acknowledgements may be delayed or cover many packets.
-const CWND_GAIN: u64 = 2 * UNIT;
+const CWND_GAIN: u64 = 2 * GAIN_UNIT;
 /// The maximum bandwidth of this many rounds is the bandwidth of the path.
 const BW_ROUNDS: u32 = 10;
 
@@ -129,9 +129,9 @@ impl Bbr {
         match self.mode {
             BbrMode::Startup => HIGH_GAIN,
             BbrMode::Drain => DRAIN_GAIN,
-            BbrMode::ProbeBw { .. } if self.policer.policer_bandwidth().is_some() => UNIT,
-            BbrMode::ProbeBw { phase, .. } => probe_bw::GAINS[usize::from(phase)],
-            BbrMode::ProbeRtt(_) => UNIT,
+            BbrMode::ProbeBw { .. } if self.policer.policer_bandwidth().is_some() => GAIN_UNIT,
+            BbrMode::ProbeBw { phase, .. } => probe_bw::PACING_GAIN_CYCLE[usize::from(phase)],
+            BbrMode::ProbeRtt(_) => GAIN_UNIT,
         }
     }
 
@@ -139,7 +139,7 @@ impl Bbr {
         match self.mode {
             BbrMode::Startup | BbrMode::Drain => HIGH_GAIN,
             BbrMode::ProbeBw { .. } => CWND_GAIN,
-            BbrMode::ProbeRtt(_) => UNIT,
+            BbrMode::ProbeRtt(_) => GAIN_UNIT,
         }
     }
 
@@ -247,7 +247,7 @@ impl CongestionControl for Bbr {
         self.aggregation = self.aggregation.with_new_epoch(now);
         match self.mode {
             BbrMode::ProbeBw { .. } => {
-                self.pace.set_for_bandwidth(self.bandwidth(), UNIT, self.full.was_ever_full())
+                self.pace.set_for_bandwidth(self.bandwidth(), GAIN_UNIT, self.full.was_ever_full())
             }
             BbrMode::ProbeRtt(_) => self.check_probe_rtt_done(window, now),
             BbrMode::Startup | BbrMode::Drain => (),

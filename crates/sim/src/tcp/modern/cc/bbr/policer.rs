@@ -6,14 +6,14 @@ use super::{Bbr, BbrMode, bandwidth_of};
 use crate::tcp::modern::stack::MILLISECOND;
 
 /// Minimum number of rounds of an interval; the maximum is four times as many.
-const ROUNDS: u32 = 4;
+const MIN_INTERVAL_ROUNDS: u32 = 4;
 /// Minimum loss: 50/256 of the packets delivered.
-const LOSS: u64 = 50;
+const MIN_LOSS_PER_256: u64 = 50;
 /// Two rates are equal if they differ by at most 1/8 or 4 kbit/s.
-const RATIO: u64 = 8;
-const DIFFERENCE: u64 = 4000 / 8;
+const MAX_RATE_RATIO: u64 = 8;
+const MAX_RATE_DIFFERENCE: u64 = 4000 / 8;
 /// Number of rounds for which the rate of a policer is used.
-const USED_FOR: u32 = 48;
+const POLICED_RATE_ROUNDS: u32 = 48;
 
 /// State of the detection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,7 +55,7 @@ impl PolicerSample {
     fn rate_since(&self, from: &DeliveryTotals) -> Option<u64> {
         let lost = u64::from(self.totals.lost.wrapping_sub(from.lost));
         let delivered = self.totals.delivered.wrapping_sub(from.delivered);
-        let enough = delivered > 0 && lost * 256 >= LOSS * u64::from(delivered);
+        let enough = delivered > 0 && lost * 256 >= MIN_LOSS_PER_256 * u64::from(delivered);
         let elapsed = (self.totals.at / MILLISECOND).saturating_sub(from.at / MILLISECOND);
         (enough && elapsed > 0).then(|| bandwidth_of(delivered, elapsed * MILLISECOND))
     }
@@ -89,7 +89,7 @@ impl Bbr {
                 let probes = matches!(self.mode, BbrMode::ProbeBw { .. });
                 let rounds = rounds + if probes { round } else { 0 };
                 self.policer = PolicerDetection::Found { bandwidth, rounds };
-                if rounds >= USED_FOR {
+                if rounds >= POLICED_RATE_ROUNDS {
                     self.policer = PolicerDetection::Unseen;
                     self.enter_probe_bw(sample.totals.at);
                 }
@@ -116,17 +116,17 @@ impl Bbr {
         rounds: u32,
         before: Option<u64>,
     ) -> PolicerDetection {
-        if rounds > 4 * ROUNDS {
+        if rounds > 4 * MIN_INTERVAL_ROUNDS {
             return PolicerDetection::Unseen;
         }
-        let over = rounds >= ROUNDS && sample.lost;
+        let over = rounds >= MIN_INTERVAL_ROUNDS && sample.lost;
         let Some(bw) = over.then(|| sample.rate_since(&from)).flatten() else {
             return PolicerDetection::Sampling { from, rounds, before };
         };
         if let Some(before) = before {
             let difference = bw.abs_diff(before);
-            let bytes = self.pace.rate_for(difference, super::UNIT);
-            if difference * RATIO <= before || bytes <= DIFFERENCE {
+            let bytes = self.pace.rate_for(difference, super::GAIN_UNIT);
+            if difference * MAX_RATE_RATIO <= before || bytes <= MAX_RATE_DIFFERENCE {
                 return PolicerDetection::Found { bandwidth: (bw + before) / 2, rounds: 0 };
             }
         }

@@ -1,7 +1,7 @@
 //! Window: section 5.6.4.
 
 use super::super::AckSample;
-use super::super::path_model::{MIN_CWND, UNIT, packets_carried_rounded_up};
+use super::super::path_model::{GAIN_UNIT, MIN_CWND, packets_carried_rounded_up};
 use super::{Bbr3, Bbr3Mode};
 use crate::tcp::modern::recovery_phase::PhaseName;
 use crate::tcp::modern::window::CongestionWindow;
@@ -38,7 +38,7 @@ impl Bbr3 {
 
     /// Section 5.6.4.5.
     pub(super) fn probe_rtt_cwnd(&self) -> u32 {
-        self.bdp_packets(self.bw, UNIT / 2).max(MIN_CWND)
+        self.bdp_packets(self.bw, GAIN_UNIT / 2).max(MIN_CWND)
     }
 
     /// Section 5.6.4.6.

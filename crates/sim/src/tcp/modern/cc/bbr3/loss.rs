@@ -1,6 +1,6 @@
 //! Reaction to losses: section 5.5.10.
 
-use super::super::path_model::UNIT;
+use super::super::path_model::GAIN_UNIT;
 use super::super::{AckSample, LostPacket};
 use super::undo::EndedMode;
 use super::{AckDelivery, Bbr3, Bbr3Mode, was_sent_after};
@@ -8,7 +8,7 @@ use crate::clock::Nanos;
 use crate::tcp::modern::window::CongestionWindow;
 
 /// Loss threshold in percent of the packets in flight.
-const THRESHOLD_PERCENT: u64 = 2;
+const LOSS_THRESHOLD_PERCENT: u64 = 2;
 
 /// Returns 0.7 of a value, like CUBIC's reduction.
 fn multiply_by_beta(value: u64) -> u64 {
@@ -93,7 +93,7 @@ impl Bbr3 {
 
     /// Section 5.5.10.2: whether more than 2 % of the packets in flight were lost.
     pub(super) fn is_loss_too_high(&self, in_flight: u32, lost: u32) -> bool {
-        u64::from(lost) * 100 > u64::from(in_flight) * THRESHOLD_PERCENT
+        u64::from(lost) * 100 > u64::from(in_flight) * LOSS_THRESHOLD_PERCENT
             || (lost > 0 && !self.uses_sack)
     }
 
@@ -136,7 +136,7 @@ impl Bbr3 {
 
     /// Minimum of the estimated BDP and the window.
     pub(super) fn target_inflight(&self, cwnd: u32) -> u32 {
-        self.bdp_packets(self.bw, UNIT).min(cwnd)
+        self.bdp_packets(self.bw, GAIN_UNIT).min(cwnd)
     }
 }
 
@@ -144,7 +144,7 @@ impl Bbr3 {
 pub(super) fn inflight_at_loss(in_flight: u32, lost: u32) -> u32 {
     let (before, lost_before) =
         (u64::from(in_flight.saturating_sub(1)), u64::from(lost.saturating_sub(1)));
-    let budget = before * THRESHOLD_PERCENT;
-    let prefix = budget.saturating_sub(lost_before * 100) / (100 - THRESHOLD_PERCENT);
+    let budget = before * LOSS_THRESHOLD_PERCENT;
+    let prefix = budget.saturating_sub(lost_before * 100) / (100 - LOSS_THRESHOLD_PERCENT);
     (before + prefix.min(1)) as u32
 }

@@ -28,14 +28,14 @@ use super::super::recovery_phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
 use super::path_model::{
-    AckAggregationEpoch, FullPipeDetection, MinRttProbe, PacingRate, SplitMix64, TwoCycleMaxFilter,
-    UNIT, WindowedMaxFilter, bandwidth_of,
+    AckAggregationEpoch, FullPipeDetection, GAIN_UNIT, MinRttProbe, PacingRate, SplitMix64,
+    TwoCycleMaxFilter, WindowedMaxFilter, bandwidth_of,
 };
 use super::{AckSample, CongestionControl, LostPacket, RecoveryPhaseChange, TransmitStart};
 use crate::clock::Nanos;
 
 /// 4 ln 2, which allows the rate to double each round: section 5.3.1.1.
-const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;
+const STARTUP_GAIN: u64 = GAIN_UNIT * 277 / 100 + 1;
 
 /// Mode of BBR: section 5.1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,19 +64,19 @@ impl Bbr3Mode {
     fn pacing_gain(self) -> u64 {
         match self {
             Self::Startup => STARTUP_GAIN,
-            Self::Drain { .. } => UNIT / 2,
-            Self::Down => UNIT * 90 / 100,
-            Self::Cruise | Self::Refill | Self::ProbeRtt(_) => UNIT,
-            Self::Up => UNIT * 5 / 4,
+            Self::Drain { .. } => GAIN_UNIT / 2,
+            Self::Down => GAIN_UNIT * 90 / 100,
+            Self::Cruise | Self::Refill | Self::ProbeRtt(_) => GAIN_UNIT,
+            Self::Up => GAIN_UNIT * 5 / 4,
         }
     }
 
     /// Section 5.6.1, column of window gains.
     fn cwnd_gain(self) -> u64 {
         match self {
-            Self::Up => UNIT * 9 / 4,
-            Self::ProbeRtt(_) => UNIT / 2,
-            _ => 2 * UNIT,
+            Self::Up => GAIN_UNIT * 9 / 4,
+            Self::ProbeRtt(_) => GAIN_UNIT / 2,
+            _ => 2 * GAIN_UNIT,
         }
     }
 
@@ -334,7 +334,7 @@ impl CongestionControl for Bbr3 {
         self.restarts_from_idle = true;
         self.epoch = AckAggregationEpoch::new(now);
         if self.mode.is_cycle_phase() {
-            self.pace.set_for_bandwidth(self.bw, UNIT, self.full.was_ever_full());
+            self.pace.set_for_bandwidth(self.bw, GAIN_UNIT, self.full.was_ever_full());
         } else {
             self.check_probe_rtt_done(window, now);
         }

@@ -1,13 +1,13 @@
 //! Cycle that probes for bandwidth: section 5.3.3.
 
 use super::super::AckSample;
-use super::super::path_model::{MIN_CWND, UNIT};
+use super::super::path_model::{GAIN_UNIT, MIN_CWND};
 use super::{AckDelivery, Bbr3, Bbr3Mode, ShortTermBounds};
 use crate::clock::{Nanos, SECOND};
 use crate::tcp::modern::window::CongestionWindow;
 
 /// Maximum number of rounds between two probes: section 5.3.3.8.2.
-const MAX_ROUNDS: u32 = 63;
+const MAX_ROUNDS_BETWEEN_PROBES: u32 = 63;
 /// Percentage of the long-term bound left to other flows: section 2.7.
 const HEADROOM_PERCENT: u64 = 15;
 
@@ -105,14 +105,14 @@ impl Bbr3 {
     /// Section 5.3.3.8: a probe is due after a random time, or earlier, after the number of rounds
     /// in which Reno would recover.
     fn is_time_to_probe(&self, window: &CongestionWindow, now: Nanos) -> bool {
-        let rounds = self.target_inflight(window.cwnd).min(MAX_ROUNDS);
+        let rounds = self.target_inflight(window.cwnd).min(MAX_ROUNDS_BETWEEN_PROBES);
         now > self.cycle.since + self.cycle.wait || self.cycle.rounds >= rounds
     }
 
     /// Section 5.3.3.1.
     fn is_time_to_cruise(&self, ack: &AckSample) -> bool {
         self.inflight_with_headroom().is_none_or(|max| ack.in_flight <= max)
-            && ack.in_flight <= self.target_inflight_at(self.max_bw.max_value(), UNIT)
+            && ack.in_flight <= self.target_inflight_at(self.max_bw.max_value(), GAIN_UNIT)
     }
 
     /// Section 5.3.3.7.

@@ -8,9 +8,9 @@ use crate::clock::{Nanos, SECOND};
 use crate::tcp::modern::window::CongestionWindow;
 
 /// Time without a new minimum round-trip time after which a probe is due.
-const INTERVAL: Nanos = 5 * SECOND;
+const PROBE_RTT_INTERVAL: Nanos = 5 * SECOND;
 /// Time after which the minimum expires.
-const FILTER: Nanos = 10 * SECOND;
+const MIN_RTT_WINDOW: Nanos = 10 * SECOND;
 
 /// Minimum round-trip time since the last probe.
 #[derive(Clone, Copy, Debug)]
@@ -38,14 +38,14 @@ impl Bbr3 {
     /// Section 5.3.4.3.
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
         let smallest = &mut self.smallest;
-        smallest.expired = ack.now > smallest.at + INTERVAL;
+        smallest.expired = ack.now > smallest.at + PROBE_RTT_INTERVAL;
         if let Some(rtt) = ack.rtt {
             if smallest.expired || smallest.rtt.is_none_or(|min| rtt < min) {
                 (smallest.rtt, smallest.at) = (Some(rtt), ack.now);
             }
         }
         let Some(rtt) = smallest.rtt else { return };
-        let expired = ack.now > self.min_rtt_at + FILTER;
+        let expired = ack.now > self.min_rtt_at + MIN_RTT_WINDOW;
         if expired || self.min_rtt.is_none_or(|min| rtt < min) {
             (self.min_rtt, self.min_rtt_at) = (Some(rtt), smallest.at);
         }

@@ -5,7 +5,7 @@ use super::pacing_rate::packets_carried_rounded_down;
 use crate::clock::Nanos;
 
 /// Maximum number of packets in an epoch.
-const MAX_ACKED: u32 = 1 << 20;
+const MAX_EPOCH_PACKETS: u32 = 1 << 20;
 
 /// Period in which acknowledgements arrive faster than the bandwidth.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +26,11 @@ impl AckAggregationEpoch {
     /// Fractions of expected packets do not count: Linux's `bbr_update_ack_aggregation`.
     pub fn extra_acked_packets(&mut self, ack: &AckSample, bw: u64, cwnd: u32) -> u32 {
         let mut expected = packets_carried_rounded_down(bw, ack.now - self.since);
-        if self.acked <= expected || self.acked + ack.delivered >= MAX_ACKED {
+        if self.acked <= expected || self.acked + ack.delivered >= MAX_EPOCH_PACKETS {
             *self = Self::new(ack.now);
             expected = 0;
         }
-        self.acked = (self.acked + ack.delivered).min(MAX_ACKED - 1);
+        self.acked = (self.acked + ack.delivered).min(MAX_EPOCH_PACKETS - 1);
         (self.acked - expected.min(self.acked)).min(cwnd)
     }
 }

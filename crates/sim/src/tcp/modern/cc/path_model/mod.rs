@@ -13,8 +13,8 @@ pub use aggregation::AckAggregationEpoch;
 pub use full_pipe::FullPipeDetection;
 pub use max_filter::{TwoCycleMaxFilter, WindowedMaxFilter};
 pub use pacing_rate::{
-    BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, PacingRate, UNIT, bandwidth_of, burst_bytes,
-    chunk_packets, packets_carried_rounded_down, packets_carried_rounded_up,
+    BW_SHIFT, GAIN_UNIT, INITIAL_CWND, MAX_BURST_BYTES, MIN_CWND, PacingRate, bandwidth_of,
+    burst_bytes, chunk_packets, packets_carried_rounded_down, packets_carried_rounded_up,
 };
 pub use random::SplitMix64;
 pub use rtt_probe::MinRttProbe;

@@ -5,7 +5,7 @@ use super::super::super::u128_division::divide_u128;
 use crate::clock::Nanos;
 
 /// Unit of gains: 1/256.
-pub const UNIT: u64 = 256;
+pub const GAIN_UNIT: u64 = 256;
 /// Bandwidths are packets per microsecond, scaled by 2^24.
 pub const BW_SHIFT: u32 = 24;
 /// Minimum window, in packets.
@@ -13,7 +13,7 @@ pub const MIN_CWND: u32 = 4;
 /// Window before the first round-trip sample, in packets.
 pub const INITIAL_CWND: u32 = 10;
 /// Percentage by which the rate is below the model's bandwidth, so that no queue builds up.
-const MARGIN: u64 = 1;
+const PACING_MARGIN_PERCENT: u64 = 1;
 
 /// Bandwidth of a number of packets per interval.
 #[must_use]
@@ -30,7 +30,7 @@ pub fn packets_carried_rounded_up(bw: u64, time: Nanos, gain: u64) -> u32 {
     let product = bw.checked_mul(time).and_then(|carried| (carried / 1000).checked_mul(gain));
     match product {
         Some(scaled) => {
-            u32::try_from((scaled / UNIT).div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
+            u32::try_from((scaled / GAIN_UNIT).div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
         }
         None => packets_carried_slow_path(bw, time, gain),
     }
@@ -39,7 +39,7 @@ pub fn packets_carried_rounded_up(bw: u64, time: Nanos, gain: u64) -> u32 {
 #[cold]
 fn packets_carried_slow_path(bw: u64, time: Nanos, gain: u64) -> u32 {
     let carried = divide_u128(u128::from(bw) * u128::from(time), 1000);
-    let scaled = carried * u128::from(gain) / u128::from(UNIT);
+    let scaled = carried * u128::from(gain) / u128::from(GAIN_UNIT);
     u32::try_from(scaled.div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
 }
 
@@ -51,13 +51,13 @@ pub fn packets_carried_rounded_down(bw: u64, time: Nanos) -> u32 {
 }
 
 /// Maximum number of bytes that Linux passes to an interface in one call: 64 KiB minus headers.
-pub const LARGEST_BURST: u64 = 65_536 - 1 - 320;
+pub const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
 
 /// Bytes sent at a rate in about a millisecond.
 #[inline(always)]
 #[must_use]
 pub fn burst_bytes(rate: u64) -> u64 {
-    (rate >> 10).min(LARGEST_BURST)
+    (rate >> 10).min(MAX_BURST_BYTES)
 }
 
 /// Packets per burst, as in Linux: the data sent in about a millisecond plus `extra_bytes`, at
@@ -65,7 +65,7 @@ pub fn burst_bytes(rate: u64) -> u64 {
 #[must_use]
 pub fn chunk_packets(rate: u64, extra_bytes: u64, mss: u32) -> u32 {
     let min = if rate < 1_200_000 / 8 { 1 } else { 2 };
-    let max = (burst_bytes(rate) + extra_bytes).min(LARGEST_BURST) / u64::from(mss);
+    let max = (burst_bytes(rate) + extra_bytes).min(MAX_BURST_BYTES) / u64::from(mss);
     (max as u32).clamp(min, 127)
 }
 
@@ -127,8 +127,9 @@ impl PacingRate {
     /// Converts a bandwidth to bytes per second, with the margin.
     #[must_use]
     pub fn rate_for(&self, bw: u64, gain: u64) -> u64 {
-        let bytes = u128::from(bw) * u128::from(self.mss) * u128::from(gain) / u128::from(UNIT);
-        let with_margin = divide_u128(bytes * u128::from(100 - MARGIN), 100);
+        let bytes =
+            u128::from(bw) * u128::from(self.mss) * u128::from(gain) / u128::from(GAIN_UNIT);
+        let with_margin = divide_u128(bytes * u128::from(100 - PACING_MARGIN_PERCENT), 100);
         ((with_margin * 1_000_000) >> BW_SHIFT) as u64
     }
 

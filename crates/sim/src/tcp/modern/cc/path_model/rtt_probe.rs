@@ -4,7 +4,7 @@ use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
 /// Minimum duration with few packets in flight.
-const LENGTH: Nanos = 200 * MILLISECOND;
+const MIN_PROBE_TIME: Nanos = 200 * MILLISECOND;
 
 /// State of a probe for the minimum round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl MinRttProbe {
     pub fn on_ack(&mut self, now: Nanos, within_limit: bool, round_start: bool) -> bool {
         match self {
             Self::Emptying if within_limit => {
-                *self = Self::Holding { until: now + LENGTH, round_done: false };
+                *self = Self::Holding { until: now + MIN_PROBE_TIME, round_done: false };
                 true
             }
             Self::Emptying => false,
@@ -59,8 +59,8 @@ mod tests {
         let mut probe = MinRttProbe::Emptying;
         assert!(!probe.on_ack(0, false, true));
         assert!(probe.on_ack(5, true, true));
-        assert!(!probe.is_round_done() && !probe.is_long_enough(LENGTH + 5));
+        assert!(!probe.is_round_done() && !probe.is_long_enough(MIN_PROBE_TIME + 5));
         assert!(!probe.on_ack(6, true, true));
-        assert!(probe.is_round_done() && probe.is_long_enough(LENGTH + 6));
+        assert!(probe.is_round_done() && probe.is_long_enough(MIN_PROBE_TIME + 6));
     }
 }

@@ -7,24 +7,24 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import readable_units, units
-from tcpcast.engines.formula.feed import MIN_LOSS, get_specified_loss
+from tcpcast.engines.formula.collect_inputs import MIN_LOSS, get_specified_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
-from tcpcast.models.cubic import DECREASE, cubic_response
+from tcpcast.models.cubic import CUBIC_BETA, cubic_response
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
-DEFAULT_RMEM = (4096, 131_072, 33_554_432)
-DEFAULT_WMEM = (4096, 16_384, 4_194_304)
+DEFAULT_TCP_RMEM = (4096, 131_072, 33_554_432)
+DEFAULT_TCP_WMEM = (4096, 16_384, 4_194_304)
 """Minimum, initial and maximum bytes of ``tcp_rmem`` and ``tcp_wmem`` of Linux with ample memory
-(ip-sysctl): ``tcp_rmem`` since version :data:`WIDER_SINCE`."""
+(ip-sysctl): ``tcp_rmem`` since version :data:`LARGER_RMEM_SINCE`."""
 
-WIDER_SINCE = "6.16"
-EARLIER_RMEM = 6_291_456
+LARGER_RMEM_SINCE = "6.16"
+OLD_MAX_RMEM_BYTES = 6_291_456
 """Maximum of ``tcp_rmem`` in earlier versions."""
 
-OVERHEAD = 2
+BUFFER_BYTES_PER_WINDOW_BYTE = 2
 """Bytes of socket buffer per byte of window. The payload's share of the receive buffer is half by
 default, and up to 5/8 as measured on packets of 1500 bytes (``scaling_ratio``, since Linux 6.6;
 before, ``tcp_adv_win_scale`` = 1 gave half). The send buffer grows to twice the window, to hold
@@ -33,10 +33,10 @@ lost and new data during a recovery (``tcp_sndbuf_expand``)."""
 RENO_DECREASE = 0.5
 """Window of Reno after a loss, relative to before. BBR has up to two BDP in flight."""
 
-AMOUNT_BYTES = 1e9
+DEFAULT_AMOUNT_BYTES = 1e9
 """Default amount for which the transfer time is shown: 1 GB."""
 
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +100,14 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         return None
     flows, packet_bits = group.count, 8 * network.packet_bytes
     pipe = rate_bps * rtt / packet_bits
-    window = max(1, math.ceil(pipe / flows - ROUNDING))
-    kept = DECREASE if group.tcp.control == "cubic" else RENO_DECREASE
-    full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING))
+    window = max(1, math.ceil(pipe / flows - ROUNDING_TOLERANCE))
+    kept = CUBIC_BETA if group.tcp.control == "cubic" else RENO_DECREASE
+    full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING_TOLERANCE))
     payload = scenario.payload_bytes
-    buffer = OVERHEAD * full_window * payload
-    allowed = DEFAULT_WMEM[-1] / OVERHEAD  # less than any default of tcp_rmem
+    buffer = BUFFER_BYTES_PER_WINDOW_BYTE * full_window * payload
+    allowed = (
+        DEFAULT_TCP_WMEM[-1] / BUFFER_BYTES_PER_WINDOW_BYTE
+    )  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
     loss = get_specified_loss(scenario, group)[0]
     return PathRequirements(
@@ -117,8 +119,8 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         full_window_pkts=full_window,
         full_window_bytes=full_window * payload,
         socket_buffer_bytes=buffer,
-        tcp_rmem=(*DEFAULT_RMEM[:2], max(DEFAULT_RMEM[-1], buffer)),
-        tcp_wmem=(*DEFAULT_WMEM[:2], max(DEFAULT_WMEM[-1], buffer)),
+        tcp_rmem=(*DEFAULT_TCP_RMEM[:2], max(DEFAULT_TCP_RMEM[-1], buffer)),
+        tcp_wmem=(*DEFAULT_TCP_WMEM[:2], max(DEFAULT_TCP_WMEM[-1], buffer)),
         default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
         cubic_flows=_min_cubic_flows(rate_bps / packet_bits, rtt, loss),
         bbr_flows=1 if loss <= TOLERATED_LOSS_RATIO else None,
@@ -129,13 +131,13 @@ def _min_cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
     if loss < MIN_LOSS:
         return 1
     rate = float(cubic_response(rtt_s=rtt_s, loss_ratio=loss).rate_pps)
-    return max(1, math.ceil(link_pps / rate - ROUNDING))
+    return max(1, math.ceil(link_pps / rate - ROUNDING_TOLERANCE))
 
 
 def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     """Return the requirements as sentences: BDP and windows, then socket buffers."""
     each = "one flow" if sizing.flows == 1 else f"each of {sizing.flows:,} flows"
-    pipe = _count_text(math.ceil(sizing.bdp_pkts - ROUNDING), "packet")
+    pipe = _count_text(math.ceil(sizing.bdp_pkts - ROUNDING_TOLERANCE), "packet")
     window = _count_text(sizing.window_pkts, "packet")
     payload = bytes_text(sizing.full_window_bytes)
     full = f"{_count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
@@ -154,16 +156,16 @@ def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
     rmem, wmem = (
         f"net.ipv4.{name}={' '.join(map(str, values))}"
         for name, values in (
-            ("tcp_rmem", (*DEFAULT_RMEM[:2], needed)),
-            ("tcp_wmem", (*DEFAULT_WMEM[:2], needed)),
+            ("tcp_rmem", (*DEFAULT_TCP_RMEM[:2], needed)),
+            ("tcp_wmem", (*DEFAULT_TCP_WMEM[:2], needed)),
         )
     )
-    if needed <= DEFAULT_WMEM[-1]:
+    if needed <= DEFAULT_TCP_WMEM[-1]:
         return "the defaults of tcp_rmem and tcp_wmem are large enough"
-    if needed <= EARLIER_RMEM:
+    if needed <= OLD_MAX_RMEM_BYTES:
         keys = wmem
-    elif needed <= DEFAULT_RMEM[-1]:
-        keys = f"set {wmem}; before Linux {WIDER_SINCE}, also {rmem}"
+    elif needed <= DEFAULT_TCP_RMEM[-1]:
+        keys = f"set {wmem}; before Linux {LARGER_RMEM_SINCE}, also {rmem}"
     else:
         keys = f"set {rmem} and {wmem}"
     rate = readable_units.rate_text(sizing.default_rate_bps)

@@ -21,14 +21,14 @@ ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(
 """Indices of a hop's counts in the totals."""
 
 
-def loss_at_other_hops(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
+def loss_at_other_hops(scenario: Scenario, snapshot: Snapshot) -> dict[str, Estimate | None]:
     """Return the share of sent packets that were lost at hops other than the measured one."""
     if not _has_several_hops(scenario):
         return {}
-    return {"other_loss_ratio": seen.units.metric("other_loss_ratio")}
+    return {"other_loss_ratio": snapshot.units.metric("other_loss_ratio")}
 
 
-def hop_table(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
+def hop_table(scenario: Scenario, snapshot: Snapshot) -> dict[str, NDArray[Any]]:
     """Return one row per hop in path order, over all replications.
 
     If each source has its own copy of a hop, ``utilisation`` and ``queue_mean_pkts`` are means over
@@ -39,9 +39,9 @@ def hop_table(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
         return {}
     network = scenario.network
     rows = [
-        _measured_hop_row(seen, hop)
-        if index == network.measured_at
-        else _other_hop_row(scenario, seen, index, hop)
+        _measured_hop_row(snapshot, hop)
+        if index == network.measured_index
+        else _other_hop_row(scenario, snapshot, index, hop)
         for index, hop in enumerate(network.hops)
     ]
     columns: Mapping[str, list[Any]] = {key: [row[key] for row in rows] for key in rows[0]}
@@ -53,8 +53,8 @@ def _has_several_hops(scenario: Scenario) -> bool:
     return len(scenario.network.hops) > 1
 
 
-def _measured_hop_row(seen: Snapshot, hop: Hop) -> dict[str, Any]:
-    units = seen.units
+def _measured_hop_row(snapshot: Snapshot, hop: Hop) -> dict[str, Any]:
+    units = snapshot.units
     drops = units.class_counter("queue_drops").sum() + units.class_counter("random_drops").sum()
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
     busy, queue_integral, time = (float(column.sum()) for column in sums)
@@ -64,13 +64,13 @@ def _measured_hop_row(seen: Snapshot, hop: Hop) -> dict[str, Any]:
         **_varying_rate_utilisation(
             hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]
         ),
-        "queue_max_pkts": seen.largest_queue,
+        "queue_max_pkts": snapshot.largest_queue,
     }
 
 
-def _other_hop_row(scenario: Scenario, seen: Snapshot, index: int, hop: Hop) -> dict[str, Any]:
-    counts = seen.totals["hops"][index]
-    time = float(seen.units.link("time_ns").sum())
+def _other_hop_row(scenario: Scenario, snapshot: Snapshot, index: int, hop: Hop) -> dict[str, Any]:
+    counts = snapshot.totals["hops"][index]
+    time = float(snapshot.units.link("time_ns").sum())
     if not hop.shared:
         pooled = any(group.traffic.kind == "transfers" for group in scenario.populations)
         time *= math.nan if pooled else scenario.senders

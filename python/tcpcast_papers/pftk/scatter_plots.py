@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.predictions import APPROXIMATE, FULL, MODELS, TD_ONLY, Inputs, errors
+from tcpcast_papers.pftk.predictions import (
+    APPROXIMATE,
+    FULL,
+    MODELS,
+    TD_ONLY,
+    Inputs,
+    relative_errors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,35 +24,38 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast_papers.pftk.paths import Path
-    from tcpcast_papers.pftk.simulated_traces import Cut
+    from tcpcast_papers.pftk.simulated_traces import TracePieces
 
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-CLASSES = ("TD", "T0", "T1", "T2", "T3 and more")
+TIMEOUT_CLASSES = ("TD", "T0", "T1", "T2", "T3 and more")
 """Classes of pieces: no timeout, at most a single one, a double one, ... (section 3)."""
 
-CURVES = {FULL: "-", APPROXIMATE: "--", TD_ONLY: ":"}
+LINE_STYLES = {FULL: "-", APPROXIMATE: "--", TD_ONLY: ":"}
 """Plot styles of the models."""
 
 
-def usable(seen: Cut) -> Flags:
+def has_prediction(seen: TracePieces) -> Flags:
     """Return which pieces a model can predict: 0 < p < 1, ``[replications, pieces]``."""
     p = seen.loss_indication_ratio
     return np.asarray((p > 0) & (p < 1))
 
 
-def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = False) -> Floats:
+def piece_errors(
+    path: Path, seen: TracePieces, model: str, *, per_piece_inputs: bool = False
+) -> Floats:
     """Return a model's error for every piece, nan for pieces without loss.
 
     Parameters
     ----------
+    path
         The simulated path, for its W_max.
     seen
         The trace in pieces.
     model
         A key of :data:`~tcpcast_papers.pftk.predictions.MODELS`.
-    each_its_own
+    per_piece_inputs
         True for RTT and T0 of each piece, as in the paper for traces of 100 s; False for RTT and T0
         of the whole trace, as in the paper for hours.
 
@@ -54,11 +64,11 @@ def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = Fals
     ndarray
         |predicted - sent| / sent, ``[replications, pieces]``.
     """
-    rtt = seen.rtt_s if each_its_own else seen.trace_rtt_s
-    t0 = seen.t0_s if each_its_own else seen.trace_t0_s
+    rtt = seen.rtt_s if per_piece_inputs else seen.trace_rtt_s
+    t0 = seen.t0_s if per_piece_inputs else seen.trace_t0_s
     # If no timer expired, T0 is unknown; use its minimum.
     t0 = np.where(np.isnan(t0), path.t0_s, t0)
-    known = usable(seen) & np.isfinite(rtt)
+    known = has_prediction(seen) & np.isfinite(rtt)
     given = Inputs(
         rtt_s=np.broadcast_to(rtt, known.shape)[known],
         t0_s=np.broadcast_to(t0, known.shape)[known],
@@ -66,19 +76,14 @@ def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = Fals
         window_pkts=path.window_pkts,
     )
     result = np.full(known.shape, np.nan)
-    result[known] = errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
+    result[known] = relative_errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
     return result
 
 
-def trace_errors(result: Floats) -> Floats:
-    """Return the average error of each replication over its pieces, ``[replications]``."""
-    return np.asarray(np.nanmean(result, axis=1))
-
-
-def draw_cloud(
+def draw_scatter(
     axes: Axes,
     path: Path,
-    pieces: Cut,
+    pieces: TracePieces,
     models: Sequence[str] = (FULL, TD_ONLY),
     *,
     replications: int = 1,
@@ -92,13 +97,15 @@ def draw_cloud(
     path, pieces
         The simulated path and its trace; only the first ``replications`` are plotted.
     models
-        Keys of :data:`CURVES`.
+        Keys of :data:`LINE_STYLES`.
     """
-    shown = usable(pieces)[:replications]
+    shown = has_prediction(pieces)[:replications]
     p = pieces.loss_indication_ratio[:replications][shown]
     sent, deepest = pieces.sent[:replications][shown], pieces.deepest[:replications][shown]
-    for number, (name, style) in enumerate(zip(CLASSES, drawing.styles(), strict=False)):
-        of_class = np.minimum(deepest, len(CLASSES) - 1) == number
+    for number, (name, style) in enumerate(
+        zip(TIMEOUT_CLASSES, drawing.series_styles(), strict=False)
+    ):
+        of_class = np.minimum(deepest, len(TIMEOUT_CLASSES) - 1) == number
         if of_class.any():
             axes.plot(
                 p[of_class],
@@ -113,21 +120,20 @@ def draw_cloud(
     across = np.geomspace(low / 3, min(0.7, 3 * high), 200)
     given = Inputs(
         rtt_s=float(np.nanmean(pieces.trace_rtt_s[:replications])),
-        t0_s=float(_mean_or(pieces.trace_t0_s[:replications], path.t0_s)),
+        t0_s=float(_mean_or_default(pieces.trace_t0_s[:replications], path.t0_s)),
         loss_indication_ratio=across,
         window_pkts=path.window_pkts,
     )
     for model in models:
         packets = MODELS[model](given) * pieces.piece_s
-        axes.plot(across, packets, CURVES[model], color="black", linewidth=1.1, label=model)
+        axes.plot(across, packets, LINE_STYLES[model], color="black", linewidth=1.1, label=model)
     highest = max(float(sent.max(initial=1)), float(MODELS[FULL](given).max()) * pieces.piece_s)
-    axes.set_ylim(0, 1.35 * highest)
-    axes.set_ylabel(f"packets in {pieces.piece_s:.0f} s")
-    loss_axis(axes, float(across[0]), float(across[-1]))
+    axes.set(ylim=(0, 1.35 * highest), ylabel=f"packets in {pieces.piece_s:.0f} s")
+    set_loss_axis(axes, float(across[0]), float(across[-1]))
     axes.legend(fontsize=7, loc="upper right", framealpha=0.9, edgecolor="none")
 
 
-def loss_axis(axes: Axes, low: float, high: float) -> None:
+def set_loss_axis(axes: Axes, low: float, high: float) -> None:
     """Set a logarithmic axis of loss from ``low`` to ``high``, labelled in percent."""
     steps = (1, 3) if high > 30 * low else (1, 2, 5)
     ticks = [
@@ -139,11 +145,10 @@ def loss_axis(axes: Axes, low: float, high: float) -> None:
     axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
     axes.minorticks_off()
     axes.tick_params(axis="x", labelsize=8)
-    axes.set_xlim(low, high)
-    axes.set_xlabel("loss indications per packet, p")
+    axes.set(xlim=(low, high), xlabel="loss indications per packet, p")
 
 
-def _mean_or(values: Floats, otherwise: float) -> float:
+def _mean_or_default(values: Floats, otherwise: float) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else otherwise
 
 

@@ -1,14 +1,14 @@
 //! Stack settings that scripts change with shell commands.
 
-use super::call::number;
-use super::{Stop, not_supported};
+use super::system_call::number;
+use super::{ScriptError, not_supported};
 use tcpcast_sim::tcp::modern::{
     CongestionControlKind, CubicOptions, LossDetection, PacingCondition, Stack,
 };
 
 /// Settings of a script.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct StackSettings {
     pub stack: Stack,
     /// Window scale that follows from the maximum receive buffer; [`None`] if the script does not
     /// set the buffer. Then the expected scale depends on the host of its author.
@@ -22,7 +22,7 @@ pub struct Setup {
 
 /// Settings without effect here: segmentation offload, buffers, fast open, retries, pacing (used by
 /// BBR only), and caches that do not affect a single connection.
-const NO_EFFECT: [&str; 23] = [
+const IGNORED_SYSCTLS: [&str; 23] = [
     "tcp_autocorking",
     "tcp_fack",
     "tcp_fastopen",
@@ -48,20 +48,20 @@ const NO_EFFECT: [&str; 23] = [
     "mptcp_enabled",
 ];
 
-impl Setup {
+impl StackSettings {
     /// Runs shell commands that change settings. After the first system call, only commands without
     /// effect are supported.
-    pub fn run(&mut self, shell: &str, is_at_start: bool) -> Result<(), Stop> {
+    pub fn run_shell(&mut self, shell: &str, is_at_start: bool) -> Result<(), ScriptError> {
         for command in shell.replace("\\\n", " ").split(['\n', ';']) {
             let command = command.split('#').next().unwrap_or_default().trim();
             if !command.is_empty() {
-                self.command(command, is_at_start)?;
+                self.run_command(command, is_at_start)?;
             }
         }
         Ok(())
     }
 
-    fn command(&mut self, command: &str, is_at_start: bool) -> Result<(), Stop> {
+    fn run_command(&mut self, command: &str, is_at_start: bool) -> Result<(), ScriptError> {
         let mut words = command.split_whitespace();
         let program = words.next().unwrap_or_default();
         if program.contains("sysctl_restore") {
@@ -71,17 +71,17 @@ impl Setup {
             return not_supported(format!("a command within the script: {command}"));
         }
         if program.ends_with("defaults.sh") {
-            self.defaults();
+            self.set_packetdrill_defaults();
             return Ok(());
         }
         match program {
-            "sysctl" => self.sysctls(&command.replace("net/ipv4/", "net.ipv4."), "net.ipv4."),
+            "sysctl" => self.set_sysctls(&command.replace("net/ipv4/", "net.ipv4."), "net.ipv4."),
             _ if program.ends_with("set_sysctls.py") => {
-                self.sysctls(command, "/proc/sys/net/ipv4/")
+                self.set_sysctls(command, "/proc/sys/net/ipv4/")
             }
-            "echo" => self.parameter(command),
-            "tc" if command.contains("qdisc") => self.queue(command),
-            "ip" if command.contains("initcwnd") => self.route(command),
+            "echo" => self.set_module_parameter(command),
+            "tc" if command.contains("qdisc") => self.set_queue(command),
+            "ip" if command.contains("initcwnd") => self.set_route_options(command),
             "ip" if command.contains("tcp_metrics flush") => Ok(()),
             "ethtool" => Ok(()),
             _ => not_supported(format!("the command {command}")),
@@ -89,13 +89,13 @@ impl Setup {
     }
 
     /// Settings of packetdrill's `defaults.sh` that differ from the defaults of Linux.
-    fn defaults(&mut self) {
+    fn set_packetdrill_defaults(&mut self) {
         self.stack.idle_restart = false;
         self.window_scale = Some(8);
         (self.accepts_ecn, self.offers_ecn) = (false, false);
     }
 
-    fn sysctls(&mut self, command: &str, prefix: &str) -> Result<(), Stop> {
+    fn set_sysctls(&mut self, command: &str, prefix: &str) -> Result<(), ScriptError> {
         let mut rest = command;
         let mut any = false;
         while let Some(at) = rest.find(prefix) {
@@ -109,20 +109,20 @@ impl Setup {
                 Some(quote) => value[1..].split(quote).next().unwrap_or_default(),
                 None => value.split_whitespace().next().unwrap_or_default(),
             };
-            self.set(name.trim(), value)?;
+            self.set_sysctl(name.trim(), value)?;
             any = true;
         }
         if any { Ok(()) } else { not_supported(format!("the setting {command}")) }
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), Stop> {
-        if NO_EFFECT.contains(&name) {
+    fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), ScriptError> {
+        if IGNORED_SYSCTLS.contains(&name) {
             return Ok(());
         }
         if name == "tcp_congestion_control" {
-            return self.control(value);
+            return self.set_congestion_control(value);
         }
-        let last = value.split_whitespace().last().and_then(product);
+        let last = value.split_whitespace().last().and_then(parse_product);
         let Some(number) = last.filter(|&n| n >= 0) else {
             return not_supported(format!("the setting {name}={value}"));
         };
@@ -141,9 +141,9 @@ impl Setup {
             ("tcp_reordering", _) => stack.reordering.initial = number as u32,
             ("tcp_max_reordering", _) => stack.reordering.max = number as u32,
             ("tcp_slow_start_after_idle", _) => stack.idle_restart = on,
-            ("tcp_early_retrans", _) => return self.early_retransmit(number),
-            ("tcp_recovery", _) => return self.recovery(number),
-            ("tcp_rmem", _) => self.window_scale = Some(scale_of(number)),
+            ("tcp_early_retrans", _) => return self.set_early_retransmit(number),
+            ("tcp_recovery", _) => return self.set_loss_detection(number),
+            ("tcp_rmem", _) => self.window_scale = Some(window_scale_of(number)),
             ("tcp_min_tso_segs", _) => {
                 self.min_burst = number;
                 return self.check_bursts();
@@ -159,14 +159,14 @@ impl Setup {
         Ok(())
     }
 
-    fn early_retransmit(&mut self, number: i64) -> Result<(), Stop> {
+    fn set_early_retransmit(&mut self, number: i64) -> Result<(), ScriptError> {
         if let LossDetection::Rack { tail_loss_probe, .. } = &mut self.stack.detection {
             *tail_loss_probe = number == 3 || number == 4;
         }
         Ok(())
     }
 
-    fn recovery(&mut self, number: i64) -> Result<(), Stop> {
+    fn set_loss_detection(&mut self, number: i64) -> Result<(), ScriptError> {
         if number & 1 == 0 {
             return not_supported("tcp_recovery without RACK, which current Linux always uses");
         }
@@ -178,7 +178,7 @@ impl Setup {
     }
 
     /// Sets the congestion control by its Linux name.
-    pub fn control(&mut self, name: &str) -> Result<(), Stop> {
+    pub fn set_congestion_control(&mut self, name: &str) -> Result<(), ScriptError> {
         self.stack.control = match name {
             "reno" => CongestionControlKind::Reno,
             "cubic" => CongestionControlKind::Cubic(CubicOptions::LINUX),
@@ -190,7 +190,7 @@ impl Setup {
     }
 
     /// `echo 3 > /sys/module/tcp_cubic/parameters/hystart_detect`
-    fn parameter(&mut self, command: &str) -> Result<(), Stop> {
+    fn set_module_parameter(&mut self, command: &str) -> Result<(), ScriptError> {
         let words: Vec<&str> = command.split_whitespace().collect();
         let (&[_, value, ">", path], CongestionControlKind::Cubic(cubic)) =
             (words.as_slice(), &mut self.stack.control)
@@ -217,7 +217,7 @@ impl Setup {
     }
 
     /// Sets the queue of the interface: one without delay, or `fq`, which paces.
-    fn queue(&mut self, command: &str) -> Result<(), Stop> {
+    fn set_queue(&mut self, command: &str) -> Result<(), ScriptError> {
         match command.split_whitespace().last() {
             Some("fq") => {
                 self.stack.pacing = PacingCondition::Always;
@@ -229,7 +229,7 @@ impl Setup {
     }
 
     /// Rejects bursts of more than two packets with `fq`, which are not modelled.
-    fn check_bursts(&self) -> Result<(), Stop> {
+    fn check_bursts(&self) -> Result<(), ScriptError> {
         if self.stack.pacing == PacingCondition::Always && self.min_burst > 2 {
             return not_supported(format!("fq with bursts of tcp_min_tso_segs={}", self.min_burst));
         }
@@ -237,7 +237,7 @@ impl Setup {
     }
 
     /// `ip route change ... initcwnd 4`
-    fn route(&mut self, command: &str) -> Result<(), Stop> {
+    fn set_route_options(&mut self, command: &str) -> Result<(), ScriptError> {
         let words: Vec<&str> = command.split_whitespace().collect();
         let after = |key: &str| {
             let index = words.iter().position(|&word| word == key)?;
@@ -256,7 +256,7 @@ impl Setup {
 }
 
 /// Parses a number, or a product in shell arithmetic.
-fn product(text: &str) -> Option<i64> {
+fn parse_product(text: &str) -> Option<i64> {
     match text.strip_prefix("$((").and_then(|text| text.strip_suffix("))")) {
         Some(factors) => factors.split('*').map(|factor| number(factor.trim())).product(),
         None => number(text),
@@ -264,7 +264,7 @@ fn product(text: &str) -> Option<i64> {
 }
 
 /// Window scale for a receive buffer, as in Linux: the minimum with which the window can cover it.
-fn scale_of(buffer: i64) -> u8 {
+fn window_scale_of(buffer: i64) -> u8 {
     let bits = 63_u32.saturating_sub(buffer.max(1).leading_zeros());
     bits.saturating_sub(15).min(14) as u8
 }
@@ -274,9 +274,15 @@ mod tests {
     use super::*;
     use tcpcast_sim::tcp::modern::Preset;
 
-    fn setup() -> Setup {
+    fn setup() -> StackSettings {
         let stack = Preset::LinuxCubic.stack();
-        Setup { stack, window_scale: None, min_burst: 2, accepts_ecn: true, offers_ecn: false }
+        StackSettings {
+            stack,
+            window_scale: None,
+            min_burst: 2,
+            accepts_ecn: true,
+            offers_ecn: false,
+        }
     }
 
     #[test]
@@ -284,14 +290,14 @@ mod tests {
         let mut setup = setup();
         let shell = "../../common/defaults.sh\n# a comment\nsysctl -q net.ipv4.tcp_timestamps=0 \
                      net.ipv4.tcp_early_retrans=0\nsysctl -q net.ipv4.tcp_rmem='4096 1 $((6*1024*1024))'";
-        assert_eq!(setup.run(shell, true), Ok(()));
+        assert_eq!(setup.run_shell(shell, true), Ok(()));
         assert!(!setup.stack.timestamps && !setup.stack.idle_restart);
         assert!(matches!(
             setup.stack.detection,
             LossDetection::Rack { tail_loss_probe: false, .. }
         ));
         assert_eq!(setup.window_scale, Some(7));
-        assert_eq!(scale_of(15 * 1024 * 1024), 8);
+        assert_eq!(window_scale_of(15 * 1024 * 1024), 8);
     }
 
     #[test]
@@ -302,8 +308,11 @@ mod tests {
             "iptables -A INPUT",
             "echo 1 > /proc/sys/net/ipv4/tcp_sack",
         ] {
-            assert!(matches!(setup().run(shell, true), Err(Stop::NotSupported(_))), "{shell}");
+            assert!(
+                matches!(setup().run_shell(shell, true), Err(ScriptError::NotSupported(_))),
+                "{shell}"
+            );
         }
-        assert!(setup().run("tc qdisc replace dev tun0 root pfifo", false).is_err());
+        assert!(setup().run_shell("tc qdisc replace dev tun0 root pfifo", false).is_err());
     }
 }

@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.comparison_rows import LOSSY_PKTS, PHASES_MS, at_phase, interval_rate
-from tcpcast_papers.engset.losses import TABLE7, WIDE
+from tcpcast_papers.engset.comparison_rows import (
+    LOSSY_BUFFERS_PKTS,
+    TRIED_RTTS_MS,
+    interval_rate_reader,
+    with_rtt,
+)
+from tcpcast_papers.engset.losses import TABLE7_READERS, WINDOW_44
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -28,41 +33,44 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
-SCAN_MS = (49.1, 49.2, 49.4, 49.6, 49.7, 49.8048, 49.9, 49.95, 50)
+SCANNED_RTTS_MS = (49.1, 49.2, 49.4, 49.6, 49.7, 49.8048, 49.9, 49.95, 50)
 """RTTs of the scan. Their range is most of the transmission time of a packet, 1.2 ms."""
 
-RTO_MS = {"1 ns shorter": 999.999_999, "1.1 ms longer": 1001.1}
+MIN_RTOS_MS = {"1 ns shorter": 999.999_999, "1.1 ms longer": 1001.1}
 """Minimum RTOs that expire shortly before a departure instead of at the same time; departures are
 1.2 ms apart."""
 
 _QUANTITIES = ("TO per dropped packet", "TOTO per TO", "time TO per TO", "TD per dropped packet")
-_RARE = 256
+_LONGEST_FILE_PKTS = 256
 """Longest files whose rates count in the mean difference; few files are longer."""
 
 
-def _lossy(buffer_pkts: int, distribution: str) -> Setting:
-    return replace(WIDE, buffer_pkts=buffer_pkts, distribution=distribution)
+def _lossy_setting(buffer_pkts: int, distribution: str) -> Setting:
+    return replace(WINDOW_44, buffer_pkts=buffer_pkts, distribution=distribution)
 
 
-_SETTINGS = tuple(_lossy(buffer, name) for name in ("EE(7)", "EP") for buffer in LOSSY_PKTS)
+_SETTINGS = tuple(
+    _lossy_setting(buffer, name) for name in ("EE(7)", "EP") for buffer in LOSSY_BUFFERS_PKTS
+)
 
 
-def _scan(sizes: SampleSizes) -> tuple[float, ...]:
-    return (*sorted(PHASES_MS), 50) if sizes.sparse else SCAN_MS
+def _scanned_rtts_ms(sizes: SampleSizes) -> tuple[float, ...]:
+    return (*sorted(TRIED_RTTS_MS), 50) if sizes.sparse else SCANNED_RTTS_MS
 
 
 def _variants(sizes: SampleSizes) -> dict[str, Setting]:
     """Return the setting of Table 7 at each phase, and at 50 ms with other timeouts."""
-    return {f"RTT {rtt:g} ms": at_phase(WIDE, rtt) for rtt in _scan(sizes)} | {
-        f"RTT 50 ms, RTO {name}": replace(WIDE, min_rto_ms=least) for name, least in RTO_MS.items()
+    return {f"RTT {rtt:g} ms": with_rtt(WINDOW_44, rtt) for rtt in _scanned_rtts_ms(sizes)} | {
+        f"RTT 50 ms, RTO {name}": replace(WINDOW_44, min_rto_ms=least)
+        for name, least in MIN_RTOS_MS.items()
     }
 
 
 def request(runs: Runs) -> None:
     """Request Tables 8 and 9 at other phases, and Table 7 with other timeouts."""
     runs.request(_variants(runs.sample_sizes).values(), checked=True, plotted=False)
-    for rtt_ms in {*_scan(runs.sample_sizes), *PHASES_MS}:
-        runs.request((at_phase(each, rtt_ms) for each in _SETTINGS), checked=True, plotted=False)
+    for rtt_ms in {*_scanned_rtts_ms(runs.sample_sizes), *TRIED_RTTS_MS}:
+        runs.request((with_rtt(each, rtt_ms) for each in _SETTINGS), checked=True, plotted=False)
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -72,63 +80,67 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         for quantity in _QUANTITIES:
             unit = published.table(7).line_with(quantity=quantity)["unit"]
             section.rows.append(
-                runs.sample(each).row((loop, "7", quantity), unit, None, TABLE7[quantity])
+                runs.sample(each).row((loop, "7", quantity), unit, None, TABLE7_READERS[quantity])
             )
-    for rtt_ms in _scan(runs.sample_sizes):
-        section.rows += _differences(runs, rtt_ms)
+    for rtt_ms in _scanned_rtts_ms(runs.sample_sizes):
+        section.rows += _difference_rows(runs, rtt_ms)
     section.remarks = _remarks(runs)
     return [section]
 
 
-def _differences(runs: Runs, rtt_ms: float) -> list[Row]:
+def _difference_rows(runs: Runs, rtt_ms: float) -> list[Row]:
     """Return the root mean square difference in % between printed rates and rates at a phase."""
     loop = f"RTT {rtt_ms:g} ms"
-    what = f"rms difference of the rates, files up to {_RARE} packets"
+    what = f"rms difference of the rates, files up to {_LONGEST_FILE_PKTS} packets"
     rows = []
     for each in _SETTINGS:
-        sample = runs.sample(at_phase(each, rtt_ms))
+        sample = runs.sample(with_rtt(each, rtt_ms))
         cells = {"distribution": each.distribution, "buffer_pkts": each.buffer_pkts}
         tables = {"9": published.table(9).lines_with(**cells)}
-        if each == WIDE:
+        if each == WINDOW_44:
             tables = {"8": published.table(8).lines, **tables}
         for number, lines in tables.items():
             name = f"{each.distribution}, B = {each.buffer_pkts}: {what}"
-            rows.append(Row((loop, number, name), "%", None, _difference(sample, lines)))
+            rows.append(
+                Row((loop, number, name), "%", None, _rms_difference_percent(sample, lines))
+            )
     return rows
 
 
-def _difference(sample: Sample, lines: tuple[Line, ...]) -> float:
+def _rms_difference_percent(sample: Sample, lines: tuple[Line, ...]) -> float:
     gaps = [
-        sample.mean(interval_rate(int(line["low_pkts"]))) / line.value("rate_kbps") - 1
+        sample.mean(interval_rate_reader(int(line["low_pkts"]))) / line.value("rate_kbps") - 1
         for line in lines
-        if line["low_pkts"] and (line.whole("high_pkts") or _RARE + 1) <= _RARE
+        if line["low_pkts"]
+        and (line.integer("high_pkts") or _LONGEST_FILE_PKTS + 1) <= _LONGEST_FILE_PKTS
     ]
     return 100 * float(np.sqrt(np.mean(np.square(gaps))))
 
 
 def _remarks(runs: Runs) -> list[str]:
-    read = TABLE7["TOTO per TO"]
+    read = TABLE7_READERS["TOTO per TO"]
     repeated = {
         loop: f"{runs.sample(each).mean(read):.1f}"
         for loop, each in _variants(runs.sample_sizes).items()
     }
-    sooner, later = (repeated[f"RTT 50 ms, RTO {name}"] for name in RTO_MS)
+    sooner, later = (repeated[f"RTT 50 ms, RTO {name}"] for name in MIN_RTOS_MS)
     return [
         "With equal round-trip times each packet that an ack releases reaches the full buffer at "
         "the same phase between two departures, which are 1.2 ms apart: at 50 ms, 0.8 ms after the "
         "previous one. A retransmission after 1 s arrives 0.4 ms later, at the very instant of a "
-        "departure. The departure is processed first, in the paper as here, so the "
-        f"retransmission is hardly ever lost: {repeated['RTT 50 ms']} % TOTO. If the timeout is "
-        f"shorter by a nanosecond, repeated timeouts are frequent: {sooner} %. A timeout longer by "
-        f"1.1 ms gives {later} %, an RTT without the acks' transmission (49.8048 ms) "
+        "departure. The departure is processed first, in the paper as here, so the retransmission "
+        f"is hardly ever lost: {repeated['RTT 50 ms']} % TOTO. If the timeout is shorter by a "
+        f"nanosecond, repeated timeouts are frequent: {sooner} %. A timeout longer by 1.1 ms gives "
+        f"{later} %, an RTT without the acks' transmission (49.8048 ms) "
         f"{repeated['RTT 49.8048 ms']} %; the printed value is 9.9 %. The last bit of a "
         "floating-point clock is enough to break such a tie.",
         "A lost retransmission stalls its file for another 2 s. It usually belongs to a small "
         "file, and large files get its share of the buffer. Near 49.7 ms the rates of Tables 8 and "
         "9 are closest to the printed ones; no single phase gives all values of Table 7. The "
         "setting stays as the paper gives it. A value outside its tolerance is called explained if "
-        f"it is between those at 50 ms and at one of {', '.join(f'{p:g}' for p in PHASES_MS)} ms, "
-        "or within the tolerance of that range.",
+        "it is between those at 50 ms and at one of "
+        f"{', '.join(f'{rtt:g}' for rtt in TRIED_RTTS_MS)} ms, or within the tolerance of that "
+        "range.",
         "The packaged scenario web-10mbit has the same RTT, rates and minimum RTO, so its "
         "retransmissions tie with departures as well.",
     ]

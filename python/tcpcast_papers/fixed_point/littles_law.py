@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import RTT_CEILING_S, measure, queueing_rtt_s
+from tcpcast_papers.fixed_point.measures import MAX_RTT_S, measure, queueing_rtt_s
 from tcpcast_papers.fixed_point.published import (
     BUFFER_PKTS,
     CONGESTED,
+    IDLE_RTT_S,
     LINK_PPS,
-    PATH_S,
     POPULATIONS,
-    cell,
+    printed_cell,
 )
 from tcpcast_papers.fixed_point.runs import fixed_points
 from tcpcast_papers.fixed_point.tables import loop_figures, loop_job
@@ -27,8 +27,8 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the maximum RTT, and simulated RTTs compared with those of Little's law."""
     result = Section("Little's law and the paper's round trips", ("RTT", "N"))
     for sources in CONGESTED:
-        printed = cell(3, "rtt", str(sources))
-        result.rows.append(Row(("upper limit", str(sources)), "s", printed, RTT_CEILING_S))
+        printed = printed_cell(3, "rtt", str(sources))
+        result.rows.append(Row(("upper limit", str(sources)), "s", printed, MAX_RTT_S))
         fixed = fixed_points(
             runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes
         )
@@ -36,7 +36,9 @@ def sections(runs: Runs, _: Path) -> list[Section]:
             rtt = measure("rtt", answer, sources)
             if rtt is not None:
                 note = "withheld by its own tests" * (answer.incomplete_reason is not None)
-                result.rows.append(Row.of((name, str(sources)), "s", printed, rtt, note=note))
+                result.rows.append(
+                    Row.from_metric((name, str(sources)), "s", printed, rtt, note=note)
+                )
     for sources in POPULATIONS:
         figures = loop_figures(runs, 1, sources)
         rtt = measure("rtt", figures.exact, sources)
@@ -44,18 +46,18 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         if rtt is None or distribution is None:
             continue
         result.rows += [
-            Row.of(("measured", str(sources)), "s", None, rtt),
+            Row.from_metric(("measured", str(sources)), "s", None, rtt),
             Row(("by Little's law", str(sources)), "s", None, distribution),
         ]
     result.remarks = [
-        f"The shared router serves {LINK_PPS:.0f} packets/s, and at most "
-        f"{BUFFER_PKTS} packets can wait. By Little's law the mean wait of delivered packets is "
-        f"at most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the "
-        f"{PATH_S:.4f} s of the idle path the mean RTT is at most {RTT_CEILING_S:.3f} s, whatever "
-        "TCP does. The paper has 1.77 and 2.21 s.",
-        "These are RTTs of reference flows. In simulations here, RTTs by the paper's schemes "
-        "also exceed the maximum over all flows: a reference flow keeps more packets in the router "
-        "than each of the flows that it represents. The tests of section 5.4 detect this.",
+        f"The shared router serves {LINK_PPS:.0f} packets/s, and at most {BUFFER_PKTS} packets can "
+        "wait. By Little's law the mean wait of delivered packets is at most "
+        f"{BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the {IDLE_RTT_S:.4f} "
+        f"s of the idle path the mean RTT is at most {MAX_RTT_S:.3f} s, whatever TCP does. The "
+        "paper has 1.77 and 2.21 s.",
+        "These are RTTs of reference flows. In simulations here, RTTs by the paper's schemes also "
+        "exceed the maximum over all flows: a reference flow keeps more packets in the router than "
+        "each of the flows that it represents. The tests of section 5.4 detect this.",
         "By Little's law the RTT of every flow is the mean number of packets in the shared router "
         "divided by its delivery rate, plus the idle path. Measured RTTs exceed this by the wait "
         "at the source's own link, which receives a whole window in a burst: 1.2 ms per packet. In "

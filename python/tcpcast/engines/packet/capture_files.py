@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-_CAPTURE = OutputKind("capture", bytes.fromhex("4d3cb2a1"))
+_CAPTURE_KIND = OutputKind("capture", bytes.fromhex("4d3cb2a1"))
 """First bytes of capture files that tcpcast writes: pcap with nanoseconds."""
 
 
@@ -78,7 +78,7 @@ def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
         As for :func:`tcpcast.output.check_file`.
     """
     _, folder = scenario.source_tables()
-    if force and folder is not None and not output.is_of_kind_or_absent(file, _CAPTURE):
+    if force and folder is not None and not output.is_of_kind_or_absent(file, _CAPTURE_KIND):
         raise TcpcastError(
             f"{file} exists and is not a capture: with --force, probes.pcap overwrites only "
             "captures; move the file, or use another name in probes.pcap"

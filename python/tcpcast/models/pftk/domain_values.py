@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import LOSS, TIMEOUTS, TIMER
+from tcpcast.models.domain import LOSS_RATIO, T0_RTTS, TIMEOUT_TIME_SHARE
 from tcpcast.models.pftk.closed_form import throughput
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def path_values(
+def path_domain_values(
     *,
     loss_ratio: ArrayLike,
     rtt_s: ArrayLike,
@@ -47,7 +47,7 @@ def path_values(
         receiver_window_pkts=receiver_window_pkts,
     )
     return {
-        LOSS: np.asarray(loss_ratio, dtype=np.float64),
-        TIMER: np.asarray(t0_s, dtype=np.float64) / np.asarray(rtt_s, dtype=np.float64),
-        TIMEOUTS: result.timeout_time_share,
+        LOSS_RATIO: np.asarray(loss_ratio, dtype=np.float64),
+        T0_RTTS: np.asarray(t0_s, dtype=np.float64) / np.asarray(rtt_s, dtype=np.float64),
+        TIMEOUT_TIME_SHARE: result.timeout_time_share,
     }

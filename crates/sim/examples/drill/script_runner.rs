@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 
 use super::assertion::{self, Variables};
-use super::call::Call;
-use super::comparison::{Comparison, MILLISECOND, START, format_segment, format_spec, seconds};
-use super::event::{Act, Event, When};
-use super::packet::{EcnSpec, Spec};
-use super::setup::Setup;
-use super::{Stop, failed, not_supported};
+use super::comparison::{
+    MILLISECOND, PacketComparison, SCRIPT_START, format_seconds, format_segment, format_spec,
+};
+use super::event::{Action, Event, EventTime};
+use super::packet::{EcnSpec, PacketSpec};
+use super::stack_settings::StackSettings;
+use super::system_call::SystemCall;
+use super::{ScriptError, failed, not_supported};
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::tcp::modern::{
     ApplicationReading, CongestionControlKind, Connection, ConnectionState, EcnCodepoint, Preset,
@@ -20,13 +22,13 @@ const MSS: u32 = 1460;
 /// Maximum wait for a packet that may be sent at any time.
 const MAX_WAIT: Nanos = 120_000 * MILLISECOND;
 /// The window scale of Linux's default buffers.
-const SCALE: u8 = 7;
+const DEFAULT_WINDOW_SCALE: u8 = 7;
 /// Maximum number of timer events while waiting.
-const MAX_TIMERS: u32 = 100_000;
+const MAX_TIMER_EVENTS: u32 = 100_000;
 
 /// File descriptors of the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Files {
+struct FileDescriptors {
     socket: Option<i64>,
     accepted: Option<i64>,
     socket_closed: bool,
@@ -34,23 +36,23 @@ struct Files {
 }
 
 /// State of a running script.
-pub struct World {
-    setup: Setup,
+pub struct ScriptRunner {
+    setup: StackSettings,
     mss: u32,
-    files: Files,
+    files: FileDescriptors,
     connection: Option<Connection>,
     connects: bool,
     now: Nanos,
     /// Time of the previous event in the script.
     last: Nanos,
-    comparison: Comparison,
+    comparison: PacketComparison,
     sent: VecDeque<(Nanos, Segment)>,
     /// Packets of earlier connections that the script does not mention.
     unmentioned: usize,
     variables: Variables,
 }
 
-impl World {
+impl ScriptRunner {
     /// Creates the state at the start of a script.
     pub fn new(preset: Preset) -> Self {
         let mut stack = preset.stack();
@@ -63,7 +65,7 @@ impl World {
         stack.timer_wheel = false;
         stack.receiving.reading = ApplicationReading::OnRequest;
         stack.receiving.buffer = 1 << 20;
-        let setup = Setup {
+        let setup = StackSettings {
             stack,
             window_scale: None,
             min_burst: 2,
@@ -73,12 +75,12 @@ impl World {
         Self {
             setup,
             mss: MSS,
-            files: Files::default(),
+            files: FileDescriptors::default(),
             connection: None,
             connects: false,
-            now: START,
+            now: SCRIPT_START,
             last: 0,
-            comparison: Comparison::default(),
+            comparison: PacketComparison::default(),
             sent: VecDeque::new(),
             unmentioned: 0,
             variables: Variables::new(),
@@ -86,46 +88,48 @@ impl World {
     }
 
     /// Executes an event.
-    pub fn execute(&mut self, event: Event) -> Result<(), Stop> {
+    pub fn execute(&mut self, event: Event) -> Result<(), ScriptError> {
         let (from, to, range) = match event.when {
-            Some(When::At { from, to, relative, range }) => {
+            Some(EventTime::At { from, to, relative, range }) => {
                 let base = if relative { self.last } else { 0 };
                 (base + from, base + to, range)
             }
-            Some(When::Any) | None => (self.now - START, self.now - START, false),
+            Some(EventTime::Any) | None => {
+                (self.now - SCRIPT_START, self.now - SCRIPT_START, false)
+            }
         };
-        if let Act::Leaves(spec) = &event.act {
-            let any_time = event.when == Some(When::Any);
-            let at = self.expect(spec, from, to, any_time)?;
+        if let Action::Leaves(spec) = &event.act {
+            let any_time = event.when == Some(EventTime::Any);
+            let at = self.expect_packet(spec, from, to, any_time)?;
             self.last = if range || any_time { at } else { from };
             return Ok(());
         }
-        self.advance(START + from, false)?;
-        self.now = self.now.max(START + from);
+        self.advance(SCRIPT_START + from, false)?;
+        self.now = self.now.max(SCRIPT_START + from);
         self.last = from;
         match event.act {
-            Act::Option(option) => self.option(&option)?,
-            Act::Shell(shell) => {
-                let is_at_start = self.files == Files::default();
-                self.setup.run(&shell, is_at_start)?;
+            Action::Option(option) => self.apply_option(&option)?,
+            Action::Shell(shell) => {
+                let is_at_start = self.files == FileDescriptors::default();
+                self.setup.run_shell(&shell, is_at_start)?;
             }
-            Act::Call(call) => self.call(&call)?,
-            Act::Arrives(spec) => self.arrive(&spec)?,
-            Act::Asserts(python) => {
+            Action::Call(call) => self.run_system_call(&call)?,
+            Action::Arrives(spec) => self.deliver_packet(&spec)?,
+            Action::Asserts(python) => {
                 let Some(connection) = &self.connection else {
                     return not_supported("an assertion before the connection exists");
                 };
                 let (info, state) = (connection.tcp_info(self.now), connection.state());
-                assertion::check(&python, &info, state, &mut self.variables)?;
+                assertion::run_block(&python, &info, state, &mut self.variables)?;
             }
-            Act::Leaves(_) => (),
+            Action::Leaves(_) => (),
         }
-        self.collect();
+        self.collect_sent_packets();
         Ok(())
     }
 
     /// Ends the script. Returns the number of sent packets that it does not mention.
-    pub fn finish(self) -> Result<usize, Stop> {
+    pub fn finish(self) -> Result<usize, ScriptError> {
         let state = self.connection.as_ref().map(Connection::state);
         if self.connects && state == Some(ConnectionState::SynSent) {
             return failed("expected connect to succeed, got no answer to SYN");
@@ -133,7 +137,7 @@ impl World {
         Ok(self.unmentioned + self.sent.len())
     }
 
-    fn option(&mut self, option: &str) -> Result<(), Stop> {
+    fn apply_option(&mut self, option: &str) -> Result<(), ScriptError> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match (name, value.parse::<u64>()) {
             ("--tolerance_usecs", Ok(micros)) => self.comparison.tolerance = micros * 1000,
@@ -148,8 +152,8 @@ impl World {
     }
 
     /// Runs timers up to `until`, or until a packet is sent if `until_sent`.
-    fn advance(&mut self, until: Nanos, until_sent: bool) -> Result<(), Stop> {
-        for _ in 0..MAX_TIMERS {
+    fn advance(&mut self, until: Nanos, until_sent: bool) -> Result<(), ScriptError> {
+        for _ in 0..MAX_TIMER_EVENTS {
             let Some(connection) = &mut self.connection else { return Ok(()) };
             let at = connection.deadline();
             if at > until || (until_sent && !self.sent.is_empty()) {
@@ -157,12 +161,12 @@ impl World {
             }
             self.now = self.now.max(at);
             connection.on_deadline(self.now, &mut ());
-            self.collect();
+            self.collect_sent_packets();
         }
         failed("expected time to advance, got a timer that expires repeatedly")
     }
 
-    fn collect(&mut self) {
+    fn collect_sent_packets(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         while let Some(segment) = connection.poll_transmit(self.now, &mut ()) {
             self.sent.push_back((self.now, segment));
@@ -171,7 +175,7 @@ impl World {
 
     // ------------------------------------------------------------------ packets
 
-    fn arrive(&mut self, spec: &Spec) -> Result<(), Stop> {
+    fn deliver_packet(&mut self, spec: &PacketSpec) -> Result<(), ScriptError> {
         let Some(connection) = &mut self.connection else {
             return not_supported(
                 "a packet that arrives before the application needs_sender_events or connects",
@@ -226,19 +230,25 @@ impl World {
 
     /// Expects a packet, which may be sent as several consecutive packets. Returns the time of the
     /// first.
-    fn expect(&mut self, spec: &Spec, from: u64, to: u64, any_time: bool) -> Result<u64, Stop> {
+    fn expect_packet(
+        &mut self,
+        spec: &PacketSpec,
+        from: u64,
+        to: u64,
+        any_time: bool,
+    ) -> Result<u64, ScriptError> {
         let wait = if any_time { MAX_WAIT } else { self.comparison.tolerance };
-        let latest = START + to + wait;
+        let latest = SCRIPT_START + to + wait;
         self.advance(latest, true)?;
         let Some((at, first)) = self.sent.pop_front() else {
-            self.now = self.now.max(START + from);
-            let until = seconds(latest);
+            self.now = self.now.max(SCRIPT_START + from);
+            let until = format_seconds(latest);
             return failed(format!("expected {}, got no packet until {until}", format_spec(spec)));
         };
-        let earliest = (START + from).saturating_sub(self.comparison.tolerance);
+        let earliest = (SCRIPT_START + from).saturating_sub(self.comparison.tolerance);
         let got = format_segment(at, &first);
         if at < earliest || at > latest {
-            let window = format!("{} to {}", seconds(earliest), seconds(latest));
+            let window = format!("{} to {}", format_seconds(earliest), format_seconds(latest));
             return failed(format!("expected {} at {window}, got {got}", format_spec(spec)));
         }
         let mut len = first.len;
@@ -255,21 +265,21 @@ impl World {
         let combined = Segment { len, flags: SegmentFlags { fin, ..first.flags }, ..first };
         self.comparison.has_buffer_size = self.setup.window_scale.is_some();
         self.comparison.compare(spec, &combined).map_err(|what| {
-            Stop::Failed(format!("expected {}, got {got}: {what}", format_spec(spec)))
+            ScriptError::Failed(format!("expected {}, got {got}: {what}", format_spec(spec)))
         })?;
-        Ok(at - START)
+        Ok(at - SCRIPT_START)
     }
 
     // -------------------------------------------------------------- application
 
-    fn call(&mut self, call: &Call) -> Result<(), Stop> {
+    fn run_system_call(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         match call.name.as_str() {
             "socket" => self.socket(call),
             "bind" => Ok(()),
             "fcntl" => Ok(()),
             "setsockopt" => self.set_option(call),
             "getsockopt" => self.get_option(call),
-            "listen" | "connect" => self.open(call),
+            "listen" | "connect" => self.connect(call),
             "accept" => self.accept(call),
             "write" | "send" | "sendto" => self.write(call),
             "read" | "recv" => self.read(call),
@@ -279,7 +289,7 @@ impl World {
         }
     }
 
-    fn socket(&mut self, call: &Call) -> Result<(), Stop> {
+    fn socket(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         if call.returns < 0 || !call.argument(1).contains("STREAM") {
             return not_supported("a socket other than TCP");
         }
@@ -290,7 +300,7 @@ impl World {
             self.sent.clear();
             self.connection = None;
             self.comparison.timestamp_offset = None;
-            self.files = Files::default();
+            self.files = FileDescriptors::default();
         } else if files.socket.is_some() {
             return not_supported("a second socket while the first one is open");
         }
@@ -298,7 +308,7 @@ impl World {
         Ok(())
     }
 
-    fn open(&mut self, call: &Call) -> Result<(), Stop> {
+    fn connect(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         if self.connection.is_some() || call.number(0) != self.files.socket {
             return not_supported(format!("a second {}", call.name));
         }
@@ -306,8 +316,12 @@ impl World {
         let dctcp = self.setup.stack.control == CongestionControlKind::Dctcp;
         let ecn = if self.connects { self.setup.offers_ecn } else { self.setup.accepts_ecn };
         let stack = tcpcast_sim::tcp::modern::Stack { ecn: ecn || dctcp, ..self.setup.stack };
-        let mut connection =
-            Connection::new(stack, self.mss, self.setup.window_scale.unwrap_or(SCALE), 1);
+        let mut connection = Connection::new(
+            stack,
+            self.mss,
+            self.setup.window_scale.unwrap_or(DEFAULT_WINDOW_SCALE),
+            1,
+        );
         match (self.connects, call.returns, call.error.as_deref()) {
             (false, 0, _) => connection.listen(),
             (true, 0, _) | (true, -1, Some("EINPROGRESS")) => connection.connect(),
@@ -317,7 +331,7 @@ impl World {
         Ok(())
     }
 
-    fn accept(&mut self, call: &Call) -> Result<(), Stop> {
+    fn accept(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         if self.files.accepted.is_some() || call.returns < 0 {
             return not_supported("a second accept, or one that fails");
         }
@@ -335,7 +349,7 @@ impl World {
     }
 
     /// The connection of a file descriptor.
-    fn connected(&mut self, call: &Call) -> Result<&mut Connection, Stop> {
+    fn open_connection(&mut self, call: &SystemCall) -> Result<&mut Connection, ScriptError> {
         let file = call.number(0);
         let ours = if self.connects { self.files.socket } else { self.files.accepted };
         match &mut self.connection {
@@ -344,14 +358,14 @@ impl World {
         }
     }
 
-    fn write(&mut self, call: &Call) -> Result<(), Stop> {
+    fn write(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         let flags = if call.name == "write" { "0" } else { call.argument(3) };
         if !["0", "MSG_NOSIGNAL", "MSG_DONTWAIT"].contains(&flags) {
             return not_supported(format!("{} with {flags}", call.name));
         }
         let bytes = call.number(2);
         let now = self.now;
-        let connection = self.connected(call)?;
+        let connection = self.open_connection(call)?;
         let open =
             matches!(connection.state(), ConnectionState::Established | ConnectionState::CloseWait);
         match bytes {
@@ -364,11 +378,11 @@ impl World {
         }
     }
 
-    fn read(&mut self, call: &Call) -> Result<(), Stop> {
+    fn read(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         let Some(max) = call.number(2).filter(|&max| max >= 0) else {
             return not_supported("read without a size");
         };
-        let connection = self.connected(call)?;
+        let connection = self.open_connection(call)?;
         let readable = connection.receiver().readable_bytes() as i64;
         let at_end = connection.receiver().is_stream_complete();
         let expected = match (call.returns, call.error.as_deref()) {
@@ -384,7 +398,7 @@ impl World {
         Ok(())
     }
 
-    fn close(&mut self, call: &Call) -> Result<(), Stop> {
+    fn close(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         if call.returns != 0 {
             return not_supported(format!("{} that returns {}", call.name, call.returns));
         }
@@ -395,7 +409,7 @@ impl World {
         }
         let now = self.now;
         let closes = call.name == "close";
-        let connection = self.connected(call)?;
+        let connection = self.open_connection(call)?;
         if matches!(connection.state(), ConnectionState::Established | ConnectionState::CloseWait) {
             if closes { connection.close(now) } else { connection.shut_down() }
         } else if connection.state() == ConnectionState::SynSent {
@@ -406,18 +420,20 @@ impl World {
         Ok(())
     }
 
-    fn set_option(&mut self, call: &Call) -> Result<(), Stop> {
+    fn set_option(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         let value = call.argument(3).trim_matches(['[', ']', '"']).to_owned();
         let number = call.number(3);
         match (call.argument(2), number) {
             ("SO_REUSEADDR" | "SO_REUSEPORT" | "SO_SNDBUF" | "SO_SNDBUFFORCE", _)
             | ("SO_RCVBUF" | "SO_RCVBUFFORCE" | "SO_PRIORITY" | "SO_MARK", _)
             | ("TCP_NOTSENT_LOWAT" | "TCP_INFO", _) => Ok(()),
-            ("TCP_NODELAY", Some(on)) => self.change(|setup| {
+            ("TCP_NODELAY", Some(on)) => self.change_settings(|setup| {
                 setup.stack.no_delay = on != 0;
                 Ok(())
             }),
-            ("TCP_CONGESTION", _) => self.change(|setup| setup.control(&value)),
+            ("TCP_CONGESTION", _) => {
+                self.change_settings(|setup| setup.set_congestion_control(&value))
+            }
             ("TCP_MAXSEG", Some(mss)) if self.connection.is_none() && mss > 0 => {
                 self.mss = self.mss.min(mss as u32);
                 Ok(())
@@ -427,7 +443,10 @@ impl World {
     }
 
     /// Changes the settings and, if there is a connection, its stack.
-    fn change(&mut self, change: impl Fn(&mut Setup) -> Result<(), Stop>) -> Result<(), Stop> {
+    fn change_settings(
+        &mut self,
+        change: impl Fn(&mut StackSettings) -> Result<(), ScriptError>,
+    ) -> Result<(), ScriptError> {
         change(&mut self.setup)?;
         let (control, no_delay) = (self.setup.stack.control, self.setup.stack.no_delay);
         if let Some(connection) = &mut self.connection {
@@ -436,7 +455,7 @@ impl World {
         Ok(())
     }
 
-    fn get_option(&mut self, call: &Call) -> Result<(), Stop> {
+    fn get_option(&mut self, call: &SystemCall) -> Result<(), ScriptError> {
         let state = self.connection.as_ref().map(Connection::state);
         match (call.argument(2), call.number(3)) {
             ("SO_ERROR", Some(0)) if state == Some(ConnectionState::Established) => Ok(()),

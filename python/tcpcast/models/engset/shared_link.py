@@ -17,7 +17,7 @@ import numpy as np
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_positive
 from tcpcast.models.engset.flights import isolated_connection
-from tcpcast.models.engset.path import ROUNDING
+from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def state_log_probabilities(
-    *, sources: int, mean_off_s: float, on_time_alone_s: float, servers: float
+    *, sources: int, mean_off_s: float, isolated_on_time_s: float, servers: float
 ) -> NDArray[np.float64]:
     """Return ln P_j, the state probabilities of the number of active sources (section 4.3).
 
@@ -57,10 +57,10 @@ def state_log_probabilities(
     """
     count = check_sources(sources)
     require_positive("mean_off_s", mean_off_s)
-    require_positive("on_time_alone_s", on_time_alone_s)
+    require_positive("isolated_on_time_s", isolated_on_time_s)
     require_positive("servers", servers)
     states = np.arange(1, count + 1, dtype=np.float64)
-    ratio = (count + 1 - states) * (on_time_alone_s / mean_off_s) / np.minimum(states, servers)
+    ratio = (count + 1 - states) * (isolated_on_time_s / mean_off_s) / np.minimum(states, servers)
     steps = np.log(ratio)
     # The ratios decrease with j: P_j increases up to the last state whose ratio is at least 1.
     mode = int(np.count_nonzero(steps >= 0))
@@ -158,7 +158,7 @@ def buffer_for_loss(
     return np.asarray(mean / busy * np.log(busy / loss))
 
 
-def buffer_for_loss_plain(
+def simplified_buffer_for_loss(
     *, loss_ratio: ArrayLike, queue_mean_pkts: ArrayLike, utilisation: ArrayLike
 ) -> NDArray[np.float64]:
     """Return B = Q ln(U/L): the rule with a decay of 1/Q rather than U2/Q.
@@ -172,7 +172,7 @@ def buffer_for_loss_plain(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing:
+class SharingResult:
     """Rate, ON time and utilisation by both methods of eq. 6 to 10.
 
     Attributes
@@ -213,7 +213,7 @@ class Sharing:
         return _mean_with_weights(self.utilisation1, self.utilisation2)
 
     @property
-    def closed_load(self) -> float:
+    def closed_loop_load(self) -> float:
         """Closed-loop load: U2 (eq. 9), or U1, which then equals a0, for N <= s."""
         return self.utilisation1 if self.utilisation2 is None else self.utilisation2
 
@@ -250,7 +250,7 @@ class EngsetResult:
     isolated: IsolatedConnection
     offered_load: float
     log_probability: NDArray[np.float64]
-    sharing: Sharing
+    sharing: SharingResult
     rate_bps: float
     on_time_s: float
     utilisation: float
@@ -258,7 +258,7 @@ class EngsetResult:
     loss_ratio: float | None
 
     @property
-    def link_runs_short(self) -> bool:
+    def can_overload_link(self) -> bool:
         """Whether N > s: only then does the link limit sources, and are both methods defined."""
         return self.sharing.rate2_bps is not None
 
@@ -288,7 +288,7 @@ class EngsetResult:
         return time_above(
             queue_pkts=queue_pkts,
             queue_mean_pkts=self.queue_mean_pkts,
-            load=self.sharing.closed_load,
+            load=self.sharing.closed_loop_load,
         )
 
     def buffer_for_loss(self, loss_ratio: float) -> float:
@@ -297,7 +297,7 @@ class EngsetResult:
             buffer_for_loss(
                 loss_ratio=loss_ratio,
                 queue_mean_pkts=self.queue_mean_pkts,
-                load=self.sharing.closed_load,
+                load=self.sharing.closed_loop_load,
             )
         )
 
@@ -352,7 +352,7 @@ def engset(
     logs = state_log_probabilities(
         sources=sources,
         mean_off_s=mean_off_s,
-        on_time_alone_s=isolated.on_time_s,
+        isolated_on_time_s=isolated.on_time_s,
         servers=isolated.servers,
     )
     bits = mean_size_pkts * path.packet_bits
@@ -362,7 +362,7 @@ def engset(
     queue = max(queue, 0.0) if sharing.rate2_bps is not None else 0.0
     loss = None
     if buffer_pkts is not None:
-        load = sharing.closed_load
+        load = sharing.closed_loop_load
         loss = load * math.exp(-buffer_pkts * load / queue) if queue > 0 else 0.0
     return EngsetResult(
         path=path,
@@ -388,7 +388,7 @@ def _average_over_states(
     bits: float,
     link_bps: float,
     mean_off_s: float,
-) -> Sharing:
+) -> SharingResult:
     """Average over the states by both methods of eq. 6 to 9; ``bits`` is 8 F P."""
     sources = len(logs) - 1
     states = np.arange(sources + 1, dtype=np.float64)
@@ -402,14 +402,16 @@ def _average_over_states(
         "on_time1_s": bits * mean_active / throughput,
         "utilisation1": throughput / link_bps,
     }
-    shortest = math.floor(isolated.servers * (1 + ROUNDING)) + 1  # smallest number that share
+    shortest = (
+        math.floor(isolated.servers * (1 + ROUNDING_TOLERANCE)) + 1
+    )  # smallest number that share
     if shortest > sources:
-        return Sharing(**first)
+        return SharingResult(**first)
     # Relative to the largest of the tail, which itself may underflow.
     weights = np.exp(logs[shortest:] - logs[shortest:].max())
     overload = dot_product(weights, states[shortest:]) / float(weights.sum())
     on2 = bits * overload / link_bps
-    return Sharing(
+    return SharingResult(
         **first,
         overload_active=overload,
         rate2_bps=link_bps / overload,
@@ -443,7 +445,7 @@ def _check_queue_arguments(
     for name, values in (("queue_pkts", x), ("queue_mean_pkts", mean)):
         if not np.all(values >= 0):
             raise DomainError(f"{name} must be at least 0")
-    if not np.all((share >= 0) & (share <= 1 + ROUNDING)):
+    if not np.all((share >= 0) & (share <= 1 + ROUNDING_TOLERANCE)):
         raise DomainError("load must be from 0 to 1")
     return x, mean, share
 

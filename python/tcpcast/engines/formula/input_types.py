@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsFloat
 
-from tcpcast.models.pftk import path_values
+from tcpcast.models.pftk import path_domain_values
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer, Step
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 class LinkCapacity:
     """Capacity of a link in packets/s, summed over all flows."""
 
-    on: PathLink
+    path_link: PathLink
     pps: float
 
     @property
     def key(self) -> str:
         """Key that specifies the rate."""
-        return f"network.{self.on.key}.rate" + ("" if self.on.shared else " times n")
+        return f"network.{self.path_link.key}.rate" + ("" if self.path_link.shared else " times n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class PathInputs:
 
     def domain_values(self) -> dict[str, float]:
         """Return the quantities that bound the domains of formulas, by name."""
-        values = path_values(
+        values = path_domain_values(
             loss_ratio=self.loss,
             rtt_s=self.rtt_s,
             t0_s=self.t0_s,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.formula.capture_inputs import path_inputs_of_capture, transfer_steps_of_capture
-from tcpcast.engines.formula.inputs import (
+from tcpcast.engines.formula.input_types import (
     LinkCapacity,
     PathInputs,
     delivered_bits_per_sent_packet,
@@ -24,7 +24,7 @@ from tcpcast.engines.formula.inputs import (
 )
 from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
+from tcpcast.models.domain import EXPECTED_LOSSES, LOSS_RATIO, T0_RTTS, WINDOW_BDPS
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 from tcpcast.scenario.modern_tcp import TFRC
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MIN_LOSS = 1e-15
 """Smaller losses are indistinguishable from no loss: 1 - p is 1."""
 
-IDLE_PATH = "network.rtt: one packet and its ACK on the idle path"
+IDLE_RTT_SOURCE = "network.rtt: one packet and its ACK on the idle path"
 
 
 def collect_path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> PathInputs:
@@ -71,7 +71,7 @@ def collect_path_inputs(model: str, scenario: Scenario, measured: Answer | None)
         arriving = 1 - get_specified_loss(scenario, group)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
-        steps = _measured_loss_step(model, scenario, group, measured)
+        steps = _measured_steps(model, scenario, group, measured)
         delivered = delivered_bits_per_sent_packet(measured)
     tcp = scenario.populations[0].tcp
     b = tcp.packets_per_growth
@@ -137,7 +137,7 @@ def get_specified_loss(scenario: Scenario, group: Population) -> tuple[float, st
     return 1 - math.prod(1 - loss for loss in losses.values()), " and ".join(losses)
 
 
-_SOME_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
+_SUGGEST_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
 def _windows_overflow_queue(scenario: Scenario, group: Population) -> bool:
@@ -158,11 +158,11 @@ def _require_specified_loss(
     if not keys:
         raise NotApplicable(
             f"{model} needs a loss ratio, but the scenario has no random loss",
-            _SOME_LOSS,
+            _SUGGEST_LOSS,
             *([Suggestion(feed="measured")] if _windows_overflow_queue(scenario, group) else []),
         )
     if loss < MIN_LOSS:
-        raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SOME_LOSS)
+        raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
     if any(isinstance(on.link.loss, GilbertElliott) for on in group.links(scenario.network)):
         warnings.append(
             f"the specified loss is correlated, so its mean, {loss:.4g}, is above the ratio of "
@@ -175,7 +175,7 @@ def _derive_rtt_and_timeout(scenario: Scenario, group: Population) -> list[Step]
     rtt = group.rtt_s
     tcp = scenario.populations[0].tcp
     return [
-        make_step("RTT", rtt, "s", IDLE_PATH),
+        make_step("RTT", rtt, "s", IDLE_RTT_SOURCE),
         make_step("T0", tcp.timeout_s(rtt), "s", tcp.timeout_rule),
     ]
 
@@ -189,7 +189,7 @@ def packets_per_ack_source_text(tcp: Tcp) -> str:
     return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
 
 
-def _measured_loss_step(
+def _measured_steps(
     model: str, scenario: Scenario, group: Population, measured: Answer
 ) -> list[Step]:
     loss = get_positive_metric(measured, "loss_indication_ratio")
@@ -273,10 +273,10 @@ def transfer_domain_values(
     tcp = group.tcp
     grown = tcp.initial_window + until / tcp.packets_per_growth
     return {
-        LOSS: loss,
-        TIMER: timer / rtt,
-        LOSSES: loss * float(sizes.mean()),
-        PATH: min(float(tcp.receiver_window), grown) / in_flight,
+        LOSS_RATIO: loss,
+        T0_RTTS: timer / rtt,
+        EXPECTED_LOSSES: loss * float(sizes.mean()),
+        WINDOW_BDPS: min(float(tcp.receiver_window), grown) / in_flight,
     }
 
 
@@ -320,5 +320,5 @@ def find_limiting_link(scenario: Scenario, group: Population) -> LinkCapacity | 
         LinkCapacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, group.count)))
         for on in group.links(scenario.network)
     ]
-    least = min(limits, key=lambda limit: (limit.pps, not limit.on.measured))
+    least = min(limits, key=lambda limit: (limit.pps, not limit.path_link.measured))
     return least if math.isfinite(least.pps) else None

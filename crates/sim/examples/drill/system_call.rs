@@ -1,10 +1,10 @@
 //! System calls of scripts: `write(4, ..., 1000) = 1000`.
 
-use super::{Stop, not_supported};
+use super::{ScriptError, not_supported};
 
 /// A system call with its arguments and expected result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct SystemCall {
     pub name: String,
     pub arguments: Vec<String>,
     /// Expected return value, and the name of the expected error.
@@ -13,21 +13,21 @@ pub struct Call {
 }
 
 /// Parses a call.
-pub fn parse(text: &str) -> Result<Call, Stop> {
+pub fn parse(text: &str) -> Result<SystemCall, ScriptError> {
     let parts = text.split_once('(').zip(text.rfind(')'));
     let Some(((name, _), close)) = parts.filter(|((name, _), _)| is_name(name.trim())) else {
         return not_supported(format!("{text:?} is not an event"));
     };
     // The text of an error is also in parentheses.
     let close = text.rfind("=").and_then(|equals| text[..equals].rfind(')')).unwrap_or(close);
-    let arguments = split(&text[name.len() + 1..close]);
+    let arguments = split_arguments(&text[name.len() + 1..close]);
     let result = text[close + 1..].trim().strip_prefix('=').unwrap_or_default().trim();
     let mut words = result.split_whitespace();
     let Some(returns) = words.next().and_then(number) else {
         return not_supported(format!("{text:?} has no result"));
     };
     let error = words.next().map(str::to_owned);
-    Ok(Call { name: name.trim().to_owned(), arguments, returns, error })
+    Ok(SystemCall { name: name.trim().to_owned(), arguments, returns, error })
 }
 
 fn is_name(text: &str) -> bool {
@@ -43,7 +43,7 @@ pub fn number(text: &str) -> Option<i64> {
 }
 
 /// Splits at commas outside of brackets.
-fn split(text: &str) -> Vec<String> {
+fn split_arguments(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0;
     for c in text.chars() {
@@ -60,7 +60,7 @@ fn split(text: &str) -> Vec<String> {
     parts.into_iter().map(|part| part.trim().to_owned()).collect()
 }
 
-impl Call {
+impl SystemCall {
     /// An argument; empty if there is none.
     pub fn argument(&self, index: usize) -> &str {
         self.arguments.get(index).map_or("", String::as_str)

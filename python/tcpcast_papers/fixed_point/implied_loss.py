@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import WORDS
+from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS
 from tcpcast_papers.fixed_point.published import printed_cells
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance, Verdict
 
@@ -70,13 +70,13 @@ def _row(number: int, column: str) -> Row:
     wrong = not rounding.admits(value, total)
     return Row(
         (f"Table {number}", column),
-        WORDS["loss"][1],
+        QUANTITY_LABELS["loss"][1],
         total,
         value,
         low,
         high,
         tolerance=rounding,
-        judged=Verdict.INCONSISTENT if wrong else None,
+        fixed_verdict=Verdict.INCONSISTENT if wrong else None,
         note="the rates contradict the loss" * wrong,
         others=(loss.value,),
     )

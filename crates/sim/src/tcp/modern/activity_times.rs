@@ -58,12 +58,18 @@ mod tests {
 
     #[test]
     fn times_accumulate_per_activity() {
-        let mut chronograph = ActivityTimes::default();
-        chronograph.change_activity(10, SenderActivity::Busy);
-        chronograph.change_activity(10, SenderActivity::Busy);
-        chronograph.change_activity(30, SenderActivity::ReceiverLimited);
-        assert_eq!((chronograph.busy_time(50), chronograph.receiver_limited_time(50)), (40, 20));
-        chronograph.change_activity(60, SenderActivity::Idle);
-        assert_eq!((chronograph.busy_time(99), chronograph.receiver_limited_time(99)), (50, 30));
+        let mut activity_times = ActivityTimes::default();
+        activity_times.change_activity(10, SenderActivity::Busy);
+        activity_times.change_activity(10, SenderActivity::Busy);
+        activity_times.change_activity(30, SenderActivity::ReceiverLimited);
+        assert_eq!(
+            (activity_times.busy_time(50), activity_times.receiver_limited_time(50)),
+            (40, 20)
+        );
+        activity_times.change_activity(60, SenderActivity::Idle);
+        assert_eq!(
+            (activity_times.busy_time(99), activity_times.receiver_limited_time(99)),
+            (50, 30)
+        );
     }
 }

@@ -10,9 +10,9 @@ from tcpcast import statistics
 from tcpcast.models.pftk import closed_form_error, throughput, window_chain
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.clouds import loss_axis
 from tcpcast_papers.pftk.paths import REST_OF_ROUND, Path
 from tcpcast_papers.pftk.runs import TraceJob
+from tcpcast_papers.pftk.scatter_plots import set_loss_axis
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from tcpcast.models.pftk import FastRecovery
 
-    from tcpcast_papers.pftk.runs import Done, Runs
+    from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
     from tcpcast_papers.simulations import Job
 
 LOSSES = (0.001, 0.003, 0.01, 0.03, 0.1)
 RTTS_S = (0.05, 0.2)
-ACKED = (1, 2)
+ACK_FREQUENCIES = (1, 2)
 T0_S = 1.0
 
 PIECES = 11
@@ -38,10 +38,10 @@ WITH_RECOVERY = "window chain with recovery"
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     """Return the closed form and the chain, and NewReno compared with both."""
-    return [_closed_form(), _newreno_section(runs, folder)]
+    return [_closed_form_section(), _newreno_section(runs, folder)]
 
 
-def _closed_form() -> Section:
+def _closed_form_section() -> Section:
     section = Section(
         "Section 5. The closed form and the window as a Markov chain", ("p", "b", "quantity")
     )
@@ -59,8 +59,8 @@ def _closed_form() -> Section:
         section.rows.append(Row(label, "%", None, float(errors.mean()), note=note))
     largest = float(np.abs(grid.error).max())
     section.remarks = [
-        f"Means over RTTs of {_list(1e3 * grid.rtt_s)} ms and W_max of "
-        f"{_list(grid.receiver_window_pkts)}; T0 {grid.t0_s:g} s. Over the whole grid the "
+        f"Means over RTTs of {_values_text(1e3 * grid.rtt_s)} ms and W_max of "
+        f"{_values_text(grid.receiver_window_pkts)}; T0 {grid.t0_s:g} s. Over the whole grid the "
         f"closed form has a mean error of {100 * np.abs(grid.error).mean():.1f} % and a maximum of "
         f"{100 * largest:.0f} %, and nearly always overestimates: its periods after a timeout "
         "start from half a window, and it uses means where the chain has distributions.",
@@ -68,14 +68,14 @@ def _closed_form() -> Section:
     return section
 
 
-def _list(values: np.ndarray) -> str:
+def _values_text(values: np.ndarray) -> str:
     return ", ".join("no limit" if np.isinf(value) else f"{value:g}" for value in values)
 
 
-def request(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
+def request(runs: Runs) -> dict[tuple[float, float, int], Job[SimulatedTrace]]:
     """Request and return the runs of NewReno by p, RTT and b."""
     result = {}
-    for p, rtt_s, b in product(LOSSES, RTTS_S, ACKED):
+    for p, rtt_s, b in product(LOSSES, RTTS_S, ACK_FREQUENCIES):
         path = Path(
             "NewReno",
             rtt_s,
@@ -86,7 +86,7 @@ def request(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
             recovery="newreno",
             delayed_acks=b == 2,
         )
-        pace = runs.sample_sizes.gap_piece_s
+        pace = runs.sample_sizes.chain_piece_s
         weight = PIECES * pace / (rtt_s * np.sqrt(p))
         result[p, rtt_s, b] = runs.request(TraceJob(path, PIECES, pace, 1, weight))
     return result
@@ -109,9 +109,9 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
     )
     shares: dict[tuple[str, float, int], list[float]] = {}
     for (p, rtt_s, b), job in request(runs).items():
-        seen = runs[job].cut
+        seen = runs[job].pieces
         pieces = seen.sent[0, 1:] / seen.piece_s
-        estimate = statistics.mean(pieces)
+        estimate = statistics.estimate_mean(pieces)
         for formula, rate in formula_rates(p, rtt_s, b).items():
             low, high = (
                 (None, None)
@@ -122,25 +122,26 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
             label = (f"{100 * p:g} %", f"{1e3 * rtt_s:g} ms", f"{b}", formula)
             section.rows.append(Row(label, "%", None, own, low=low, high=high))
             shares.setdefault((formula, rtt_s, b), []).append(own / 100)
-    figure, panels = drawing.panels(len(ACKED), width=4.8, share_y=True)
-    for axes, b in zip(panels, ACKED, strict=True):
+    figure, panels = drawing.create_panels(len(ACK_FREQUENCIES), width=4.8, share_y=True)
+    for axes, b in zip(panels, ACK_FREQUENCIES, strict=True):
         _draw(axes, b, shares)
         axes.set_ylim(0, 1.1 * max(share for result in shares.values() for share in result))
     section.figures.append(drawing.Plot(figure, folder / "newreno.png"))
     section.remarks = [
         "One flow of the packet engine's NewReno with an unlimited window and a minimum timeout of "
-        f"{T0_S:g} s. After a lost packet the rest of its round is also lost, as in the model. "
-        "The rate includes retransmissions, as in the formulas. NewReno sends "
-        f"{_span(shares, CLOSED_FORM)} of the closed form and {_span(shares, WINDOW_CHAIN)} of the "
-        "chain: it repairs one lost packet per round trip, and PFTK has no recovery time. It "
-        f"sends {_span(shares, WITH_RECOVERY)} of the chain with recovery. The lowest value is at "
-        "frequent losses, where the first timeout lasts longer than T0, because the timer is still "
-        "backed off. These ratios are not checked.",
+        f"{T0_S:g} s. After a lost packet the rest of its round is also lost, as in the model. The "
+        "rate includes retransmissions, as in the formulas. NewReno sends "
+        f"{_range_text(shares, CLOSED_FORM)} of the closed form and "
+        f"{_range_text(shares, WINDOW_CHAIN)} of the chain: it repairs one lost packet per round "
+        f"trip, and PFTK has no recovery time. It sends {_range_text(shares, WITH_RECOVERY)} of "
+        "the chain with recovery. The lowest value is at frequent losses, where the first timeout "
+        "lasts longer than T0, because the timer is still backed off. These ratios are not "
+        "checked.",
     ]
     return section
 
 
-def _span(shares: dict[tuple[str, float, int], list[float]], formula: str) -> str:
+def _range_text(shares: dict[tuple[str, float, int], list[float]], formula: str) -> str:
     result = [share for key, each in shares.items() if key[0] == formula for share in each]
     return f"{min(result):.2f} to {max(result):.2f}"
 
@@ -154,7 +155,9 @@ def _draw(axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]])
         label = f"of the {formula}, RTT {1e3 * rtt_s:g} ms"
         axes.plot(LOSSES, result, line, color=colour, marker="o", markersize=4, label=label)
     axes.set_title(f"b = {b}", fontsize=10)
-    loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1])
-    axes.set_xlabel("p: loss of a packet if none before it in its round is lost")
-    axes.set_ylabel("NewReno / formula")
+    set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1])
+    axes.set(
+        xlabel="p: loss of a packet if none before it in its round is lost",
+        ylabel="NewReno / formula",
+    )
     axes.legend(frameon=False, fontsize=8)
