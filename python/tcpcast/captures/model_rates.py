@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.table import select_rows
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.pftk import throughput
@@ -76,7 +77,7 @@ def rates_where_known(
     rates = np.full(loss.size, np.nan)
     known = has_model_inputs(loss, inputs)
     if known.any():
-        rates[known] = model(loss[known], {name: inputs[name][known] for name in inputs})
+        rates[known] = model(loss[known], select_rows(inputs, known))
     return rates
 
 

@@ -22,6 +22,7 @@ from tcpcast.captures.model_rates import (
     pftk_pps,
     rates_where_known,
 )
+from tcpcast.captures.table import INTERVAL_S, select_rows
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
 
     Column = np.ndarray[Any, Any]
-
-INTERVAL_S = 100
-"""Length of the intervals in seconds, as in the PFTK paper."""
 
 UNNECESSARY_RTO_RETRANS_SHARE = 0.5
 """Among the segments that a sender without SACK retransmits after an RTO, the assumed share that
@@ -147,14 +145,14 @@ def models(capture: Capture, rows: Column) -> Table:
         divided by the latency in Cardwell's model. Columns such as ``pftk_trusted`` are True if the
         inputs are in the domain of the model.
     """
-    table = {name: column[rows] for name, column in capture.connections.items()}
+    table = select_rows(capture.connections, rows)
     path, loss = model_inputs(table), table["loss_indication_ratio"]
     known = has_model_inputs(loss, path)
     rates = {name: rates_where_known(rate, loss, path) for name, rate in LOSS_MODELS.items()}
     rates["bbr_bound"] = _bbr_bound_pps(table)
     rates["cardwell"] = np.full(rows.size, np.nan)
     if known.any():
-        of_known, given = ({name: part[name][known] for name in part} for part in (table, path))
+        of_known, given = (select_rows(part, known) for part in (table, path))
         rates["cardwell"][known] = _cardwell_pps(of_known, loss[known], given)
     return {
         "direction": rows,
@@ -247,7 +245,7 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
     measured = measured_intervals(capture, rows)
     loss, length = measured["loss_indication_ratio"], measured["length_s"]
     at = measured["direction"]
-    path = model_inputs({name: column[at] for name, column in capture.connections.items()})
+    path = model_inputs(select_rows(capture.connections, at))
     predicted = {
         f"{name}_pkts": rates_where_known(rate, loss, path) * length
         for name, rate in LOSS_MODELS.items()
@@ -274,9 +272,9 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
         of the interval; and ``sent_pkts``.
     """
     kept = np.isin(capture.intervals["direction"], rows)
-    table = {name: column[kept] for name, column in capture.intervals.items()}
+    table = select_rows(capture.intervals, kept)
     at = table["direction"]
-    of_all = {name: column[at] for name, column in capture.connections.items()}
+    of_all = select_rows(capture.connections, at)
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = (table["td"] + table["to"]) / sent

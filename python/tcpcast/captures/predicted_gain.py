@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.model_rates import cubic_pps, has_model_inputs, model_inputs
+from tcpcast.captures.table import is_tap_away
 from tcpcast.models.parallel import limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import td_only_rate_pps, throughput, unlimited_window_pkts
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
@@ -65,7 +66,7 @@ class Gains:
         least, most = CUBIC_REDUCTION_RANGE
         cubic = (table["window_reduction"] > least) & (table["window_reduction"] < most)
         seen = table["bottleneck_rate_bps"]
-        away = np.isin(table["tap_side"], ("middle", "receiver"))
+        away = is_tap_away(table)
         return cls(
             table=table,
             inputs=inputs | {"loss_indication_ratio": loss},
