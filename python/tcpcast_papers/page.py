@@ -12,7 +12,7 @@ from tcpcast.errors import MachineError
 from tcpcast.report import quantity
 from tcpcast.report.document import Column
 from tcpcast.report.markdown import markdown_table
-from tcpcast.report.quantity import ABSENT, Scale
+from tcpcast.report.quantity import ABSENT_MARK, Scale
 
 from tcpcast_papers.claims import TITLE
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Verdict, section_name
@@ -74,7 +74,7 @@ def _write_plot(report: Report, plot: Plot, force: bool) -> bool:
 
 def published_text(row: Row) -> str:
     """Return the printed value, or a dash."""
-    return ABSENT if row.published is None else row.published.text
+    return ABSENT_MARK if row.published is None else row.published.text
 
 
 def own_text(row: Row) -> str:
@@ -93,7 +93,7 @@ def other_texts(row: Row) -> tuple[str, ...]:
 
 def _value_text(row: Row, figure: float | None) -> str:
     if figure is None or not math.isfinite(figure):
-        return ABSENT
+        return ABSENT_MARK
     return f"{figure:.{_decimals(row)}f}"
 
 
@@ -152,7 +152,9 @@ def columns(section: Section) -> list[Column]:
     result = [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
         Column("unit", [row.unit for row in rows], right=False),
-        Column(_source_of_values(rows), printed if any(text != ABSENT for text in printed) else []),
+        Column(
+            _source_of_values(rows), printed if any(text != ABSENT_MARK for text in printed) else []
+        ),
         Column("own", list(map(own_text, rows))),
         Column("95 %", intervals),
         Column("difference", list(map(difference_text, rows))),
@@ -171,28 +173,20 @@ def _source_of_values(rows: list[Row]) -> str:
 
 def summary_text(report: Report) -> str:
     """Return one sentence: the numbers of values checked, of agreements and of new differences."""
-    agree, explained, differ, open_, wrong, unknown = (
-        report.count(v)
-        for v in (
-            Verdict.AGREES,
-            Verdict.EXPLAINED,
-            Verdict.DIFFERS,
-            Verdict.UNSETTLED,
-            Verdict.INCONSISTENT,
-            Verdict.UNKNOWN,
-        )
-    )
-    parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
+    counts = {verdict: report.count(verdict) for verdict in Verdict}
+    agree, explained = counts[Verdict.AGREES], counts[Verdict.EXPLAINED]
+    differ, unsettled = counts[Verdict.DIFFERS], counts[Verdict.UNSETTLED]
+    parts = [f"{agree} of {agree + explained + differ + unsettled} values checked agree"]
     if explained:
         causes = (row.cause for title, row in report.explained_rows if title != TITLE)
         reasons = "; ".join(dict.fromkeys(cause.reason for cause in causes if cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
-    if open_:
+    if unsettled:
         reason = "outside the tolerance by less than the confidence interval"
-        parts.append(f"{open_} unsettled ({reason})")
-    if wrong:
+        parts.append(f"{unsettled} unsettled ({reason})")
+    if wrong := counts[Verdict.INCONSISTENT]:
         parts.append(f"{wrong} inconsistent in the paper")
-    if unknown:
+    if unknown := counts[Verdict.UNKNOWN]:
         parts.append(f"{unknown} cannot be settled")
     new = sum(title != TITLE for title, _ in report.new)
     gone = len(report.gone)

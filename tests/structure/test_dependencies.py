@@ -65,18 +65,20 @@ MAY_IMPORT = {
     "plan": ANSWERING | {"compare"},
     "ranges": QUESTION,
     "command_option": set[str](),
+    "path_option_definitions": {"command_option"},
     # The process from which workers are forked.
     "forkserver": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
-    "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
-    "path": ANSWERING | {"report", "ranges", "command_option"},
+    "report": ANSWERING - {"models"}
+    | {"compare", "plan", "sweeps", "emulation", "path_option_definitions"},
+    "path": ANSWERING | {"report", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
-    "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
+    "web": ANSWERING | {"compare", "plan", "report", "path", "path_option_definitions", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
-    | {"emulation", "protected_inputs", "command_option"},
+    | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "preload": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forkserver"},

@@ -384,7 +384,7 @@ def _slow_start_windows(largest: int, b: int) -> NDArray[np.int64]:
 
 
 def _choose_largest_window(p: float, b: int, receiver_window_pkts: float, limit: int) -> int:
-    """Return W_max, or the smallest window that periods reach with at most TAIL.
+    """Return W_max, or the smallest window that periods exceed with a negligible probability.
 
     The largest start is half of it, rounded up; from there at least b (3 M^2/8 - M/2) packets must
     be delivered.
