@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from tcpcast.models.pftk import path_domain_values
 
@@ -52,7 +52,7 @@ class PathInputs:
         return math.inf if self.capacity is None else self.capacity.pps
 
     @property
-    def model_arguments(self) -> dict[str, float]:
+    def model_arguments(self) -> dict[str, Any]:
         """Arguments of :func:`tcpcast.models.pftk.throughput`, by name."""
         return {
             "loss_indication_ratio": self.loss,
