@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -102,3 +103,17 @@ def reduce_points(
         return x, y
     keep = np.unique(np.linspace(0, len(x) - 1, points).round().astype(int))
     return x[keep], y[keep]
+
+
+def set_loss_axis(axes: Axes, low: float, high: float, label: str) -> None:
+    """Set a logarithmic x axis of loss from ``low`` to ``high``, with ticks in percent."""
+    steps: tuple[int, ...] = (1, 2, 5)
+    if high > 30 * low:
+        steps = (1,) if high > 1000 * low else (1, 3)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
+    axes.minorticks_off()
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set(xlim=(low, high), xlabel=label)

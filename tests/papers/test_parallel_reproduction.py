@@ -338,7 +338,7 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("section_name", PICTURES)
 def test_every_figure_is_plotted_and_on_the_page(quick: Report, section_name: str) -> None:
     check_figure(quick, section_name)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast import output
+from tcpcast.cli.streams import print_message
 from tcpcast.extras import import_matplotlib
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
@@ -121,4 +121,4 @@ def write_reports(
 
 def _write_and_report(path: str, text: str, *, force: bool) -> None:
     output.write_text(path, text, kind=output.REPORT_KIND, force=force)
-    print(f"tcpcast: wrote {path}", file=sys.stderr)
+    print_message(f"wrote {path}")

@@ -16,6 +16,7 @@ from tcpcast.engines.formula.path_requirements import (
 from tcpcast.engines.stack_support import find_omitted_formulas, omitted_formulas_text
 from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import limit_name
+from tcpcast.path_option_definitions import OPTIONS_BY_KEY
 from tcpcast.readable_units import count_text
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
 from tcpcast.report.prediction import (
@@ -59,20 +60,6 @@ DISPLAYED_METRICS = (*ANSWER_COLUMNS, "total_time_s")
 """Metrics of an answer that the report shows."""
 
 _LOSS_KEY = "network.bottleneck.loss"
-_OPTIONS_BY_KEY = {
-    _LOSS_KEY: "--loss",
-    "network.bottleneck.rate": "--rate",
-    "network.bottleneck.buffer": "--buffer",
-    "network.rtt": "--rtt",
-    "tcp.receiver_window": "--rwnd",
-    "tcp.stack": "--stack",
-    "tcp.delayed_acks": "--delayed-acks",
-    "tcp.min_rto": "--min-rto",
-    "tcp.initial_window": "--iw",
-    "traffic.flows": "--flows",
-    "traffic.size": "--size",
-}
-"""Command-line options by scenario key, for suggestions and for ``--explain``."""
 
 
 class _OptionSyntax(SuggestionSyntax):
@@ -85,8 +72,8 @@ class _OptionSyntax(SuggestionSyntax):
     def assignment(self, key: str, value: Any) -> str:
         """Return the option for a key, or the scenario key if there is no option."""
         return (
-            f"{_OPTIONS_BY_KEY[key]} {value}"
-            if key in _OPTIONS_BY_KEY
+            f"{OPTIONS_BY_KEY[key]} {value}"
+            if key in OPTIONS_BY_KEY
             else super().assignment(key, value)
         )
 
@@ -400,7 +387,7 @@ def refusal_with_option_names(answer: Answer) -> str:
 def with_option_names(message: Note | str) -> str:
     """Return a text with scenario keys replaced by options."""
     text = str(message)
-    for key, option in _OPTIONS_BY_KEY.items():
+    for key, option in OPTIONS_BY_KEY.items():
         text = text.replace(key, option)
     return re.sub(r'(--[a-z-]+) = "([^"]*)"(?: or "([^"]*)")?', _option_text, text)
 

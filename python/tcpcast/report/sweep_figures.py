@@ -152,7 +152,7 @@ def check_sweep_figures(
 
 def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     table: Any,
-    keys: Mapping[str, tuple[str, str]],
+    keys: Mapping[str, str],
     folder: str | Path,
     *,
     subtitle: str = "",
@@ -172,7 +172,7 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     table
         The rows, a ``pyarrow.Table``.
     keys
-        One or two varied keys, each with the kind and the unit of its column.
+        One or two varied keys, each with the unit of its column.
     folder
         Folder for the files, for example ``goodput_bps.png``.
     subtitle
@@ -202,13 +202,13 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
 
 
 def iter_sweep_figures(
-    table: Any, keys: Mapping[str, tuple[str, str]], subtitle: str, levels: Levels
+    table: Any, keys: Mapping[str, str], subtitle: str, levels: Levels
 ) -> Iterator[tuple[str, Figure]]:
     """Yield each metric with its figure, one at a time."""
     columns = table.to_pydict()
     if not columns:
         return
-    axes = {key: swept_key(key, columns[key], *holds) for key, holds in keys.items()}
+    axes = {key: swept_key(key, columns[key], unit) for key, unit in keys.items()}
     for metric in dict.fromkeys((*HEADLINE_METRICS, *levels)):
         grids = metric_grids(columns, metric, axes) if metric in columns else []
         if grids:

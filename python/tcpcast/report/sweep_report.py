@@ -108,8 +108,8 @@ def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
         return
     columns = rows.to_pydict()
     keys = {
-        key: swept_key(key, columns[key], *holds)
-        for key, holds in sweep.column_kinds.items()
+        key: swept_key(key, columns[key], unit)
+        for key, unit in sweep.results.keys.items()
         if columns
     }
     marks: set[str] = set()
@@ -215,8 +215,8 @@ def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator
         text = "No figure: figures require one or two keys that vary in all combinations."
         yield Paragraph(text, "aside")
         return
-    setup = sweep_subtitle(sweep.scenario, sweep.column_kinds)
-    drawn = iter_sweep_figures(rows, sweep.column_kinds, setup, levels)
+    setup = sweep_subtitle(sweep.scenario, sweep.results.keys)
+    drawn = iter_sweep_figures(rows, sweep.results.keys, setup, levels)
     text = "Formulas are lines; simulations are points with 95 % intervals."
     yield from figure_parts("Figures", drawn, text)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
-from tcpcast.path.option_definitions import PATH_OPTIONS as ROWS
 from tcpcast.path.options import (
     RANGE_OPTIONS,
     PathOptions,
@@ -19,6 +18,7 @@ from tcpcast.path.options import (
     read_transfer_size_pkts,
 )
 from tcpcast.path.prediction import select_path_formulas
+from tcpcast.path_option_definitions import PATH_OPTIONS as ROWS
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import (
     SIMULATION,
@@ -80,7 +80,10 @@ def _path_field(name: str) -> Field:
 
 
 RTT, LOSS, RATE, FLOWS, SIZE = map(_path_field, ("rtt", "loss", "rate", "flows", "size"))
-_COMMON_FIELDS = (stack_field(), *map(_path_field, ("buffer", "rwnd", "mss", "iw", "min_rto")))
+_COMMON_FIELDS = (
+    stack_field(),
+    *(_path_field(name) for name, row in ROWS.items() if row.form_field and not row.form_field.low),
+)
 
 
 def _path_options(values: Values) -> tuple[PathOptions, dict[str, str]]:
