@@ -88,11 +88,6 @@ def round_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Table:
     return event_table({**native, "limited_by": text_column(limit_names)[native["limited_by"]]})
 
 
-def select_rows(table: Table, rows: Any) -> Table:
-    """Return some rows of a table, given by index, mask or slice."""
-    return {name: column[rows] for name, column in table.items()}
-
-
 def is_tap_away(table: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of directions with a tap that is known not to be at the sender."""
     return np.isin(table["tap_side"], ("middle", "receiver"))
