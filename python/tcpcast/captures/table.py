@@ -43,6 +43,11 @@ FIRST_COLUMNS = (
 """First columns of the table of directions; the order of the other columns is unspecified."""
 
 
+def select_rows(table: Mapping[str, Any], rows: Any) -> dict[str, Any]:
+    """Return the columns at these row indices; an integer gives the values of one row."""
+    return {name: column[rows] for name, column in table.items()}
+
+
 def direction_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Table:
     """Return the table of directions; ``limit_names`` names the codes in ``limited_by``.
 
