@@ -141,7 +141,7 @@ TABLE7_READERS: dict[str, Read] = {
 
 
 def _other_interpretations() -> dict[str, dict[str, Read]]:
-    """Return other interpretations of quantities that the paper does not define."""
+    """Return functions for other definitions of quantities that the paper does not define."""
     waited = {interpretations.SINCE_OWN_TRANSMISSION: interpretations.count_since_last_transmission}
     classes = {
         f"{kind} per TO": {
