@@ -142,7 +142,7 @@ class Simulations(Generic[SampleSizes]):
         self._keys_read.clear()
 
     def compute_row(self, title: str, compute: Callable[[], Row]) -> Row:
-        """Return the row that ``compute`` returns, and assign to the row the results that it uses."""
+        """Return the row of ``compute``, and assign the used results to the row."""
         before, self._keys_read = self._keys_read, {}
         row = compute()
         for key in self._keys_read:
