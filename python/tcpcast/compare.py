@@ -1,10 +1,10 @@
 """Comparison of answers: one row per metric, one column per engine, and relative differences.
 
-The reference is the last answer of an engine in :data:`EXACT`. Without such an answer, it is the
-last answer that was simulated or measured or has intervals, or else the last answer. The difference
-of another engine is ``(engine - reference) / reference``. For ratios shown as percentages (unit
-"1", except for fairness), the difference is ``engine - reference`` in percentage points, because "3
-% more than 2 % loss" is ambiguous. Untrusted values are shown but never compared.
+The reference is the last answer of an engine in :data:`REFERENCE_ENGINES`. Without such an answer,
+the reference is the last answer that was simulated or measured or has intervals. Without intervals,
+the reference is the last answer. The difference of another engine is ``(engine - reference) /
+reference``. For ratios in per cent, the difference is ``engine - reference`` in percentage points,
+because "3 % more than 2 % loss" is ambiguous. Untrusted values are shown but never compared.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpcast.answer import Metric, unit_of
 from tcpcast.metrics import METRICS, sort_metrics
+from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Kind
 
-EXACT = frozenset({"packet", "trace"})
+REFERENCE_ENGINES = frozenset({"packet", "trace"})
 """Engines whose answer is the reference in any position of the list."""
 
 TOO_FEW_FILES = "too few files"
@@ -37,12 +38,12 @@ _Key = TypeVar("_Key")
 class Difference:
     """Difference of a value from the reference.
 
-    ``amount`` is a share of the reference. If ``points`` is True, it is a difference of two ratios:
-    0.012 means +1.2 percentage points.
+    ``amount`` is a share of the reference. If ``in_percentage_points`` is True, it is a difference
+    of two ratios: 0.012 means +1.2 percentage points.
     """
 
     amount: float
-    points: bool
+    in_percentage_points: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Comparison:
     """Kind of each engine's answer: calculated, simulated or measured."""
 
     @property
-    def compared(self) -> tuple[int, ...]:
+    def compared_columns(self) -> tuple[int, ...]:
         """Indices of engines that have a difference from the reference in any row."""
         return tuple(
             i
@@ -88,8 +89,8 @@ class ComparedAnswers:
     answers: tuple[Answer, ...]
     overall: Comparison
     classes: dict[str, Comparison]
-    shares: Comparison
-    sizes: Comparison
+    goodput_percentiles: Comparison
+    completion_times: Comparison
 
 
 def compare_all(answers: Sequence[Answer]) -> ComparedAnswers:
@@ -98,8 +99,8 @@ def compare_all(answers: Sequence[Answer]) -> ComparedAnswers:
         tuple(answers),
         compare(answers),
         compare_classes(answers),
-        compare_shares(answers),
-        compare_sizes(answers),
+        compare_goodput_percentiles(answers),
+        compare_completion_times(answers),
     )
 
 
@@ -141,7 +142,7 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
     }
 
 
-def compare_sizes(answers: Sequence[Answer]) -> Comparison:
+def compare_completion_times(answers: Sequence[Answer]) -> Comparison:
     """Compare the mean completion times of single transfers, from the tables ``by_size``.
 
     Returns
@@ -161,7 +162,7 @@ def compare_sizes(answers: Sequence[Answer]) -> Comparison:
 
 def packets_text(packets: float) -> str:
     """Return ``1 packet``, ``2 packets``, for an integer number of packets."""
-    return f"{packets:,.0f} packet{'' if packets == 1 else 's'}"
+    return count_text(packets, "packet")
 
 
 def has_completion_times(table: Mapping[str, np.ndarray[Any, Any]], *keys: str) -> bool:
@@ -188,15 +189,15 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
 
 
 def metric_with_interval(
-    value: float, low: float, high: float, lacking: str | None = TOO_FEW_FILES
+    value: float, low: float, high: float, missing_reason: str | None = TOO_FEW_FILES
 ) -> Metric:
-    """Return a value with its interval; if the interval is nan, ``lacking`` is the reason."""
+    """Return a value with its interval; ``missing_reason`` explains an interval of NaN."""
     if math.isnan(low):
-        return Metric(value, interval_warning=lacking)
+        return Metric(value, interval_warning=missing_reason)
     return Metric(value, low, high)
 
 
-def compare_shares(answers: Sequence[Answer]) -> Comparison:
+def compare_goodput_percentiles(answers: Sequence[Answer]) -> Comparison:
     """Compare percentiles of the goodput of files, from the tables ``file_goodput``.
 
     Returns
@@ -206,7 +207,7 @@ def compare_shares(answers: Sequence[Answer]) -> Comparison:
         with such percentiles. Values are in the unit of ``connection_rate_bps``.
     """
     with_shares = [a for a in _select_answers_with_metrics(answers) if "file_goodput" in a.tables]
-    by_share = [_goodput_by_share(a) for a in with_shares]
+    by_share = [_goodput_percentiles(a) for a in with_shares]
     shares = sorted({share for figures in by_share for share in figures}, reverse=True)
     subjects = {share: _percentile_text(share) for share in shares}
     return _compare_by_subject("connection_rate_bps", with_shares, by_share, subjects)
@@ -219,7 +220,7 @@ def _percentile_text(share: float) -> str:
     return f"{level}{ending} percentile"
 
 
-def _goodput_by_share(answer: Answer) -> dict[float, Metric]:
+def _goodput_percentiles(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     overall = answer.metrics.get("connection_rate_bps")
     doubt: dict[str, Any] = {}
@@ -237,7 +238,7 @@ def reference_index(answers: Sequence[Answer]) -> int | None:
     if len(answers) < 2:
         return None
     observed = [i for i, a in enumerate(answers) if is_observed(a)]
-    exact = [i for i in observed if answers[i].engine in EXACT]
+    exact = [i for i in observed if answers[i].engine in REFERENCE_ENGINES]
     return (exact or observed or [len(answers) - 1])[-1]
 
 
@@ -256,10 +257,12 @@ def _select_answers_with_metrics(answers: Iterable[Answer]) -> list[Answer]:
     return [a for a in _select_applicable(answers) if not a.withheld]
 
 
-def _compare_rows(answers: Sequence[Answer], figures: Sequence[Mapping[str, Metric]]) -> Comparison:
+def _compare_rows(
+    answers: Sequence[Answer], metrics_by_answer: Sequence[Mapping[str, Metric]]
+) -> Comparison:
     reference, rows = reference_index(answers), []
-    for name in sort_metrics(name for each in figures for name in each):
-        given = tuple(f.get(name) for f in figures)
+    for name in sort_metrics(name for each in metrics_by_answer for name in each):
+        given = tuple(f.get(name) for f in metrics_by_answer)
         if any(g is not None for g in given):
             rows.append(_make_row(name, given, reference))
     return _make_comparison(answers, reference, tuple(rows))
@@ -268,13 +271,13 @@ def _compare_rows(answers: Sequence[Answer], figures: Sequence[Mapping[str, Metr
 def _compare_by_subject(
     name: str,
     answers: Sequence[Answer],
-    figures: Sequence[Mapping[_Key, Metric]],
+    metrics_by_answer: Sequence[Mapping[_Key, Metric]],
     subjects: Mapping[_Key, str],
 ) -> Comparison:
-    """Compare one metric for several subjects; ``figures`` has one mapping per answer."""
+    """Compare one metric for several subjects; ``metrics_by_answer`` has one mapping per answer."""
     reference = reference_index(answers)
     rows = tuple(
-        _make_row(name, tuple(each.get(key) for each in figures), reference, subject)
+        _make_row(name, tuple(each.get(key) for each in metrics_by_answer), reference, subject)
         for key, subject in subjects.items()
     )
     return _make_comparison(answers, reference, rows)
@@ -304,22 +307,22 @@ def _make_row(
 
 
 def _compute_difference(
-    name: str, figure: Metric | None, reference_metric: Metric | None
+    name: str, metric: Metric | None, reference_metric: Metric | None
 ) -> Difference | None:
     if (
-        figure is None
+        metric is None
         or reference_metric is None
-        or not (figure.trusted and reference_metric.trusted)
+        or not (metric.trusted and reference_metric.trusted)
     ):
         return None
-    if not (math.isfinite(figure.value) and math.isfinite(reference_metric.value)):
+    if not (math.isfinite(metric.value) and math.isfinite(reference_metric.value)):
         return None
     if is_percentage(name):
-        return Difference(figure.value - reference_metric.value, points=True)
+        return Difference(metric.value - reference_metric.value, in_percentage_points=True)
     if reference_metric.value == 0:
         return None
     return Difference(
-        (figure.value - reference_metric.value) / reference_metric.value, points=False
+        (metric.value - reference_metric.value) / reference_metric.value, in_percentage_points=False
     )
 
 

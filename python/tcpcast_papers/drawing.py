@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tcpcast.output import save_figure
-from tcpcast.report.chart import Points, Series, figure_class, lay_out
+from tcpcast.report.chart import Points, Series, new_figure, style_axes
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -38,12 +38,10 @@ def create_panels(
     MachineError
         matplotlib is not installed.
     """
-    figure = figure_class()(
-        figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained"
-    )
+    figure = new_figure((width * columns, height * rows), _DPI)
     axes = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
     for panel in axes:
-        lay_out(panel)
+        style_axes(panel)
     return figure, axes
 
 

@@ -12,7 +12,7 @@ from tcpcast.errors import MachineError
 from tcpcast.report import quantity
 from tcpcast.report.document import Column
 from tcpcast.report.markdown import markdown_table
-from tcpcast.report.quantity import ABSENT, Scale
+from tcpcast.report.quantity import ABSENT_MARK, Scale
 
 from tcpcast_papers.claims import TITLE
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Verdict, section_name
@@ -74,7 +74,7 @@ def _write_plot(report: Report, plot: Plot, force: bool) -> bool:
 
 def published_text(row: Row) -> str:
     """Return the printed value, or a dash."""
-    return ABSENT if row.published is None else row.published.text
+    return ABSENT_MARK if row.published is None else row.published.text
 
 
 def own_text(row: Row) -> str:
@@ -93,7 +93,7 @@ def other_texts(row: Row) -> tuple[str, ...]:
 
 def _value_text(row: Row, figure: float | None) -> str:
     if figure is None or not math.isfinite(figure):
-        return ABSENT
+        return ABSENT_MARK
     return f"{figure:.{_decimals(row)}f}"
 
 
@@ -152,7 +152,9 @@ def columns(section: Section) -> list[Column]:
     result = [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
         Column("unit", [row.unit for row in rows], right=False),
-        Column(_source_of_values(rows), printed if any(text != ABSENT for text in printed) else []),
+        Column(
+            _source_of_values(rows), printed if any(text != ABSENT_MARK for text in printed) else []
+        ),
         Column("own", list(map(own_text, rows))),
         Column("95 %", intervals),
         Column("difference", list(map(difference_text, rows))),

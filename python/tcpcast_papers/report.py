@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.document import BLANK, Code, Document, Heading, Paragraph, Table
+from tcpcast.report.document import BLANK_LINE, Code, Document, Heading, Paragraph, Table
 
 from tcpcast_papers.claims import TITLE
 from tcpcast_papers.page import (
@@ -122,11 +122,15 @@ class Report:
         The differences are repeated at the end of the long output, where a reader looks first:
         explained and known ones before the summary, new ones after it.
         """
-        parts: list[Part] = [Paragraph(self.title, "heading"), BLANK]
+        parts: list[Part] = [Paragraph(self.title, "heading"), BLANK_LINE]
         for section in self.sections:
-            parts += [Paragraph(section.title, "heading"), *_section_parts(self, section), BLANK]
+            parts += [
+                Paragraph(section.title, "heading"),
+                *_section_parts(self, section),
+                BLANK_LINE,
+            ]
         for heading, rows in explained_difference_lines(self).items():
-            parts += [Paragraph(heading), *(Paragraph(row, mark="  ") for row in rows), BLANK]
+            parts += [Paragraph(heading), *(Paragraph(row, mark="  ") for row in rows), BLANK_LINE]
         return [*parts, *_summary_parts(self)]
 
     def document(self, again: str, figures: bool = False) -> Document:
@@ -187,7 +191,7 @@ def _section_parts(report: Report, section: Section) -> Iterator[Part]:
         new = {id(row) for _, row in report.new}
         loud = [at for at, row in enumerate(section.rows) if id(row) in new]
         shown = [_with_drop_order(section, column) for column in columns(section)]
-        yield Table(shown, repeated=len(section.columns), emphasized=loud)
+        yield Table(shown, repeated_columns=len(section.columns), emphasized_rows=loud)
     yield from map(Paragraph, section.remarks)
 
 
@@ -205,10 +209,10 @@ def _with_drop_order(section: Section, column: Column) -> Column:
 
 
 def _figure_parts(section: Section) -> Iterator[Part]:
-    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import svg_figure  # noqa: PLC0415 - matplotlib is slow to import
 
     for drawn in section.figures:
-        yield replace(figure_as_svg(drawn.path.stem, drawn.figure), caption=section.title)
+        yield replace(svg_figure(drawn.path.stem, drawn.figure), caption=section.title)
 
 
 def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.cli.run import exit_code
-from tcpcast.compare import compare_classes, compare_shares
+from tcpcast.compare import compare_classes, compare_goodput_percentiles
 from tcpcast.engines.fixed_point import convergence
 from tcpcast.engines.fixed_point.configuration import compute_offered_load
 from tcpcast.scenario import Scenario
@@ -183,7 +183,7 @@ def test_untrusted_classes_have_no_intervals() -> None:
     exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
     assert has_untrusted_values(answer, "above the threshold")
     rows = [*compare_classes([exact, answer])["far"].rows]
-    rows += compare_shares([exact, answer]).rows
+    rows += compare_goodput_percentiles([exact, answer]).rows
     for row in rows:
         metric = row.metrics[1]
         assert metric is None or (not metric.trusted and metric.low is None)

@@ -120,7 +120,7 @@ def test_windows_are_shown_for_one_flow_per_class_within_the_trace() -> None:
 
 
 def test_memory_is_independent_of_the_duration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_series, "TRACE_POINTS", 300)
+    monkeypatch.setattr(time_series, "MAX_TRACE_POINTS", 300)
     windows = simulate(make_scenario(run__replications=1, run__duration="300s"))[0].tables[
         "windows_over_time"
     ]

@@ -24,7 +24,7 @@ from tcpcast.captures.models import model_results, model_tables
 from tcpcast.captures.replay import replay
 from tcpcast.errors import CaptureError
 from tcpcast.report.text import layout_lines
-from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
+from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
 from tcpcast.report.trace_models import model_parts
 from tcpcast.scenario import Scenario
 
@@ -97,7 +97,7 @@ def record(  # noqa: PLR0917 - a header's fields
 
 def all_output(capture: Capture) -> list[str]:
     """Return the complete output about a capture."""
-    rows = worst_first(capture.connections)
+    rows = worst_first_order(capture.connections)
     lines = layout_lines(
         [
             *capture_parts(capture),

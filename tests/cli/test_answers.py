@@ -148,7 +148,7 @@ def test_report_shows_three_worst_warnings_of_shown_metrics() -> None:
         "packet: too short; check the intervals of loss_ratio",
         "3 more warnings with --all",
     ]
-    every = [part.text for part in remarks(compared, scenario, every=True)]
+    every = [part.text for part in remarks(compared, scenario, show_all=True)]
     assert every == [f"packet: {text}" for text in warned_answer().warnings]
     document = run_document(compared, scenario, "tcpcast report")
     texts = [getattr(part, "text", "") for part in document.parts]

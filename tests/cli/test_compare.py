@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast.compare import Comparison, ComparisonRow, compare, compare_classes, compare_shares
+from tcpcast.compare import (
+    Comparison,
+    ComparisonRow,
+    compare,
+    compare_classes,
+    compare_goodput_percentiles,
+)
 
 from cli.made_up import calculated, simulated, with_classes
 
@@ -40,10 +46,10 @@ def test_stopped_engine_is_left_out_of_file_and_class_tables() -> None:
     for answer in (complete, withheld):
         answer.tables["file_goodput"] = {name: np.array(v) for name, v in shares.items()}
     withheld.engine, withheld.metrics = "fixed-point", {}
-    assert compare_shares([complete, withheld]).engines == ("packet", "fixed-point")
+    assert compare_goodput_percentiles([complete, withheld]).engines == ("packet", "fixed-point")
     assert compare_classes([complete, withheld])["near"].engines == ("packet", "fixed-point")
     withheld.mark_incomplete("no fixed point was reached")
-    assert compare_shares([complete, withheld]).engines == ("packet",)
+    assert compare_goodput_percentiles([complete, withheld]).engines == ("packet",)
     assert compare_classes([complete, withheld])["near"].engines == ("packet",)
 
 
@@ -62,15 +68,15 @@ def test_difference_is_relative_or_in_points_for_ratios() -> None:
     rate = row(comparison, "connection_rate_bps").differences
     assert rate[1] is None
     assert rate[0] is not None
-    assert not rate[0].points
+    assert not rate[0].in_percentage_points
     assert rate[0].amount == pytest.approx((154890.63 - 158213.1) / 158213.1)
     busy = row(comparison, "utilisation").differences[0]
     assert busy is not None
-    assert busy.points
+    assert busy.in_percentage_points
     assert busy.amount == pytest.approx(0.9999 - 0.9912)
     fairness = row(comparison, "jain_index").differences[0]
     assert fairness is not None
-    assert not fairness.points
+    assert not fairness.in_percentage_points
 
 
 def test_untrusted_values_are_not_compared() -> None:
@@ -82,7 +88,7 @@ def test_untrusted_values_are_not_compared() -> None:
 def test_single_answer_has_no_reference() -> None:
     comparison = compare([simulated()])
     assert comparison.reference is None
-    assert comparison.compared == ()
+    assert comparison.compared_columns == ()
     assert all(r.differences == (None,) for r in comparison.rows)
 
 

@@ -12,11 +12,11 @@ import tcpcast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast.engines import REGISTRY
-from tcpcast.report.chart import MAX_LEGEND
-from tcpcast.report.figure_titles import class_title, flow_names
+from tcpcast.report.chart import MAX_LEGEND_ENTRIES
+from tcpcast.report.figure_titles import class_goodput_title, flow_names
 from tcpcast.report.figures import iter_figures
 from tcpcast.report.palette import class_styles, stack_colour
-from tcpcast.report.quantity import UNTRUSTED, scale_for_metric
+from tcpcast.report.quantity import UNTRUSTED_MARK, scale_for_metric
 from tcpcast.report.sweep_cells import MetricGrid, swept_key
 from tcpcast.report.sweep_titles import title
 
@@ -82,7 +82,7 @@ def test_every_figure_of_a_run_has_few_legend_entries_and_its_set_up() -> None:
     assert "completion" in shown.names
     for figure in shown:
         legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
-        assert all(len(legend.get_texts()) <= MAX_LEGEND for legend in legends)
+        assert all(len(legend.get_texts()) <= MAX_LEGEND_ENTRIES for legend in legends)
         assert any(
             isinstance(artist, Text) and artist.get_text().startswith("short-transfers: ")
             for artist in figure.findobj(Text)
@@ -104,9 +104,9 @@ def classes(values: list[float], half: float) -> Answer:
 
 def test_a_class_takes_a_share_only_if_the_intervals_are_disjoint() -> None:
     scenario = tcpcast.load("cubic-and-bbr")
-    text = class_title(classes([4e6, 36e6], 1e6), scenario)
+    text = class_goodput_title(classes([4e6, 36e6], 1e6), scenario)
     assert text == "The 2 flows of bbr take 90 % of the goodput"
-    text = class_title(classes([19e6, 21e6], 2e6), scenario)
+    text = class_goodput_title(classes([19e6, 21e6], 2e6), scenario)
     assert text.startswith("No significant difference in goodput: 21 Mbit/s (bbr)")
 
 
@@ -137,7 +137,7 @@ def curve(values: list[float], half: float, marks: list[str] | None = None) -> M
 
 
 def message(cells: MetricGrid, levels: list[float] | None = None) -> tuple[str, float]:
-    x = swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio", "1")
+    x = swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio")
     scale = scale_for_metric(METRIC, float(cells.value.max()))
     return title(METRIC, [cells], [x], scale, levels or []), scale.factor
 
@@ -177,19 +177,19 @@ def test_a_level_is_crossed_only_beyond_the_intervals(
 
 
 def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
-    keys = [swept_key(key, [0.01, 0.02], "ratio", "1") for key in (KEY, "network.ack_loss")]
+    keys = [swept_key(key, [0.01, 0.02], "ratio") for key in (KEY, "network.ack_loss")]
     for half, word in ((0.01, "ranges from"), (0.5, "does not differ")):
         flat = curve([2e6, 3e6, 4e6, 4.5e6], half)
         parts = {name: getattr(flat, name).reshape(2, 2) for name in ("value", "low", "high")}
         marks = np.full((2, 2), "", dtype=np.object_)
-        cells = replace(flat, **parts, marks=marks, doubts=marks)
+        cells = replace(flat, **parts, marks=marks, interval_warnings=marks)
         text = title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
         assert text.startswith(f"The goodput {word}")
         assert numbers(text) == [2, 4.5]
 
 
 def test_untrusted_values_are_not_named() -> None:
-    text, _ = message(curve([9e8, 3e6, 2e6], 0.01, [UNTRUSTED, "", ""]))
+    text, _ = message(curve([9e8, 3e6, 2e6], 0.01, [UNTRUSTED_MARK, "", ""]))
     assert text == "The goodput falls from 3 Mbit/s (loss 0.2 %) to 2 Mbit/s (loss 0.3 %)"
 
 

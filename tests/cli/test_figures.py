@@ -172,7 +172,7 @@ def test_windows_figure_shows_complete_run_and_every_flow(
 def test_window_ranges_include_value_at_interval_start() -> None:
     time, window = np.array([1.0, 1.1, 6.01]), np.array([4, 2, 9])
     extremes = window_figures.window_ranges(time, window, 0.0, 8.0)
-    per_second = window_figures.SPANS // 8
+    per_second = window_figures.WINDOW_SPANS // 8
     first, second, third, later = (
         extremes.low[second_index * per_second] for second_index in (0, 1, 3, 7)
     )

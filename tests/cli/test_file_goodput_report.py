@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tcpcast.cli import main
-from tcpcast.compare import compare_all, compare_shares
+from tcpcast.compare import compare_all, compare_goodput_percentiles
 from tcpcast.engines.file_goodput import (
     GoodputCounts,
     count_goodputs,
@@ -56,18 +56,18 @@ def test_report_has_file_goodput_percentiles_of_all_engines() -> None:
 
 def test_report_without_files_has_no_file_goodput() -> None:
     answers = [calculated(), simulated()]
-    assert compare_shares(answers).rows == ()
+    assert compare_goodput_percentiles(answers).rows == ()
     assert "file goodput" not in plain(run_parts(compare_all(answers)))
 
 
 def test_engine_without_file_goodput_is_left_out_of_comparison() -> None:
     simulations = [with_files(simulated(), files()), with_files(simulated(), files(2))]
-    comparison = compare_shares([calculated(), *simulations])
+    comparison = compare_goodput_percentiles([calculated(), *simulations])
     assert comparison.engines == ("packet", "packet")
     assert [row.subject for row in comparison.rows] == ["5th percentile", "50th percentile"]
     assert all(row.differences[0] is not None for row in comparison.rows)
     one = GoodputCounts(0, files().sum_over_units()[np.newaxis])
-    (single_run, _) = compare_shares([with_files(simulated(), one)]).rows
+    (single_run, _) = compare_goodput_percentiles([with_files(simulated(), one)]).rows
     metric = single_run.metrics[0]
     assert metric is not None
     assert metric.low is None, "one unit gives no interval"

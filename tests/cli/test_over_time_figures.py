@@ -121,7 +121,7 @@ def test_over_time_is_in_html_report_but_not_in_json(
 
 
 def test_inline_svg_has_coordinates_with_two_decimals(scenario: Scenario) -> None:
-    part = figures.figure_as_svg("over-time", draw_figure(answer(), scenario, "over-time"))
+    part = figures.svg_figure("over-time", draw_figure(answer(), scenario, "over-time"))
     paths = re.findall(r' d="([^"]*)"', part.svg)
     assert paths
     assert not any(re.search(r"\.[0-9]{3}", path) for path in paths)

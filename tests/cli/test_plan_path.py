@@ -11,7 +11,7 @@ import tcpcast
 from tcpcast import plan as planning
 from tcpcast.cli import main
 from tcpcast.plan import Plan
-from tcpcast.report.plan import plan_parts, quantity_text
+from tcpcast.report.plan import plan_parts, plan_quantity_text
 from tcpcast.report.text import plain_text as as_text
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def test_streams_report_text() -> None:
 def test_quantities_have_singular_and_thousands_separators(
     value: float, unit: str, text: str
 ) -> None:
-    assert quantity_text(value, unit) == text
+    assert plan_quantity_text(value, unit) == text
 
 
 FIGURE = {"curve", "isoline"}

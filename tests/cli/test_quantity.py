@@ -10,7 +10,7 @@ from tcpcast.report.quantity import (
     amount_text,
     difference_text,
     interval_text,
-    metric_words,
+    metric_label,
     scale_for_metric,
     value_text,
 )
@@ -71,13 +71,13 @@ def test_digits_of_value_depend_on_interval(figure: Metric, value: str, interval
 @pytest.mark.parametrize(
     ("difference", "text"),
     [
-        (Difference(0.021, points=False), "+2.1 %"),
-        (Difference(-0.021, points=False), "-2.1 %"),
-        (Difference(0.0087, points=True), "+0.9 pp"),
-        (Difference(0.0004, points=True), "+0.04 pp"),
-        (Difference(0.0, points=False), "0 %"),
-        (Difference(-1e-6, points=True), "0 pp"),
-        (Difference(3.4567, points=False), "+346 %"),
+        (Difference(0.021, in_percentage_points=False), "+2.1 %"),
+        (Difference(-0.021, in_percentage_points=False), "-2.1 %"),
+        (Difference(0.0087, in_percentage_points=True), "+0.9 pp"),
+        (Difference(0.0004, in_percentage_points=True), "+0.04 pp"),
+        (Difference(0.0, in_percentage_points=False), "0 %"),
+        (Difference(-1e-6, in_percentage_points=True), "0 pp"),
+        (Difference(3.4567, in_percentage_points=False), "+346 %"),
         (None, ""),
     ],
 )
@@ -88,7 +88,7 @@ def test_difference_text_has_percent_or_percentage_points(
 
 
 def test_metrics_have_distinct_labels() -> None:
-    labels = {name: metric_words(name) for name in UNITS}
+    labels = {name: metric_label(name) for name in UNITS}
     assert labels["rtt_mean_s"] == "mean RTT"
     assert labels["queue_max_pkts"] == "max queue"
     assert labels["on_time_s"] == "ON time"

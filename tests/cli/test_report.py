@@ -17,13 +17,22 @@ from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import text
 from tcpcast.report.answers import Answers
-from tcpcast.report.document import Code, Column, Document, Figure, Heading, Paragraph, Share, Table
+from tcpcast.report.document import (
+    Code,
+    Column,
+    Document,
+    Figure,
+    Heading,
+    Paragraph,
+    ShareBar,
+    Table,
+)
 from tcpcast.report.full_report import captures_document, run_document
 from tcpcast.report.html import html_page
 from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
-from tcpcast.report.verdict import all_directions, limit_shares, verdict_parts
+from tcpcast.report.trace_verdict import all_directions, limit_shares, verdict_parts
 
 from cli.made_up import calculated, simulated
 
@@ -73,13 +82,13 @@ def check_page(page: str) -> None:
     assert "url(" not in re.sub(r"url\(#\w+\)", "", page)
 
 
-def all_parts(name: str) -> list[Table | Paragraph | Heading | Share | Code | Figure]:
+def all_parts(name: str) -> list[Table | Paragraph | Heading | ShareBar | Code | Figure]:
     table = Table([Column(name, [name], right=False), Column("n", ["1"])], ends=[(name, name)])
     return [
         Heading(name),
         Paragraph(name, "warning", "! ", lead=name),
         table,
-        Share(name, 0.5),
+        ShareBar(name, 0.5),
         Code(name),
         Figure("<svg></svg>", name),
     ]
@@ -100,7 +109,7 @@ def test_html_report_escapes_texts_of_plugins() -> None:
     }
     answer = Answer(HOSTILE, metrics=metrics, notes=texts_to_notes([HOSTILE]), regime=HOSTILE)
     answer.mark_incomplete(HOSTILE)
-    parts = run_parts(compare_all([answer, Answer("other", metrics=metrics)]), every=True)
+    parts = run_parts(compare_all([answer, Answer("other", metrics=metrics)]), show_all=True)
     page = html_page(Document("a", parts), MARK)
     check_page(page)
     assert "\x1b" not in page
@@ -290,7 +299,7 @@ def test_report_of_saved_answers_needs_no_simulation(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original, rewritten = tmp_path / "a.html", tmp_path / "b.html"
-    monkeypatch.setattr("tcpcast.report.figures.figure_as_svg", digest_figure)
+    monkeypatch.setattr("tcpcast.report.figures.svg_figure", digest_figure)
     saved = saved_answers(tmp_path, capsys, "--html", str(original))
     monkeypatch.setattr("tcpcast.engines.answer", None)
     assert main(["report", str(saved), "--out", str(rewritten)]) in {0, 1}

@@ -7,7 +7,7 @@ import csv
 import polars as pl
 import pytest
 import tcpcast
-from tcpcast.report.metric_rows import COLUMNS, csv_text
+from tcpcast.report.metric_rows import COLUMN_NAMES, csv_text
 
 pandas = pytest.importorskip("pandas")
 
@@ -22,7 +22,7 @@ def test_csv_pandas_and_polars_have_same_values() -> None:
     frame, other = ANSWERS.to_pandas(), ANSWERS.to_polars()
     assert isinstance(frame, pandas.DataFrame)
     assert isinstance(other, pl.DataFrame)
-    assert list(frame.columns) == other.columns == list(COLUMNS)
+    assert list(frame.columns) == other.columns == list(COLUMN_NAMES)
     assert len(frame) == len(other) == len(rows)
     assert frame["value"].tolist() == other["value"].to_list() == [float(r["value"]) for r in rows]
     assert frame["low"].isna().sum() == other["low"].null_count() > 0

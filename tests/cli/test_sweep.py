@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.cli import main
-from tcpcast.report.sweep_values import sweep_document
+from tcpcast.report.sweep_report import sweep_document
 from tcpcast.sweeps.definition import read_sweep
 
 if TYPE_CHECKING:
@@ -108,6 +108,17 @@ def test_invalid_vary_is_rejected(plain: str, vary: str, message: str, capsys: C
 def test_sweep_without_varying_key_is_rejected(plain: str, capsys: Capture) -> None:
     assert main(["sweep", plain]) == 2
     assert "no key varies" in capsys.readouterr().err
+
+
+def test_ratios_are_percentages_in_text_and_numbers_in_data(plain: str, capsys: Capture) -> None:
+    command = ["sweep", plain, "--engine", "pftk", "--vary", "network.bottleneck.loss=0.005,0.01"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "(loss = 0.5 %)" in text
+    assert text.splitlines()[2].split()[0] == "loss"
+    assert text.splitlines()[5].split()[0] == "0.5"
+    assert main([*command, "--csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("0,0.005,pftk,")
 
 
 def test_repeated_sweep_into_directory_reuses_rows(

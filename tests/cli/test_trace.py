@@ -22,7 +22,7 @@ from tcpcast.captures.table import endpoint_text
 from tcpcast.cli import main
 from tcpcast.report import text as layout
 from tcpcast.report.text import layout_lines, plain_text
-from tcpcast.report.trace import capture_parts, worst_first
+from tcpcast.report.trace import capture_parts, worst_first_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,10 +179,10 @@ def test_long_addresses_are_complete(width: int) -> None:
 def test_worst_directions_are_sorted_first() -> None:
     zeros = {name: np.zeros(4, dtype=np.int64) for name in ("timeouts", "retransmissions")}
     table = zeros | {"zero_windows": np.array([0, 0, 1, 0]), "bytes": np.array([9, 1, 2, 3])}
-    assert worst_first(table).tolist() == [2, 0, 3, 1]
+    assert worst_first_order(table).tolist() == [2, 0, 3, 1]
     table["timeouts"] = np.array([0, 0, 0, 1])
     table["retransmissions"] = np.array([0, 99, 0, 0])
-    assert worst_first(table).tolist() == [3, 1, 2, 0]
+    assert worst_first_order(table).tolist() == [3, 1, 2, 0]
 
 
 def test_trace_json_has_documented_form(capsys: Output) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import tcpcast
 from tcpcast.cli import main
-from tcpcast.report.trace import worst_first
+from tcpcast.report.trace import worst_first_order
 
 from benches.traffic import SEGMENT, scan
 
@@ -96,7 +96,7 @@ def test_only_the_worst_directions_are_printed(tmp_path: Path, capsys: Printed) 
     (every,) = json.loads(capsys.readouterr().out)["captures"]
     assert main(["trace", str(file), "--json", "--worst", "3"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["captures"]
-    worst = [int(row) for row in worst_first(tcpcast.trace(file).connections)[:3]]
+    worst = [int(row) for row in worst_first_order(tcpcast.trace(file).connections)[:3]]
     assert found["connections"] == [every["connections"][row] for row in worst]
     lists = "services", "failed", "connections"
     assert found["omitted"] == {name: max(0, len(every[name]) - 3) for name in lists}

@@ -20,8 +20,8 @@ from tcpcast.captures.verdict import limit_bytes
 from tcpcast.cli import main
 from tcpcast.limit_names import LIMIT_NAMES, with_article
 from tcpcast.report import text as on_terminal
-from tcpcast.report.text import BAR, bar
-from tcpcast.report.trace import capture_parts, worst_first
+from tcpcast.report.text import MAX_BAR_WIDTH, bar_text
+from tcpcast.report.trace import capture_parts, worst_first_order
 from tcpcast.report.trace_cells import rate_scale
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def test_three_worst_directions_have_advice() -> None:
     lines = text(capture, 10_000)
     titles = [index for index, line in enumerate(lines) if re.fullmatch(r"\S+ > \S+", line)]
     assert [lines[index].split(":")[0] for index in titles] == ["10.0.0.1", "10.0.0.3", "10.0.0.4"]
-    advice_texts = advice(capture.connections)[worst_first(capture.connections)]
+    advice_texts = advice(capture.connections)[worst_first_order(capture.connections)]
     assert [lines[index + 1].strip() for index in titles] == advice_texts[:3].tolist()
     assert "Limited by: timeouts 70 % of the time (application 30 %)" in advice_texts[0]
 
@@ -148,7 +148,11 @@ def test_small_reverse_direction_is_not_shown_in_detail() -> None:
 
 
 def test_bar_has_length_of_share() -> None:
-    assert (bar(0.0), bar(0.5 / BAR), bar(1.0)) == ("", "▌", "█" * BAR)
+    assert (bar_text(0.0), bar_text(0.5 / MAX_BAR_WIDTH), bar_text(1.0)) == (
+        "",
+        "▌",
+        "█" * MAX_BAR_WIDTH,
+    )
 
 
 def test_trace_prints_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:

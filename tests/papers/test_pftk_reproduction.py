@@ -236,7 +236,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
     folder = tmp_path_factory.mktemp("pftk")
     with pytest.MonkeyPatch.context() as patch, without_layout():
         # These tests need no accurate p, so there is no calibration.
-        patch.setattr(simulated_traces, "CALIBRATION_ROUNDS", 0)
+        patch.setattr(simulated_traces, "CALIBRATION_STEPS", 0)
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 
 

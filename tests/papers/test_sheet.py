@@ -107,7 +107,7 @@ def test_panels_that_share_an_axis_show_all_series() -> None:
             "high",
         ),
     ]
-    low, high = Chart(panels=panels, columns=2, share="y").draw().axes
+    low, high = Chart(panels=panels, columns=2, shared_axes="y").draw().axes
     assert low.get_ylim() == high.get_ylim()
     assert low.get_ylim()[0] == 0
     assert low.get_ylim()[1] >= 10

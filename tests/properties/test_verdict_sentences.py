@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.answer import Answer, Metric
 from tcpcast.compare import compare_all
-from tcpcast.report.headline import MIN_ADVANTAGE, run_verdict, sweep_verdict
+from tcpcast.report.headline import MIN_RATE_RATIO, run_verdict, sweep_verdict
 from tcpcast.report.quantity import scale_for_metric
 from tcpcast.report.run import answer_tables
 from tcpcast.report.text import plain_text
@@ -127,7 +127,7 @@ def test_shares_of_the_link_follow_from_the_goodput_of_the_table(
     if winner is None:
         return
     (other,) = named.keys() - {winner}
-    verb = "takes" if lows[winner] > MIN_ADVANTAGE * highs[other] else "gets"
+    verb = "takes" if lows[winner] > MIN_RATE_RATIO * highs[other] else "gets"
     assert sentence.startswith(f"Class {winner} {verb} "), sentence
     assert ("of the link (buffer 50 packets) with" in sentence) == (flows_a != flows_b), sentence
     group = asked.populations[0]

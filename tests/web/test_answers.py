@@ -13,7 +13,7 @@ from tcpcast.report.quantity import Scale, interval_text
 from tcpcast.scenario.stack_facts import describe_stack
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.web.questions.competing_stacks import WINNER
-from tcpcast.web.questions.question_form import without_omitted
+from tcpcast.web.questions.question_form import remove_omitted_keys
 from tcpcast.web.simulation import simulate
 
 if TYPE_CHECKING:
@@ -173,10 +173,10 @@ def test_winner_simulates_deep_buffers_longer(page: Page) -> None:
 
 def test_drifting_shares_have_no_interval() -> None:
     values = {field.name: field.default for field in WINNER.fields} | {"buffer": "16bdp"}
-    tables = without_omitted(dict(WINNER.tables(values)))
+    tables = remove_omitted_keys(dict(WINNER.tables(values)))
     tables["run"]["duration"] = "60s"
     (answer,) = tcpcast.run(tcpcast.Scenario.from_dict(tables), ["packet"])
-    shares = WINNER.simulated(values, answer)
+    shares = WINNER.simulated_metrics(values, answer)
     assert list(shares) == ["A: linux-cubic", "B: linux-bbr"]
     shown = {interval_text(metric, Scale(1e6, "Mbit/s")) for metric in shares.values()}
     assert shown <= {"still drifting", "the run is too short"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tcpcast.web.jobs import MAX_RUNNING
+from tcpcast.web.jobs import MAX_RUNNING_JOBS
 
 if TYPE_CHECKING:
     from web.conftest import Page
@@ -166,8 +166,8 @@ def test_random_bodies_cause_no_server_error(page: Page, body: Any, path: str) -
 
 def test_number_of_jobs_is_limited(page: Page) -> None:
     body = {"question": "path", "values": {"rate": "10gbit", "loss": "0.0001%"}}
-    started = [page.post("/api/jobs", body) for _ in range(MAX_RUNNING)]
-    assert [response.status_code for response in started] == [202] * MAX_RUNNING
+    started = [page.post("/api/jobs", body) for _ in range(MAX_RUNNING_JOBS)]
+    assert [response.status_code for response in started] == [202] * MAX_RUNNING_JOBS
     try:
         status, _, message = page.post_rejected(body, "/api/jobs")
         assert status == 429

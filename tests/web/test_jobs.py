@@ -122,7 +122,7 @@ def test_number_of_uploads_is_limited() -> None:
             pass  # a finished upload is not counted
         queue = jobs.Jobs()
         async with contextlib.AsyncExitStack() as uploads:
-            for _ in range(jobs.MAX_RUNNING):
+            for _ in range(jobs.MAX_RUNNING_JOBS):
                 await uploads.enter_async_context(queue.upload())
             with pytest.raises(jobs.TooManyJobs, match="are running"):
                 queue.check_capacity()
@@ -135,8 +135,8 @@ def test_stalled_upload_times_out(page: Page, monkeypatch: pytest.MonkeyPatch) -
     async def stall(*_: Any) -> None:
         await asyncio.sleep(WAIT_S)
 
-    monkeypatch.setattr(jobs, "UPLOAD_S", 0.1)
-    monkeypatch.setattr(app, "_receive", stall)
+    monkeypatch.setattr(jobs, "UPLOAD_LIMIT_S", 0.1)
+    monkeypatch.setattr(app, "_receive_capture", stall)
     response = upload(page, b"x", "slow.pcap")
     assert response.status_code == 503
     assert "the upload took more than 0 s" in response.json()["error"]["message"]

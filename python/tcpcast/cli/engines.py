@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from tcpcast.cli.streams import print_message
 from tcpcast.engines import REGISTRY, add_plugins
 from tcpcast.engines.registry import FAMILIES
 from tcpcast.engines.stack_support import get_stack_support
-from tcpcast.report.document import BLANK, Column, Table
+from tcpcast.report.document import BLANK_LINE, Column, Table
 from tcpcast.report.json import encode
 from tcpcast.report.text import print_parts
 from tcpcast.scenario.tcp import STACKS
@@ -25,14 +25,14 @@ MIN_COLUMN_WIDTH = 17
 def engines(*, as_json: bool) -> None:
     """Print one table per family."""
     for error in add_plugins():
-        print(f"tcpcast: {error}", file=sys.stderr)
+        print_message(error)
     if as_json:
         _print_json()
         return
     for family in FAMILIES:
         rows = [(name, entry) for name, entry in REGISTRY.items() if entry.family == family]
         if rows:
-            print_parts([_table(family, rows), BLANK])
+            print_parts([_table(family, rows), BLANK_LINE])
 
 
 def _table(family: str, rows: Sequence[tuple[str, EngineEntry]]) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.streams import ignore_broken_pipe
+from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.engines import RunOptions
 from tcpcast.errors import TcpcastError
 from tcpcast.path.options import (
@@ -22,7 +21,7 @@ from tcpcast.path.options import (
 from tcpcast.path.prediction import predict_point
 from tcpcast.report.json import encode
 from tcpcast.report.predict import (
-    SHOWN,
+    DISPLAYED_METRICS,
     prediction_parts,
     range_parts,
     refusal_with_option_names,
@@ -94,10 +93,10 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
                 f"range; write one value for --{name}"
             )
 
-    from tcpcast.report.figures import check_figures  # noqa: PLC0415
-    from tcpcast.report.regimes import FILE  # noqa: PLC0415
+    from tcpcast.report.figures import check_figure_files  # noqa: PLC0415
+    from tcpcast.report.regimes import FILE_NAME  # noqa: PLC0415
 
-    check_figures(folder, [f"{FILE}.{form}"], force=force)
+    check_figure_files(folder, [f"{FILE_NAME}.{form}"], force=force)
 
 
 def _predict_points(
@@ -119,7 +118,7 @@ def _predict_points(
                 if not predictions:
                     raise
                 break
-            if predictions[-1].interrupted:
+            if predictions[-1].is_interrupted:
                 break
     return predictions
 
@@ -129,12 +128,9 @@ def _report_interrupt(
 ) -> bool:
     """Return True if the user interrupted, and print the number of finished predictions."""
     if len(predictions) < len(points):
-        print(
-            f"tcpcast: interrupted after {len(predictions)} of {len(points)} points",
-            file=sys.stderr,
-        )
+        print_message(f"interrupted after {len(predictions)} of {len(points)} points")
         return True
-    return any(prediction.interrupted for prediction in predictions)
+    return any(prediction.is_interrupted for prediction in predictions)
 
 
 def _progress_of_point(
@@ -147,7 +143,7 @@ def _progress_of_point(
 
 
 def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
-    if predictions[0].point:
+    if predictions[0].varied_options:
         print_parts(range_parts(predictions))
     else:
         print_parts(prediction_parts(predictions[0], explain=explain))
@@ -157,11 +153,14 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
     """Print JSON or CSV, and distinct warnings on stderr."""
     if as_json:
         documents = [prediction_json(prediction) for prediction in predictions]
-        print(encode({"points": documents} if predictions[0].point else documents[0]))
+        print(encode({"points": documents} if predictions[0].varied_options else documents[0]))
     else:
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
-    notes = [(a, caveats(a) if as_json else worst_warnings(caveats(a), SHOWN)) for a in answers]
+    notes = [
+        (a, caveats(a) if as_json else worst_warnings(caveats(a), DISPLAYED_METRICS))
+        for a in answers
+    ]
     messages = [
         f"{answer.engine}: {text}"
         for answer, own in notes
@@ -171,7 +170,7 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
         )
     ]
     for message in dict.fromkeys(messages):
-        print(f"tcpcast: {message}", file=sys.stderr)
+        print_message(message)
 
 
 def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
@@ -193,5 +192,7 @@ def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     mark = given[0] if len(given) == 1 else None
     from tcpcast.report.regimes import plot_regimes  # noqa: PLC0415
 
-    path = plot_regimes(curve, folder, mark=mark, asked=predictions, force=force, form=form)
-    print(f"tcpcast: wrote {path}", file=sys.stderr)
+    path = plot_regimes(
+        curve, folder, requested_loss=mark, requested=predictions, force=force, form=form
+    )
+    print_message(f"wrote {path}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,16 +11,16 @@ from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.reports import check_reports, write_captures
-from tcpcast.cli.streams import ignore_broken_pipe
+from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.protected_inputs import protect_inputs
-from tcpcast.report.document import BLANK
+from tcpcast.report.document import BLANK_LINE
 from tcpcast.report.text import print_parts
-from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
+from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,23 +179,17 @@ def read_capture(
                 capture, select_directions(capture, _parse_connection(connection))
             )
     except CaptureError as error:
-        print(f"tcpcast: {error}", file=sys.stderr)
+        print_message(error)
         return None, error.exit_code
     except KeyboardInterrupt:  # the results of the other files are still printed
-        print(f"tcpcast: {file}: interrupted before a result was available", file=sys.stderr)
+        print_message(f"{file}: interrupted before a result was available")
         return None, INTERRUPTED_EXIT_CODE
     if capture.interrupted:
-        print(
-            f"tcpcast: {file}: interrupted; the results cover only the packets read so far",
-            file=sys.stderr,
-        )
+        print_message(f"{file}: interrupted; the results cover only the packets read so far")
         return capture, INTERRUPTED_EXIT_CODE
     if capture.damaged:
         which = file if second_capture is None else f"{file} or {second_capture}"
-        print(
-            f"tcpcast: {which}: damaged; the results cover only the packets before the damage",
-            file=sys.stderr,
-        )
+        print_message(f"{which}: damaged; the results cover only the packets before the damage")
     return capture, int(capture.damaged)
 
 
@@ -208,12 +201,12 @@ def _parse_connection(connection: str) -> int | str:
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
-    parts = capture_parts(capture, most=most, groups=groups)
-    print_parts(parts if first else [BLANK, *parts])
+    parts = capture_parts(capture, max_rows=most, groups=groups)
+    print_parts(parts if first else [BLANK_LINE, *parts])
 
 
 def _print_models(capture: Capture, most: int | None) -> None:
-    order = worst_first(capture.connections)[:most]
+    order = worst_first_order(capture.connections)[:most]
     from tcpcast.captures.models import model_results  # noqa: PLC0415
     from tcpcast.report.trace_models import model_parts  # noqa: PLC0415
 
@@ -236,12 +229,12 @@ def _print_data(  # noqa: PLR0913 - what to print
 
         by_model = [model_tables(capture) for capture in captures]
     lines = (
-        json_lines(captures, name, groups, by_model, most=most)
+        json_lines(captures, name, groups, by_model, max_rows=most)
         if as_json
-        else csv_lines(captures, name, groups, most=most)
+        else csv_lines(captures, name, groups, max_rows=most)
     )
     for line in lines:
         print(line)
     for capture in captures:
         for warning in capture.warnings:
-            print(f"tcpcast: {capture.file}: {warning}", file=sys.stderr)
+            print_message(f"{capture.file}: {warning}")

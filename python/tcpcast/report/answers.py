@@ -9,7 +9,7 @@ from tcpcast.compare import compare_all
 from tcpcast.errors import UnknownEngine
 from tcpcast.extras import frame_package
 from tcpcast.report.html import html
-from tcpcast.report.metric_rows import COLUMNS, answer_rows
+from tcpcast.report.metric_rows import COLUMN_NAMES, answer_rows
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import plain_text
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcpcast.report.figures import Figures
     from tcpcast.scenario import Scenario
 
-_NUMBERS = {"value": "float64", "low": "float64", "high": "float64"}
+_FLOAT_COLUMNS = {"value": "float64", "low": "float64", "high": "float64"}
 
 
 class Answers(list[Answer]):
@@ -65,7 +65,7 @@ class Answers(list[Answer]):
         return plain_text(run_parts(compare_all(self), self.scenario))
 
     def _repr_html_(self) -> str:
-        return html(run_parts(compare_all(self), self.scenario, every=True))
+        return html(run_parts(compare_all(self), self.scenario, show_all=True))
 
     def to_json(self) -> dict[str, Any]:
         """Return the output of ``tcpcast run --json`` as a dictionary."""
@@ -85,7 +85,9 @@ class Answers(list[Answer]):
             pandas is not installed.
         """
         pandas = frame_package("pandas")
-        return pandas.DataFrame(answer_rows(self), columns=list(COLUMNS)).astype(_NUMBERS)
+        return pandas.DataFrame(answer_rows(self), columns=list(COLUMN_NAMES)).astype(
+            _FLOAT_COLUMNS
+        )
 
     def to_polars(self) -> Any:
         """Return the rows and columns of :meth:`to_pandas` as a ``polars.DataFrame``.
@@ -96,9 +98,9 @@ class Answers(list[Answer]):
             polars is not installed.
         """
         polars = frame_package("polars")
-        kinds = dict.fromkeys(_NUMBERS, polars.Float64)
+        kinds = dict.fromkeys(_FLOAT_COLUMNS, polars.Float64)
         rows = answer_rows(self)
-        return polars.DataFrame(rows, list(COLUMNS), schema_overrides=kinds, orient="row")
+        return polars.DataFrame(rows, list(COLUMN_NAMES), schema_overrides=kinds, orient="row")
 
     @overload
     def plot(self, folder: None = None) -> Figures: ...

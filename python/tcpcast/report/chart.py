@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcpcast.extras import import_matplotlib
-from tcpcast.report.chart_text import LABEL, EndLabel, label_line_ends, wrap_text, write_titles
-from tcpcast.report.palette import (
-    CALCULATED,
-    COLOURS,
-    LINES,
-    MARKERS,
-    OBSERVED,
-    REFERENCE,
-    line_style,
+from tcpcast.report.chart_text import (
+    LABEL_POINTS,
+    EndLabel,
+    label_line_ends,
+    write_titles,
 )
+from tcpcast.report.palette import OBSERVED, REFERENCE
 from tcpcast.report.quantity import amount_text
 from tcpcast.report.summary import describe_scenario
 from tcpcast.units import digits
@@ -40,34 +37,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Style = dict[str, Any]
 
-__all__ = [
-    "CALCULATED",
-    "COLOURS",
-    "LINES",
-    "MARKERS",
-    "OBSERVED",
-    "REFERENCE",
-    "line_style",
-    "wrap_text",
-]
-
-SIZE = (5.6, 3.9)
+FIGURE_SIZE_IN = (5.6, 3.9)
 """Default width and height in inches; small, so that the texts are readable on a telephone."""
-MAX_LEGEND = 5
+MAX_LEGEND_ENTRIES = 5
 """Maximum number of entries of a legend."""
-MAX_NARROW = 6.0
+MAX_NARROW_WIDTH_IN = 6.0
 """Maximum width in inches of a figure whose texts are readable at the width of a telephone."""
-_DPI = 150
-_WIDE_WINDOWS = 15.0
-_LEGEND: Style = {"frameon": False, "fontsize": LABEL}
-_TWO_COLUMNS = 70
+DPI = 150
+_LOG_WINDOW_RATIO = 15.0
+_LEGEND_STYLE: Style = {"frameon": False, "fontsize": LABEL_POINTS}
+_MAX_LEGEND_ROW_CHARS = 70
 """Maximum length in characters of two entries in one row of a legend below all panels."""
 
 
-def figure_class() -> type[Figure]:
-    """Return the figure class of matplotlib.
-
-    A call before a simulation detects a missing matplotlib early.
+def new_figure(size: tuple[float, float], dpi: int = DPI) -> Figure:
+    """Return an empty figure; ``size`` is its width and height in inches.
 
     Raises
     ------
@@ -77,10 +61,10 @@ def figure_class() -> type[Figure]:
     import_matplotlib()
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
 
-    return Figure
+    return Figure(figsize=size, dpi=dpi, layout="constrained")
 
 
-def lay_out(axes: Axes) -> None:
+def style_axes(axes: Axes) -> None:
     """Set the grid and remove the top and right spines."""
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -100,8 +84,8 @@ class Series:
 
     If ``x`` has one element more than ``y``, the elements are bin edges, and each value applies
     between two edges. ``low`` and ``high`` are interval bounds, drawn as a band with the label
-    ``band``; NaN marks values without an interval. ``name`` is written at the last value, instead
-    of a legend entry.
+    ``band_label``; NaN marks values without an interval. ``name`` is written at the last value,
+    instead of a legend entry.
     """
 
     x: ArrayLike
@@ -110,7 +94,7 @@ class Series:
     style: Style = field(default_factory=dict)
     low: ArrayLike | None = None
     high: ArrayLike | None = None
-    band: str = ""
+    band_label: str = ""
     name: str = ""
 
     @property
@@ -128,7 +112,7 @@ class Series:
             style = {"color": self.style["color"]}
             if "drawstyle" in self.style:
                 style["step"] = "post"
-            Band(self.x, self.low, self.high, self.band, style).draw(axes)
+            Band(self.x, self.low, self.high, self.band_label, style).draw(axes)
         # Legends omit labels that begin with an underscore.
         label = self.label or f"_{self.name}".replace("\n", " ")
         if np.size(self.x) > np.size(self.y):
@@ -184,7 +168,7 @@ def points_from_metrics(
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLine:
-    """A line across the panel at one axis value, or a shaded span from this value to ``until``.
+    """A line across the panel at one axis value, or a shaded span from this value to ``span_end``.
 
     ``name`` is written at the right end of a horizontal line, instead of a legend entry.
     """
@@ -193,7 +177,7 @@ class ReferenceLine:
     label: str = ""
     style: Style = field(default_factory=dict)
     axis: str = "y"
-    until: float | None = None
+    span_end: float | None = None
     name: str = ""
 
     @property
@@ -204,9 +188,9 @@ class ReferenceLine:
     def draw(self, axes: Axes) -> None:
         """Draw the line or the span."""
         style: Style = {"color": REFERENCE, "label": self.label}
-        if self.until is not None:
+        if self.span_end is not None:
             style |= {"alpha": 0.15, "linewidth": 0, "zorder": 0, **self.style}
-            axes.axvspan(self.value, self.until, **style)
+            axes.axvspan(self.value, self.span_end, **style)
         else:
             style |= {"linewidth": 1, "linestyle": ":", **self.style}
             (axes.axhline if self.axis == "y" else axes.axvline)(self.value, **style)
@@ -217,41 +201,29 @@ class TextNote:
     """A text in a panel, at a position in ``coordinates`` (``xycoords`` of matplotlib)."""
 
     text: str
-    at: tuple[float, float]
+    position: tuple[float, float]
     coordinates: Any = "axes fraction"
     style: Style = field(default_factory=dict)
 
     def draw(self, axes: Axes) -> None:
         """Write the text."""
-        axes.annotate(self.text, self.at, xycoords=self.coordinates, **self.style)
+        axes.annotate(self.text, self.position, xycoords=self.coordinates, **self.style)
 
 
 @dataclass(frozen=True, slots=True)
-class VerticalLines:
-    """Vertical lines between two values, for example intervals."""
+class IntervalLines:
+    """Lines from ``low`` to ``high`` at each ``position``: vertical, or horizontal if requested."""
 
-    x: Any
+    position: Any
     low: Any
     high: Any
     style: Style
+    is_horizontal: bool = False
 
     def draw(self, axes: Axes) -> None:
         """Draw the lines."""
-        axes.vlines(self.x, self.low, self.high, **self.style)
-
-
-@dataclass(frozen=True, slots=True)
-class HorizontalLines:
-    """Horizontal lines between two values, for example intervals."""
-
-    y: Any
-    low: Any
-    high: Any
-    style: Style
-
-    def draw(self, axes: Axes) -> None:
-        """Draw the lines."""
-        axes.hlines(self.y, self.low, self.high, **self.style)
+        draw = axes.hlines if self.is_horizontal else axes.vlines
+        draw(self.position, self.low, self.high, **self.style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +231,9 @@ class Axis:
     """An axis: its label, range and scale.
 
     ``ticks`` is a format string, a function that formats a tick value, or a mapping from tick
-    values to labels. By default, a logarithmic axis has ticks at 1, 2 and 5 in each
-    decade. ``turned`` rotates the labels of a mapping; ``whole`` permits only integers as ticks.
+    values to labels. By default, a logarithmic axis has ticks at 1, 2 and 5 in each decade.
+    ``rotate_labels`` rotates the labels of a mapping; ``integer_ticks`` permits only integers as
+    ticks.
     """
 
     label: str = ""
@@ -268,8 +241,8 @@ class Axis:
     high: float | None = None
     log: bool = False
     ticks: str | Callable[..., str] | Mapping[float, str] | None = None
-    turned: bool = False
-    whole: bool = False
+    rotate_labels: bool = False
+    integer_ticks: bool = False
 
     def apply(self, axes: Axes, name: str) -> None:
         """Set up the axis ``name`` ("x" or "y") of a panel after all its series are drawn."""
@@ -277,7 +250,7 @@ class Axis:
         if (self.low, self.high) != (None, None):
             axes.set(**{f"{name}lim": (self.low, self.high)})
         axis = axes.xaxis if name == "x" else axes.yaxis
-        if self.whole and not self.log:
+        if self.integer_ticks and not self.log:
             from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - slow to import
 
             axis.set_major_locator(MaxNLocator(integer=True))
@@ -292,7 +265,7 @@ class Axis:
         elif isinstance(self.ticks, str) or callable(self.ticks):
             axis.set_major_formatter(self.ticks)
         else:
-            turn: Style = {"rotation": 30, "ha": "right"} if self.turned else {}
+            turn: Style = {"rotation": 30, "ha": "right"} if self.rotate_labels else {}
             axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()), **turn)
 
 
@@ -301,18 +274,18 @@ def percent_tick(share: float, _: object = None) -> str:
     return f"{100 * share:.9f}".rstrip("0").rstrip(".") + " %"
 
 
-def fitted_axis(label: str, values: Iterable[ArrayLike], ratio: float) -> Axis:
-    """Return a logarithmic axis if max/min exceeds ``ratio``, otherwise a linear axis from 0."""
+def linear_or_log_axis(label: str, values: Iterable[ArrayLike], max_linear_ratio: float) -> Axis:
+    """Return a linear axis from 0, or a logarithmic axis if max/min exceeds a ratio."""
     flat = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
     shown = flat[np.isfinite(flat) & (flat > 0)]
-    wide = shown.size and shown.max() > ratio * shown.min()
+    wide = shown.size and shown.max() > max_linear_ratio * shown.min()
     return Axis(label, log=True) if wide else Axis(label, 0)
 
 
-def fitted_window_axis(label: str, windows: ArrayLike, typical: float) -> Axis:
-    """Return an axis up to the largest window, logarithmic if that is far above ``typical``."""
+def window_axis(label: str, windows: ArrayLike, typical_window: float) -> Axis:
+    """Return an axis up to the largest window, logarithmic if most windows are much smaller."""
     peak = float(np.max(windows, initial=1.0))
-    if peak > _WIDE_WINDOWS * typical:
+    if peak > _LOG_WINDOW_RATIO * typical_window:
         return Axis(label, 0.8, 1.6 * peak, log=True, ticks="{x:,.0f}")
     return Axis(label, 0, 1.1 * peak)
 
@@ -329,7 +302,7 @@ class Panel:
 
     def draw(self, axes: Axes) -> None:
         """Draw the series; call :meth:`finish` after the series of all panels are drawn."""
-        lay_out(axes)
+        style_axes(axes)
         axes.set(**{f"{n}scale": "log" for n, axis in (("x", self.x), ("y", self.y)) if axis.log})
         for each in self.series:
             each.draw(axes)
@@ -342,7 +315,7 @@ class Panel:
         ends = [getattr(each, "end", None) for each in self.series]
         label_line_ends(axes, [end for end in ends if isinstance(end, EndLabel)])
         if legend and self.legend is not None and axes.get_legend_handles_labels()[1]:
-            axes.legend(**(_LEGEND | self.legend))
+            axes.legend(**(_LEGEND_STYLE | self.legend))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,19 +323,19 @@ class Chart:
     """A figure with a grid of panels, listed row by row.
 
     ``title`` states the main result, ``subtitle`` the scenario; both are above all panels.
-    ``share`` names the axes that all panels share ("x", "y" or "xy"); a shared x axis is labelled
-    once. ``legend`` places one legend for all panels: "below" the panels, or "beside" the last
-    panel, in the unused grid cell that also shows ``notes``.
+    ``shared_axes`` names the axes that all panels share ("x", "y" or "xy"); a shared x axis is
+    labelled once. ``legend_position`` places one legend for all panels: "below" the panels, or
+    "beside" the last panel, in the unused grid cell that also shows ``notes``.
     """
 
     panels: Sequence[Panel]
     title: str = ""
     subtitle: str = ""
-    size: tuple[float, float] = SIZE
+    size: tuple[float, float] = FIGURE_SIZE_IN
     columns: int = 1
-    heights: Sequence[float] | None = None
-    share: str = ""
-    legend: str = ""
+    height_ratios: Sequence[float] | None = None
+    shared_axes: str = ""
+    legend_position: str = ""
     legend_style: Style = field(default_factory=dict)
     notes: Sequence[TextNote] = ()
 
@@ -374,21 +347,21 @@ class Chart:
         MachineError
             matplotlib is not installed.
         """
-        figure = figure_class()(figsize=self.size, dpi=_DPI, layout="constrained")
+        figure = new_figure(self.size)
         grid = figure.subplots(
             -(-len(self.panels) // self.columns),
             self.columns,
             squeeze=False,
-            sharex="x" in self.share,
-            sharey="y" in self.share,
-            height_ratios=self.heights,
+            sharex="x" in self.shared_axes,
+            sharey="y" in self.shared_axes,
+            height_ratios=self.height_ratios,
         )
         all_axes: list[Axes] = list(grid.flat)
         for panel, axes in zip(self.panels, all_axes, strict=False):
             panel.draw(axes)
         for index, (panel, axes) in enumerate(zip(self.panels, all_axes, strict=False)):
-            panel.finish(axes, legend=not self.legend)
-            if "x" in self.share:
+            panel.finish(axes, legend=not self.legend_position)
+            if "x" in self.shared_axes:
                 is_last = index + self.columns >= len(self.panels)
                 axes.tick_params(labelbottom=is_last)
                 axes.set_xlabel(axes.get_xlabel() if is_last else "")
@@ -398,7 +371,7 @@ class Chart:
                 note.draw(axes)
         write_titles(figure, self.title, self.subtitle)
         figure.align_ylabels()
-        if self.legend:
+        if self.legend_position:
             self._draw_legend(figure, all_axes)
         return figure
 
@@ -409,12 +382,12 @@ class Chart:
             for axes in all_axes
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        style = _LEGEND | {"handles": entries.values(), "labels": entries} | self.legend_style
-        if self.legend == "below":
+        style = _LEGEND_STYLE | {"handles": entries.values(), "labels": entries} | self.legend_style
+        if self.legend_position == "below":
             lengths = list(map(len, entries))
             half = -(-len(lengths) // 2)
             width = max(lengths[:half], default=0) + max(lengths[half:], default=0)
-            columns = 2 if width <= _TWO_COLUMNS else 1
+            columns = 2 if width <= _MAX_LEGEND_ROW_CHARS else 1
             figure.legend(**({"loc": "outside lower center", "ncols": columns} | style))
         else:
             all_axes[-1].legend(**({"loc": "lower left"} | style))
@@ -425,10 +398,10 @@ def scenario_chart(
 ) -> Chart:
     """Return a one-panel chart with a message as title and the scenario as subtitle."""
     panels = [Panel(series, x, y, legend=more.pop("panel_legend", {}))]
-    return Chart(title=title, panels=panels, subtitle=setup_text(scenario), **more)
+    return Chart(title=title, panels=panels, subtitle=scenario_subtitle(scenario), **more)
 
 
-def setup_text(scenario: Scenario) -> str:
+def scenario_subtitle(scenario: Scenario) -> str:
     """Return the name, traffic, path and stack of a scenario, and the duration of its run."""
     duration = scenario.run.duration
     length = [] if duration is None else [amount_text(duration, "s")]

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-TITLE, SUBTITLE, LABEL = 11.5, 9.0, 9.0
+TITLE_POINTS, SUBTITLE_POINTS, LABEL_POINTS = 11.5, 9.0, 9.0
 """Font sizes in points: the title, the subtitle, and the texts of legends and line ends."""
 _LINE_SPACING = 1.25
-_UNIT = re.compile(r"(?<=\d) (?=%|[kMG]?bit/s|[m\u00b5]?s\b)|(?<=[A-Za-z]) (?=%)")
+_SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[kMG]?bit/s|[m\u00b5]?s\b)|(?<=[A-Za-z]) (?=%)")
 """Spaces before units, where a text must not wrap."""
 
 
@@ -39,7 +39,7 @@ class EndLabel:
 def label_line_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
     """Write the texts to the right of a panel, one below the other, without overlaps."""
     height = axes.get_window_extent().height * 72 / axes.figure.dpi  # height before the layout
-    line = _LINE_SPACING * LABEL / max(0.72 * height, 1.0)
+    line = _LINE_SPACING * LABEL_POINTS / max(0.72 * height, 1.0)
     limits = np.array(axes.get_ylim(), dtype=float)
     to_axis = axes.transScale.transform
     low, high = (to_axis((1.0, limit))[1] for limit in limits)
@@ -54,7 +54,7 @@ def label_line_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
     excess = max(0.0, lowest - line - 1.0)
     for end, position in placed.items():
         style: Style = {"xycoords": "axes fraction", "textcoords": "offset points"}
-        style |= {"va": "center", "fontsize": LABEL, "color": end.colour}
+        style |= {"va": "center", "fontsize": LABEL_POINTS, "color": end.colour}
         axes.annotate(end.text, (1.0, position - excess), xytext=(4, 0), **style)
 
 
@@ -67,20 +67,23 @@ def write_titles(figure: Figure, title: str, subtitle: str) -> None:
     width, height = figure.get_size_inches()
     message, setup = (
         wrap_text(text, int(72 * width / (share * size)))
-        for text, size, share in ((title, TITLE, 0.585), (subtitle, SUBTITLE, 0.53))
+        for text, size, share in ((title, TITLE_POINTS, 0.585), (subtitle, SUBTITLE_POINTS, 0.53))
     )
     rows = [text.count("\n") + 1 if text else 0 for text in (message, setup)]
-    heights = [_LINE_SPACING * n * size for n, size in zip(rows, (TITLE, SUBTITLE), strict=True)]
+    heights = [
+        _LINE_SPACING * n * size
+        for n, size in zip(rows, (TITLE_POINTS, SUBTITLE_POINTS), strict=True)
+    ]
     total = height + sum(heights) / 72
     figure.set_size_inches(width, total)
     if not message:
         return
-    style: Style = {"x": 0.01, "ha": "left", "fontsize": TITLE, "fontweight": "bold"}
+    style: Style = {"x": 0.01, "ha": "left", "fontsize": TITLE_POINTS, "fontweight": "bold"}
     title_text = figure.suptitle(message, **style)
     if setup:
         figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - heights[1] / 72 / total))
         below: Style = {"xycoords": title_text, "textcoords": "offset points", "va": "top"}
-        below |= {"fontsize": SUBTITLE, "color": REFERENCE, "annotation_clip": False}
+        below |= {"fontsize": SUBTITLE_POINTS, "color": REFERENCE, "annotation_clip": False}
         note = figure_annotation(setup, (0, 0), xytext=(0, -3), **below)
         note.set_in_layout(False)
         figure.add_artist(note)
@@ -95,5 +98,5 @@ def figure_annotation(text: str, at: tuple[float, float], **style: Any) -> Any:
 
 def wrap_text(text: str, width: int) -> str:
     """Wrap a text without breaks inside a hyphenated name or between a number and its unit."""
-    lines = textwrap.wrap(_UNIT.sub("\u00a0", text), width, break_on_hyphens=False)
+    lines = textwrap.wrap(_SPACE_BEFORE_UNIT.sub("\u00a0", text), width, break_on_hyphens=False)
     return "\n".join(lines)

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.table import select_rows
+from tcpcast.compare import packets_text
 from tcpcast.report.chart import (
-    MARKERS,
-    MAX_LEGEND,
-    OBSERVED,
+    MAX_LEGEND_ENTRIES,
     Axis,
     Series,
-    fitted_axis,
-    line_style,
+    linear_or_log_axis,
     percent_tick,
     scenario_chart,
 )
-from tcpcast.report.completion_figures import WIDE
-from tcpcast.report.figure_titles import span_text
+from tcpcast.report.completion_figures import LOG_AXIS_RATIO
+from tcpcast.report.figure_titles import value_range_text
 from tcpcast.report.main_metrics import PERCENTILES
+from tcpcast.report.palette import MARKERS, OBSERVED, line_style
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     Table = dict[str, np.ndarray[Any, Any]]
 
-TABLE = "completion_distribution"
-_SLOW = 0.05
+DISTRIBUTION_TABLE = "completion_distribution"
+_SLOWEST_SHARE = 0.05
 """Share of the slowest transfers that the title names."""
 
 
@@ -52,7 +52,7 @@ def cumulative_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         )
         for curve, name, style in curves
     ]
-    x = fitted_axis(label, [curve["time_s"] for curve, *_ in curves], WIDE)
+    x = linear_or_log_axis(label, [curve["time_s"] for curve, *_ in curves], LOG_AXIS_RATIO)
     y = Axis("finished within this time (%)", 0, 101, ticks={n: f"{n}" for n in range(0, 101, 20)})
     title = _title(series, subject)
     return scenario_chart(scenario, title, x, y, series, panel_legend={"loc": "lower right"})
@@ -68,7 +68,7 @@ def _title(series: Sequence[Series], subject: str) -> str:
     if not half:
         return f"Distribution of the times of {subject}"
     sizes = ", depending on the size" if len(half) > 1 else ""
-    return f"Half of the {subject} finish within {span_text(half, 's')}{sizes}"
+    return f"Half of the {subject} finish within {value_range_text(half, 's')}{sizes}"
 
 
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -78,28 +78,34 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """
     subject, label = _subject_and_axis_label(scenario)
     series = []
-    for curve, name, style in _distribution_curves([a for a in answers if TABLE in a.tables]):
+    for curve, name, style in _distribution_curves(
+        [a for a in answers if DISTRIBUTION_TABLE in a.tables]
+    ):
         longer = 1.0 - curve["share"]
         shown = longer > 0.5 / curve["transfers"]
         # A logarithmic axis shows no share of 0.
         low, high = (np.maximum(1.0 - curve[end][shown], 1e-9) for end in ("high", "low"))
         series.append(Series(curve["time_s"][shown], longer[shown], name, style, low, high))
-    series += _percentile_marks([answer for answer in answers if TABLE not in answer.tables])
+    series += _percentile_series(
+        [answer for answer in answers if DISTRIBUTION_TABLE not in answer.tables]
+    )
     least = min((float(np.min(each.y)) for each in series), default=0.1)
     y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent_tick)
     ends = [
-        float(np.min(np.asarray(each.x)[np.asarray(each.y) <= _SLOW], initial=math.inf))
+        float(np.min(np.asarray(each.x)[np.asarray(each.y) <= _SLOWEST_SHARE], initial=math.inf))
         for each in series
     ]
     known = [end for end in ends if math.isfinite(end)]
     title = f"Times that only some of the {subject} exceed"
     if known and len(known) == len(ends):
         sizes = ", depending on the size" if len(known) > 1 else ""
-        title = f"At most 5 % of the {subject} take longer than {span_text(known, 's')}{sizes}"
+        title = (
+            f"At most 5 % of the {subject} take longer than {value_range_text(known, 's')}{sizes}"
+        )
     return scenario_chart(scenario, title, Axis(label, log=True), y, series)
 
 
-def _percentile_marks(answers: Sequence[Answer]) -> Iterator[Series]:
+def _percentile_series(answers: Sequence[Answer]) -> Iterator[Series]:
     """Yield the median, p95 and p99 of the completion times of some sizes, for each answer."""
     for answer, colour in zip(answers, OBSERVED * 4, strict=False):
         sizes = answer.tables["by_size"]["size_pkts"]
@@ -109,10 +115,12 @@ def _percentile_marks(answers: Sequence[Answer]) -> Iterator[Series]:
             yield Series(times, (0.5, 0.05, 0.01), _curve_label(answer, int(sizes[row])), style)
 
 
-def _spaced_size_indices(sizes: int, answers: Sequence[Answer]) -> list[int]:
+def _spaced_size_indices(size_count: int, answers: Sequence[Answer]) -> list[int]:
     """Return evenly spaced indices of sizes, few enough for a short legend."""
-    most = max(1, MAX_LEGEND // len(answers))
-    indices: list[int] = np.unique(np.linspace(0, sizes - 1, min(sizes, most)).round()).tolist()
+    most = max(1, MAX_LEGEND_ENTRIES // len(answers))
+    indices: list[int] = np.unique(
+        np.linspace(0, size_count - 1, min(size_count, most)).round()
+    ).tolist()
     return [int(index) for index in indices]
 
 
@@ -120,12 +128,12 @@ def _distribution_curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str
     """Yield the curve, label and style of some sizes in each answer."""
     numbers = count()
     for answer in answers:
-        table = answer.tables[TABLE]
+        table = answer.tables[DISTRIBUTION_TABLE]
         sizes = table.get("size_pkts")
         distinct = [None] if sizes is None else np.unique(sizes).tolist()
         for size in (distinct[i] for i in _spaced_size_indices(len(distinct), answers)):
             chosen = slice(None) if sizes is None else sizes == size
-            curve = _prepend_zero({name: column[chosen] for name, column in table.items()})
+            curve = _prepend_zero(select_rows(table, chosen))
             style = line_style(next(numbers)) | {"linewidth": 1.4, "drawstyle": "steps-post"}
             label = _curve_label(answer, size, int(curve["transfers"][0]))
             if len(answers) == 1 and size is not None:
@@ -135,13 +143,13 @@ def _distribution_curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str
 
 def _prepend_zero(curve: Table) -> Table:
     """Return a curve with a point of share 0 added at its first time."""
-    begins = {name: column[:1] for name, column in curve.items()}
+    begins = select_rows(curve, slice(1))
     begins |= {"share": np.zeros(1), "low": np.full(1, np.nan), "high": np.full(1, np.nan)}
     return {name: np.concatenate([begins[name], column]) for name, column in curve.items()}
 
 
 def _curve_label(answer: Answer, size: int | None, transfers: int | None = None) -> str:
-    packets = "" if size is None else f", {size:,} packet{'' if size == 1 else 's'}"
+    packets = "" if size is None else f", {packets_text(size)}"
     count = "" if transfers is None else f" ({transfers:,} transfers)"
     return f"{answer.engine}{packets}{count}"
 

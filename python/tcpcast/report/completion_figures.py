@@ -9,20 +9,23 @@ import numpy as np
 
 from tcpcast.compare import completion_times, is_observed, packets_text
 from tcpcast.report.chart import (
-    CALCULATED,
-    LINES,
-    OBSERVED,
-    SIZE,
+    FIGURE_SIZE_IN,
     Axis,
     Band,
     Chart,
+    IntervalLines,
     Series,
-    VerticalLines,
-    fitted_axis,
+    linear_or_log_axis,
     scenario_chart,
 )
-from tcpcast.report.figure_titles import answer_for_title, engine_label, formula_clause, short_text
-from tcpcast.report.palette import BLACK
+from tcpcast.report.figure_titles import (
+    answer_for_title,
+    engine_label,
+    formula_clause,
+)
+from tcpcast.report.main_metrics import PERCENTILES
+from tcpcast.report.palette import BLACK, CALCULATED, DASH_PATTERNS, OBSERVED
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.report.times_by_losses import by_size_and_losses
 
 if TYPE_CHECKING:
@@ -36,15 +39,14 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-PERCENTILES = ("p50", "p95", "p99")
-MAX_LOSSES = 3
+MAX_LOSS_CURVES = 3
 MIN_TRANSFERS = 10
 """Means over fewer transfers are omitted, because they would be mostly noise."""
 
-WIDE = 50.0
+LOG_AXIS_RATIO = 50.0
 """Ratio of the longest to the shortest time above which the time axis is logarithmic."""
 
-_LEGEND_HEIGHT = 0.5
+_LEGEND_HEIGHT_IN = 0.5
 """Height of the legend below the axes in inches."""
 
 
@@ -55,21 +57,10 @@ def all_sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np
 
 
 def mean_times(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
-    """Return the mean time over all transfers of each size, NaN for sizes without transfers."""
+    """Return the mean time of each size and its 95 % interval, as :func:`mean_times_by_losses`."""
     table = answer.tables["by_size"]
-    values = [time.value for time in completion_times(table)]
-    return _values_by_size(dict(zip(table["size_pkts"].tolist(), values, strict=True)), at_sizes)
-
-
-def mean_time_intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the bounds of the 95 % intervals of :func:`mean_times`, NaN for missing intervals."""
-    table = answer.tables["by_size"]
-    known, times = table["size_pkts"].tolist(), completion_times(table)
-    low, high = (
-        {size: end for size, end in zip(known, ends, strict=True) if end is not None}
-        for ends in ([time.low for time in times], [time.high for time in times])
-    )
-    return _values_by_size(low, at_sizes), _values_by_size(high, at_sizes)
+    times = zip(table["size_pkts"].tolist(), completion_times(table), strict=True)
+    return _metrics_by_size(dict(times), at_sizes)
 
 
 def percentile_times(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
@@ -85,7 +76,7 @@ def percentile_times(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats
 
 
 def mean_times_by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
-    """Return the mean times by number of losses, up to :data:`MAX_LOSSES`.
+    """Return the mean times by number of losses, up to :data:`MAX_LOSS_CURVES`.
 
     Each array has three rows: the means, and the lower and upper bounds of their 95 % intervals. A
     missing value is NaN.
@@ -94,12 +85,12 @@ def mean_times_by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[in
     enough = table["transfers"] >= MIN_TRANSFERS if "transfers" in table else None
     times: dict[int, dict[int, Metric]] = {}
     for row, ((size, losses), time) in enumerate(by_size_and_losses(answer).items()):
-        if losses <= MAX_LOSSES and (enough is None or enough[row]):
+        if losses <= MAX_LOSS_CURVES and (enough is None or enough[row]):
             times.setdefault(losses, {})[size] = time
-    return {losses: _metrics_at(times[losses], at_sizes) for losses in sorted(times)}
+    return {losses: _metrics_by_size(times[losses], at_sizes) for losses in sorted(times)}
 
 
-def _metrics_at(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> Floats:
+def _metrics_by_size(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> Floats:
     """Return values, lower and upper bounds, shape ``[3, sizes]``, NaN if unknown."""
     rows = [(metric.value, metric.low, metric.high) for metric in metrics.values()]
     columns = np.array(rows, dtype=float).reshape(-1, 3).T
@@ -107,7 +98,7 @@ def _metrics_at(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> F
     return np.array([_values_by_size(column, at_sizes) for column in known])
 
 
-def isolated_mask(values: Floats) -> NDArray[np.bool_]:
+def isolated_points_mask(values: Floats) -> NDArray[np.bool_]:
     """Return a mask of single values between two gaps, which a line or a band would not show."""
     finite = np.pad(np.isfinite(values), 1)
     mask: NDArray[np.bool_] = finite[1:-1] & ~finite[:-2] & ~finite[2:]
@@ -132,21 +123,21 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     ordered = sorted(answers, key=is_observed, reverse=True)
     calculated = [answer for answer in ordered if not is_observed(answer)]
     for answer in ordered:
-        line = LINES[calculated.index(answer) % 3] if answer in calculated else ":"
+        line = DASH_PATTERNS[calculated.index(answer) % 3] if answer in calculated else ":"
         quantiles = percentile_times(answer, at_sizes) if is_observed(answer) else []
         series += _interval_bands(answer, at_sizes, *quantiles) if quantiles else []
         curves = _mean_curves(answer, at_sizes)
-        series += _mean_series(answer, at_sizes, curves, line, named=answer is ordered[0])
+        series += _mean_series(answer, at_sizes, curves, line, show_names=answer is ordered[0])
         values += [*quantiles, *(times for times, *_ in curves.values())]
     # The legend goes below, because bands and lines fill the axes.
     return scenario_chart(
         scenario,
         _title(answer_for_title(answers)),
         Axis("size of a transfer (packets)"),
-        fitted_axis("completion time (s)", values, WIDE),
+        linear_or_log_axis("completion time (s)", values, LOG_AXIS_RATIO),
         series,
-        size=(SIZE[0], SIZE[1] + _LEGEND_HEIGHT),
-        legend="below",
+        size=(FIGURE_SIZE_IN[0], FIGURE_SIZE_IN[1] + _LEGEND_HEIGHT_IN),
+        legend_position="below",
     )
 
 
@@ -157,7 +148,7 @@ def _title(answer: Answer) -> str:
     known = [(size, time) for size, time in times if math.isfinite(time)]
     if not known:
         return "Completion times of transfers by size"
-    first, last = (short_text(time, "s") for _, time in (known[0], known[-1]))
+    first, last = (three_digit_text(time, "s") for _, time in (known[0], known[-1]))
     mean = f"On average, a transfer of {packets_text(known[0][0])} takes {first}"
     if len(known) == 1:
         return mean + formula_clause(answer)
@@ -169,14 +160,14 @@ def _interval_bands(
 ) -> list[Drawable]:
     """Return the median, and bands from the median to p95 and from p95 to p99."""
     colour = {"color": OBSERVED[0]}
-    lone = isolated_mask(p50)
+    lone = isolated_points_mask(p50)
     series: list[Drawable] = []
     names = "median to 95th percentile", "95th to 99th percentile"
     for low, high, alpha, label in ((p50, p95, 0.3, names[0]), (p95, p99, 0.13, names[1])):
         style: Style = colour | {"alpha": alpha}
         series.append(Band(at_sizes, low, high, label, style))
         series.append(
-            VerticalLines(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5})
+            IntervalLines(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5})
         )
     style = colour | {"linewidth": 1.4, "marker": "_", "markersize": 7}
     return [*series, Series(at_sizes, p50, f"_{answer.engine}, median", style)]
@@ -185,7 +176,7 @@ def _interval_bands(
 def _mean_curves(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[str, Floats]:
     """Return mean times with their bounds over all transfers and by number of losses."""
     losses = mean_times_by_losses(answer, at_sizes).items()
-    overall = np.array([mean_times(answer, at_sizes), *mean_time_intervals(answer, at_sizes)])
+    overall = mean_times(answer, at_sizes)
     return {"mean": overall} | {f"{n} lost": times for n, times in losses}
 
 
@@ -195,7 +186,7 @@ def _mean_series(
     curves: dict[str, Floats],
     line: Any,
     *,
-    named: bool,
+    show_names: bool,
 ) -> list[Drawable]:
     style = {"linestyle": line, "linewidth": 1.2}
     style |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
@@ -208,8 +199,8 @@ def _mean_series(
         known = np.isfinite(low)
         if known.any():
             bars = colour | {"linewidth": 1}
-            series.append(VerticalLines(at_sizes[known], low[known], high[known], bars))
+            series.append(IntervalLines(at_sizes[known], low[known], high[known], bars))
         # Curves by number of losses are named at their ends, once if several engines have them.
-        labels = {"label": label} if name == "mean" else {"name": name if named else ""}
+        labels = {"label": label} if name == "mean" else {"name": name if show_names else ""}
         series.append(Series(at_sizes, times, style=colour | style, **labels))
     return series

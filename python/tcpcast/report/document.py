@@ -34,15 +34,15 @@ class Paragraph:
     """A text, with ``role`` as its style.
 
     ``mark`` precedes the first line; the other lines are indented to align with the text. ``lead``
-    is an emphasized beginning. ``margin`` is the number of terminal columns left free at the right.
-    A paragraph without text is a blank line, which Markdown and HTML omit.
+    is an emphasized beginning. ``right_margin`` is the number of terminal columns left free at the
+    right. A paragraph without text is a blank line, which Markdown and HTML omit.
     """
 
     text: str = ""
     role: Role = ""
     mark: str = ""
     lead: str = ""
-    margin: int = 0
+    right_margin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +67,21 @@ class Table:
 
     ``ends`` holds source and destination of each row; a narrow terminal shows them on two lines. If
     the terminal is still too narrow, the remaining columns follow below, after a repetition of the
-    first ``repeated`` columns. ``emphasized`` lists rows to highlight.
+    first ``repeated_columns`` columns. ``emphasized_rows`` lists rows to highlight.
     """
 
     columns: Sequence[Column]
     title: str = ""
     ends: Sequence[tuple[str, str]] = ()
-    repeated: int = 1
-    emphasized: Sequence[int] = ()
+    repeated_columns: int = 1
+    emphasized_rows: Sequence[int] = ()
 
     @property
     def all_columns(self) -> list[Column]:
         """The columns, preceded by a column with source and destination of each row."""
         if not self.ends:
             return list(self.columns)
-        ends = Column("from > to", [ends_text(*pair) for pair in self.ends], right=False)
+        ends = Column("from > to", [endpoints_text(*pair) for pair in self.ends], right=False)
         return [ends, *self.columns]
 
 
@@ -94,7 +94,7 @@ class SideBySide:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShareBar:
     """A share (0 to 1), drawn as a bar."""
 
     name: str
@@ -118,7 +118,7 @@ class Code:
     text: str
 
 
-Part = Heading | Paragraph | Table | SideBySide | Share | Figure | Code
+Part = Heading | Paragraph | Table | SideBySide | ShareBar | Figure | Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,14 @@ class Document:
     parts: Sequence[Part]
 
 
-BLANK = Paragraph()
+BLANK_LINE = Paragraph()
 
 
-def ends_text(source: str, destination: str) -> str:
+def endpoints_text(source: str, destination: str) -> str:
     """Return ``source > destination``, or only the source if the destination is empty."""
     return source + (ARROW + destination if destination else "")
+
+
+def command_parts(command: str) -> list[Part]:
+    """Return the section with the command that reproduces a report."""
+    return [Heading("Reproduce this report"), Code(command)]

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.compare import class_metrics, is_observed
+from tcpcast.readable_units import count_text
 from tcpcast.report.headline import differ_beyond_intervals
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import amount_text, three_digit_text
+from tcpcast.report.side_by_side import KIND_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,24 +21,17 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Metric
     from tcpcast.scenario import Population, Scenario
 
-KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
 
-
-def short_text(value: float, unit: str) -> str:
-    """Return a value with three significant digits and its unit."""
-    return amount_text(float(f"{value:.3g}"), unit)
-
-
-def span_text(values: Iterable[float], unit: str) -> str:
+def value_range_text(values: Iterable[float], unit: str) -> str:
     """Return the smallest and the largest value as text, or one of them if both texts are equal."""
     known = list(values)
-    low, high = short_text(min(known), unit), short_text(max(known), unit)
+    low, high = three_digit_text(min(known), unit), three_digit_text(max(known), unit)
     return high if low == high else f"{low} to {high}"
 
 
 def engine_label(answer: Answer) -> str:
     """Return the name of an engine, and whether it simulates, measures or calculates."""
-    return f"{answer.engine} ({KINDS[answer.kind]})"
+    return f"{answer.engine} ({KIND_LABELS[answer.kind]})"
 
 
 def answer_for_title(answers: Sequence[Answer]) -> Answer:
@@ -53,10 +48,10 @@ def senders_text(groups: Sequence[Population], number: int | None = None) -> str
     """Return the number of senders with their noun: users load files, flows never end."""
     count = sum(group.count for group in groups) if number is None else number
     noun = "user" if all(group.traffic.kind == "on-off" for group in groups) else "flow"
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return count_text(count, noun)
 
 
-def class_title(answer: Answer, scenario: Scenario) -> str:
+def class_goodput_title(answer: Answer, scenario: Scenario) -> str:
     """Return the title that names the class with the largest goodput, or that intervals overlap.
 
     "" unless at least two classes have a trusted goodput.
@@ -73,9 +68,11 @@ def class_title(answer: Answer, scenario: Scenario) -> str:
     if len(known) < 2 or len(known) < len(given):
         return ""
     known.sort(key=lambda each: -each[1].value)
-    (top, most), (bottom, least) = known[0], known[-1]
-    values = f"{short_text(most.value, 'bit/s')} ({top.name}), {short_text(least.value, 'bit/s')}"
-    values += f" ({bottom.name})"
+    (top, most), (_, least) = known[0], known[-1]
+    values = ", ".join(
+        f"{three_digit_text(metric.value, 'bit/s')} ({group.name})"
+        for group, metric in (known[0], known[-1])
+    )
     if not differ_beyond_intervals(most, least):
         return f"No significant difference in goodput: {values}"
     total = sum(value.value for _, value in known)
@@ -102,7 +99,7 @@ def goodput_title(answer: Answer, scenario: Scenario) -> str:
     who = who.replace("1 ", "", 1) if count == 1 else who
     verb = "gets" if count == 1 else "together get"
     of_link = f" of {amount_text(rate, 'bit/s')}" if np.isfinite(rate) else ""
-    return f"{who} {verb} {short_text(metric.value, 'bit/s')}{of_link}"
+    return f"{who} {verb} {three_digit_text(metric.value, 'bit/s')}{of_link}"
 
 
 def flow_names(scenario: Scenario, flows: Sequence[int]) -> list[tuple[Population, str]]:

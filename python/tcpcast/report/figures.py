@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpcast import output
 from tcpcast.compare import is_observed
+from tcpcast.extras import import_matplotlib
 from tcpcast.output import save_figure
 from tcpcast.report import (
     completion_distributions,
@@ -21,13 +22,11 @@ from tcpcast.report import (
     window_figures,
 )
 from tcpcast.report.chart import (
-    MAX_NARROW,
-    REFERENCE,
+    MAX_NARROW_WIDTH_IN,
     Axis,
     Chart,
     ReferenceLine,
     Series,
-    figure_class,
     percent_tick,
     scenario_chart,
 )
@@ -36,11 +35,10 @@ from tcpcast.report.figure_titles import (
     engine_label,
     formula_clause,
     senders_text,
-    short_text,
 )
 from tcpcast.report.html import html
-from tcpcast.report.palette import engine_style
-from tcpcast.report.quantity import scale_for_unit
+from tcpcast.report.palette import REFERENCE, engine_style
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,10 +51,10 @@ if TYPE_CHECKING:
 
     Table = dict[str, np.ndarray[Any, Any]]
 
-_UNUSED = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
+_UNUSED_SVG = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
 """SVG code that a page does not need; group ids would be duplicated across figures."""
-_COORDINATES = re.compile(r' d="[^"]*"|<use [^>]*>')
-_DIGITS = re.compile(r"([0-9]\.[0-9]{2})[0-9]+")
+_SVG_COORDINATES = re.compile(r' d="[^"]*"|<use [^>]*>')
+_EXCESS_DECIMALS = re.compile(r"([0-9]\.[0-9]{2})[0-9]+")
 """Coordinates are shortened to hundredths of a point."""
 
 
@@ -95,9 +93,7 @@ class Figures(list["Figure"]):
         return f"<Figures: {', '.join(self.names) or 'none'}>"
 
     def _repr_html_(self) -> str:
-        return html(
-            figure_as_svg(name, figure) for name, figure in zip(self.names, self, strict=True)
-        )
+        return html(svg_figure(name, figure) for name, figure in zip(self.names, self, strict=True))
 
 
 def plot(
@@ -147,7 +143,7 @@ def plot(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    figure_class()
+    import_matplotlib()
     output.check_folder(folder)
     return [
         save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
@@ -157,13 +153,15 @@ def plot(
 
 def iter_figures(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
     """Yield the name and the figure of each available table, one at a time."""
-    for name, chart, table, column in _FIGURES:
+    for name, chart, table, column in _FIGURE_DEFINITIONS:
         given = [a for a in answers if not a.withheld and _has_rows(a, table, column)]
         if given:
             yield name, chart(given, scenario).draw()
 
 
-def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool = False) -> None:
+def check_figure_files(
+    folder: str | Path, names: Iterable[str] = (), *, force: bool = False
+) -> None:
     """Raise before the work starts if figures cannot be written to a folder.
 
     Parameters
@@ -183,25 +181,27 @@ def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool 
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    figure_class()
+    import_matplotlib()
     output.check_folder(folder)
     for name in names:
         kind = output.FIGURE_KINDS[Path(name).suffix[1:]]
         output.check_file(Path(folder) / name, kind=kind, force=force)
 
 
-def run_figures(form: str = "png") -> list[str]:
+def figure_file_names(form: str = "png") -> list[str]:
     """Return the names of all files that :func:`plot` may write."""
-    return [f"{name}.{form}" for name, *_ in _FIGURES]
+    return [f"{name}.{form}" for name, *_ in _FIGURE_DEFINITIONS]
 
 
-def figure_as_svg(name: str, figure: Figure) -> document.Figure:
+def svg_figure(name: str, figure: Figure) -> document.Figure:
     """Return a figure as a part of a report: its SVG, with its title as the caption."""
     svg = output.figure_bytes(figure, "svg", name).decode()
     whole = svg[svg.index("<svg") :]
-    short = _COORDINATES.sub(lambda path: _DIGITS.sub(r"\1", path[0]), _UNUSED.sub("", whole))
+    short = _SVG_COORDINATES.sub(
+        lambda path: _EXCESS_DECIMALS.sub(r"\1", path[0]), _UNUSED_SVG.sub("", whole)
+    )
     caption = " ".join(figure.get_suptitle().split())
-    return document.Figure(short, caption, is_wide=figure.get_figwidth() > MAX_NARROW)
+    return document.Figure(short, caption, is_wide=figure.get_figwidth() > MAX_NARROW_WIDTH_IN)
 
 
 def _has_rows(answer: Answer, table: str, column: str) -> bool:
@@ -245,7 +245,7 @@ def _probability_curves(
 
 def _states_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     curves, right, floor = _probability_curves(answers, "states", ("active", "probability"))
-    x = Axis("users active at the same time", 0, right, whole=True)
+    x = Axis("users active at the same time", 0, right, integer_ticks=True)
     y = Axis("share of time", floor, 1, log=True, ticks=percent_tick)
     return scenario_chart(
         scenario, _states_title(answer_for_title(answers), scenario), x, y, curves
@@ -281,7 +281,9 @@ def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         j = np.arange(1, int(right) + 1)
         dotted: Style = {"color": REFERENCE, "linewidth": 1, "linestyle": ":"}
         curves.append(Series(j, rate / j / scale.factor, "equal shares of the link", dotted))
-    x = Axis("users active at the same time", 0, _max_visible_state(answers) * 1.05, whole=True)
+    x = Axis(
+        "users active at the same time", 0, _max_visible_state(answers) * 1.05, integer_ticks=True
+    )
     y = Axis(f"rate of each active user ({scale.unit})", 0, 1.15 * peak / scale.factor)
     return scenario_chart(scenario, _sharing_title(answer_for_title(answers)), x, y, curves)
 
@@ -295,7 +297,7 @@ def _sharing_title(answer: Answer) -> str:
     row = int(np.argmax(np.where(known, table["probability"], -1.0)))
     number, rate = (
         int(table["active"][row]),
-        short_text(float(table["shared_rate_bps"][row]), "bit/s"),
+        three_digit_text(float(table["shared_rate_bps"][row]), "bit/s"),
     )
     who = "With one active user, this user" if number == 1 else f"With {number:,} active, each user"
     return f"{who} gets {rate}{formula_clause(answer)}"
@@ -334,8 +336,10 @@ def _queue_title(answer: Answer, scenario: Scenario) -> str:
     return f"The queue is empty at least 95 % of the time{formula_clause(answer)}"
 
 
-_FIGURES: tuple[tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, str], ...] = (
-    ("over-time", over_time_figures.over_time, "flows_over_time", "to_s"),
+_FIGURE_DEFINITIONS: tuple[
+    tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, str], ...
+] = (
+    ("over-time", over_time_figures.over_time_chart, "flows_over_time", "to_s"),
     ("states", _states_chart, "states", "active"),
     ("sharing", _sharing_chart, "states", "shared_rate_bps"),
     ("queue", _queue_chart, "queue", "queue_pkts"),
@@ -345,7 +349,7 @@ _FIGURES: tuple[tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, s
     (
         "completion-distribution",
         completion_distributions.cumulative_chart,
-        completion_distributions.TABLE,
+        completion_distributions.DISTRIBUTION_TABLE,
         "share",
     ),
     ("completion-tail", completion_distributions.tail_chart, "by_size", "p50"),

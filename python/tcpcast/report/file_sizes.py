@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
     from tcpcast.scenario import Scenario, Transfers
 
-_UNITS = ("GB", "GiB", "MB", "MiB", "kB", "KiB")
-_DECIMALS = 1000
+_LARGE_UNITS = ("GB", "GiB", "MB", "MiB", "kB", "KiB")
+_MAX_DENOMINATOR = 1000
 
 
-def exact_bytes(size: int) -> str:
+def exact_size_text(size: int) -> str:
     """Return a size in bytes as text without rounding, in the shortest unit: ``64 KiB``."""
     texts = [f"{size:,} B"]
-    for unit in _UNITS:
+    for unit in _LARGE_UNITS:
         amount = Fraction(size) / int(BYTE_UNITS[unit])
-        if amount >= 1 and (amount * _DECIMALS).denominator == 1:
+        if amount >= 1 and (amount * _MAX_DENOMINATOR).denominator == 1:
             texts.append(f"{float(amount):,g} {unit}")
     return min(texts, key=len)
 
 
-def size_text(packets: int, typed: Mapping[int, str]) -> str:
+def size_text(packets: int, typed_sizes: Mapping[int, str]) -> str:
     """Return a size in packets, preceded by the size in bytes if it was typed in bytes."""
     words = packets_text(packets)
-    return f"{typed[packets]}, {words}" if packets in typed else words
+    return f"{typed_sizes[packets]}, {words}" if packets in typed_sizes else words
 
 
 def typed_byte_sizes(scenario: Scenario | None) -> dict[int, str]:
@@ -41,14 +41,14 @@ def typed_byte_sizes(scenario: Scenario | None) -> dict[int, str]:
     groups = () if scenario is None or scenario.packet_size_classes else scenario.populations
     listed = (p.traffic.sizes or [] for p in groups if p.traffic.kind == "transfers")
     return {
-        int(size): exact_bytes(size.data_bytes)
+        int(size): exact_size_text(size.data_bytes)
         for sizes in listed
         for size in sizes
         if isinstance(size, FileInBytes)
     }
 
 
-def sizes_text(traffic: Transfers) -> str:
+def transfer_size_text(traffic: Transfers) -> str:
     """Return the size of transfers as a phrase: ``of 10 MB (6,907 packets)``."""
     sizes = traffic.sizes
     if sizes is not None and len(sizes) > 1:
@@ -63,4 +63,4 @@ def sizes_text(traffic: Transfers) -> str:
 
 
 def _with_bytes(in_bytes: int | None, packets: str) -> str:
-    return packets if in_bytes is None else f"{exact_bytes(in_bytes)} ({packets})"
+    return packets if in_bytes is None else f"{exact_size_text(in_bytes)} ({packets})"

@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.verdict import captures_verdict
-from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
+from tcpcast.report.document import (
+    Code,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    SideBySide,
+    Table,
+    command_parts,
+)
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import select_main_rows
-from tcpcast.report.run import answer_tables, origin_text, remarks, select_warnings
-from tcpcast.report.side_by_side import KINDS
+from tcpcast.report.run import answer_tables, provenance_texts, remarks, select_warnings
+from tcpcast.report.side_by_side import KIND_LABELS
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.trace import capture_parts
-from tcpcast.report.verdict import verdict_parts
+from tcpcast.report.trace_verdict import verdict_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,14 +33,14 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 20
 """Maximum number of directions in a table of a report."""
-MAX_FILES = 40
+MAX_CAPTURES = 40
 """Maximum number of captures with a separate section."""
-MAX_DRAWN = 4
+MAX_DRAWN_DIRECTIONS = 4
 """Maximum number of directions in figures, over all captures; the worst come first."""
 
 
 def run_document(
-    compared: ComparedAnswers, scenario: Scenario, again: str, figures: bool = False
+    compared: ComparedAnswers, scenario: Scenario, command: str, figures: bool = False
 ) -> Document:
     """Return the report on the answers to a scenario.
 
@@ -41,7 +50,7 @@ def run_document(
         The answers, side by side.
     scenario
         The scenario of the answers.
-    again
+    command
         The command that reproduces the report.
     figures
         Draw figures with matplotlib.
@@ -49,7 +58,7 @@ def run_document(
     parts: list[Part] = [Paragraph(f"{describe_scenario(scenario)}.")]
     verdict = run_verdict(compared, scenario)
     parts += [Paragraph(verdict, "heading")] if verdict else []
-    shown = answer_tables(compared, scenario, others="below")
+    shown = answer_tables(compared, scenario, where_rest_is="below")
     parts += [Heading("Answers"), *shown, *_check_parts(compared, scenario)]
     if figures:
         parts += _inline_run_figures(compared, scenario)
@@ -60,12 +69,12 @@ def run_document(
         Paragraph("All keys, including defaults."),
         Code(scenario.to_toml()),
         *_provenance_parts(compared),
-        *_command_parts(again),
+        *command_parts(command),
     ]
     return Document(scenario.name, parts)
 
 
-def captures_document(captures: Sequence[Capture], again: str, figures: bool = False) -> Document:
+def captures_document(captures: Sequence[Capture], command: str, figures: bool = False) -> Document:
     """Return the report on captures: one verdict over all captures, then a section per capture.
 
     Parameters
@@ -73,7 +82,7 @@ def captures_document(captures: Sequence[Capture], again: str, figures: bool = F
     captures
         At least one capture; sequence figures require captures that were read with
         ``trail_points``.
-    again
+    command
         The command that reproduces the report.
     figures
         Draw figures with matplotlib.
@@ -84,16 +93,16 @@ def captures_document(captures: Sequence[Capture], again: str, figures: bool = F
     if figures:
         parts += _inline_capture_figures(captures)
     parts.append(Heading("Each capture" if len(captures) > 1 else "Details"))
-    for capture in captures[:MAX_FILES]:
-        parts += capture_parts(capture, most=MAX_ROWS, verdict=len(captures) > 1)
-    left = len(captures) - MAX_FILES
+    for capture in captures[:MAX_CAPTURES]:
+        parts += capture_parts(capture, max_rows=MAX_ROWS, verdict=len(captures) > 1)
+    left = len(captures) - MAX_CAPTURES
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more captures, included only in the verdict"))
-    return Document(f"Why was it slow? {several}", [*parts, *_command_parts(again)])
+    return Document(f"Why was it slow? {several}", [*parts, *command_parts(command)])
 
 
 def _check_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
-    notes = list(remarks(compared, scenario, others="below"))
+    notes = list(remarks(compared, scenario, where_rest_is="below"))
     if any(part.role == "warning" for part in notes):
         yield Heading("Check before use")
     yield from notes
@@ -116,11 +125,9 @@ def _hidden_warnings(compared: ComparedAnswers, scenario: Scenario) -> Iterator[
 
 
 def _inline_run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
-    from tcpcast.report.figures import figure_as_svg, iter_figures  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import iter_figures, svg_figure  # noqa: PLC0415 - matplotlib is slow to import
 
-    shown = [
-        figure_as_svg(name, figure) for name, figure in iter_figures(compared.answers, scenario)
-    ]
+    shown = [svg_figure(name, figure) for name, figure in iter_figures(compared.answers, scenario)]
     if shown:
         yield Heading("Figures")
         yield Paragraph(
@@ -132,10 +139,12 @@ def _inline_run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterat
 
 
 def _inline_capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
-    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import svg_figure  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.trace_figures import worst_figures  # noqa: PLC0415
 
-    shown = [figure_as_svg(name, figure) for name, figure in worst_figures(captures, MAX_DRAWN)]
+    shown = [
+        svg_figure(name, figure) for name, figure in worst_figures(captures, MAX_DRAWN_DIRECTIONS)
+    ]
     if shown:
         yield Heading("Figures of the worst transfers")
         yield from shown
@@ -150,17 +159,15 @@ def _provenance_parts(compared: ComparedAnswers) -> Iterator[Part]:
     yield Table(
         [
             Column("engine", [answer.engine for answer in answered], right=False),
-            Column("kind", [KINDS[answer.kind] for answer in answered], right=False),
+            Column("kind", [KIND_LABELS[answer.kind] for answer in answered], right=False),
             Column("version", versions, right=False),
             Column(
-                "run with", [", ".join(origin_text(answer)) for answer in answered], right=False
+                "run with",
+                [", ".join(provenance_texts(answer)) for answer in answered],
+                right=False,
             ),
         ]
     )
     digests = {answer.provenance.get("scenario") for answer in answered} - {None}
     for digest in sorted(map(str, digests)):
         yield Paragraph(f"Scenario {digest}", "aside")
-
-
-def _command_parts(command: str) -> list[Part]:
-    return [Heading("Reproduce this report"), Code(command)]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.compare import is_observed
-from tcpcast.report.chart import Axis, Band, HorizontalLines, Series, percent_tick, scenario_chart
-from tcpcast.report.figure_titles import answer_for_title, engine_label, short_text
+from tcpcast.report.chart import Axis, Band, IntervalLines, Series, percent_tick, scenario_chart
+from tcpcast.report.figure_titles import answer_for_title, engine_label
 from tcpcast.report.palette import engine_style
-from tcpcast.report.quantity import scale_for_unit
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
     Table = dict[str, np.ndarray[Any, Any]]
 
-COLUMNS = {
+COLUMN_LABELS = {
     "by_file": "all files",
     "by_large_file": "large files",
     "by_packets": "blocks of packets",
 }
 """Columns of the table in drawing order."""
 
-BARS = 40
+DENSITY_BINS = 40
 """Approximate number of bins in the shown part of a distribution."""
 
-_RARE = 1e-3
+_MIN_TAIL_PROBABILITY = 1e-3
 """Probability at both ends of the distribution that is not shown."""
 
-_WIDE = 4.0
+_LOG_AXIS_RATIO = 4.0
 """Ratio of largest to smallest goodput above which the axis is logarithmic."""
 
 
@@ -48,18 +48,18 @@ def goodput_density(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[An
     table = answer.tables["file_goodput_tail"]
     goodput, beyond = table["goodput_bps"], table["by_file"]
     low, high = shown_goodput_range(table, ("by_file",))
-    wanted = np.searchsorted(goodput, np.geomspace(low, high, BARS + 1))
+    wanted = np.searchsorted(goodput, np.geomspace(low, high, DENSITY_BINS + 1))
     edges = np.unique(np.clip(wanted, 0, len(goodput) - 1))
     widths = np.diff(np.log(goodput[edges])) / np.log(1.01)
     return goodput[edges], -np.diff(beyond[edges]) / widths
 
 
 def shown_goodput_range(table: Table, columns: Iterable[str]) -> tuple[float, float]:
-    """Return the goodput range outside which each column has a probability below ``_RARE``."""
+    """Return the goodput range without tails of less than :data:`_MIN_TAIL_PROBABILITY`."""
     goodput = table["goodput_bps"]
     known = [table[name] for name in columns if name in table]
-    first = min(int(np.sum(column >= 1 - _RARE)) for column in known) - 1
-    last = max(int(np.sum(column > _RARE)) for column in known)
+    first = min(int(np.sum(column >= 1 - _MIN_TAIL_PROBABILITY)) for column in known) - 1
+    last = max(int(np.sum(column > _MIN_TAIL_PROBABILITY)) for column in known)
     return float(goodput[max(first, 0)]), float(goodput[min(last, len(goodput) - 1)])
 
 
@@ -92,7 +92,7 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
             | {"linestyle": line, "linewidth": 1.4},
         )
         for answer in answers
-        for (column, name), line in zip(COLUMNS.items(), ("-", "--", ":"), strict=True)
+        for (column, name), line in zip(COLUMN_LABELS.items(), ("-", "--", ":"), strict=True)
         if column in answer.tables["file_goodput_tail"]
     ]
     for answer in answers:
@@ -109,7 +109,7 @@ def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
     known = np.isfinite(table["low"])
     low, high, share = (table[name][known] for name in ("low", "high", "share"))
     style = colour | {"linewidth": 4, "alpha": 0.5, "label": "95 % intervals"}
-    return [HorizontalLines(share, low / factor, high / factor, style)]
+    return [IntervalLines(share, low / factor, high / factor, style, is_horizontal=True)]
 
 
 def _title(answer: Answer, share: float, words: str) -> str:
@@ -118,7 +118,7 @@ def _title(answer: Answer, share: float, words: str) -> str:
     above = table["goodput_bps"][table["by_file"] >= share]
     if not above.size:
         return "Distribution of the goodput of files"
-    return f"{words} of the files get more than {short_text(float(np.max(above)), 'bit/s')}"
+    return f"{words} of the files get more than {three_digit_text(float(np.max(above)), 'bit/s')}"
 
 
 def _color_only(style: dict[str, Any]) -> dict[str, Any]:
@@ -127,9 +127,11 @@ def _color_only(style: dict[str, Any]) -> dict[str, Any]:
 
 def goodput_axis(answers: Sequence[Answer]) -> tuple[Axis, float]:
     """Return the goodput axis for all figures of the answers, and its unit in bit/s."""
-    both = [shown_goodput_range(answer.tables["file_goodput_tail"], COLUMNS) for answer in answers]
+    both = [
+        shown_goodput_range(answer.tables["file_goodput_tail"], COLUMN_LABELS) for answer in answers
+    ]
     low, high = min(low for low, _ in both), max(high for _, high in both)
     scale = scale_for_unit("bit/s", high)
     label = f"goodput of a file ({scale.unit})"
-    wide = high > _WIDE * low
+    wide = high > _LOG_AXIS_RATIO * low
     return Axis(label, low / scale.factor, high / scale.factor, log=wide), scale.factor

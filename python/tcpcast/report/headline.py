@@ -14,7 +14,7 @@ from tcpcast.report.quantity import (
     amount_text,
     difference_text,
     interval_text,
-    metric_words,
+    metric_label,
     row_scale,
     scale_for_metric,
     value_text,
@@ -49,7 +49,7 @@ SWEEP_COLUMNS = (
 MAX_VERDICT_CLASSES = 3
 """Number of classes above which a verdict names only those with largest and smallest value."""
 
-MIN_ADVANTAGE = 1.1
+MIN_RATE_RATIO = 1.1
 """Minimum ratio of goodputs per flow to state that one class takes the link from another."""
 
 
@@ -97,9 +97,9 @@ def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
 def _overall_clause(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
     """Return the statement about all sources, which have one kind of traffic."""
     kind = groups[0].traffic.kind
-    if kind == "transfers" and len(compared.sizes.rows) > 1:
-        ends = compared.sizes.rows[0], compared.sizes.rows[-1]
-        first, last = (_value_with_interval(row, compared.sizes) for row in ends)
+    if kind == "transfers" and len(compared.completion_times.rows) > 1:
+        ends = compared.completion_times.rows[0], compared.completion_times.rows[-1]
+        first, last = (_value_with_interval(row, compared.completion_times) for row in ends)
         if not first or not last:
             return ""
         return (
@@ -134,13 +134,13 @@ def _link_shares_clause(compared: ComparedAnswers, scenario: Scenario) -> str:
         figure = _reference_value(_find_row(table, MAIN_METRICS["bulk"]), table)
         if name not in groups or figure is None or figure.low is None or not figure.trusted:
             return ""
-        rated.append((_scaled(figure, 1 / groups[name].count), figure, groups[name]))
+        rated.append((_scale_metric(figure, 1 / groups[name].count), figure, groups[name]))
     (most, taken, winner), *_, (least, left, loser) = sorted(rated, key=lambda r: -r[0].value)
     if not differ_beyond_intervals(most, least):
         return ""
     link = scenario.network.bottleneck.rate_bps
     shares = [
-        _scaled(goodput, group.packet_bytes / group.payload_bytes / link)
+        _scale_metric(goodput, group.packet_bytes / group.payload_bytes / link)
         for goodput, group in ((taken, winner), (left, loser))
     ]
     if not 0 < shares[0].value <= 1:  # the link is unlimited, or its rate is only a mean
@@ -150,15 +150,15 @@ def _link_shares_clause(compared: ComparedAnswers, scenario: Scenario) -> str:
     buffer = "" if scenario.network.bottleneck.is_policer else f" ({buffer_text(scenario)})"
     first, other = _class_text(winner, loser), _class_text(loser, winner)
     taken_text = f"{_share_text(shares[0])} of the link{buffer}{part}"
-    if differ_beyond_intervals(most, _scaled(least, MIN_ADVANTAGE)):
+    if differ_beyond_intervals(most, _scale_metric(least, MIN_RATE_RATIO)):
         return f"{first} takes {taken_text} from {other}, which gets {_share_text(shares[1])}"
     return f"{first} gets {taken_text}, {other} gets {_share_text(shares[1])}"
 
 
-def _scaled(figure: Metric, factor: float) -> Metric:
+def _scale_metric(metric: Metric, factor: float) -> Metric:
     """Return a value and its interval times a factor."""
-    low, high = (None if end is None else end * factor for end in (figure.low, figure.high))
-    return replace(figure, value=figure.value * factor, low=low, high=high)
+    low, high = (None if end is None else end * factor for end in (metric.low, metric.high))
+    return replace(metric, value=metric.value * factor, low=low, high=high)
 
 
 def _class_text(group: Population, other: Population) -> str:
@@ -248,7 +248,7 @@ def sweep_verdict(
         at least two rows of the first engine have a trusted value.
     """
     metric = next(
-        (name for name in MAIN_METRICS.values() if any(map(_is_known, table.get(name, ())))), None
+        (name for name in MAIN_METRICS.values() if any(map(_is_finite, table.get(name, ())))), None
     )
     if metric is None:
         return ""
@@ -256,7 +256,7 @@ def sweep_verdict(
     rows = [
         (index, value)
         for index, value in enumerate(table[metric])
-        if _is_known(value)
+        if _is_finite(value)
         and table["engine"][index] == table["engine"][0]
         and metric not in (untrusted[index] or ())
     ]
@@ -264,9 +264,9 @@ def sweep_verdict(
         return ""
     ends = [choose(rows, key=lambda each: each[1])[0] for choose in (max, min)]
     scale = scale_for_metric(metric, table[metric][ends[0]])
-    subject = f"The {metric_words(metric)} {f'of class {group} ' if group else ''}"
+    subject = f"The {metric_label(metric)} {f'of class {group} ' if group else ''}"
     high, low = (scale.text(table[metric][at]) for at in ends)
-    names = short_names(keys)
+    names = short_key_names(keys)
     if high == low:
         return f"{subject}is {low} for all values of {' and '.join(names.values())}."
     high_place, low_place = (
@@ -293,14 +293,14 @@ def _key_text(value: Any, unit: str) -> str:
     return amount_text(value, unit) if is_number else str(value)
 
 
-def short_names(keys: Iterable[str]) -> dict[str, str]:
+def short_key_names(keys: Iterable[str]) -> dict[str, str]:
     """Return the last part of each key's name, or the full name if two last parts are equal."""
     last = {key: key.rpartition(".")[2] for key in keys}
     alike = list(last.values())
     return {key: name if alike.count(name) == 1 else key for key, name in last.items()}
 
 
-def _is_known(value: float | None) -> bool:
+def _is_finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
@@ -314,11 +314,11 @@ def _find_row(table: Comparison, metric: str) -> ComparisonRow | None:
 
 def _reference_value(row: ComparisonRow | None, table: Comparison) -> Metric | None:
     """Return the value of the reference, or else of the first trusted answer with a value."""
-    index = _lead_index(row, table)
+    index = _quoted_answer_index(row, table)
     return None if row is None or index is None else row.metrics[index]
 
 
-def _lead_index(row: ComparisonRow | None, table: Comparison) -> int | None:
+def _quoted_answer_index(row: ComparisonRow | None, table: Comparison) -> int | None:
     """Return the index of the answer that the verdict quotes; trusted answers are preferred."""
     if row is None:
         return None
@@ -330,7 +330,7 @@ def _lead_index(row: ComparisonRow | None, table: Comparison) -> int | None:
 
 def _value_with_interval(row: ComparisonRow | None, table: Comparison) -> str:
     """Return a value with its unit and uncertainty, or "" without a value."""
-    index = _lead_index(row, table)
+    index = _quoted_answer_index(row, table)
     figure = None if row is None or index is None else row.metrics[index]
     if row is None or index is None or figure is None:
         return ""

@@ -13,13 +13,13 @@ from tcpcast.report.document import (
     Figure,
     Heading,
     Paragraph,
-    Share,
+    ShareBar,
     SideBySide,
     Table,
 )
-from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
+from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, difference_text, row_scale
 from tcpcast.report.side_by_side import (
-    KINDS,
+    KIND_LABELS,
     difference_heading,
     interval_cell,
     marked_value,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Document, Part
     from tcpcast.report.quantity import Scale
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Content security policy: no scripts and no external resources."""
 
 
@@ -43,7 +43,7 @@ def html_page(document: Document, mark: str) -> str:
     title = escaped(document.title)
     return (
         f'<!doctype html>\n{mark}\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title>\n<style>\n{_read_stylesheet()}</style></head>\n"
         f"<body><main>\n<h1>{title}</h1>\n{html(document.parts)}\n</main></body></html>\n"
@@ -73,7 +73,7 @@ def _html_of_part(part: Part) -> str:
             return _html_of_table(part)
         case SideBySide():
             return _html_side_by_side(part)
-        case Share():
+        case ShareBar():
             return _html_of_share(part)
         case Figure():
             kind = ' class="wide"' if part.is_wide else ""
@@ -84,7 +84,7 @@ def _html_of_part(part: Part) -> str:
             return f"<{name}>{escaped(part.text)}</{name}>"
 
 
-def _html_of_share(part: Share) -> str:
+def _html_of_share(part: ShareBar) -> str:
     percent = f"{100 * part.share:.0f} %"
     filled = f'<span class="bar"><span style="width:{100 * part.share:.1f}%"></span></span>'
     return f'<p class="share"><span>{escaped(part.name)}</span> <span>{percent}</span> {filled}</p>'
@@ -114,7 +114,7 @@ def _html_of_table(part: Table) -> str:
         )
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
-    return _table_element(part.title, heads, rows, part.emphasized)
+    return _table_element(part.title, heads, rows, part.emphasized_rows)
 
 
 def _keep_arrow_with_destination(cell: str) -> str:
@@ -128,11 +128,11 @@ def _html_side_by_side(part: SideBySide) -> str:
     heads = _html_table_heading("", False) + _html_table_heading("unit", False)
     for engine, kind in zip(comparison.engines, kinds, strict=True):
         heads += _html_table_heading(
-            f'{escaped(engine)}<br/><span class="kind">{KINDS[kind]}</span>', True
+            f'{escaped(engine)}<br/><span class="kind">{KIND_LABELS[kind]}</span>', True
         )
     heads += "".join(
         _html_table_heading(escaped(difference_heading(comparison, i)), True)
-        for i in comparison.compared
+        for i in comparison.compared_columns
     )
     rows = []
     for row in comparison.rows:
@@ -145,16 +145,16 @@ def _html_side_by_side(part: SideBySide) -> str:
         )
         cells += "".join(
             _html_table_cell(escaped(difference_text(row.differences[i])), True)
-            for i in comparison.compared
+            for i in comparison.compared_columns
         )
         rows.append(cells)
     return _table_element(part.title, heads, rows)
 
 
-def _html_of_value(figure: Metric | None, scale: Scale, kind: Kind) -> str:
-    bounds = interval_cell(figure, scale)
+def _html_of_value(metric: Metric | None, scale: Scale, kind: Kind) -> str:
+    bounds = interval_cell(metric, scale)
     suffix = f" <small>{escaped(bounds)}</small>" if bounds else ""
-    value = marked_value(figure, scale)
+    value = marked_value(metric, scale)
     return _html_table_cell(f"{escaped(value)}{suffix}", True, value, kind)
 
 
@@ -165,7 +165,7 @@ def _html_table_heading(inner: str, right: bool) -> str:
 
 
 def _html_table_cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:
-    marked = text == ABSENT or text.endswith(UNTRUSTED)
+    marked = text == ABSENT_MARK or text.endswith(UNTRUSTED_MARK)
     names = " ".join(filter(None, ("r" if right else "", kind, "dim" if marked else "")))
     classes = f' class="{names}"' if names else ""
     return f"<td{classes}>{inner}</td>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_WORDS = {
+_LABELS = {
     "network.rtt": "round-trip time",
     "network.bottleneck.rate": "rate of the link",
     "network.bottleneck.rate.burst": "burst size",
@@ -22,4 +22,4 @@ _WORDS = {
 
 def key_label(key: str) -> str:
     """Return the axis label of a key, by default the last part of its name."""
-    return _WORDS.get(key) or key.rpartition(".")[2].replace("_", " ")
+    return _LABELS.get(key) or key.rpartition(".")[2].replace("_", " ")

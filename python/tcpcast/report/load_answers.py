@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-Kept = TypeVar("Kept", int, float, str)
-_Value = int | float | bool | str | None
+_ScalarType = TypeVar("_ScalarType", int, float, str)
+_JsonScalar = int | float | bool | str | None
 
 
 class _Saved(BaseModel):
@@ -49,7 +49,7 @@ class _SavedMetric(_Saved):
 
 
 class _SavedTable(_Saved):
-    columns: dict[str, list[_Value]]
+    columns: dict[str, list[_JsonScalar]]
 
 
 class _SavedSuggestion(_Saved):
@@ -115,7 +115,7 @@ def read_saved_answers(path: Path) -> Answers:
     except OSError as error:
         raise TcpcastError(f"{path}: cannot be read ({error.strerror}); check the file") from None
     except (ValueError, RecursionError) as error:
-        raise TcpcastError(f"{path}: not JSON ({error}); {_INSTEAD}") from None
+        raise TcpcastError(f"{path}: not JSON ({error}); {_HOW_TO_WRITE}") from None
     if isinstance(content, dict) and "captures" in content:
         raise TcpcastError(
             f"{path}: contains tables of captures; to report on captures, pass the capture files: "
@@ -127,7 +127,9 @@ def read_saved_answers(path: Path) -> Answers:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the document"
-        message = f"{path}: not a file of tcpcast answers ({place}: {first['msg']}); {_INSTEAD}"
+        message = (
+            f"{path}: not a file of tcpcast answers ({place}: {first['msg']}); {_HOW_TO_WRITE}"
+        )
         raise TcpcastError(message) from None
     except ScenarioError as error:
         raise ScenarioError(f"{path}: scenario: {error}") from None
@@ -138,7 +140,7 @@ def read_saved_answers(path: Path) -> Answers:
     return Answers(answers, scenario)
 
 
-_INSTEAD = "write the file with tcpcast run FILE --json"
+_HOW_TO_WRITE = "write the file with tcpcast run FILE --json"
 
 
 def _load_note(saved: _SavedNote) -> Note:
@@ -162,7 +164,9 @@ def _load_answer(saved: _SavedAnswer) -> Answer:
         metrics={name: _load_metric(name, metric) for name, metric in saved.metrics.items()},
         tables={name: _load_table(table.columns) for name, table in saved.tables.items()},
         notes=notes,
-        provenance={name: value for name, value in origin.items() if name not in _FIELDS},
+        provenance={
+            name: value for name, value in origin.items() if name not in _PROVENANCE_FIELDS
+        },
         wall_s=saved.wall_s,
         status=status,
         reason=saved.not_applicable or saved.incomplete_reason or "",
@@ -178,13 +182,13 @@ def _load_answer(saved: _SavedAnswer) -> Answer:
     )
 
 
-def _value_of_type(value: Any, kind: type[Kept]) -> Kept | None:
+def _value_of_type(value: Any, kind: type[_ScalarType]) -> _ScalarType | None:
     """Return a value if it has the expected type, otherwise None; int is accepted for float."""
     is_integer = kind is float and type(value) is int
     return kind(value) if is_integer or type(value) is kind else None
 
 
-_FIELDS = (
+_PROVENANCE_FIELDS = (
     *("regime", "steps", "domain", "seed", "warmup_s", "warmup_rule"),
     *("fed", "replay"),
 )
@@ -208,11 +212,11 @@ def _load_metric(name: str, saved: _SavedMetric) -> Metric:
     return Metric(value, saved.low, saved.high, saved.trusted, unit, saved.interval_warning)
 
 
-def _load_table(columns: Mapping[str, list[_Value]]) -> dict[str, np.ndarray[Any, Any]]:
+def _load_table(columns: Mapping[str, list[_JsonScalar]]) -> dict[str, np.ndarray[Any, Any]]:
     return {name: _load_column(values) for name, values in columns.items()}
 
 
-def _load_column(values: list[_Value]) -> np.ndarray[Any, Any]:
+def _load_column(values: list[_JsonScalar]) -> np.ndarray[Any, Any]:
     """Return a column as an array; null becomes "" among texts and NaN among numbers."""
     if any(isinstance(value, str) for value in values):
         return np.array(["" if value is None else str(value) for value in values])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.metrics import ANY_TRAFFIC, METRICS
 from tcpcast.report.document import Column, Table
 from tcpcast.report.file_sizes import size_text
-from tcpcast.report.quantity import ABSENT, scale_for_unit
+from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit
 from tcpcast.report.times_by_losses import evenly_spaced_indices
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 PERCENTILES = ("p50", "p95", "p99")
-LARGEST_SIZE = 2**32 - 1
+MAX_SIZE_PKTS = 2**32 - 1
 """Upper bound of the last size interval."""
 
-_NAMES = {"on_time": "ON time", "connection_rate": "connection rate", "queue": "queue"}
-_UNITS = {"packet": "pkt"}
+_QUANTITY_LABELS = {"on_time": "ON time", "connection_rate": "connection rate", "queue": "queue"}
+_UNIT_LABELS = {"packet": "pkt"}
 
 
 def select_main_rows(
@@ -51,13 +51,16 @@ def select_main_rows(
     return replace(comparison, rows=(*main, *path)) if main or path else comparison
 
 
-def percentile_table(answers: Sequence[Answer], typed: Mapping[int, str]) -> Table | None:
+def percentile_table(answers: Sequence[Answer], typed_sizes: Mapping[int, str]) -> Table | None:
     """Return p50, p95 and p99 of each quantity with a distribution, or None if there is none.
 
-    ``typed`` maps sizes in packets to the sizes in bytes that the user typed.
+    ``typed_sizes`` maps sizes in packets to the sizes in bytes that the user typed.
     """
     rows = [
-        row for answer in answers if not answer.withheld for row in _percentile_rows(answer, typed)
+        row
+        for answer in answers
+        if not answer.withheld
+        for row in _percentile_rows(answer, typed_sizes)
     ]
     if not rows:
         return None
@@ -66,38 +69,40 @@ def percentile_table(answers: Sequence[Answer], typed: Mapping[int, str]) -> Tab
     return Table([Column(name, cells, right=name in PERCENTILES) for name, cells in columns])
 
 
-def has_too_few(table: Table) -> bool:
+def has_missing_percentile(table: Table) -> bool:
     """Return True if a percentile is missing because too few transfers exceed it."""
-    return any(ABSENT in column.cells for column in table.columns)
+    return any(ABSENT_MARK in column.cells for column in table.columns)
 
 
-def _percentile_rows(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]]:
+def _percentile_rows(answer: Answer, typed_sizes: Mapping[int, str]) -> Iterator[list[str]]:
     """Yield rows with quantity, unit, engine and percentiles."""
     table = answer.tables.get("percentiles", {})
     columns = [table[name].tolist() for name in ("quantity", "unit", *PERCENTILES) if table]
     classes = table.get("class", [""] * len(columns[0]) if columns else [])
     for of_class, quantity, unit, *values in zip(classes, *columns, strict=True):
-        name = _NAMES.get(quantity, quantity.replace("_", " "))
+        name = _QUANTITY_LABELS.get(quantity, quantity.replace("_", " "))
         yield _percentile_row(f"{name}, {of_class}" if of_class else name, unit, answer, values)
     sizes = answer.tables.get("by_size", {})
     if "class" in table:  # rows by size are totals over all classes
         return
     if set(PERCENTILES) <= sizes.keys():
         yield from _sizes_with_percentiles(
-            "completion time", sizes, range(len(sizes["p50"])), answer, typed
+            "completion time", sizes, range(len(sizes["p50"])), answer, typed_sizes
         )
     times = answer.tables.get("transfer_times", {})
     for quantity in ("delivery_time", "total_time"):
         rows = [row for row, of in enumerate(times.get("quantity", ())) if of == quantity]
-        yield from _sizes_with_percentiles(quantity.replace("_", " "), times, rows, answer, typed)
+        yield from _sizes_with_percentiles(
+            quantity.replace("_", " "), times, rows, answer, typed_sizes
+        )
 
 
 def _sizes_with_percentiles(
-    what: str,
+    quantity: str,
     table: Mapping[str, Any],
     rows: Sequence[int],
     answer: Answer,
-    typed: Mapping[int, str],
+    typed_sizes: Mapping[int, str],
 ) -> Iterator[list[str]]:
     """Yield one row per size; for many sizes, only rows of evenly spaced sizes."""
     for row in (rows[index] for index in evenly_spaced_indices(len(rows))):
@@ -106,20 +111,22 @@ def _sizes_with_percentiles(
             for end in ("low_pkts", "high_pkts")
         )
         values = [float(table[p][row]) for p in PERCENTILES]
-        yield _percentile_row(f"{what}, {_sizes_text(low, high, typed)}", "s", answer, values)
+        yield _percentile_row(
+            f"{quantity}, {_sizes_text(low, high, typed_sizes)}", "s", answer, values
+        )
 
 
-def _sizes_text(low: float, high: float, typed: Mapping[int, str]) -> str:
+def _sizes_text(low: float, high: float, typed_sizes: Mapping[int, str]) -> str:
     """Return the text of a size in packets, or of an interval of sizes."""
-    if high >= LARGEST_SIZE:
+    if high >= MAX_SIZE_PKTS:
         return f"{low:,.0f} packets or more"
     if low == high:
-        return size_text(round(low), typed)
+        return size_text(round(low), typed_sizes)
     return f"{low:,.0f}–{high:,.0f} packets"
 
 
 def _percentile_row(name: str, unit: str, answer: Answer, values: Sequence[float]) -> list[str]:
     known = [value for value in values if value == value]  # noqa: PLR0124 - not nan
     scale = scale_for_unit(unit, max(known, default=0.0))
-    cells = [digits(v / scale.factor) if v in known else ABSENT for v in values]
-    return [name, _UNITS.get(unit, scale.unit), answer.engine, *cells]
+    cells = [digits(v / scale.factor) if v in known else ABSENT_MARK for v in values]
+    return [name, _UNIT_LABELS.get(unit, scale.unit), answer.engine, *cells]

@@ -10,7 +10,7 @@ from tcpcast.report.document import (
     Figure,
     Heading,
     Paragraph,
-    Share,
+    ShareBar,
     SideBySide,
     Table,
 )
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Column, Document, Part
 
 # An underscore within a word is not markup, so names of metrics are not escaped.
-_MARKUP = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)|^\s*(?:[#+-]|\d+[.)])(?=\s)")
-_BAR = "|", r"\|"
+_MARKUP_PATTERN = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)|^\s*(?:[#+-]|\d+[.)])(?=\s)")
+_CELL_SEPARATOR = "|", r"\|"
 """The cell separator and its escaped form."""
-_TICKS = re.compile("`+")
+_BACKTICKS = re.compile("`+")
 
 
 def markdown_page(document: Document, mark: str) -> str:
@@ -49,7 +49,7 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
                 yield from _titled_table_lines(
                     "", side_by_side_columns(part.comparison, part.title)
                 )
-            case Share():
+            case ShareBar():
                 yield f"- {escaped(part.name)}: {100 * part.share:.0f} %"
             case Code():
                 yield _fenced_code(escape_control_characters(part.text))
@@ -59,13 +59,13 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
 
 def markdown_table(columns: Sequence[Column]) -> list[str]:
     """Return a table as lines of Markdown; the cells may contain markup."""
-    return _markdown_rows(columns, lambda cell: cell.replace(*_BAR))
+    return _markdown_rows(columns, lambda cell: cell.replace(*_CELL_SEPARATOR))
 
 
 def escaped(text: str) -> str:
     """Return a text on one line with markup and control characters escaped."""
     whole = escape_control_characters(text).replace("\n", " ")
-    return _MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", whole)
+    return _MARKUP_PATTERN.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", whole)
 
 
 def _markdown_paragraph(part: Paragraph) -> str:
@@ -93,5 +93,5 @@ def _markdown_rows(columns: Sequence[Column], escape: Callable[[str], str]) -> l
 
 def _fenced_code(text: str) -> str:
     """Return a text as a code block; the fence is longer than any sequence of backticks inside."""
-    fence = "`" * (1 + max([2, *(len(ticks) for ticks in _TICKS.findall(text))]))
+    fence = "`" * (1 + max([2, *(len(ticks) for ticks in _BACKTICKS.findall(text))]))
     return f"{fence}\n{text.rstrip()}\n{fence}"

@@ -6,21 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.table import select_rows
 from tcpcast.report.chart import (
-    COLOURS,
     Axis,
     Band,
     Chart,
     Panel,
     ReferenceLine,
     Series,
-    fitted_window_axis,
     largest_finite,
-    line_style,
-    setup_text,
+    scenario_subtitle,
+    window_axis,
 )
-from tcpcast.report.figure_titles import class_title, engine_label, flow_names, goodput_title
-from tcpcast.report.palette import class_styles
+from tcpcast.report.figure_titles import (
+    class_goodput_title,
+    engine_label,
+    flow_names,
+    goodput_title,
+)
+from tcpcast.report.palette import COLOURS, class_styles, line_style
 from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
@@ -31,45 +35,47 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
-    Drawn = tuple[list[Drawable], Axis]
+    SeriesAndAxis = tuple[list[Drawable], Axis]
 
 MAX_CLASSES = len(COLOURS)
-_WIDTH, _PANEL, _AROUND = 5.8, 1.35, 0.9
-_ALL: Style = {"color": "#222222", "linestyle": "-"}
+_WIDTH_IN, _PANEL_HEIGHT_IN, _MARGINS_HEIGHT_IN = 5.8, 1.35, 0.9
+_TOTAL_STYLE: Style = {"color": "#222222", "linestyle": "-"}
 """Line style of the total over all flows, distinct from the styles of single flows."""
 
 
-def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def over_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return one panel per quantity that the answer has over time, with a shaded warm-up."""
     answer = answers[0]
-    tables = [(answer.tables[name], draw) for name, draw in _PANELS if name in answer.tables]
+    tables = [
+        (answer.tables[name], draw) for name, draw in _PANEL_BUILDERS if name in answer.tables
+    ]
     x = Axis("time (s)", 0, max(float(table["to_s"].max()) for table, _ in tables))
     shade: list[Drawable] = []
     if answer.warmup_s:
         style = {"color": "#999999", "alpha": 0.18}
         shade.append(
-            ReferenceLine(0, "warm-up, not counted", style, axis="x", until=answer.warmup_s)
+            ReferenceLine(0, "warm-up, not counted", style, axis="x", span_end=answer.warmup_s)
         )
     panels = []
     for _, draw in tables:
         series, y = draw(answer, scenario)
         panels.append(Panel(series + shade, x, y))
-    subtitle = f"{setup_text(scenario)}; {engine_label(answer)}"
+    subtitle = f"{scenario_subtitle(scenario)}; {engine_label(answer)}"
     if answer.replications > 1:
         subtitle += f"; windows from the first of {answer.replications} replications"
     return Chart(
-        title=class_title(answer, scenario)
+        title=class_goodput_title(answer, scenario)
         or goodput_title(answer, scenario)
         or "Windows, round-trip times, queue and goodput over the run",
         panels=panels,
         subtitle=subtitle,
-        size=(_WIDTH, _AROUND + _PANEL * len(panels)),
-        share="x",
-        legend="below",
+        size=(_WIDTH_IN, _MARGINS_HEIGHT_IN + _PANEL_HEIGHT_IN * len(panels)),
+        shared_axes="x",
+        legend_position="below",
     )
 
 
-def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
+def _window_panel(answer: Answer, scenario: Scenario) -> SeriesAndAxis:
     """Return the panel with the mean, minimum and maximum window of each traced flow per slot."""
     table = answer.tables["windows_over_time"]
     names = _class_names(scenario)
@@ -81,7 +87,7 @@ def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
     for index, (flow, (group, flow_name)) in enumerate(
         zip(flows, flow_names(scenario, flows), strict=True)
     ):
-        of_flow = _select_rows(table, table["flow"] == flow)
+        of_flow = select_rows(table, table["flow"] == flow)
         name = flow_name.partition(" of ")[0] if one else group.name
         style = line_style(index) if one else by_class[group.name]
         edges = _bin_edges(of_flow)
@@ -95,17 +101,17 @@ def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
             series.append(Band(edges, of_flow["low_pkts"], of_flow["high_pkts"], label, band))
         medians.append(float(np.median(of_flow["mean_pkts"])))
     label = "window of\na flow (packets)"
-    return series, fitted_window_axis(label, table["high_pkts"], max(min(medians), 1.0))
+    return series, window_axis(label, table["high_pkts"], max(min(medians), 1.0))
 
 
-def _rtt_panel(answer: Answer, scenario: Scenario) -> Drawn:
+def _rtt_panel(answer: Answer, scenario: Scenario) -> SeriesAndAxis:
     largest = largest_finite(answer.tables["flows_over_time"]["rtt_s"])
     scale = scale_for_unit("s", largest)
     y = Axis(f"mean RTT\n({scale.unit})", 0, 1.15 * largest / scale.factor)
     return _class_series(answer, scenario, "rtt_s", scale.factor), y
 
 
-def _goodput_panel(answer: Answer, scenario: Scenario) -> Drawn:
+def _goodput_panel(answer: Answer, scenario: Scenario) -> SeriesAndAxis:
     rate = scenario.network.bottleneck.rate_bps
     largest = largest_finite(answer.tables["flows_over_time"]["goodput_bps"])
     scale = scale_for_unit("bit/s", largest)
@@ -117,9 +123,9 @@ def _goodput_panel(answer: Answer, scenario: Scenario) -> Drawn:
     return series, Axis(f"goodput\n({scale.unit})", 0, top / scale.factor)
 
 
-def _queue_panel(answer: Answer, scenario: Scenario) -> Drawn:
+def _queue_panel(answer: Answer, scenario: Scenario) -> SeriesAndAxis:
     table = answer.tables["queue_over_time"]
-    series: list[Drawable] = [_line_series(answer, table, "queue_pkts", 1.0, "", _ALL)]
+    series: list[Drawable] = [_line_series(answer, table, "queue_pkts", 1.0, "", _TOTAL_STYLE)]
     largest = largest_finite(table["queue_pkts"])
     buffer_pkts = scenario.buffer_pkts
     top = 1.15 * largest
@@ -134,12 +140,12 @@ def _class_series(answer: Answer, scenario: Scenario, column: str, factor: float
     table = answer.tables["flows_over_time"]
     names = _class_names(scenario)
     if len(names) == 1:
-        return [_line_series(answer, table, column, factor, _total_label(scenario), _ALL)]
+        return [_line_series(answer, table, column, factor, _total_label(scenario), _TOTAL_STYLE)]
     by_class = class_styles(scenario.populations)
     return [
         _line_series(
             answer,
-            _select_rows(table, table["class"] == name),
+            select_rows(table, table["class"] == name),
             column,
             factor,
             name,
@@ -170,15 +176,11 @@ def _class_names(scenario: Scenario) -> list[str]:
     return [group.name for group in scenario.populations]
 
 
-def _select_rows(table: Table, chosen: Any) -> Table:
-    return {name: column[chosen] for name, column in table.items()}
-
-
 def _bin_edges(table: Table) -> Any:
     return np.append(table["from_s"][:1], table["to_s"])
 
 
-_PANELS: tuple[tuple[str, Callable[[Answer, Scenario], Drawn]], ...] = (
+_PANEL_BUILDERS: tuple[tuple[str, Callable[[Answer, Scenario], SeriesAndAxis]], ...] = (
     ("windows_over_time", _window_panel),
     ("flows_over_time", _rtt_panel),
     ("queue_over_time", _queue_panel),

@@ -22,7 +22,14 @@ CALCULATED = (VERMILION, PURPLE, ORANGE)
 COLOURS = (*OBSERVED, *CALCULATED)
 REFERENCE = "#666666"
 MARKERS = "os^Dv"
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+DASH_PATTERNS: tuple[Any, ...] = (
+    "-",
+    "--",
+    "-.",
+    ":",
+    (0, (6, 1.5, 1.5, 1.5)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
 
 COLOUR_NAMES = {
     "blue": BLUE,
@@ -35,10 +42,10 @@ COLOUR_NAMES = {
 }
 """Colours by the names that the registry of engines uses."""
 
-_OTHER = (0, (2, 1))
+_PLUGIN_DASHES = (0, (2, 1))
 """Dash pattern of formulas of other packages."""
 
-_CONTROLS = {
+_CONGESTION_CONTROL_COLOURS = {
     "cubic": BLUE,
     "bbr": VERMILION,
     "reno": GREEN,
@@ -65,27 +72,33 @@ def engine_style(name: str, *, is_observed: bool) -> dict[str, Any]:
         return {"color": colour, "marker": marker, "linestyle": "none", "markersize": 3.2}
     return {
         "color": colour,
-        "linestyle": _OTHER if plot_style is None else LINES[plot_style[1]],
+        "linestyle": _PLUGIN_DASHES if plot_style is None else DASH_PATTERNS[plot_style[1]],
         "linewidth": 1.8,
     }
 
 
 def line_style(index: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
     """Return the style of line ``index``; consecutive lines differ in colour and dash pattern."""
-    return {"color": colours[index % len(colours)], "linestyle": LINES[index % len(LINES)]}
+    return {
+        "color": colours[index % len(colours)],
+        "linestyle": DASH_PATTERNS[index % len(DASH_PATTERNS)],
+    }
 
 
 def class_styles(groups: Iterable[Population]) -> dict[str, dict[str, Any]]:
     """Return one line style per class, with the congestion control's colour if all differ."""
     several = list(groups)
     controls = [group.tcp.control for group in several]
-    distinct = len(set(controls)) == len(controls) and set(controls) <= _CONTROLS.keys()
+    distinct = (
+        len(set(controls)) == len(controls) and set(controls) <= _CONGESTION_CONTROL_COLOURS.keys()
+    )
     return {
-        group.name: line_style(i) | ({"color": _CONTROLS[group.tcp.control]} if distinct else {})
+        group.name: line_style(i)
+        | ({"color": _CONGESTION_CONTROL_COLOURS[group.tcp.control]} if distinct else {})
         for i, group in enumerate(several)
     }
 
 
 def stack_colour(name: str) -> str | None:
     """Return the colour of a stack's congestion control, or None if no stack has this name."""
-    return _CONTROLS.get(get_congestion_control(name)) if name in STACKS else None
+    return _CONGESTION_CONTROL_COLOURS.get(get_congestion_control(name)) if name in STACKS else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcpcast.captures import Capture, Table
 
-KEY = "file"
+FILE_COLUMN = "file"
 
 
 def parquet_modules() -> tuple[ModuleType, ModuleType]:
@@ -107,7 +107,7 @@ def write_parquet(
 def _to_arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
     length = next(iter(table.values())).size
     named = file.encode("utf-8", "replace").decode()  # file names need not be valid UTF-8
-    columns = {KEY: arrow.array([named] * length, arrow.string())}
+    columns = {FILE_COLUMN: arrow.array([named] * length, arrow.string())}
     if "src" in table and DIRECTION_COLUMN not in table:
         columns[DIRECTION_COLUMN] = arrow.array(np.arange(length))
     for name, values in table.items():

@@ -12,15 +12,24 @@ from tcpcast.compare import Difference
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.limit_names import limit_name
-from tcpcast.report.document import BLANK, Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.report.document import (
+    BLANK_LINE,
+    Code,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    command_parts,
+)
 from tcpcast.report.quantity import (
-    ABSENT,
-    UNTRUSTED,
+    ABSENT_MARK,
+    UNTRUSTED_MARK,
     Scale,
     amount_text,
     difference_text,
     interval_text,
-    metric_words,
+    metric_label,
     scale_for_metric,
     scale_for_unit,
     value_text,
@@ -37,10 +46,10 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, np.ndarray[Any, Any]]
 
-_UNITS = {"_bps": "bit/s", "_s": "s", "_pkts": "packet", "_bytes": "B"}
-_RATIOS = ("loss_ratio", "utilisation", "timeout_ratio", "load", "share_above")
-_BOUNDS = {"low", "high"}
-_HEADINGS = {
+_UNITS_BY_SUFFIX = {"_bps": "bit/s", "_s": "s", "_pkts": "packet", "_bytes": "B"}
+_RATIO_COLUMNS = ("loss_ratio", "utilisation", "timeout_ratio", "load", "share_above")
+_INTERVAL_COLUMNS = {"low", "high"}
+_TABLE_TITLES = {
     "model": "The model near its answer",
     "rules": "Buffers by different rules",
     "streams": "Rates by the number of flows",
@@ -50,7 +59,7 @@ _HEADINGS = {
     "simulated": "Simulated values",
     "grid": "Buffer rule by file size and RTT",
 }
-_ORDER = list(_HEADINGS)
+_ORDER = list(_TABLE_TITLES)
 _MIN_TEXT_WIDTH = 30
 """Minimum width of a text column, whose cells are wrapped."""
 
@@ -59,12 +68,12 @@ def plan_parts(plan: Plan, scenario: Scenario) -> list[Part]:
     """Return the report that ``tcpcast plan`` prints."""
     parts: list[Part] = [
         Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "),
-        BLANK,
+        BLANK_LINE,
         Paragraph(plan_verdict(plan), "heading"),
         *(Paragraph(f"  {name:<18}{text}") for name, text in _answer_lines(plan)),
         *_advice_parts(plan),
         *_table_parts(plan),
-        BLANK,
+        BLANK_LINE,
     ]
     return [*parts, *_remark_parts(plan)]
 
@@ -76,18 +85,18 @@ def plan_verdict(plan: Plan) -> str:
     if entry is not None and plan.has_model and not plan.leads_by_simulation:
         kind = "the formula" if isinstance(entry, Formula) else "engine"
         method = f"by {kind} {plan.engine}"
-    doubt = ", not to be trusted" if UNTRUSTED in value else ""
-    return f"The {plan.question} is {value.replace(UNTRUSTED, '')}, {method}{doubt}."
+    doubt = ", not to be trusted" if UNTRUSTED_MARK in value else ""
+    return f"The {plan.question} is {value.replace(UNTRUSTED_MARK, '')}, {method}{doubt}."
 
 
-def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = False) -> Document:
+def plan_document(plan: Plan, scenario: Scenario, command: str, figures: bool = False) -> Document:
     """Return the report on a plan.
 
     Parameters
     ----------
     plan, scenario
         The plan, and the scenario with the plan's answer inserted.
-    again
+    command
         The command that reproduces the report.
     figures
         Draw the curve with matplotlib.
@@ -111,8 +120,7 @@ def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = Fa
         Heading("The scenario"),
         Paragraph("All keys, including defaults, with the answer inserted."),
         Code(scenario.to_toml()),
-        Heading("Reproduce this report"),
-        Code(again),
+        *command_parts(command),
     ]
     return Document(f"{scenario.name}: {plan.question}", parts)
 
@@ -121,19 +129,19 @@ def _inline_figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
     """Yield the figure of a plan that has a curve."""
     if "curve" not in plan.tables or not all(map(len, plan.tables["curve"].values())):
         return
-    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
-    from tcpcast.report.plan_figures import FILES, plan_figure  # noqa: PLC0415
+    from tcpcast.report.figures import svg_figure  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.plan_figures import FILE_NAMES, plan_figure  # noqa: PLC0415
 
     yield Heading("Figure")
-    yield figure_as_svg(FILES[plan.unit], plan_figure(plan, scenario))
+    yield svg_figure(FILE_NAMES[plan.unit], plan_figure(plan, scenario))
 
 
 def _advice_parts(plan: Plan) -> list[Part]:
     """Return the recommendation, if there is one."""
     if not plan.recommendation:
         return []
-    doubtful = f"{UNTRUSTED} " if plan.untrusted and not plan.leads_by_simulation else ""
-    return [BLANK, Paragraph(doubtful + plan.recommendation)]
+    doubtful = f"{UNTRUSTED_MARK} " if plan.untrusted and not plan.leads_by_simulation else ""
+    return [BLANK_LINE, Paragraph(doubtful + plan.recommendation)]
 
 
 def _table_parts(plan: Plan) -> Iterator[Part]:
@@ -143,7 +151,7 @@ def _table_parts(plan: Plan) -> Iterator[Part]:
     for name in sorted((set(plan.tables) - only_drawn) & set(_ORDER), key=_ORDER.index):
         columns = plan.tables[name]
         if all(len(column) for column in columns.values()):
-            yield from (BLANK, columns_table(columns, _HEADINGS[name]))
+            yield from (BLANK_LINE, columns_table(columns, _TABLE_TITLES[name]))
 
 
 def _remark_parts(plan: Plan) -> Iterator[Paragraph]:
@@ -154,13 +162,13 @@ def _remark_parts(plan: Plan) -> Iterator[Paragraph]:
     doubt = [f"{plan.engine or 'the model'}: {plan.untrusted}"] if plan.untrusted else []
     marked = bool(doubt or plan.warnings)
     groups: tuple[tuple[str, Role, Sequence[str]], ...] = (
-        (UNTRUSTED, "warning", doubt),
+        (UNTRUSTED_MARK, "warning", doubt),
         (" " if marked else "", "aside", plan.notes),
         ("!", "warning", worst[:MAX_WARNINGS]),
         (" ", "aside", more),
     )
     for mark, role, texts in groups:
-        yield from (Paragraph(text, role, f" {mark} ", margin=1) for text in texts)
+        yield from (Paragraph(text, role, f" {mark} ", right_margin=1) for text in texts)
 
 
 def _answer_lines(plan: Plan) -> list[tuple[str, str]]:
@@ -169,8 +177,8 @@ def _answer_lines(plan: Plan) -> list[tuple[str, str]]:
     if not plan.has_model:
         return simulated or [("by simulation", "unknown")]
     by = f"by {plan.engine}" if plan.engine else "by the model"
-    marked = UNTRUSTED if plan.untrusted else ""
-    shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval_of_result(plan)}"
+    marked = UNTRUSTED_MARK if plan.untrusted else ""
+    shown = f"{plan_quantity_text(plan.value, plan.unit)}{marked}{_interval_of_result(plan)}"
     if plan.undecided:
         shown = f"undecided{_interval_clause(plan.low, plan.high, plan.unit)}"
     reached = [] if plan.undecided else _metric_line(plan, plan.metric_at_value, plan.fit_runs)
@@ -186,8 +194,8 @@ def _simulation_lines(plan: Plan) -> list[tuple[str, str]]:
         return [("by simulation", f"undecided{between}")]
     if plan.simulated is None:
         return []
-    line = quantity_text(plan.simulated, plan.unit)
-    line += _interval_clause(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
+    line = plan_quantity_text(plan.simulated, plan.unit)
+    line += _interval_clause(plan.simulated_low, plan.simulated_high, plan.unit, omit_unit=True)
     if plan.has_model and not plan.leads_by_simulation:
         line += f" ({plan.engine or 'the model'} {_relative_error(plan)})"
     return [
@@ -196,7 +204,7 @@ def _simulation_lines(plan: Plan) -> list[tuple[str, str]]:
     ]
 
 
-def _metric_line(plan: Plan, metric: Metric | None, fitted: int) -> list[tuple[str, str]]:
+def _metric_line(plan: Plan, metric: Metric | None, fitted_runs: int) -> list[tuple[str, str]]:
     """Return a line with the value of the target metric for an answer, if it is known."""
     if metric is None:
         return []
@@ -204,28 +212,28 @@ def _metric_line(plan: Plan, metric: Metric | None, fitted: int) -> list[tuple[s
     interval = interval_text(metric, scale)
     interval = interval if interval.startswith("±") else interval and f"({interval})"
     shown = " ".join(filter(None, [value_text(metric, scale), interval, scale.unit]))
-    how = f"fitted to {fitted} runs" if fitted else "simulated with this answer"
-    return [("", f"{how}: {plan.quantity or metric_words(plan.metric)} {shown}")]
+    how = f"fitted to {fitted_runs} runs" if fitted_runs else "simulated with this answer"
+    return [("", f"{how}: {plan.quantity or metric_label(plan.metric)} {shown}")]
 
 
 def _relative_error(plan: Plan) -> str:
     assert plan.simulated is not None
-    return difference_text(Difference(plan.value / plan.simulated - 1, points=False))
+    return difference_text(Difference(plan.value / plan.simulated - 1, in_percentage_points=False))
 
 
 def _interval_clause(
-    low: float | None, high: float | None, unit: str, *, counted: bool = False
+    low: float | None, high: float | None, unit: str, *, omit_unit: bool = False
 ) -> str:
     """Return the interval of an answer, or "" if it is unknown or has no width.
 
-    ``counted`` omits the unit, because the text before the interval already shows it.
+    ``omit_unit`` omits the unit, because the text before the interval already shows it.
     """
     if low is None or high is None or low == high:
         return ""
-    first, last = (quantity_text(end, unit).partition(", ")[0] for end in (low, high))
+    first, last = (plan_quantity_text(end, unit).partition(", ")[0] for end in (low, high))
     number, _, of_first = first.rpartition(" ")
     same = of_first == last.rpartition(" ")[2]
-    if counted and unit not in {"1", "bit/s"}:
+    if omit_unit and unit not in {"1", "bit/s"}:
         return f", between {number} and {last.rpartition(' ')[0]}"
     return f", between {number if same else first} and {last}"
 
@@ -233,10 +241,10 @@ def _interval_clause(
 def _interval_of_result(plan: Plan) -> str:
     if plan.at_least:
         return " or more" if plan.high is None else f" or more, but below {plan.high:,.0f}"
-    return _interval_clause(plan.low, plan.high, plan.unit, counted=True)
+    return _interval_clause(plan.low, plan.high, plan.unit, omit_unit=True)
 
 
-def quantity_text(value: float, unit: str) -> str:
+def plan_quantity_text(value: float, unit: str) -> str:
     """Return a plan's answer with its unit, for example "438 packets" or "23.1 Mbit/s"."""
     if unit == "bit/s":
         return amount_text(value, unit)
@@ -255,10 +263,10 @@ def columns_table(columns: Columns, title: str = "") -> Table:
     the column before them. On a narrow terminal, the remaining columns follow below, after a
     repetition of the first column.
     """
-    shown = [_table_column(name, columns) for name in columns if name not in _BOUNDS]
-    if set(columns) >= _BOUNDS:
+    shown = [_table_column(name, columns) for name in columns if name not in _INTERVAL_COLUMNS]
+    if set(columns) >= _INTERVAL_COLUMNS:
         shown.append(_interval_column(list(columns)[-3], columns))
-    return Table(shown, title, repeated=1)
+    return Table(shown, title, repeated_columns=1)
 
 
 def _table_column(name: str, columns: Columns) -> Column:
@@ -267,16 +275,16 @@ def _table_column(name: str, columns: Columns) -> Column:
         if name == "regime":
             return Column("limited by", [limit_name(str(regime)) for regime in column], right=False)
         texts = [str(text) for text in column]
-        return Column(metric_words(name), texts, right=False, min_width=_MIN_TEXT_WIDTH)
+        return Column(metric_label(name), texts, right=False, min_width=_MIN_TEXT_WIDTH)
     scale = _column_scale(name, column)
     values = [float(v) / scale.factor for v in column]
     sizes = [abs(v) for v in values if math.isfinite(v)]
     decimals = _decimals(sizes)
-    cells = [f"{v:,.{decimals}f}" if math.isfinite(v) else ABSENT for v in values]
+    cells = [f"{v:,.{decimals}f}" if math.isfinite(v) else ABSENT_MARK for v in values]
     if decimals and any(0 < size < 10.0 ** (1 - decimals) for size in sizes):
         # The decimals of the largest value would round the smallest to zero or one digit.
-        cells = [digits(v) if math.isfinite(v) else ABSENT for v in values]
-    heading = "\n".join([*metric_words(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
+        cells = [digits(v) if math.isfinite(v) else ABSENT_MARK for v in values]
+    heading = "\n".join([*metric_label(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
     return Column(heading, cells, right=True)
 
 
@@ -296,8 +304,8 @@ def _decimals(sizes: list[float]) -> int:
 
 
 def _column_scale(name: str, column: np.ndarray[Any, Any]) -> Scale:
-    if name in _RATIOS:
+    if name in _RATIO_COLUMNS:
         return Scale(0.01, "%")
-    unit = next((u for ending, u in _UNITS.items() if name.endswith(ending)), "1")
+    unit = next((u for ending, u in _UNITS_BY_SUFFIX.items() if name.endswith(ending)), "1")
     finite = np.abs(column[np.isfinite(column)])
     return scale_for_unit(unit, float(finite.max(initial=0.0)))

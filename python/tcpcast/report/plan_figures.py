@@ -11,8 +11,7 @@ from tcpcast.answer import Metric
 from tcpcast.engines.registry import FORMULA_BY_CONTROL
 from tcpcast.report import population_figures, streams_figure
 from tcpcast.report.chart import (
-    OBSERVED,
-    SIZE,
+    FIGURE_SIZE_IN,
     Axis,
     Band,
     Chart,
@@ -22,11 +21,17 @@ from tcpcast.report.chart import (
     Series,
     TextNote,
     points_from_metrics,
-    setup_text,
+    scenario_subtitle,
 )
-from tcpcast.report.palette import BLACK, engine_style
+from tcpcast.report.palette import BLACK, OBSERVED, engine_style
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount_text, metric_words, scale_for_metric, scale_for_unit
+from tcpcast.report.quantity import (
+    amount_text,
+    metric_label,
+    scale_for_metric,
+    scale_for_unit,
+    three_digit_text,
+)
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -42,27 +47,27 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_DECADE = 10.0
+_LOG_AXIS_RATIO = 10.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
-_MIN_SHARE = 1e-3
+_MIN_SHARE_OF_TARGET = 1e-3
 """Curve values below this share of the target are not drawn."""
 
-FILES = {
+FILE_NAMES = {
     "packet": "buffer",
     "bit/s": "rate",
     "1": "loss",
-    "sources": population_figures.FILE,
-    "flows": streams_figure.FILE,
+    "sources": population_figures.FILE_NAME,
+    "flows": streams_figure.FILE_NAME,
 }
 """File name of a plan's figure, by the unit of the planned quantity."""
 
-_KEYS = {
+_AXIS_LABELS = {
     "packet": ("buffer", "packets"),
     "bit/s": ("rate of the link", ""),
     "1": ("loss", "%"),
     "sources": ("users", ""),
 }
-_MODELS = {
+_MODEL_LABELS = {
     "pftk": "PFTK",
     "parallel": "algorithm 1",
     "mathis": "square root",
@@ -70,9 +75,9 @@ _MODELS = {
     "bbr": "BBR\u2019s bound",
 }
 """Labels of the model curves in plans for one path, by column."""
-_AT_MODEL = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
-_DIAMOND: Style = {"color": BLACK, "marker": "D", "linestyle": "none", "zorder": 20}
-_POINTS = "packet (simulated), 95 % interval"
+_ANSWER_LINE_STYLE = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
+_ANSWER_POINT_STYLE: Style = {"color": BLACK, "marker": "D", "linestyle": "none", "zorder": 20}
+_SIMULATED_LABEL = "packet (simulated), 95 % interval"
 
 
 def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
@@ -98,9 +103,9 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     return Chart(
         title=plan_verdict(plan).rstrip("."),
         panels=panels,
-        subtitle=setup_text(scenario),
-        size=(SIZE[0], SIZE[1] if len(panels) == 1 else 6.4),
-        heights=(4, 3)[: len(panels)],
+        subtitle=scenario_subtitle(scenario),
+        size=(FIGURE_SIZE_IN[0], FIGURE_SIZE_IN[1] if len(panels) == 1 else 6.4),
+        height_ratios=(4, 3)[: len(panels)],
     ).draw()
 
 
@@ -114,7 +119,7 @@ def _target_metric_panel(plan: Plan, metric: str, target: float) -> Panel:
             curve[name] / x.factor,
             curve[column] / y.factor,
             style=_style(column),
-            name=_MODELS.get(column.removesuffix("_bps"), "model").replace(" ", "\n"),
+            name=_MODEL_LABELS.get(column.removesuffix("_bps"), "model").replace(" ", "\n"),
         )
         for column in columns
         if np.isfinite(curve[column]).any()
@@ -125,11 +130,11 @@ def _target_metric_panel(plan: Plan, metric: str, target: float) -> Panel:
     seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
     seen |= plan.tables.get("simulated", {})
     values = [*(curve[column] for column in columns), seen[metric], np.array([target])]
-    name_of_metric = f"{metric_words(metric)} ({y.unit})"
+    name_of_metric = f"{metric_label(metric)} ({y.unit})"
     up = _value_axis(name_of_metric, np.concatenate(values) / y.factor, shown_target)
     rows = np.array([seen[each] / y.factor for each in (metric, "low", "high")])
     series += _simulated_points(seen[name] / x.factor, rows, up.low or 0.0)
-    title, unit = _KEYS[plan.unit]
+    title, unit = _AXIS_LABELS[plan.unit]
     unit = x.unit or unit
     across = Axis(f"{title} ({unit})" if unit else title)
     if plan.unit == "1":
@@ -141,7 +146,7 @@ def _style(column: str) -> Style:
     """Return the style of a model curve: the style of its engine, or the first for populations."""
     name = column.removesuffix("_bps")
     engine = FORMULA_BY_CONTROL.get(name, name)
-    return engine_style(engine if name in _MODELS else "engset", is_observed=False)
+    return engine_style(engine if name in _MODEL_LABELS else "engset", is_observed=False)
 
 
 def _scale_of_key(plan: Plan, values: Any) -> Scale:
@@ -156,10 +161,10 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     """Yield marks for the model's answer, and for the simulated answer with its interval."""
     if plan.has_model:
         value = plan.value / x.factor
-        yield ReferenceLine(value, style=_AT_MODEL, axis="x")
+        yield ReferenceLine(value, style=_ANSWER_LINE_STYLE, axis="x")
         doubt = " (not to be trusted)" if plan.untrusted else ""
         text = f"by the model: {_answer_text(plan.value, plan)}{doubt}"
-        yield Series([value], [target], text, _DIAMOND)
+        yield Series([value], [target], text, _ANSWER_POINT_STYLE)
     if plan.simulated is None:
         return
     text = f"by simulation: {_answer_text(plan.simulated, plan)}"
@@ -167,13 +172,13 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     yield ReferenceLine(plan.simulated / x.factor, text, solid, axis="x")
     if plan.simulated_low is not None and plan.simulated_high is not None:
         ends = plan.simulated_low / x.factor, plan.simulated_high / x.factor
-        yield ReferenceLine(ends[0], style={"color": OBSERVED[0]}, axis="x", until=ends[1])
+        yield ReferenceLine(ends[0], style={"color": OBSERVED[0]}, axis="x", span_end=ends[1])
 
 
 def _answer_text(value: float, plan: Plan) -> str:
     """Return an answer with three significant digits and its unit."""
     if plan.unit == "bit/s":
-        return amount_text(float(f"{value:.3g}"), "bit/s")
+        return three_digit_text(value, "bit/s")
     if plan.unit == "1":
         return f"{digits(100 * value, 3)} %"
     words = "packets" if plan.unit == "packet" else plan.unit
@@ -184,7 +189,7 @@ def _simulated_points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawab
     """Yield simulated points; a triangle at the bottom marks a point below the axis range."""
     inside = rows[0] >= bottom
     if inside.any():
-        yield Points(x[inside], np.maximum(rows, bottom)[:, inside], _POINTS)
+        yield Points(x[inside], np.maximum(rows, bottom)[:, inside], _SIMULATED_LABEL)
     if not inside.all():
         style: Style = {"marker": "v", "linestyle": "none", "color": OBSERVED[0]}
         style |= {"clip_on": False, "zorder": 30}
@@ -194,9 +199,9 @@ def _simulated_points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawab
 
 def _value_axis(label: str, values: Floats, target: float) -> Axis:
     """Return an axis for values near the target, logarithmic if they span a decade or more."""
-    shown = values[np.isfinite(values) & (values > _MIN_SHARE * target)]
+    shown = values[np.isfinite(values) & (values > _MIN_SHARE_OF_TARGET * target)]
     low, high = float(shown.min()), float(shown.max())
-    if high < _DECADE * low:
+    if high < _LOG_AXIS_RATIO * low:
         return Axis(label, 0, 1.08 * high)
     return Axis(label, low / 1.3, 1.3 * high, log=True)
 
@@ -206,7 +211,7 @@ def _isoline_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
     isoline, goodput = plan.tables["isoline"], amount_text(target, "bit/s")
     rtt, loss = 1e3 * isoline["rtt_s"], 100 * isoline["loss_ratio"]
     column = list(plan.tables["curve"])[1]
-    model = _MODELS[column.removesuffix("_bps")]
+    model = _MODEL_LABELS[column.removesuffix("_bps")]
     floor = float(np.nanmin(loss)) / 3
     colour = {"color": _style(column)["color"]}
     here = np.isfinite(loss)
@@ -217,7 +222,7 @@ def _isoline_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
         Band(rtt[here], bottom, loss[here], style=colour | {"alpha": 0.12}),
         TextNote(f"{goodput} or more", (0.03, 0.06), style={"fontsize": 9}),
         ReferenceLine(own, style={"linewidth": 0.8, "linestyle": "--"}, axis="x"),
-        Series([own], [100 * plan.value], style=_DIAMOND),
+        Series([own], [100 * plan.value], style=_ANSWER_POINT_STYLE),
     ]
     if plan.simulated is not None:
         metric = Metric(plan.simulated, plan.simulated_low, plan.simulated_high)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.report.chart import (
-    COLOURS,
     Axis,
     Band,
     Chart,
@@ -16,9 +15,9 @@ from tcpcast.report.chart import (
     ReferenceLine,
     Series,
     TextNote,
-    setup_text,
+    scenario_subtitle,
 )
-from tcpcast.report.palette import BLACK
+from tcpcast.report.palette import BLACK, COLOURS
 from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import scale_for_unit
 
@@ -34,7 +33,7 @@ _PANELS = (
     ("rtt_mean_s", "mean RTT (ms)", 1e-3),
 )
 
-FILE = "users"
+FILE_NAME = "users"
 
 
 def users_chart(plan: Plan, scenario: Scenario) -> Chart:
@@ -71,12 +70,12 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     ]
     return Chart(
         title=plan_verdict(plan).rstrip("."),
-        subtitle=setup_text(scenario),
+        subtitle=scenario_subtitle(scenario),
         panels=[Panel(_answer_marks(plan) + series, x, y) for series, y in panels],
         size=(6.0, 6.8),
         columns=2,
-        share="x",
-        legend="beside",
+        shared_axes="x",
+        legend_position="beside",
         legend_style={"loc": "upper left"},
         notes=[TextNote("bands: 95 % intervals", (0.03, 0.02), style={"fontsize": 9})],
     )
@@ -89,7 +88,7 @@ def _answer_marks(plan: Plan) -> list[Drawable]:
         line = colour | {"linewidth": 0.8, "linestyle": "--"}
         marks.append(ReferenceLine(plan.value, style=line, axis="x"))
     if plan.low is not None and plan.high is not None:
-        marks.append(ReferenceLine(plan.low, style=colour, axis="x", until=plan.high))
+        marks.append(ReferenceLine(plan.low, style=colour, axis="x", span_end=plan.high))
     return marks
 
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric, warning_severity
+from tcpcast.compare import packets_text
 from tcpcast.engines.formula.path_requirements import (
     flows_to_fill_text,
     path_requirement_texts,
@@ -15,11 +16,13 @@ from tcpcast.engines.formula.path_requirements import (
 from tcpcast.engines.stack_support import find_omitted_formulas, omitted_formulas_text
 from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import limit_name
-from tcpcast.report.document import BLANK, Column, Paragraph, Table
+from tcpcast.path_option_definitions import OPTIONS_BY_KEY
+from tcpcast.readable_units import count_text
+from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
-    LEADING_TIMES,
     SIMULATION,
+    TIME_ENGINES,
     answers_with_rate,
     answers_with_time,
     headlines,
@@ -29,18 +32,18 @@ from tcpcast.report.prediction import (
     link_limit_pps,
     loss_ratio,
     mean_rate_bps,
-    packets_text,
     transfer_time,
     window_limit_pps,
 )
 from tcpcast.report.prediction_advice import buffer_advice, model_advice
 from tcpcast.report.quantity import (
-    ABSENT,
-    UNTRUSTED,
+    ABSENT_MARK,
+    UNTRUSTED_MARK,
     Scale,
     amount_text,
     interval_text,
     scale_for_unit,
+    three_digit_text,
     value_text,
 )
 from tcpcast.report.summary import MAX_WARNINGS, buffer_text, caveats_of_scenario_and_answers
@@ -53,27 +56,13 @@ if TYPE_CHECKING:
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
 
-SHOWN = (*ANSWER_COLUMNS, "total_time_s")
+DISPLAYED_METRICS = (*ANSWER_COLUMNS, "total_time_s")
 """Metrics of an answer that the report shows."""
 
-LOSS = "network.bottleneck.loss"
-_KEYS = {
-    LOSS: "--loss",
-    "network.bottleneck.rate": "--rate",
-    "network.bottleneck.buffer": "--buffer",
-    "network.rtt": "--rtt",
-    "tcp.receiver_window": "--rwnd",
-    "tcp.stack": "--stack",
-    "tcp.delayed_acks": "--delayed-acks",
-    "tcp.min_rto": "--min-rto",
-    "tcp.initial_window": "--iw",
-    "traffic.flows": "--flows",
-    "traffic.size": "--size",
-}
-"""Command-line options by scenario key, for suggestions and for ``--explain``."""
+_LOSS_KEY = "network.bottleneck.loss"
 
 
-class _Options(SuggestionSyntax):
+class _OptionSyntax(SuggestionSyntax):
     """Suggestions as command-line options of ``predict``."""
 
     def engine(self, name: str) -> str:
@@ -82,7 +71,11 @@ class _Options(SuggestionSyntax):
 
     def assignment(self, key: str, value: Any) -> str:
         """Return the option for a key, or the scenario key if there is no option."""
-        return f"{_KEYS[key]} {value}" if key in _KEYS else super().assignment(key, value)
+        return (
+            f"{OPTIONS_BY_KEY[key]} {value}"
+            if key in OPTIONS_BY_KEY
+            else super().assignment(key, value)
+        )
 
 
 def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[Part]:
@@ -95,16 +88,16 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     explain
         Append all quantities of each model with their equations, starting with the inputs.
     """
-    parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
-    parts += [Paragraph(text, "heading") for text in headlines(prediction, _Options())]
+    parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK_LINE]
+    parts += [Paragraph(text, "heading") for text in headlines(prediction, _OptionSyntax())]
     transfer = prediction.transfer
     if transfer is not None and answers_with_time(transfer):
-        parts += [BLANK, _transfer_table(prediction, _times_leading_first(prediction))]
+        parts += [BLANK_LINE, _transfer_table(prediction, _times_leading_first(prediction))]
     steady = _leading_first(prediction)
     if steady:
-        parts += [BLANK, _rate_table(steady, prediction.scenario)]
-    remarks = _remark_parts(prediction, every=explain)
-    parts += [BLANK, *remarks] if remarks else []
+        parts += [BLANK_LINE, _rate_table(steady, prediction.scenario)]
+    remarks = _remark_parts(prediction, show_all=explain)
+    parts += [BLANK_LINE, *remarks] if remarks else []
     if explain:
         answers = [*_times_leading_first(prediction), *steady]
         parts += [part for answer in answers for part in _explanation_parts(answer)]
@@ -118,12 +111,17 @@ def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
     a narrow terminal, the remaining models follow below, after a repetition of the varied values.
     """
     first = predictions[0]
-    varied = " and ".join("RTT" if name == "rtt" else name for name in first.point)
-    path = f"{path_text(first, without=first.point)}; {varied} as below"
+    varied = " and ".join("RTT" if name == "rtt" else name for name in first.varied_options)
+    path = f"{path_text(first, without=first.varied_options)}; {varied} as below"
     fixed = _point_columns(predictions)
-    table = Table([*fixed, *_model_columns(predictions)], repeated=len(fixed))
+    table = Table([*fixed, *_model_columns(predictions)], repeated_columns=len(fixed))
     remarks = _range_remarks(predictions)
-    return [Paragraph(path, "aside"), BLANK, table, *([BLANK, *remarks] if remarks else [])]
+    return [
+        Paragraph(path, "aside"),
+        BLANK_LINE,
+        table,
+        *([BLANK_LINE, *remarks] if remarks else []),
+    ]
 
 
 def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
@@ -138,7 +136,7 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
         "buffer": buffer_text(scenario) + (" (assumed)" if prediction.is_buffer_assumed else ""),
         "rwnd": "window unlimited" if math.isinf(window) else f"window {packets_text(window)}",
         "mss": f"MSS {scenario.payload_bytes} B",
-        "flows": f"{scenario.senders:,} flow{'' if scenario.senders == 1 else 's'}",
+        "flows": count_text(scenario.senders, "flow"),
         "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks and not tcp.is_modern else ""),
     }
     if math.isinf(network.bottleneck.rate_bps):
@@ -153,7 +151,7 @@ def _leading_first(prediction: Prediction) -> list[Answer]:
 
 
 def _times_leading_first(prediction: Prediction) -> list[Answer]:
-    return _order_by_relevance(answers_with_time(prediction.transfer or []), LEADING_TIMES)
+    return _order_by_relevance(answers_with_time(prediction.transfer or []), TIME_ENGINES)
 
 
 def _order_by_relevance(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
@@ -167,22 +165,16 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
     unit = scale_for_unit("bit/s", _median(goodput))
     absent = Metric(math.nan)
     windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
-    limits = [_limit_name(limit_of_answer(answer, scenario)) for answer in answers]
+    limits = [limit_name(limit_of_answer(answer, scenario)) or ABSENT_MARK for answer in answers]
     return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
             Column(
                 "send rate\n(pkt/s)", [_metric_cell(a.metrics["send_rate_pps"]) for a in answers]
             ),
-            Column(
-                f"goodput\n({unit.unit})",
-                [
-                    _rounded(rate / unit.factor) + _trust_mark(answer)
-                    for rate, answer in zip(goodput, answers, strict=True)
-                ],
-            ),
+            _scaled_column("goodput", goodput, unit, answers),
             Column("limited by", limits, right=False),
-            Column("window\n(pkt)", [_rounded(window) for window in windows]),
+            Column("window\n(pkt)", [_rounded_text(window) for window in windows]),
         ]
     )
 
@@ -196,42 +188,35 @@ def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
         [
             Column("model", [answer.engine for answer in answers], right=False),
             Column(f"time\n({seconds.unit})", cells),
-            Column(
-                f"mean rate\n({unit.unit})",
-                [_rounded(rate / unit.factor) for rate in mean],
-            ),
+            _scaled_column("mean rate", mean, unit),
         ]
     )
 
 
 def _trust_mark(answer: Answer) -> str:
-    return "" if is_trusted(answer) else UNTRUSTED
-
-
-def _limit_name(regime: str) -> str:
-    return limit_name(regime) or ABSENT
+    return "" if is_trusted(answer) else UNTRUSTED_MARK
 
 
 def _metric_cell(metric: Metric, factor: float = 1.0) -> str:
     """Return a value with its interval, if it has one."""
-    mark = "" if metric.trusted else UNTRUSTED
+    mark = "" if metric.trusted else UNTRUSTED_MARK
     if metric.low is None:
-        return _rounded(metric.value / factor) + mark
+        return _rounded_text(metric.value / factor) + mark
     scale = Scale(factor, "")
     return f"{value_text(metric, scale)}{mark} {interval_text(metric, scale)}"
 
 
-def _rounded(value: float) -> str:
+def _rounded_text(value: float) -> str:
     """Return a number with three significant digits, or rounded to an integer if it has more."""
     if not math.isfinite(value):
-        return ABSENT
+        return ABSENT_MARK
     if value == 0:
         return "0"
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:,.{decimals}f}" if decimals < 8 else f"{value:.2e}"
 
 
-def _remark_parts(prediction: Prediction, *, every: bool) -> list[Paragraph]:
+def _remark_parts(prediction: Prediction, *, show_all: bool) -> list[Paragraph]:
     """Return the remarks below the tables: limits, advice, warnings, and inapplicable models."""
     texts = [
         _limit_text(prediction.scenario),
@@ -243,7 +228,7 @@ def _remark_parts(prediction: Prediction, *, every: bool) -> list[Paragraph]:
     return (
         lines
         + _dagger_reasons(prediction)
-        + _warning_parts(prediction, every=every)
+        + _warning_parts(prediction, show_all=show_all)
         + _omitted_models(prediction)
         + _refusal_parts(prediction)
     )
@@ -257,7 +242,7 @@ def _sizing_advice(prediction: Prediction) -> list[str]:
     texts = path_requirement_texts(sizing)
     if loss_ratio(prediction.scenario) > 0:
         texts.append(flows_to_fill_text(sizing))
-    if prediction.lead_time is None and not prediction.has_time_from_goodput:
+    if prediction.leading_time_answer is None and not prediction.has_time_from_goodput:
         texts.append(
             time_for_amount_text(
                 prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
@@ -274,27 +259,27 @@ def _dagger_reasons(prediction: Prediction) -> list[Paragraph]:
             if note.kind == "outside":
                 by_reason.setdefault(with_option_names(note), []).append(answer.engine)
     return [
-        Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED} ")
+        Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED_MARK} ")
         for reason, engines in by_reason.items()
     ]
 
 
-def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
+def _warning_parts(prediction: Prediction, *, show_all: bool = False) -> list[Paragraph]:
     """Return the most severe or all warnings about shown values; each names all its engines."""
     engines: dict[Note, list[str]] = {}
     for answer, note in caveats_of_scenario_and_answers(prediction.answers, prediction.scenario):
-        about = note.limited_to(SHOWN)
+        about = note.limited_to(DISPLAYED_METRICS)
         if about is not None and about.kind != "outside":  # shown by `_dagger_reasons`
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=warning_severity)
     lines = []
-    for note in ordered if every else ordered[:MAX_WARNINGS]:
+    for note in ordered if show_all else ordered[:MAX_WARNINGS]:
         named = ", ".join(dict.fromkeys(engines[note]))
         shown = f"{named}: {with_option_names(note)}" if named else with_option_names(note)
         lines.append(Paragraph(shown, "warning", " ! "))
     if len(ordered) > len(lines):
         more = len(ordered) - len(lines)
-        text = f"{more} more warning{'' if more == 1 else 's'} with --explain"
+        text = f"{count_text(more, 'more warning')} with --explain"
         lines.append(Paragraph(text, "aside", "   "))
     return lines
 
@@ -311,7 +296,7 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
                 lines.setdefault(text, Paragraph(text, "warning", " ! "))
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
         text = "outside the formula's domain; for the reason, predict this point without a range"
-        lines[UNTRUSTED] = Paragraph(text, "warning", f" {UNTRUSTED} ")
+        lines[UNTRUSTED_MARK] = Paragraph(text, "warning", f" {UNTRUSTED_MARK} ")
     buffers = [text for text in map(buffer_advice, predictions) if text]
     return [*(Paragraph(text, mark="   ") for text in buffers[:1]), *lines.values()]
 
@@ -334,7 +319,7 @@ def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
     for answer in prediction.answers:
         if answer.applies or answer.reason in others:
             continue
-        needs_loss = any(each.changes.keys() == {LOSS} for each in answer.suggestions)
+        needs_loss = any(each.changes.keys() == {_LOSS_KEY} for each in answer.suggestions)
         no_loss = "there is no random loss"  # one text for all models
         reason = no_loss if lossless and needs_loss else refusal_with_option_names(answer)
         by_reason.setdefault(reason, []).append(answer.engine)
@@ -350,7 +335,7 @@ def _limit_text(scenario: Scenario) -> str:
     payload_bits = 8 * scenario.payload_bytes
     by_name = {"window": window_limit_pps(scenario), "link": link_limit_pps(scenario)}
     limits = [
-        f"{name} {amount_text(float(f'{pps * payload_bits:.3g}'), 'bit/s')}"
+        f"{name} {three_digit_text(pps * payload_bits, 'bit/s')}"
         for name, pps in by_name.items()
         if math.isfinite(pps)
     ]
@@ -373,7 +358,7 @@ def _explanation_parts(answer: Answer) -> list[Paragraph]:
         for entry in steps
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = [BLANK, Paragraph(f"{answer.engine}: {source}", "heading")]
+    lines = [BLANK_LINE, Paragraph(f"{answer.engine}: {source}", "heading")]
     for (symbol, value, unit), entry in zip(rows, steps, strict=True):
         cells = (symbol.ljust(widths[0]), value.rjust(widths[1]), unit.ljust(widths[2]))
         lines.append(Paragraph(with_option_names(entry["source"]), mark=f"  {'  '.join(cells)}  "))
@@ -382,18 +367,18 @@ def _explanation_parts(answer: Answer) -> list[Paragraph]:
 
 def _missing_value_text(entry: Mapping[str, str]) -> str:
     """Return the text of a quantity without a value: for a window, that it is unlimited."""
-    return "unlimited" if entry["unit"] == "packet" else ABSENT
+    return "unlimited" if entry["unit"] == "packet" else ABSENT_MARK
 
 
 def refusal_with_option_names(answer: Answer) -> str:
     """Return the reason of a refusal, with scenario keys replaced by options."""
-    return with_option_names(answer.refusal(_Options()))
+    return with_option_names(answer.refusal(_OptionSyntax()))
 
 
 def with_option_names(message: Note | str) -> str:
     """Return a text with scenario keys replaced by options."""
     text = str(message)
-    for key, option in _KEYS.items():
+    for key, option in OPTIONS_BY_KEY.items():
         text = text.replace(key, option)
     return re.sub(r'(--[a-z-]+) = "([^"]*)"(?: or "([^"]*)")?', _option_text, text)
 
@@ -405,10 +390,13 @@ def _option_text(match: re.Match[str]) -> str:
 
 
 def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
-    varied = [Column(name, [p.point[name] for p in predictions]) for name in predictions[0].point]
-    leads = [(p, p.lead_time) for p in predictions]
+    varied = [
+        Column(name, [p.varied_options[name] for p in predictions])
+        for name in predictions[0].varied_options
+    ]
+    leads = [(p, p.leading_time_answer) for p in predictions]
     limits = [p.regime if lead is None else limit_of_answer(lead, p.scenario) for p, lead in leads]
-    limits = [_limit_name(limit) for limit in limits]
+    limits = [limit_name(limit) or ABSENT_MARK for limit in limits]
     return [*varied, Column("limited by", limits, right=False)]
 
 
@@ -429,54 +417,54 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     unit = scale_for_unit("bit/s", _median(leading) or _median(every))
     columns = []
     for name in _engines_of_rows(map(_leading_first, predictions)):
-        cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
-        columns.append(Column(_column_heading(name, unit), cells))
-    if not columns:  # no model gives a rate, because only window and link limit it
-        cells = [_rounded(p.goodput_bps / unit.factor) for p in predictions]
-        columns.append(Column(f"at most\n({unit.unit})", cells))
-    return columns
+        given = [_answer_of_engine(answers_with_rate(p.steady), name) for p in predictions]
+        rates = [math.nan if answer is None else answer["goodput_bps"] for answer in given]
+        columns.append(_scaled_column(_column_heading(name), rates, unit, given))
+    # Without a model, only window and link limit the rate.
+    return columns or [_scaled_column("at most", leading, unit)]
 
 
-def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
-    given = [a for a in answers_with_rate(prediction.steady) if a.engine == engine]
-    return _rounded(given[0]["goodput_bps"] / factor) + _trust_mark(given[0]) if given else ABSENT
+def _answer_of_engine(answers: Sequence[Answer], engine: str) -> Answer | None:
+    return next((answer for answer in answers if answer.engine == engine), None)
+
+
+def _scaled_column(
+    heading: str,
+    values: Sequence[float],
+    unit: Scale,
+    answers: Sequence[Answer | None] | None = None,
+) -> Column:
+    """Return values in a unit, with a dagger for each untrusted answer."""
+    marks = [_trust_mark(a) if a else "" for a in answers or [None] * len(values)]
+    cells = [_rounded_text(v / unit.factor) + mark for v, mark in zip(values, marks, strict=True)]
+    return Column(f"{heading}\n({unit.unit})", cells)
 
 
 def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
-    seconds, marks = [], []
-    for prediction in predictions:
-        given = [a for a in answers_with_time(prediction.transfer or []) if a.engine == engine]
-        seconds.append(transfer_time(given[0]).value if given else math.nan)
-        marks.append(_trust_mark(given[0]) if given else "")
+    given = [_answer_of_engine(answers_with_time(p.transfer or []), engine) for p in predictions]
+    seconds = [math.nan if answer is None else transfer_time(answer).value for answer in given]
     unit = scale_for_unit("s", _median(seconds))
-    cells = [_rounded(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)]
-    return Column(_column_heading(engine, unit), cells)
+    return _scaled_column(_column_heading(engine), seconds, unit, given)
 
 
 def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
     """Return transfer times derived from the goodput, if no transfer model is trusted."""
     seconds = [p.time_by_goodput_s for p in predictions]
-    unit = scale_for_unit("s", _median(seconds))
-    return Column(f"by\ngoodput\n({unit.unit})", [_rounded(s / unit.factor) for s in seconds])
+    return _scaled_column("by\ngoodput", seconds, scale_for_unit("s", _median(seconds)))
 
 
 def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return the mean rate of the transfer and the long-term rate of one flow."""
     mean = []
     for prediction in predictions:
-        lead = prediction.lead_time
+        lead = prediction.leading_time_answer
         flow_bits = 8 * prediction.amount_bytes / prediction.scenario.senders
         by_goodput = flow_bits / prediction.time_by_goodput_s
         mean.append(by_goodput if lead is None else mean_rate_bps(lead, prediction))
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
     unit = scale_for_unit("bit/s", _median([*mean, *steady]))
-    return [
-        Column(
-            f"{heading}\n({unit.unit})",
-            [_rounded(rate / unit.factor) for rate in values],
-        )
-        for heading, values in (("mean\nrate", mean), ("long-term\nrate", steady))
-    ]
+    headings = {"mean\nrate": mean, "long-term\nrate": steady}
+    return [_scaled_column(heading, values, unit) for heading, values in headings.items()]
 
 
 def _engines_of_rows(answers: Iterable[Sequence[Answer]]) -> list[str]:
@@ -484,9 +472,9 @@ def _engines_of_rows(answers: Iterable[Sequence[Answer]]) -> list[str]:
     return list(dict.fromkeys(answer.engine for given in answers for answer in given))
 
 
-def _column_heading(engine: str, unit: Scale) -> str:
+def _column_heading(engine: str) -> str:
     first, hyphen, rest = engine.partition("-")
-    return f"{first}{hyphen}\n{rest}\n({unit.unit})" if rest else f"{engine}\n({unit.unit})"
+    return f"{first}{hyphen}\n{rest}" if rest else engine
 
 
 def _median(values: Sequence[float]) -> float:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.compare import compare_all
+from tcpcast.compare import compare_all, packets_text
 from tcpcast.engines.formula.path_requirements import (
     DEFAULT_AMOUNT_BYTES,
     time_for_amount_s,
@@ -17,7 +17,7 @@ from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import with_article
 from tcpcast.report import csv
 from tcpcast.report.json import document
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
 WINDOW, BOTTLENECK, TIMEOUTS = "window", "bottleneck", "timeouts"
 TRIPLE_DUPLICATES = "triple duplicates"
 SIMULATION = "packet"
-LEADING = "pftk"
+LEADING_FORMULA = "pftk"
 """Formula of the headline for stacks with Reno's congestion control; the only one that includes
 loss, timeouts and the receiver window."""
 
-BOUND = "bbr-bound"
+UPPER_BOUND_FORMULA = "bbr-bound"
 """The formula that returns an upper bound."""
 
-LEADING_TIMES = (SIMULATION, "short", "cardwell")
+TIME_ENGINES = (SIMULATION, "short", "cardwell")
 """Engines for the transfer time in the headline; the first trusted answer is used."""
 
 SHALLOW_BUFFER = "shallow buffer"
 
-FULL = 0.95
+MIN_LIMITED_SHARE = 0.95
 """Share of the link rate or window limit from which a simulated flow counts as limited by it."""
 
 BUFFER_METRICS = ("goodput_bps", "completion_time_s")
 """Metrics that the comparison with other buffer sizes shows."""
 
-POINT_COLUMNS = ("rtt_s", "loss_ratio", "rate_bps", "window_pkts", "flows", "size_pkts")
+INPUT_COLUMNS = ("rtt_s", "loss_ratio", "rate_bps", "window_pkts", "flows", "size_pkts")
 ANSWER_COLUMNS = (
     "send_rate_pps",
     "goodput_bps",
@@ -69,16 +69,16 @@ class Prediction:
         Answers for flows that never end; empty if only the transfer size limits the flows.
     transfer
         Answers for one transfer; None if no size is given.
-    point
+    varied_options
         Values of the options that were given as ranges, by option.
-    fed
+    formula_with_simulated_inputs
         The leading formula with inputs measured in the simulation of ``steady``; None without a
         simulation.
     sizing
         Windows and numbers of flows that fill the link; None if the link has no rate.
     size_pkts
         Size of the transfer in packets; None if no size is given.
-    too_long
+    is_transfer_too_long
         True if a simulation of the transfer was requested, but the transfer has too many packets.
     is_buffer_assumed
         True if the link has a buffer that no option sets.
@@ -88,11 +88,11 @@ class Prediction:
 
     steady: Answers
     transfer: Answers | None = None
-    point: Mapping[str, str] = field(default_factory=dict)
-    fed: Answer | None = None
+    varied_options: Mapping[str, str] = field(default_factory=dict)
+    formula_with_simulated_inputs: Answer | None = None
     sizing: PathRequirements | None = None
     size_pkts: float | None = None
-    too_long: bool = False
+    is_transfer_too_long: bool = False
     is_buffer_assumed: bool = False
     other_buffers: Mapping[str, Answer] = field(default_factory=dict)
 
@@ -106,7 +106,7 @@ class Prediction:
         return kept + [a for a in transfer if a.applies or a.engine not in named]
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """True if the user stopped a simulation."""
         return any(a.interrupted for a in (*self.answers, *self.other_buffers.values()))
 
@@ -116,7 +116,7 @@ class Prediction:
         return any(answer.engine == SIMULATION for answer in answers_with_time(self.transfer or []))
 
     @property
-    def lead(self) -> Answer | None:
+    def leading_answer(self) -> Answer | None:
         """The answer whose rate the headline shows: simulation, or else the leading formula.
 
         None if neither is trusted.
@@ -125,15 +125,15 @@ class Prediction:
         return given.get(SIMULATION) or given.get(leading_formula(self.scenario))
 
     @property
-    def lead_time(self) -> Answer | None:
+    def leading_time_answer(self) -> Answer | None:
         """The answer whose transfer time the headline shows; None if no answer is trusted."""
         given = {a.engine: a for a in answers_with_time(self.transfer or []) if is_trusted(a)}
-        return next((given[name] for name in LEADING_TIMES if name in given), None)
+        return next((given[name] for name in TIME_ENGINES if name in given), None)
 
     @property
     def has_time_from_goodput(self) -> bool:
         """True if the transfer time is derived from slow start and the long-term goodput."""
-        has_no_time = self.size_pkts is not None and self.lead_time is None
+        has_no_time = self.size_pkts is not None and self.leading_time_answer is None
         is_modern = bool(self.steady) and self.scenario.tcp.is_modern
         return has_no_time and is_modern and math.isfinite(self.goodput_bps)
 
@@ -147,7 +147,7 @@ class Prediction:
     @property
     def untrusted(self) -> bool:
         """True if loss matters, but neither the simulation nor the leading formula is trusted."""
-        if self.lead is not None:
+        if self.leading_answer is not None:
             return False
         named = {a.engine for a in answers_with_rate(self.steady)}
         without_formula = not leading_formula(self.scenario) and loss_ratio(self.scenario) > 0
@@ -160,9 +160,13 @@ class Prediction:
         "" if no answer is trusted.
         """
         if not self.steady:
-            return "" if self.lead_time is None else limit_of_answer(self.lead_time, self.scenario)
-        if self.lead is not None:
-            return limit_of_answer(self.lead, self.scenario)
+            return (
+                ""
+                if self.leading_time_answer is None
+                else limit_of_answer(self.leading_time_answer, self.scenario)
+            )
+        if self.leading_answer is not None:
+            return limit_of_answer(self.leading_answer, self.scenario)
         if self.untrusted:
             return ""
         window, link = window_limit_pps(self.scenario), link_limit_pps(self.scenario)
@@ -192,8 +196,8 @@ class Prediction:
 
         NaN if no answer is trusted.
         """
-        if self.lead is not None:
-            return self.lead["goodput_bps"]
+        if self.leading_answer is not None:
+            return self.leading_answer["goodput_bps"]
         if self.untrusted or not self.steady:
             return math.nan
         max_pps = min(window_limit_pps(self.scenario), link_limit_pps(self.scenario))
@@ -202,7 +206,7 @@ class Prediction:
 
 def leading_formula(scenario: Scenario) -> str:
     """Return the formula for the stack's congestion control, or "" if there is none."""
-    formulas = {"reno": LEADING, "tfrc": "pftk-approx"} | FORMULA_BY_CONTROL
+    formulas = {"reno": LEADING_FORMULA, "tfrc": "pftk-approx"} | FORMULA_BY_CONTROL
     return formulas.get(scenario.tcp.control, "")
 
 
@@ -231,7 +235,7 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     """Return the limit of the rate according to an answer, or "" if the answer does not show it.
 
     For a formula, the limit is its regime. For a simulation, the limit is the link or the window
-    if its utilisation is at least :data:`FULL`, otherwise the buffer or the most frequent loss
+    from a utilisation of :data:`MIN_LIMITED_SHARE`, otherwise the buffer or the main kind of loss
     indication.
     """
     if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
@@ -239,10 +243,13 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     if any(group.traffic.kind != "bulk" for group in scenario.populations):
         return ""  # the limit changes over time for sources with OFF times or short files
     values = {name: metric.value for name, metric in answer.metrics.items()}
-    if values.get("utilisation", 0.0) >= FULL:
+    if values.get("utilisation", 0.0) >= MIN_LIMITED_SHARE:
         return BOTTLENECK
     rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)
-    if values["send_rate_pps"] * rtt >= FULL * scenario.senders * scenario.tcp.receiver_window:
+    if (
+        values["send_rate_pps"] * rtt
+        >= MIN_LIMITED_SHARE * scenario.senders * scenario.tcp.receiver_window
+    ):
         return WINDOW
     if loss_ratio(scenario) == 0 and values.get("queue_loss_ratio", 0.0) > 0:
         return SHALLOW_BUFFER
@@ -273,76 +280,75 @@ def link_limit_pps(scenario: Scenario) -> float:
     return scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
 
 
-def headlines(prediction: Prediction, names: SuggestionSyntax) -> list[str]:
+def headlines(prediction: Prediction, syntax: SuggestionSyntax) -> list[str]:
     """Return the texts of :func:`transfer_headline` and :func:`headline`, main result first."""
-    texts = [f(prediction, names) for f in (transfer_headline, headline)]
+    texts = [f(prediction, syntax) for f in (transfer_headline, headline)]
     if prediction.has_time_from_goodput:  # the transfer time is computed from the goodput
         texts.reverse()
     return list(filter(None, texts))
 
 
-def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
+def headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
     """Return a sentence with the goodput, the limit that applies, and the limits that do not.
 
-    ``names`` is the syntax of the front end for suggestions.
+    ``syntax`` is the syntax of the front end for suggestions.
     """
     if not prediction.steady:
         return ""
     if prediction.untrusted:
-        return no_rate_sentence(prediction, names)
+        return no_rate_sentence(prediction, syntax)
     flows = prediction.scenario.senders
-    each = amount_text(_round_to_three_digits(prediction.goodput_bps / flows), "bit/s")
-    total = amount_text(_round_to_three_digits(prediction.goodput_bps), "bit/s")
+    each = three_digit_text(prediction.goodput_bps / flows, "bit/s")
+    total = three_digit_text(prediction.goodput_bps, "bit/s")
     rate = each if flows == 1 else f"{each} per flow, {total} in total"
-    if prediction.lead is not None and prediction.lead.engine == SIMULATION:
+    if prediction.leading_answer is not None and prediction.leading_answer.engine == SIMULATION:
         rate += " by simulation"
-    is_bound = prediction.lead is not None and prediction.lead.engine == BOUND
+    is_bound = (
+        prediction.leading_answer is not None
+        and prediction.leading_answer.engine == UPPER_BOUND_FORMULA
+    )
     return f"{'At most' if is_bound else 'About'} {rate}; {limits_text(prediction)}."
 
 
 def limits_text(prediction: Prediction) -> str:
     """Return a clause with the limit that applies, and the limits that do not."""
-    clause, others = _limits_text(prediction)
+    clause, others = _split_limits(prediction)
     return clause + (f", not {' or '.join(others)}" if others else "")
 
 
-def no_rate_sentence(prediction: Prediction, names: SuggestionSyntax) -> str:
+def no_rate_sentence(prediction: Prediction, syntax: SuggestionSyntax) -> str:
     """Return the sentence for a prediction without a trusted answer."""
     if any(answer.engine == SIMULATION for answer in prediction.steady):
         return "No trusted rate: neither the simulation nor a formula is reliable for this path."
-    return f"No formula is reliable for this path; {names.engine(SIMULATION)}."
+    return f"No formula is reliable for this path; {syntax.engine(SIMULATION)}."
 
 
-def transfer_headline(prediction: Prediction, names: SuggestionSyntax) -> str:
+def transfer_headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
     """Return a sentence with the transfer time, or "" if no model returns one."""
-    lead = prediction.lead_time
+    lead = prediction.leading_time_answer
     if lead is None:
         if prediction.has_time_from_goodput:
             return _goodput_time_sentence(prediction)
         if not answers_with_time(prediction.transfer or []):
             return ""
         reason = "No formula for the transfer time is reliable for this path"
-        return f"{reason}; {names.engine(SIMULATION)}."
-    time = amount_text(_round_to_three_digits(transfer_time(lead).value), "s")
+        return f"{reason}; {syntax.engine(SIMULATION)}."
+    time = three_digit_text(transfer_time(lead).value, "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
-    from_syn = time_with_handshake(prediction)
+    from_syn = handshake_time_text(prediction)
     time += by + (f", {from_syn}" if from_syn else "")
     single = "single transfer" if prediction.scenario.senders > 1 else "transfer"
-    return f"A {single} of this size takes about {time}: {transfer_rates(prediction)}."
+    return f"A {single} of this size takes about {time}: {transfer_rates_text(prediction)}."
 
 
-def transfer_rates(prediction: Prediction) -> str:
+def transfer_rates_text(prediction: Prediction) -> str:
     """Return a clause with the mean rate of the transfer and the long-term rate, or ""."""
-    if prediction.lead_time is None:
+    if prediction.leading_time_answer is None:
         return ""
-    mean = amount_text(
-        _round_to_three_digits(mean_rate_bps(prediction.lead_time, prediction)), "bit/s"
-    )
+    mean = three_digit_text(mean_rate_bps(prediction.leading_time_answer, prediction), "bit/s")
     steady = prediction.goodput_bps / prediction.scenario.senders
     later = (
-        f", {amount_text(_round_to_three_digits(steady), 'bit/s')} in the long run"
-        if math.isfinite(steady)
-        else ""
+        f", {three_digit_text(steady, 'bit/s')} in the long run" if math.isfinite(steady) else ""
     )
     return f"{mean} on average{later}"
 
@@ -353,20 +359,18 @@ def _goodput_time_sentence(prediction: Prediction) -> str:
         prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
     )
     reason = " The transfer has too many packets to simulate it completely."
-    return text + reason if text and prediction.too_long else text
+    return text + reason if text and prediction.is_transfer_too_long else text
 
 
-def time_with_handshake(prediction: Prediction) -> str:
+def handshake_time_text(prediction: Prediction) -> str:
     """Return the time including handshake, or "" if the rounded time does not change."""
-    lead = prediction.lead_time
-    total = None if lead is None else lead.metrics.get("total_time_s")
-    if (
-        lead is None
-        or total is None
-        or _round_to_three_digits(total.value) == _round_to_three_digits(transfer_time(lead).value)
-    ):
+    lead = prediction.leading_time_answer
+    if lead is None or "total_time_s" not in lead.metrics:
         return ""
-    return f"{amount_text(_round_to_three_digits(total.value), 's')} from the SYN"
+    time, total = (
+        three_digit_text(lead[name], "s") for name in ("completion_time_s", "total_time_s")
+    )
+    return "" if time == total else f"{total} from the SYN"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
@@ -375,7 +379,7 @@ def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
     return bits / transfer_time(answer).value
 
 
-def _limits_text(prediction: Prediction) -> tuple[str, list[str]]:
+def _split_limits(prediction: Prediction) -> tuple[str, list[str]]:
     """Return a clause that names the limit, and the names of the other possible limits."""
     scenario = prediction.scenario
     regime = prediction.regime
@@ -391,16 +395,6 @@ def _limits_text(prediction: Prediction) -> tuple[str, list[str]]:
         packets = packets_text(scenario.populations[0].tcp.receiver_window)
         clause += f" ({packets} per round trip)"
     return clause, [name for name, exists in possible.items() if exists and name != limiting]
-
-
-def packets_text(number: float) -> str:
-    """Return a number of packets with its unit."""
-    return f"{number:,.0f} packet{'' if number == 1 else 's'}"
-
-
-def _round_to_three_digits(value: float) -> float:
-    """Round to three significant digits; formulas do not justify more."""
-    return float(f"{value:.3g}")
 
 
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
@@ -459,7 +453,7 @@ def csv_text(predictions: Sequence[Prediction]) -> str:
     Inputs are in SI units; ``goodput_bps`` is the total payload rate. ``regime`` is empty for
     models without regimes, ``trusted`` false outside a domain. An inapplicable model has no row.
     """
-    head = [*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted", "buffer_pkts"]
+    head = [*INPUT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted", "buffer_pkts"]
     return csv.encode(head, _csv_rows(predictions))
 
 

@@ -10,16 +10,16 @@ from tcpcast.engines.formula.path_formulas import CUBIC_RANDOM_LOSS_FACTOR, CUBI
 from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.report.prediction import (
     BOTTLENECK,
-    BOUND,
     BUFFER_METRICS,
     SIMULATION,
+    UPPER_BOUND_FORMULA,
     WINDOW,
     answers_with_rate,
     is_trusted,
     leading_formula,
     limit_of_answer,
 )
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.scenario.loss import Bernoulli
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.report.prediction import Prediction
 
-WITHOUT_TIMEOUTS = ("mathis", "td-only")
-PARALLEL = ("parallel", "parallel-cumulative")
+FORMULAS_WITHOUT_TIMEOUTS = ("mathis", "td-only")
+PARALLEL_FORMULAS = ("parallel", "parallel-cumulative")
 
 MIN_DIFFERENCE = 0.2
 """Minimum relative difference between models for the advice which model to trust."""
 
-EXPLAINED = 0.5
+MAX_REMAINING_ERROR = 0.5
 """Simulated inputs explain a difference between models if they reduce it to this share."""
 
 MIN_INPUT_CHANGE = 0.05
 """Minimum relative difference between a simulated and a specified input to be named."""
 
-TRY_BUFFER = "--buffer 0.25bdp..4bdp"
+BUFFER_RANGE_OPTION = "--buffer 0.25bdp..4bdp"
 """Option with a range of buffers that shows their effect on a simulation."""
 
 
@@ -68,22 +68,19 @@ def buffer_advice(prediction: Prediction) -> str:
     simulated = [a for a in answers or [] if a.engine == SIMULATION and a.metrics]
     scenario = prediction.scenario
     if not prediction.is_buffer_assumed:
-        is_ignored = not simulated and leading_formula(scenario) != BOUND
+        is_ignored = not simulated and leading_formula(scenario) != UPPER_BOUND_FORMULA
         is_finite = math.isfinite(scenario.buffer_pkts)
         return "The formulas ignore --buffer; add --packet." if is_ignored and is_finite else ""
     if not simulated:
         return ""
     size = f" ({bytes_text(scenario.buffer_pkts * scenario.network.packet_bytes)})"
-    assumed = f"The buffer is assumed to be 1 BDP{'' if prediction.point else size}"
+    assumed = f"The buffer is assumed to be 1 BDP{'' if prediction.varied_options else size}"
     rate, time = BUFFER_METRICS
     metric = time if prediction.simulated_transfer else rate
     others = {b: a for b, a in prediction.other_buffers.items() if metric in a.metrics}
     if not others or any(answer.incomplete_reason for answer in others.values()):
-        return f"{assumed}; a smaller buffer may give a lower rate: try {TRY_BUFFER}."
-    values = [
-        amount_text(float(f"{a[metric]:.3g}"), unit_of(metric))
-        for a in (*others.values(), *simulated)
-    ]
+        return f"{assumed}; a smaller buffer may give a lower rate: try {BUFFER_RANGE_OPTION}."
+    values = [three_digit_text(a[metric], unit_of(metric)) for a in (*others.values(), *simulated)]
     if len(set(values)) == 1:
         return f"{assumed}; {' and '.join(others)} give the same result."
     results = ", ".join(f"{v} with {b}" for v, b in zip(values, others, strict=False))
@@ -93,7 +90,7 @@ def buffer_advice(prediction: Prediction) -> str:
 def _rate_too_high_advice(given: Mapping[str, float], formula: Answer, best: str) -> str:
     """Return a sentence on the models that overestimate the rate because they omit timeouts."""
     bound = (1 + MIN_DIFFERENCE) * given[formula.engine]
-    high = [n for n in WITHOUT_TIMEOUTS if given.get(n, 0.0) > bound]
+    high = [n for n in FORMULAS_WITHOUT_TIMEOUTS if given.get(n, 0.0) > bound]
     if not high or formula.regime in {WINDOW, BOTTLENECK}:
         return ""
     ignore = "ignore" if len(high) > 1 else "ignores"
@@ -104,7 +101,7 @@ def _rate_too_high_advice(given: Mapping[str, float], formula: Answer, best: str
 def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str) -> str:
     """Return a sentence on the models that underestimate the rate of parallel flows."""
     bound = (1 - 2 * MIN_DIFFERENCE) * given[formula.engine]
-    low = [n for n in PARALLEL if given.get(n, math.inf) < bound]
+    low = [n for n in PARALLEL_FORMULAS if given.get(n, math.inf) < bound]
     if not low:
         return ""
     predict = "predict" if len(low) > 1 else "predicts"
@@ -145,11 +142,12 @@ def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: An
 
 def _random_loss_cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the effect of random losses on CUBIC, if it explains the difference."""
-    fed, loss = prediction.fed, prediction.scenario.network.bottleneck.loss
+    fed = prediction.formula_with_simulated_inputs
+    loss = prediction.scenario.network.bottleneck.loss
     if fed is None or fed.regime != CUBIC_REGIME or not isinstance(loss, Bernoulli):
         return ""
     remaining = (1 + _relative_error(fed, simulation)) * CUBIC_RANDOM_LOSS_FACTOR - 1
-    if abs(remaining) > EXPLAINED * abs(_relative_error(formula, simulation)):
+    if abs(remaining) > MAX_REMAINING_ERROR * abs(_relative_error(formula, simulation)):
         return ""
     return (
         "the formula assumes periodic losses; with random losses CUBIC sends "
@@ -167,9 +165,11 @@ def _count_loss_indications(simulation: Answer) -> float:
 
 def _input_differences(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the inputs whose specified and simulated values differ, if this is the cause."""
-    fed = prediction.fed
+    fed = prediction.formula_with_simulated_inputs
     remaining = math.inf if fed is None else _relative_error(fed, simulation)
-    if fed is None or abs(remaining) > EXPLAINED * abs(_relative_error(formula, simulation)):
+    if fed is None or abs(remaining) > MAX_REMAINING_ERROR * abs(
+        _relative_error(formula, simulation)
+    ):
         return ""
     changed = [
         f"{symbol} {_value_text(_input_value(fed, symbol), symbol)} instead of "

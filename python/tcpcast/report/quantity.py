@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from tcpcast.answer import Metric
     from tcpcast.compare import ComparisonRow, Difference
 
-SMALLEST_FIXED = 1e-4
+MIN_FIXED_POINT = 1e-4
 """Values below this limit are shown with an exponent."""
 
-ABSENT = "–"
-UNTRUSTED = "†"
-DOUBTED = "!"
+ABSENT_MARK = "–"
+UNTRUSTED_MARK = "†"
+DOUBTED_MARK = "!"
 
-_LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
+_UNIT_LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
     "bit/s": readable_units.RATE_LADDER,
     "s": readable_units.TIME_LADDER,
     "byte": readable_units.SIZE_LADDER,
+    "ratio": ((0.01, "%"),),
 }
-_SHORT = {"packet": "pkt", "packet/s": "pkt/s", "count": "", "1": ""}
-_SYMBOLS = {
+_SHORT_UNITS = {"packet": "pkt", "packet/s": "pkt/s", "count": "", "1": ""}
+_WORD_SPELLINGS = {
     "on": "ON",
     "rtt": "RTT",
     "t0": "T0",
@@ -39,8 +40,8 @@ _SYMBOLS = {
     "w": "window",
     "jain": "Jain",
 }
-_LEADING = ("mean", "max")
-_SUFFIXES = ("_cumulative", "_bps", "_pps", "_pkts", "_s")
+_FIRST_WORDS = ("mean", "max")
+_UNIT_SUFFIXES = ("_cumulative", "_bps", "_pps", "_pkts", "_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +67,15 @@ def scale_for_metric(metric: str, magnitude: float) -> Scale:
         The value in the unit of the metric; its sign is ignored.
     """
     if is_percentage(metric):
-        return Scale(0.01, "%")
+        return scale_for_unit("ratio", magnitude)
     return scale_for_unit(unit_of(metric), magnitude)
 
 
 def scale_for_unit(unit: str, magnitude: float) -> Scale:
     """Choose a readable unit for a quantity that is not a metric, for example a link rate."""
-    ladder = _LADDERS.get(unit)
+    ladder = _UNIT_LADDERS.get(unit)
     if ladder is None:
-        return Scale(1.0, _SHORT.get(unit, unit))
+        return Scale(1.0, _SHORT_UNITS.get(unit, unit))
     return Scale(*readable_units.readable_unit(magnitude, ladder))
 
 
@@ -88,16 +89,16 @@ def row_scale(row: ComparisonRow) -> Scale:
     return scale_for_unit(row.unit, largest)
 
 
-def metric_words(metric: str) -> str:
+def metric_label(metric: str) -> str:
     """Return the name of a metric in words: "mean RTT" for ``rtt_mean_s``."""
     if metric in METRICS and METRICS[metric].label:
         return METRICS[metric].label
     stem = metric
-    for suffix in _SUFFIXES:
+    for suffix in _UNIT_SUFFIXES:
         stem = stem.removesuffix(suffix)
     words = stem.split("_")
-    words.sort(key=lambda word: word not in _LEADING)
-    return " ".join(_SYMBOLS.get(word, word) for word in words)
+    words.sort(key=lambda word: word not in _FIRST_WORDS)
+    return " ".join(_WORD_SPELLINGS.get(word, word) for word in words)
 
 
 def amount_text(value: float, unit: str) -> str:
@@ -107,31 +108,36 @@ def amount_text(value: float, unit: str) -> str:
     return scale_for_unit(unit, value).text(value, 6)
 
 
-def value_text(figure: Metric, scale: Scale) -> str:
+def three_digit_text(value: float, unit: str) -> str:
+    """Return a quantity with three significant digits and its unit: ``23.1 Mbit/s``."""
+    return amount_text(float(f"{value:.3g}"), unit)
+
+
+def value_text(metric: Metric, scale: Scale) -> str:
     """Return the value only; the interval determines its digits (four without an interval)."""
-    if figure.at_least is not None:
-        bound = figure.at_least / scale.factor
+    if metric.at_least is not None:
+        bound = metric.at_least / scale.factor
         return f"≥ {_fixed_decimals(bound, _decimals(bound, None))}"
-    if not math.isfinite(figure.value):
-        return figure.missing_interval or ABSENT
-    value = figure.value / scale.factor
-    half = _half_width(figure, scale)
+    if not math.isfinite(metric.value):
+        return metric.missing_interval or ABSENT_MARK
+    value = metric.value / scale.factor
+    half = _half_width(metric, scale)
     if half is None and scale.factor == 1.0 and value == int(value):
         return f"{value:,.0f}"
     return _fixed_decimals(value, _decimals(value, half))
 
 
-def interval_text(figure: Metric, scale: Scale) -> str:
+def interval_text(metric: Metric, scale: Scale) -> str:
     """Return the interval as "± half", or as "low–high" if it is asymmetric; "" for none.
 
     If there are too few events for an interval, return the reason, for example "too few files".
     """
-    half = _half_width(figure, scale)
-    if half is None or figure.low is None or figure.high is None:
+    half = _half_width(metric, scale)
+    if half is None or metric.low is None or metric.high is None:
         # Without a value, `value_text` returns the reason.
-        has_value = math.isfinite(figure.value) or figure.at_least is not None
-        return figure.missing_interval or "" if has_value else ""
-    value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
+        has_value = math.isfinite(metric.value) or metric.at_least is not None
+        return metric.missing_interval or "" if has_value else ""
+    value, low, high = (v / scale.factor for v in (metric.value, metric.low, metric.high))
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:
         return f"{_fixed_decimals(low, decimals)}–{_fixed_decimals(high, decimals)}"
@@ -146,18 +152,18 @@ def difference_text(difference: Difference | None) -> str:
     size = abs(percent)
     decimals = 0 if size >= 99.5 else 1 if size >= 0.095 else 2
     shown = "0" if size < 0.005 else f"{percent:+.{decimals}f}"
-    return f"{shown} {'pp' if difference.points else '%'}"
+    return f"{shown} {'pp' if difference.in_percentage_points else '%'}"
 
 
-def has_untrusted(figures: Iterable[Metric | None]) -> bool:
+def has_untrusted(metrics: Iterable[Metric | None]) -> bool:
     """Return True if a value is marked as untrusted."""
-    return any(f is not None and not f.trusted for f in figures)
+    return any(f is not None and not f.trusted for f in metrics)
 
 
-def _half_width(figure: Metric, scale: Scale) -> float | None:
-    if figure.low is None or figure.high is None:
+def _half_width(metric: Metric, scale: Scale) -> float | None:
+    if metric.low is None or metric.high is None:
         return None
-    half = (figure.high - figure.low) / 2 / scale.factor
+    half = (metric.high - metric.low) / 2 / scale.factor
     return half if math.isfinite(half) else None
 
 
@@ -165,7 +171,7 @@ def _half_width_text(value: float, half: float, decimals: int) -> str:
     """Return a half-width with these decimals, or for example "<0.001" if it rounds to 0."""
     form = f",.{decimals}f"
     smallest = 10.0**-decimals
-    if 0.0 < abs(value) < SMALLEST_FIXED:
+    if 0.0 < abs(value) < MIN_FIXED_POINT:
         form, smallest = ".0e", 10.0 ** (math.floor(math.log10(abs(value))) - 2)
     if half == 0.0:
         return "0"
@@ -183,6 +189,6 @@ def _decimals(value: float, half: float | None) -> int:
 def _fixed_decimals(value: float, decimals: int) -> str:
     if value == 0:
         return "0"
-    if abs(value) < SMALLEST_FIXED:
+    if abs(value) < MIN_FIXED_POINT:
         return f"{value:.2e}"
     return f"{value:,.{decimals}f}"

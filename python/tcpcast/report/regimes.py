@@ -20,12 +20,17 @@ from tcpcast.report.chart import (
     TextNote,
     points_from_metrics,
 )
-from tcpcast.report.figure_titles import short_text
 from tcpcast.report.headline import differ_beyond_intervals
 from tcpcast.report.palette import BLUE, GREEN, SKY, VERMILION, YELLOW, engine_style
 from tcpcast.report.predict import path_text
-from tcpcast.report.prediction import LEADING, answers_with_rate, headline, is_trusted, loss_ratio
-from tcpcast.report.quantity import scale_for_unit
+from tcpcast.report.prediction import (
+    LEADING_FORMULA,
+    answers_with_rate,
+    headline,
+    is_trusted,
+    loss_ratio,
+)
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -36,10 +41,10 @@ if TYPE_CHECKING:
     from tcpcast.report.prediction import Prediction
     from tcpcast.report.quantity import Scale
 
-FILE = "rate-loss"
-_ROOM = 2.5
+FILE_NAME = "rate-loss"
+_HEADROOM_RATIO = 2.5
 """The goodput axis ends at this multiple of the largest goodput."""
-_SHADES = {
+_REGIME_COLOURS = {
     "bottleneck": SKY,
     "window": GREEN,
     "triple duplicates": YELLOW,
@@ -53,8 +58,8 @@ def plot_regimes(  # noqa: PLR0913 - what to draw, and where to write it
     predictions: Sequence[Prediction],
     folder: str,
     *,
-    mark: float | None,
-    asked: Sequence[Prediction] = (),
+    requested_loss: float | None,
+    requested: Sequence[Prediction] = (),
     force: bool = False,
     form: str = "png",
 ) -> Path:
@@ -67,9 +72,9 @@ def plot_regimes(  # noqa: PLR0913 - what to draw, and where to write it
     folder
         Folder for the file, created if it does not exist. A figure of an earlier run is
         overwritten.
-    asked
+    requested
         Predictions at the requested losses; simulated values are points with 95 % intervals.
-    mark
+    requested_loss
         The requested loss, marked by a line; None if a range of losses is requested.
     force
         Overwrite an existing file, even if tcpcast did not create it.
@@ -86,12 +91,14 @@ def plot_regimes(  # noqa: PLR0913 - what to draw, and where to write it
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    path = Path(folder) / f"{FILE}.{form}"
-    return save_figure(regimes_chart(predictions, mark, asked).draw(), path, force=force)
+    path = Path(folder) / f"{FILE_NAME}.{form}"
+    return save_figure(
+        regimes_chart(predictions, requested_loss, requested).draw(), path, force=force
+    )
 
 
 def regimes_chart(
-    predictions: Sequence[Prediction], mark: float | None, asked: Sequence[Prediction]
+    predictions: Sequence[Prediction], requested_loss: float | None, requested: Sequence[Prediction]
 ) -> Chart:
     """Return the chart of :func:`plot_regimes`."""
     shown = [(p, a) for p in predictions for a in answers_with_rate(p.steady) if is_trusted(a)]
@@ -100,16 +107,20 @@ def regimes_chart(
     series = [
         *_regime_curves(shown, unit),
         *_shade_regimes(predictions, losses),
-        *_simulated_points(asked, unit),
+        *_simulated_points(requested, unit),
     ]
-    if mark:
-        series.append(ReferenceLine(100 * mark, axis="x"))
+    if requested_loss:
+        series.append(ReferenceLine(100 * requested_loss, axis="x"))
     x = Axis("loss (%)", losses[0], losses[-1], log=True)
     goodputs = [a["goodput_bps"] / unit.factor for _, a in shown if a["goodput_bps"] > 0]
     # The names of the regimes are above all curves.
-    top = _ROOM * max(goodputs) if goodputs else None
+    top = _HEADROOM_RATIO * max(goodputs) if goodputs else None
     y = Axis(f"total goodput of all flows ({unit.unit})", None, top, log=True)
-    title = _title_for_one_loss(mark, asked) if mark else _title_for_loss_range(shown, asked)
+    title = (
+        _title_for_one_loss(requested_loss, requested)
+        if requested_loss
+        else _title_for_loss_range(shown, requested)
+    )
     return Chart(
         title=title or "Goodput against loss, and what limits it",
         panels=[Panel(series, x, y, legend={"loc": "lower left"})],
@@ -117,21 +128,23 @@ def regimes_chart(
     )
 
 
-def _title_for_one_loss(mark: float, asked: Sequence[Prediction]) -> str:
+def _title_for_one_loss(requested_loss: float, requested: Sequence[Prediction]) -> str:
     """Return the headline of the prediction at the requested loss."""
     texts = [
-        headline(p, SuggestionSyntax()).rstrip(".") for p in asked if loss_ratio(p.scenario) == mark
+        headline(p, SuggestionSyntax()).rstrip(".")
+        for p in requested
+        if loss_ratio(p.scenario) == requested_loss
     ]
-    return f"{digits(100 * mark, 3)} % loss: {texts[0]}" if texts and texts[0] else ""
+    return f"{digits(100 * requested_loss, 3)} % loss: {texts[0]}" if texts and texts[0] else ""
 
 
 def _title_for_loss_range(
-    shown: Sequence[tuple[Prediction, Answer]], asked: Sequence[Prediction]
+    trusted_answers: Sequence[tuple[Prediction, Answer]], requested: Sequence[Prediction]
 ) -> str:
     """Return the title with the goodput at smallest and largest loss, simulated if possible."""
     values = [
         (loss_ratio(p.scenario), a.metrics["goodput_bps"])
-        for p in asked
+        for p in requested
         for a in p.steady
         if _is_simulated(a) and loss_ratio(p.scenario) > 0
     ]
@@ -140,13 +153,13 @@ def _title_for_loss_range(
         by = ""
         values = [
             (loss_ratio(p.scenario), a.metrics["goodput_bps"])
-            for p, a in shown
-            if p.lead is not None and a.engine == p.lead.engine
+            for p, a in trusted_answers
+            if p.leading_answer is not None and a.engine == p.leading_answer.engine
         ]
     if len(values) < 2 or not differ_beyond_intervals(values[0][1], values[-1][1]):
         return ""
     ends = [
-        f"{short_text(m.value, 'bit/s')} at {digits(100 * p, 3)} % loss"
+        f"{three_digit_text(m.value, 'bit/s')} at {digits(100 * p, 3)} % loss"
         for p, m in values[:: len(values) - 1]
     ]
     return f"The goodput falls from {ends[0]} to {ends[1]}{by}"
@@ -156,13 +169,15 @@ def _is_simulated(answer: Answer) -> bool:
     return is_observed(answer) and is_trusted(answer) and "goodput_bps" in answer.metrics
 
 
-def _regime_curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator[Drawable]:
+def _regime_curves(
+    trusted_answers: Sequence[tuple[Prediction, Answer]], unit: Scale
+) -> Iterator[Drawable]:
     """Yield the goodput by each model within its domain; the leading model has a thick line."""
-    names = dict.fromkeys(answer.engine for _, answer in shown)
-    for i, name in enumerate(sorted(names, key=lambda n: n != LEADING)):
+    names = dict.fromkeys(answer.engine for _, answer in trusted_answers)
+    for i, name in enumerate(sorted(names, key=lambda n: n != LEADING_FORMULA)):
         points = [
             (100 * loss_ratio(p.scenario), a["goodput_bps"] / unit.factor)
-            for p, a in shown
+            for p, a in trusted_answers
             if a.engine == name
         ]
         style = engine_style(name, is_observed=False)
@@ -171,11 +186,11 @@ def _regime_curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> I
         yield Series(losses, goodputs, style=style, name=name.replace("-", "-\n"))
 
 
-def _simulated_points(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
+def _simulated_points(requested: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
     """Yield the simulated goodputs as points with intervals."""
     points = [
         (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"], a.engine)
-        for p in asked
+        for p in requested
         for a in p.steady
         if _is_simulated(a) and loss_ratio(p.scenario) > 0
     ]
@@ -192,8 +207,8 @@ def _shade_regimes(
     for regime, group in groupby(range(len(losses)), key=lambda i: predictions[i].regime):
         indices = list(group)
         left, right = edges[indices[0]], edges[indices[-1] + 1]
-        style = {"color": _SHADES.get(regime, "#bbbbbb"), "alpha": 0.18}
-        yield ReferenceLine(left, style=style, axis="x", until=right)
+        style = {"color": _REGIME_COLOURS.get(regime, "#bbbbbb"), "alpha": 0.18}
+        yield ReferenceLine(left, style=style, axis="x", span_end=right)
         name = limit_name(regime).replace(" (", "\n(") or "no formula\ntrusted"
         width = 0.016 * max(map(len, name.split("\n")))  # as a share of the panel
         if math.log(right / left) > width * math.log(losses[-1] / losses[0]):

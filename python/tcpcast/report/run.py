@@ -12,11 +12,12 @@ from tcpcast.engines.stack_support import (
     find_unsupported_stack,
     omitted_formulas_text,
 )
-from tcpcast.report.document import BLANK, Paragraph, SideBySide
+from tcpcast.readable_units import count_text
+from tcpcast.report.document import BLANK_LINE, Paragraph, SideBySide
 from tcpcast.report.file_sizes import size_text, typed_byte_sizes
 from tcpcast.report.headline import run_verdict
-from tcpcast.report.main_metrics import has_too_few, percentile_table, select_main_rows
-from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount_text, has_untrusted
+from tcpcast.report.main_metrics import has_missing_percentile, percentile_table, select_main_rows
+from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, amount_text, has_untrusted
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
 from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
 from tcpcast.scenario.classes import has_mixed_files
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def run_parts(
-    compared: ComparedAnswers, scenario: Scenario | None = None, *, every: bool = False
+    compared: ComparedAnswers, scenario: Scenario | None = None, *, show_all: bool = False
 ) -> list[Part]:
     """Return the report that ``tcpcast run`` prints.
 
@@ -42,60 +43,64 @@ def run_parts(
     scenario
         The scenario, if known. It is summarised above the tables, and the tables show only the most
         important metrics for its kind of traffic.
-    every
+    show_all
         Show all values.
     """
     parts: list[Part] = []
     if scenario is not None:
-        parts += [Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "), BLANK]
+        parts += [Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "), BLANK_LINE]
         verdict = run_verdict(compared, scenario)
-        parts += [Paragraph(verdict, "heading"), BLANK] if verdict else []
-    parts += answer_tables(compared, scenario, every=every)
+        parts += [Paragraph(verdict, "heading"), BLANK_LINE] if verdict else []
+    parts += answer_tables(compared, scenario, show_all=show_all)
     parts += [
-        Paragraph(text, "aside", " ", margin=1) for text in _omitted_engines(compared, scenario)
+        Paragraph(text, "aside", " ", right_margin=1)
+        for text in _omitted_engines(compared, scenario)
     ]
-    below = [*remarks(compared, scenario, every=every), _origin_lines(compared)]
-    return [*parts, BLANK, *below]
+    below = [*remarks(compared, scenario, show_all=show_all), _provenance_paragraph(compared)]
+    return [*parts, BLANK_LINE, *below]
 
 
 def answer_tables(
     compared: ComparedAnswers,
     scenario: Scenario | None = None,
     *,
-    every: bool = False,
-    others: str = "with --all",
+    show_all: bool = False,
+    where_rest_is: str = "with --all",
 ) -> Iterator[Part]:
     """Yield the tables of answers: all metrics, or the important ones if a scenario is given.
 
-    ``others`` is the text that states where the omitted metrics are.
+    ``where_rest_is`` is the text that states where the omitted metrics are.
     """
     overall, typed = compared.overall, typed_byte_sizes(scenario)
-    of_traffic = None if every else scenario
+    of_traffic = None if show_all else scenario
     if overall.rows:
         shown = select_main_rows(overall, of_traffic, has_classes=bool(compared.classes))
         yield SideBySide(shown)
         more = len(overall.rows) - len(shown.rows)
         if more:
-            yield Paragraph(f"{more} more value{'' if more == 1 else 's'} {others}", "aside", " ")
+            yield Paragraph(f"{count_text(more, 'more value')} {where_rest_is}", "aside", " ")
     percentiles = percentile_table(compared.answers, typed)
     if percentiles is not None:
-        yield from (BLANK, percentiles)
-        if has_too_few(percentiles):
-            text = f"{ABSENT}: fewer than 10 values exceed this percentile; run longer"
+        yield from (BLANK_LINE, percentiles)
+        if has_missing_percentile(percentiles):
+            text = f"{ABSENT_MARK}: fewer than 10 values exceed this percentile; run longer"
             yield Paragraph(text, "aside", " ")
     for name, values in compared.classes.items():
-        yield from (BLANK, SideBySide(select_main_rows(values, of_traffic), f"class {name}"))
-    if _has_state_shares(compared, of_traffic):
-        yield from (BLANK, SideBySide(compared.shares, "file goodput"))
-    if compared.sizes.rows:
-        yield from (BLANK, SideBySide(_shown_sizes(compared.sizes, typed), "completion time"))
+        yield from (BLANK_LINE, SideBySide(select_main_rows(values, of_traffic), f"class {name}"))
+    if _has_file_goodput(compared, of_traffic):
+        yield from (BLANK_LINE, SideBySide(compared.goodput_percentiles, "file goodput"))
+    if compared.completion_times.rows:
+        yield from (
+            BLANK_LINE,
+            SideBySide(_shown_sizes(compared.completion_times, typed), "completion time"),
+        )
         for table in losses_tables(compared.answers, typed):
-            yield from (BLANK, table)
+            yield from (BLANK_LINE, table)
 
 
-def _shown_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
+def _shown_sizes(sizes: Comparison, typed_sizes: Mapping[int, str]) -> Comparison:
     """Return the rows of some evenly spaced sizes, labelled with the sizes in bytes as typed."""
-    named = {packets_text(packets): size_text(packets, typed) for packets in typed}
+    named = {packets_text(packets): size_text(packets, typed_sizes) for packets in typed_sizes}
     rows = (sizes.rows[i] for i in evenly_spaced_indices(len(sizes.rows)))
     shown = (replace(row, subject=named.get(row.subject, row.subject)) for row in rows)
     return replace(sizes, rows=tuple(shown))
@@ -122,13 +127,13 @@ def remarks(
     compared: ComparedAnswers,
     scenario: Scenario | None,
     *,
-    every: bool = False,
-    others: str = "with --all",
+    show_all: bool = False,
+    where_rest_is: str = "with --all",
 ) -> Iterator[Paragraph]:
     """Yield the notes below the tables: explained marks, warnings, and inapplicable engines.
 
-    Only the most severe warnings are included, unless ``every`` is True. ``others`` is the text
-    that states where the omitted warnings are.
+    Only the most severe warnings are included, unless ``show_all`` is True. ``where_rest_is`` is
+    the text that states where the omitted warnings are.
     """
     answers = compared.answers
     if compared.overall.reference is not None:
@@ -143,26 +148,28 @@ def remarks(
             elif "convergence" in answer.tables:
                 reason = "failed convergence tests in"
             yield _note_paragraph(
-                f"{reason} {answer.engine}: its values are shown but not compared", UNTRUSTED
+                f"{reason} {answer.engine}: its values are shown but not compared", UNTRUSTED_MARK
             )
-        yield from (_warning_paragraph(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
-    first, rest = select_warnings(compared, scenario, every=every)
+        yield from (
+            _warning_paragraph(f"{answer.engine}: {text}", UNTRUSTED_MARK) for text in outside
+        )
+    first, rest = select_warnings(compared, scenario, show_all=show_all)
     yield from first
     if rest:
-        yield _note_paragraph(f"{len(rest)} more warning{'' if len(rest) == 1 else 's'} {others}")
+        yield _note_paragraph(f"{count_text(len(rest), 'more warning')} {where_rest_is}")
     for answer in answers:
         if not answer.applies:
             reason = f"{answer.engine} does not apply: {answer.not_applicable}"
-            yield Paragraph(reason, "", " - ", margin=1)
+            yield Paragraph(reason, "", " - ", right_margin=1)
 
 
 def select_warnings(
-    compared: ComparedAnswers, scenario: Scenario | None, *, every: bool = False
+    compared: ComparedAnswers, scenario: Scenario | None, *, show_all: bool = False
 ) -> tuple[list[Paragraph], list[Paragraph]]:
     """Return the warnings to show, and the other warnings.
 
     The first list holds the reasons for incomplete answers and the most severe warnings about
-    values in the tables; with ``every``, it holds all warnings.
+    values in the tables; with ``show_all``, it holds all warnings.
     """
     partial: list[tuple[str, Note]] = []
     warnings: list[tuple[str, Note]] = []
@@ -170,7 +177,7 @@ def select_warnings(
         if note.kind != "outside":
             listed = partial if note.kind == "incomplete" else warnings
             listed.append(("" if answer is None else f"{answer.engine}: ", note))
-    if every:
+    if show_all:
         return [_warning_paragraph(f"{engine}{note}") for engine, note in [*partial, *warnings]], []
     values = _shown_values(compared, scenario)
     about = {
@@ -189,33 +196,35 @@ def _shown_values(compared: ComparedAnswers, scenario: Scenario | None) -> set[s
     of_classes = [select_main_rows(values, scenario) for values in compared.classes.values()]
     overall = select_main_rows(compared.overall, scenario, has_classes=bool(of_classes))
     shown = {row.metric for table in (overall, *of_classes) for row in table.rows}
-    return shown | ({"file_goodput"} if _has_state_shares(compared, scenario) else set())
+    return shown | ({"file_goodput"} if _has_file_goodput(compared, scenario) else set())
 
 
-def _has_state_shares(compared: ComparedAnswers, scenario: Scenario | None) -> bool:
+def _has_file_goodput(compared: ComparedAnswers, scenario: Scenario | None) -> bool:
     mixed = scenario is not None and has_mixed_files(scenario.populations)
-    return bool(compared.shares.rows) and not mixed
+    return bool(compared.goodput_percentiles.rows) and not mixed
 
 
 def _note_paragraph(text: str, mark: str = " ") -> Paragraph:
-    return Paragraph(text, "aside", f" {mark} ", margin=1)
+    return Paragraph(text, "aside", f" {mark} ", right_margin=1)
 
 
 def _warning_paragraph(text: str, mark: str = "!") -> Paragraph:
-    return Paragraph(text, "warning", f" {mark} ", margin=1)
+    return Paragraph(text, "warning", f" {mark} ", right_margin=1)
 
 
-def _origin_lines(compared: ComparedAnswers) -> Paragraph:
+def _provenance_paragraph(compared: ComparedAnswers) -> Paragraph:
     """Return the run time and the origin of each answer."""
     texts = [
-        ", ".join([f"{a.engine} in {amount_text(float(f'{a.wall_s:.2g}'), 's')}", *origin_text(a)])
+        ", ".join(
+            [f"{a.engine} in {amount_text(float(f'{a.wall_s:.2g}'), 's')}", *provenance_texts(a)]
+        )
         for a in compared.answers
         if a.applies
     ]
     return _note_paragraph("; ".join(texts))
 
 
-def origin_text(answer: Answer) -> list[str]:
+def provenance_texts(answer: Answer) -> list[str]:
     """Return seed, replications and warm-up of a simulation."""
     facts = [] if answer.seed is None else [f"seed {answer.seed}"]
     if answer.replications > 1:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from tcpcast.report.document import Column
 from tcpcast.report.quantity import (
-    ABSENT,
-    UNTRUSTED,
+    ABSENT_MARK,
+    UNTRUSTED_MARK,
     difference_text,
     interval_text,
-    metric_words,
+    metric_label,
     row_scale,
     value_text,
 )
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcpcast.compare import Comparison, ComparisonRow
     from tcpcast.report.quantity import Scale
 
-KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
+KIND_LABELS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
 """Words for each kind of answer in a column heading."""
 
 
@@ -41,7 +41,7 @@ def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
             columns.append(
                 Column("95 %", [interval_cell(f, scale) for f, scale in given], right=False)
             )
-    for i in comparison.compared:
+    for i in comparison.compared_columns:
         cells = [difference_text(row.differences[i]) for row in comparison.rows]
         columns.append(Column(difference_heading(comparison, i), cells))
     return columns
@@ -49,19 +49,19 @@ def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
 
 def row_name(row: ComparisonRow) -> str:
     """Return the label of a row: its subject, or else its metric in words."""
-    return row.subject or metric_words(row.metric)
+    return row.subject or metric_label(row.metric)
 
 
-def marked_value(figure: Metric | None, scale: Scale) -> str:
+def marked_value(metric: Metric | None, scale: Scale) -> str:
     """Return a value as text, with a dagger if it is untrusted."""
-    if figure is None:
-        return ABSENT
-    return value_text(figure, scale) + ("" if figure.trusted else UNTRUSTED)
+    if metric is None:
+        return ABSENT_MARK
+    return value_text(metric, scale) + ("" if metric.trusted else UNTRUSTED_MARK)
 
 
-def interval_cell(figure: Metric | None, scale: Scale) -> str:
+def interval_cell(metric: Metric | None, scale: Scale) -> str:
     """Return the interval of a value, or "" if there is none."""
-    return "" if figure is None else interval_text(figure, scale)
+    return "" if metric is None else interval_text(metric, scale)
 
 
 def engines_with_intervals(comparison: Comparison) -> set[int]:

@@ -11,7 +11,7 @@ from tcpcast.report.chart import (
     ReferenceLine,
     Series,
     points_from_metrics,
-    setup_text,
+    scenario_subtitle,
 )
 from tcpcast.report.palette import BLACK, GREEN, engine_colour
 from tcpcast.report.plan import plan_verdict
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from tcpcast.report.chart import Drawable
     from tcpcast.scenario import Scenario
 
-FILE = "streams"
+FILE_NAME = "streams"
 
-_MODELS = {"parallel_bps": "algorithm 1", "cubic_bps": "n times CUBIC", "bbr_bps": "BBR's bound"}
+_MODEL_LABELS = {
+    "parallel_bps": "algorithm 1",
+    "cubic_bps": "n times CUBIC",
+    "bbr_bps": "BBR's bound",
+}
 """Labels of the model curves by column."""
-_ENGINES = {"parallel_bps": "parallel", "cubic_bps": "cubic-response", "bbr_bps": "bbr-bound"}
+_MODEL_ENGINES = {"parallel_bps": "parallel", "cubic_bps": "cubic-response", "bbr_bps": "bbr-bound"}
 
 
 def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
@@ -39,10 +43,10 @@ def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
             _rate_panel(plan, scenario.network.bottleneck.rate_bps, x),
             _competing_panel(plan, x),
         ],
-        subtitle=setup_text(scenario),
+        subtitle=scenario_subtitle(scenario),
         size=(5.6, 5.0),
-        heights=(2, 1),
-        share="x",
+        height_ratios=(2, 1),
+        shared_axes="x",
     )
 
 
@@ -60,12 +64,12 @@ def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
         # A broad line stays visible if the other curve covers its centre.
         broad = {"color": engine_colour("pftk"), "linewidth": 5, "alpha": 0.5}
         series.append(Series(n, curve["pftk_bps"] / scale.factor, "n times PFTK", broad))
-    (name,) = curve.keys() & _MODELS.keys()
+    (name,) = curve.keys() & _MODEL_LABELS.keys()
     words = "1 flow fills the link" if plan.value == 1 else f"{plan.value:,.0f} flows fill the link"
-    colour = {"color": engine_colour(_ENGINES[name])}
+    colour = {"color": engine_colour(_MODEL_ENGINES[name])}
     point = {"color": BLACK, "marker": "o", "linestyle": "none", "zorder": 3}
     series += [
-        Series(n, curve[name] / scale.factor, _MODELS[name], colour),
+        Series(n, curve[name] / scale.factor, _MODEL_LABELS[name], colour),
         ReferenceLine(link, f"link, {amount_text(link_bps, 'bit/s')}"),
         Series([plan.value], [link], words, point),
         _answer_mark(plan),

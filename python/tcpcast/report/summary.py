@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tcpcast import units
 from tcpcast.answer import Note, texts_to_notes, warning_severity
 from tcpcast.compare import packets_text
-from tcpcast.report.file_sizes import exact_bytes, sizes_text
+from tcpcast.readable_units import count_text
+from tcpcast.report.file_sizes import exact_size_text, transfer_size_text
 from tcpcast.report.quantity import amount_text
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.rate import TokenBucket
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 MAX_WARNINGS = 3
 """Maximum number of warnings in a report, unless all are requested."""
 
-MAX_PLACES = 2
+MAX_CROSS_TRAFFIC_LINKS = 2
 """Maximum number of links with cross traffic in a sentence."""
 
 
@@ -116,7 +117,7 @@ def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
         if (place := find_stream_hop(network, stream)) is not None:
             mean = stream.mean_bps(place.link.rate)
             rates[place.name] = rates.get(place.name, 0.0) + mean
-    if len(rates) > MAX_PLACES:
+    if len(rates) > MAX_CROSS_TRAFFIC_LINKS:
         yield f"cross traffic at {len(rates)} hops"
         return
     for name in sorted(rates, key=lambda name: name != bottleneck):
@@ -140,11 +141,11 @@ def _senders_text(population: Population) -> str:
     if population.traffic.kind == "transfers":
         return _transfers_text(population.traffic)
     kind = "on/off source" if population.traffic.kind == "on-off" else "bulk flow"
-    return f"{population.count:,} {kind}{'' if population.count == 1 else 's'}"
+    return count_text(population.count, kind)
 
 
 def _transfers_text(traffic: Transfers) -> str:
-    what = sizes_text(traffic)
+    what = transfer_size_text(traffic)
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
     if traffic.total == 1:
@@ -154,7 +155,7 @@ def _transfers_text(traffic: Transfers) -> str:
 
 def _varying_rate_text(rate: VaryingRate) -> str:
     if isinstance(rate, TokenBucket):
-        return f"{rate.kind}, burst {exact_bytes(rate.burst)}"
+        return f"{rate.kind}, burst {exact_size_text(rate.burst)}"
     return f"mean of a {rate.kind}"
 
 
@@ -164,7 +165,7 @@ def buffer_text(scenario: Scenario) -> str:
     if buffer.unit == "unlimited":
         return "unlimited buffer"
     if buffer.unit in {"seconds", "bytes"}:
-        typed = exact_bytes(int(buffer.amount)) if buffer.unit == "bytes" else None
+        typed = exact_size_text(int(buffer.amount)) if buffer.unit == "bytes" else None
         most = "at most " if typed and scenario.packet_size_classes else ""
         packets = f"{most}{packets_text(scenario.buffer_pkts)}"
         return f"buffer {typed or amount_text(buffer.amount, 's')}, {packets}"

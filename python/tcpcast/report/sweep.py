@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.report import csv
-from tcpcast.report.document import BLANK, Column, Paragraph, Table
-from tcpcast.report.headline import MAX_VERDICT_CLASSES, SWEEP_COLUMNS, short_names, sweep_verdict
+from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
+from tcpcast.report.headline import (
+    MAX_VERDICT_CLASSES,
+    SWEEP_COLUMNS,
+    short_key_names,
+    sweep_verdict,
+)
 from tcpcast.report.quantity import (
-    ABSENT,
-    DOUBTED,
-    UNTRUSTED,
-    metric_words,
+    ABSENT_MARK,
+    DOUBTED_MARK,
+    UNTRUSTED_MARK,
+    metric_label,
     scale_for_metric,
     scale_for_unit,
 )
@@ -30,9 +35,9 @@ if TYPE_CHECKING:
 MAX_ROWS = 100
 """Maximum number of rows in a readable table."""
 
-MEANINGS = {
-    UNTRUSTED: "outside the domain of the formula, or no steady state",
-    DOUBTED: "no interval, or an interval that should be checked",
+MARK_MEANINGS = {
+    UNTRUSTED_MARK: "outside the domain of the formula, or no steady state",
+    DOUBTED_MARK: "no interval, or an interval that should be checked",
 }
 """Meanings of the marks of values in sweeps."""
 
@@ -41,7 +46,10 @@ _MIN_TEXT_WIDTH = 30
 
 
 def rows_parts(
-    table: Any, keys: Mapping[str, str] | None, *, more: str = "--csv or --json prints all rows"
+    table: Any,
+    keys: Mapping[str, str] | None,
+    *,
+    how_to_get_rest: str = "--csv or --json prints all rows",
 ) -> list[Part]:
     """Return rows as a table of a report.
 
@@ -52,7 +60,7 @@ def rows_parts(
     keys
         The varied keys with their units. If given, the table shows these keys, the engine, its
         status and the most important metrics. None shows all columns.
-    more
+    how_to_get_rest
         Text that states how to get the rows that do not fit in the table.
     """
     names = table.column_names
@@ -69,18 +77,18 @@ def rows_parts(
         columns.append(Column("notes", notes, right=False, min_width=_MIN_TEXT_WIDTH))
     parts: list[Part] = []
     if columns:
-        parts.append(Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1)))
+        parts.append(Table(columns, repeated_columns=min(len(keys or ()) + 1, len(columns) - 1)))
     used_marks = [mark for each in marks.values() for mark in each]
     if keys is not None:
         lead = [name for name in names if name not in {*HEADLINE_METRICS, "status", "reason"}]
-        for group, columns_of in by_class(first_rows).items():
+        for group, columns_of in tables_by_class(first_rows).items():
             of_class = {n: metric_marks(columns_of, n) for n in HEADLINE_METRICS if n in columns_of}
             used_marks += [mark for each in of_class.values() for mark in each]
             shown = _table_columns(columns_of, [*lead, *of_class], keys, of_class)
-            parts += [BLANK, Table(shown, f"class {group}", repeated=len(lead))]
-    parts += marks_explained(used_marks)
+            parts += [BLANK_LINE, Table(shown, f"class {group}", repeated_columns=len(lead))]
+    parts += mark_meaning_parts(used_marks)
     if table.num_rows > MAX_ROWS:
-        parts.append(Paragraph(f"and {table.num_rows - MAX_ROWS:,} more rows; {more}"))
+        parts.append(Paragraph(f"and {table.num_rows - MAX_ROWS:,} more rows; {how_to_get_rest}"))
     return parts
 
 
@@ -92,7 +100,7 @@ def table_verdict(table: Any, keys: Mapping[str, str]) -> str:
     """
     names = [n for n in table.column_names if n in keys or n.partition(".")[0] in SWEEP_COLUMNS]
     columns = table.select(names).to_pydict()
-    classes = by_class(columns)
+    classes = tables_by_class(columns)
     found = [sweep_verdict(each, keys, group) for group, each in classes.items()]
     if all(found) and 1 < len(found) <= MAX_VERDICT_CLASSES:
         return " ".join(found)
@@ -102,7 +110,7 @@ def table_verdict(table: Any, keys: Mapping[str, str]) -> str:
 def verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
     """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one."""
     verdict = table_verdict(table, keys)
-    return [Paragraph(verdict, "heading"), BLANK] if verdict else []
+    return [Paragraph(verdict, "heading"), BLANK_LINE] if verdict else []
 
 
 def _headline_metrics(table: Any) -> list[str]:
@@ -112,7 +120,7 @@ def _headline_metrics(table: Any) -> list[str]:
     return [name for name in shown if not has_files or "bulk" not in METRICS[name].headline_of]
 
 
-def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence[Any]]]:
+def tables_by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence[Any]]]:
     """Return the columns of each class by class name, without totals."""
     common = {name: column for name, column in table.items() if not is_metric_column(name)}
     return {
@@ -128,17 +136,17 @@ def metric_marks(table: Mapping[str, Sequence[Any]], metric: str) -> list[str]:
         table.get(name, nothing) for name in ("untrusted", f"{metric}{WARNING_SUFFIX}")
     )
     return [
-        UNTRUSTED if metric in (names or ()) else DOUBTED if doubt else ""
+        UNTRUSTED_MARK if metric in (names or ()) else DOUBTED_MARK if doubt else ""
         for names, doubt in zip(untrusted, doubts, strict=True)
     ]
 
 
-def marks_explained(marks: Iterable[str]) -> list[Part]:
+def mark_meaning_parts(marks: Iterable[str]) -> list[Part]:
     """Return the explanation of each mark that occurs."""
     used = set(marks)
     return [
-        Paragraph(text, "aside", f" {mark} ", margin=1)
-        for mark, text in MEANINGS.items()
+        Paragraph(text, "aside", f" {mark} ", right_margin=1)
+        for mark, text in MARK_MEANINGS.items()
         if mark in used
     ]
 
@@ -199,12 +207,12 @@ def _table_columns(
     keys: Mapping[str, str],
     marks: Mapping[str, Sequence[str]],
 ) -> list[Column]:
-    columns, key_names = [], short_names(keys)
+    columns, key_names = [], short_key_names(keys)
     for name in names:
         values, heading = table[name], key_names.get(name, name)
         scale = None
         if name in marks and name in METRICS:
-            scale, heading = column_scale(name, values), metric_words(name)
+            scale, heading = column_scale(name, values), metric_label(name)
         elif all(isinstance(value, float) for value in values) and keys.get(name):
             scale = scale_for_unit(keys[name], max(values, default=0.0))
         if scale is not None:
@@ -232,7 +240,7 @@ def _table_column(heading: str, values: Sequence[Any], marks: Sequence[str] | No
 
 def _cell_text(value: Any) -> str:
     if value is None:
-        return ABSENT
+        return ABSENT_MARK
     if isinstance(value, float):
         return digits(value)
     return value if isinstance(value, str) else json.dumps(value, default=str)

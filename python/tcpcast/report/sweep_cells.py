@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-WIDE = 8.0
+LOG_SCALE_RATIO = 8.0
 """Ratio of the largest to the smallest value from which a key has a logarithmic scale."""
 MAX_TICKS = 7
 MAX_CURVES = 8
 """Maximum number of distinguishable lines in one figure."""
-_UNITS = {"ratio": "%", "number": "1", "integer": "1"}
-"""Units for kinds of keys that have unit 1 or no unit in tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +35,29 @@ class SweptKey:
     """A varied key: its values in order, and their positions on an axis.
 
     ``positions`` holds the values, their decimal logarithms if ``log`` is True, or their indices if
-    they are not quantities. ``labels`` holds the tick labels and ``unit`` their unit. ``title`` is
-    the name of the key with its unit, ``words`` a readable name without a unit.
+    they are not quantities. ``labels`` holds the tick labels and ``unit`` their unit. ``heading``
+    is the name of the key with its unit, ``label`` a readable name without a unit.
     """
 
     values: Sequence[Any]
     positions: Floats
     labels: Sequence[str]
-    title: str
+    heading: str
     log: bool
-    quantities: bool
-    words: str
+    is_numeric: bool
+    label: str
     unit: str = ""
 
     @property
     def axis_label(self) -> str:
         """The readable name with the unit."""
-        return f"{self.words} ({self.unit})" if self.unit else self.words
+        return f"{self.label} ({self.unit})" if self.unit else self.label
 
     def value_text(self, index: int) -> str:
         """Return the value at an index for a sentence, with the name of the key before numbers."""
-        if not self.quantities:
+        if not self.is_numeric:
             return self.labels[index]
-        return f"{self.words} {self.labels[index]} {self.unit}".rstrip()
+        return f"{self.label} {self.labels[index]} {self.unit}".rstrip()
 
     @property
     def edges(self) -> Floats:
@@ -73,7 +71,7 @@ class SweptKey:
     @property
     def ticks(self) -> tuple[Floats, list[str]]:
         """Positions and labels of the ticks; quantities have at most :data:`MAX_TICKS`."""
-        step = -(-len(self.positions) // MAX_TICKS) if self.quantities else 1
+        step = -(-len(self.positions) // MAX_TICKS) if self.is_numeric else 1
         return self.positions[::step], list(self.labels[::step])
 
 
@@ -82,26 +80,26 @@ class MetricGrid:
     """The values of one metric by one engine, for all combinations of the varied keys.
 
     All arrays have one axis per key. ``value``, ``low`` and ``high`` are NaN if missing. ``marks``
-    holds the mark of each uncertain value ("" for others), and ``doubts`` the reason as text.
-    ``word`` is the value of the key of texts that this curve belongs to, or "".
+    holds the mark of each uncertain value ("" for others), and ``interval_warnings`` the reason as
+    text. ``text_value`` is the value of the key of texts that this curve belongs to, or "".
     """
 
     engine: str
-    simulated: bool
+    is_simulated: bool
     value: Floats
     low: Floats
     high: Floats
     marks: np.ndarray[Any, np.dtype[np.object_]]
-    doubts: np.ndarray[Any, np.dtype[np.object_]]
-    word: str = ""
+    interval_warnings: np.ndarray[Any, np.dtype[np.object_]]
+    text_value: str = ""
 
     @property
-    def doubted(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def is_marked(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Mask of the values with a mark."""
         return np.array([bool(mark) for mark in self.marks.flat]).reshape(self.marks.shape)
 
 
-def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey:
+def swept_key(key: str, column: Sequence[Any], unit: str) -> SweptKey:
     """Return the values and axis positions of a key.
 
     Parameters
@@ -110,8 +108,8 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
         Name of the key.
     column
         Value of the key in each row of the table.
-    kind, unit
-        Kind of the column from :func:`tcpcast.sweeps.table.get_column_kind`, and its unit.
+    unit
+        Unit of the column, from ``SweepResults.keys``.
     """
     values = list(dict.fromkeys(column))
     quantities = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
@@ -119,17 +117,16 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
         labels = [v if isinstance(v, str) else json.dumps(v) for v in values]
         positions = np.arange(len(values), dtype=float)
         words = key_label(key)
-        return SweptKey(values, positions, labels, key, log=False, quantities=False, words=words)
+        return SweptKey(values, positions, labels, key, log=False, is_numeric=False, label=words)
     values.sort()
     numbers = np.array(values, dtype=float)
-    log = numbers[0] > 0 and numbers[-1] / numbers[0] >= WIDE
-    scale = scale_for_unit(_UNITS.get(kind, unit), numbers[-1])
-    factor = 0.01 if kind == "ratio" else scale.factor
-    labels = [digits(each / factor, 3) for each in numbers]
+    log = numbers[0] > 0 and numbers[-1] / numbers[0] >= LOG_SCALE_RATIO
+    scale = scale_for_unit(unit, numbers[-1])
+    labels = [digits(each / scale.factor, 3) for each in numbers]
     title = f"{key} ({scale.unit})" if scale.unit else key
     positions = np.log10(numbers) if log else numbers
-    how = {"words": key_label(key), "unit": scale.unit.replace("pkt", "packets")}
-    return SweptKey(values, positions, labels, title, log, quantities=True, **how)
+    how = {"label": key_label(key), "unit": scale.unit.replace("pkt", "packets")}
+    return SweptKey(values, positions, labels, title, log, is_numeric=True, **how)
 
 
 def metric_grids(
@@ -153,8 +150,8 @@ def metric_grids(
         if engine is not None and value is not None:
             cell = tuple(index[table[key][row]] for index, key in zip(indices, axes, strict=True))
             grouped.setdefault(engine, {}).setdefault(cell, []).append(row)
-    all_cells = [_engine_cells(name, rows, table, metric, shape) for name, rows in grouped.items()]
-    return sorted(all_cells, key=lambda each: each.simulated)
+    all_cells = [_engine_grid(name, rows, table, metric, shape) for name, rows in grouped.items()]
+    return sorted(all_cells, key=lambda each: each.is_simulated)
 
 
 def curves_by_text_value(grids: Sequence[MetricGrid], keys: Sequence[SweptKey]) -> list[MetricGrid]:
@@ -170,7 +167,7 @@ def curves_by_text_value(grids: Sequence[MetricGrid], keys: Sequence[SweptKey]) 
     keys
         The keys in the order of the axes.
     """
-    words = [axis for axis, key in enumerate(keys) if not key.quantities]
+    words = [axis for axis, key in enumerate(keys) if not key.is_numeric]
     if len(keys) != 2 or len(words) != 1:
         return []
     (axis,) = words
@@ -183,16 +180,16 @@ def curves_by_text_value(grids: Sequence[MetricGrid], keys: Sequence[SweptKey]) 
     return nonempty if len(nonempty) <= MAX_CURVES else []
 
 
-def _select_slice(each: MetricGrid, axis: int, index: int, label: str) -> MetricGrid:
+def _select_slice(grid: MetricGrid, axis: int, index: int, label: str) -> MetricGrid:
     """Return the values at one index of an axis; ``label`` is the text of the key at this index."""
     parts = {
-        name: np.take(getattr(each, name), index, axis=axis)
-        for name in ("value", "low", "high", "marks", "doubts")
+        name: np.take(getattr(grid, name), index, axis=axis)
+        for name in ("value", "low", "high", "marks", "interval_warnings")
     }
-    return replace(each, word=label, **parts)
+    return replace(grid, text_value=label, **parts)
 
 
-def _engine_cells(
+def _engine_grid(
     engine: str,
     rows: Mapping[tuple[int, ...], Sequence[int]],
     table: Mapping[str, Sequence[Any]],

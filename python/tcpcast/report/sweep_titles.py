@@ -11,7 +11,7 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.report.headline import differ_beyond_intervals
-from tcpcast.report.quantity import UNTRUSTED, metric_words
+from tcpcast.report.quantity import UNTRUSTED_MARK, metric_label
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -41,27 +41,29 @@ def title(
     levels
         Requested values of the metric.
     """
-    name = metric_words(metric)
-    plain = f"{name} by {' and '.join(key.words for key in keys)}"
+    name = metric_label(metric)
+    plain = f"{name} by {' and '.join(key.label for key in keys)}"
     plain = plain[0].upper() + plain[1:]
-    if any(each.word for each in grids):
-        across = next(key for key in keys if key.quantities)
+    if any(each.text_value for each in grids):
+        across = next(key for key in keys if key.is_numeric)
         return _largest_everywhere(name, grids, across) or plain
-    lead = next((each for each in grids if each.simulated and _trusted_mask(each).sum() > 1), None)
+    lead = next(
+        (each for each in grids if each.is_simulated and _trusted_mask(each).sum() > 1), None
+    )
     lead = lead or next((each for each in grids if _trusted_mask(each).sum() > 1), None)
     if lead is None:
         return plain
     by = f", by {lead.engine}" if len(grids) > 1 else ""
     if len(keys) > 1:
         return f"The {name} {_map_text(lead, scale)}{by}"
-    text = _level_text(lead, keys[0], scale, levels) if levels and keys[0].quantities else ""
+    text = _level_text(lead, keys[0], scale, levels) if levels and keys[0].is_numeric else ""
     return f"The {name} {text or _range_text(lead, keys[0], scale)}{by}"
 
 
-def _trusted_mask(each: MetricGrid) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _trusted_mask(grid: MetricGrid) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the finite and trusted values."""
     usable: np.ndarray[Any, np.dtype[np.bool_]]
-    usable = np.isfinite(each.value) & (each.marks != UNTRUSTED)
+    usable = np.isfinite(grid.value) & (grid.marks != UNTRUSTED_MARK)
     return usable
 
 
@@ -70,18 +72,20 @@ def _value_range_text(low: float, high: float, scale: Scale) -> str:
     return f"{first} to {last} {scale.unit}".rstrip()
 
 
-def _metric_at(each: MetricGrid, index: Any) -> Metric:
-    low, high = (float(end[index]) for end in (each.low, each.high))
+def _metric_at(grid: MetricGrid, index: Any) -> Metric:
+    low, high = (float(end[index]) for end in (grid.low, grid.high))
     known = np.isfinite(low) and np.isfinite(high)
-    doubt = each.doubts[index] or ("no interval" if each.simulated and not known else None)
-    value = float(each.value[index])
+    doubt = grid.interval_warnings[index] or (
+        "no interval" if grid.is_simulated and not known else None
+    )
+    value = float(grid.value[index])
     return Metric(value, low if known else None, high if known else None, interval_warning=doubt)
 
 
-def _level_text(each: MetricGrid, key: SweptKey, scale: Scale, levels: Sequence[float]) -> str:
+def _level_text(grid: MetricGrid, key: SweptKey, scale: Scale, levels: Sequence[float]) -> str:
     """Return a clause with the key value from which the metric stays below or above a level."""
-    rows = np.flatnonzero(_trusted_mask(each)).tolist()
-    metrics = [_metric_at(each, row) for row in rows]
+    rows = np.flatnonzero(_trusted_mask(grid)).tolist()
+    metrics = [_metric_at(grid, row) for row in rows]
     for level in levels:
         for word, sides in (
             ("below", [_interval_end(m, upper=True) < level for m in metrics]),
@@ -91,7 +95,7 @@ def _level_text(each: MetricGrid, key: SweptKey, scale: Scale, levels: Sequence[
             while first and sides[first - 1]:
                 first -= 1
             if 0 < first < len(sides):
-                at = f"{key.words} \u2265 {key.labels[rows[first]]} {key.unit}".rstrip()
+                at = f"{key.label} \u2265 {key.labels[rows[first]]} {key.unit}".rstrip()
                 return f"is {word} {scale.text(level, 3)} for {at}"
     return ""
 
@@ -101,45 +105,45 @@ def _interval_end(metric: Metric, *, upper: bool) -> float:
     return metric.value if end is None else end
 
 
-def _range_text(each: MetricGrid, key: SweptKey, scale: Scale) -> str:
+def _range_text(grid: MetricGrid, key: SweptKey, scale: Scale) -> str:
     """Return a clause with the values at both ends of the key, or the extreme values."""
-    usable = np.flatnonzero(_trusted_mask(each)).tolist()
-    rows = [row for row in usable if _metric_at(each, row).interval_warning is None]
+    usable = np.flatnonzero(_trusted_mask(grid)).tolist()
+    rows = [row for row in usable if _metric_at(grid, row).interval_warning is None]
     if len(rows) < 2:
-        values = each.value[usable]
+        values = grid.value[usable]
         return (
             f"is {_value_range_text(values.min(), values.max(), scale)}, without reliable intervals"
         )
-    values = each.value[rows]
+    values = grid.value[rows]
     most, least = int(rows[np.argmax(values)]), int(rows[np.argmin(values)])
-    if not differ_beyond_intervals(_metric_at(each, most), _metric_at(each, least)):
+    if not differ_beyond_intervals(_metric_at(grid, most), _metric_at(grid, least)):
         span = _value_range_text(values.min(), values.max(), scale)
         return f"does not differ significantly: {span}"
     first, last = int(rows[0]), int(rows[-1])
-    if key.quantities and {first, last} == {most, least}:
-        ends = [f"{scale.text(each.value[i], 3)} ({key.value_text(i)})" for i in (first, last)]
+    if key.is_numeric and {first, last} == {most, least}:
+        ends = [f"{scale.text(grid.value[i], 3)} ({key.value_text(i)})" for i in (first, last)]
         return f"{'falls' if first == most else 'rises'} from {ends[0]} to {ends[1]}"
-    ends = [f"{scale.text(each.value[i], 3)} ({key.value_text(i)})" for i in (least, most)]
+    ends = [f"{scale.text(grid.value[i], 3)} ({key.value_text(i)})" for i in (least, most)]
     return f"lies between {ends[0]} and {ends[1]}"
 
 
-def _map_text(each: MetricGrid, scale: Scale) -> str:
+def _map_text(grid: MetricGrid, scale: Scale) -> str:
     """Return a clause with the range over two keys, and whether its ends differ significantly."""
-    usable = _trusted_mask(each)
-    ends = [np.where(usable, each.value, end) for end in (np.inf, -np.inf)]
+    usable = _trusted_mask(grid)
+    ends = [np.where(usable, grid.value, end) for end in (np.inf, -np.inf)]
     least, most = (
         np.unravel_index(find(values), values.shape)
         for find, values in zip((np.argmin, np.argmax), ends, strict=True)
     )
-    span = _value_range_text(float(each.value[least]), float(each.value[most]), scale)
-    if differ_beyond_intervals(_metric_at(each, most), _metric_at(each, least)):
+    span = _value_range_text(float(grid.value[least]), float(grid.value[most]), scale)
+    if differ_beyond_intervals(_metric_at(grid, most), _metric_at(grid, least)):
         return f"ranges from {span}"
     return f"does not differ significantly: {span}"
 
 
-def _largest_everywhere(name: str, grids: Sequence[MetricGrid], key: SweptKey) -> str:
+def _largest_everywhere(metric_name: str, grids: Sequence[MetricGrid], key: SweptKey) -> str:
     """Return the curve (text or engine) that is largest at every value of the key, or ""."""
-    lead = next((each.engine for each in grids if each.simulated), grids[0].engine)
+    lead = next((each.engine for each in grids if each.is_simulated), grids[0].engine)
     curves = [each for each in grids if each.engine == lead]
     if len(curves) < 2 or not all(_trusted_mask(each).all() for each in curves):
         return ""
@@ -152,5 +156,5 @@ def _largest_everywhere(name: str, grids: Sequence[MetricGrid], key: SweptKey) -
             for one, other, row in pairs
         ):
             by = f", by {lead}" if len({each.engine for each in grids}) > 1 else ""
-            return f"{best.word} has the largest {name} at each {key.words}{by}"
+            return f"{best.text_value} has the largest {metric_name} at each {key.label}{by}"
     return ""

@@ -10,10 +10,13 @@ from tcpcast.report.document import Paragraph
 if TYPE_CHECKING:
     from tcpcast.captures import Table
 
-ORDERS = {"before-after": "towards the second tap", "after-before": "back to the first tap"}
+DIRECTION_TEXTS = {
+    "before-after": "towards the second tap",
+    "after-before": "back to the first tap",
+}
 
 
-def between_parts(between: Table) -> list[Paragraph]:
+def tap_comparison_parts(between: Table) -> list[Paragraph]:
     """Return one paragraph per direction between the two capture points."""
     parts = []
     for row in iter_plain_rows(between):
@@ -23,7 +26,7 @@ def between_parts(between: Table) -> list[Paragraph]:
         lost = "" if ratio is None else f", p_r = {ratio:.4%}"
         parts.append(
             Paragraph(
-                f"{ORDERS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets, "
+                f"{DIRECTION_TEXTS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets, "
                 f"{row['lost_between']:,} lost{lost}{in_flight}; from tap to tap in "
                 f"{row['transit_min_s'] * 1e3:.3f} to {row['transit_max_s'] * 1e3:.3f} ms, "
                 f"{row['transit_mean_s'] * 1e3:.3f} ms on average",

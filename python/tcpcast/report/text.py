@@ -19,17 +19,17 @@ from unicodedata import east_asian_width
 
 from tcpcast.report.document import (
     ARROW,
-    BLANK,
+    BLANK_LINE,
     Code,
     Column,
     Figure,
     Heading,
     Paragraph,
-    Share,
+    ShareBar,
     SideBySide,
     Table,
 )
-from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
+from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, difference_text, row_scale
 from tcpcast.report.side_by_side import (
     engines_with_intervals,
     interval_cell,
@@ -49,16 +49,17 @@ if TYPE_CHECKING:
     Span = tuple[str, Style]
 
 PIPE_WIDTH = 100
+"""Width in columns of output to a file or a pipe, unless ``COLUMNS`` is set."""
 MIN_WIDTH = 20
-BAR = 32
+MAX_BAR_WIDTH = 32
 """Length in characters of a bar for a share of 1."""
-MIN_BAR = 8
+MIN_BAR_WIDTH = 8
 """Minimum space in characters for a bar; with less space, only the number is printed."""
-EIGHTHS = " ▏▎▍▌▋▊▉█"
+BAR_CHARACTERS = " ▏▎▍▌▋▊▉█"
 _STYLES: dict[Role, Style] = {"heading": "bold", "aside": "dim", "warning": "yellow"}
 _ESCAPES = {"bold": "\033[1m", "dim": "\033[2m", "yellow": "\033[33m"}
-_RESET = "\033[0m"
-_GAP = "  "
+_RESET_ESCAPE = "\033[0m"
+_COLUMN_GAP = "  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Line:
     def styled(self) -> str:
         """The line with escape sequences for the styles."""
         return "".join(
-            f"{_ESCAPES[style]}{text}{_RESET}" if style and text else text
+            f"{_ESCAPES[style]}{text}{_RESET_ESCAPE}" if style and text else text
             for text, style in self.spans
         ).rstrip()
 
@@ -89,14 +90,14 @@ def layout_lines(parts: Iterable[Part], width: int) -> Iterator[Line]:
                 yield from _paragraph_lines(part, width)
             case Heading():
                 yield from (
-                    *_paragraph_lines(BLANK, width),
+                    *_paragraph_lines(BLANK_LINE, width),
                     *_paragraph_lines(_heading_paragraph(part), width),
                 )
             case Table():
                 yield from _table_lines(part, width)
             case SideBySide():
                 yield from _side_by_side(part, width)
-            case Share():
+            case ShareBar():
                 yield _styled_line(_share_text(part, width))
             case Code():
                 yield from (
@@ -141,10 +142,10 @@ def column_width(column: Column) -> int:
     return max(map(_text_width, _column_lines(column)))
 
 
-def bar(share: float, length: int = BAR) -> str:
+def bar_text(share: float, length: int = MAX_BAR_WIDTH) -> str:
     """Return a bar that fills a share of ``length`` characters, rounded to an eighth character."""
     eighths = round(8 * length * share)
-    return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
+    return (BAR_CHARACTERS[8] * (eighths // 8) + BAR_CHARACTERS[eighths % 8]).rstrip()
 
 
 def _styled_line(shown: str, style: Style = "") -> Line:
@@ -158,9 +159,12 @@ def _heading_paragraph(part: Heading) -> Paragraph:
 def _paragraph_lines(part: Paragraph, width: int) -> Iterator[Line]:
     """Yield the lines of a paragraph, aligned with the text after the mark."""
     style = _STYLES.get(part.role, "")
-    mark, lead = escape_control_characters(part.mark), escape_control_characters(part.lead)
+    mark, lead = (
+        escape_control_characters(part.mark),
+        escape_control_characters(part.lead),
+    )
     whole = lead + escape_control_characters(part.text).replace("\n", " ")
-    room = max(width - part.margin, MIN_WIDTH)
+    room = max(width - part.right_margin, MIN_WIDTH)
     lines = [mark + whole]
     if len(lines[0]) > room:
         lines = textwrap.wrap(
@@ -177,26 +181,26 @@ def _paragraph_lines(part: Paragraph, width: int) -> Iterator[Line]:
         yield Line(((shown[:head], leading), (shown[head:], style)))
 
 
-def _share_text(part: Share, width: int) -> str:
+def _share_text(part: ShareBar, width: int) -> str:
     """Return a share as a number and, if there is space, as a bar."""
     mark, name = escape_control_characters(part.mark), escape_control_characters(part.name)
     text = f"{mark}{name:<18}{100 * part.share:4.0f} %"
-    length = min(width - len(text) - len(_GAP), BAR)
-    return text if length < MIN_BAR else text + _GAP + bar(part.share, length)
+    length = min(width - len(text) - len(_COLUMN_GAP), MAX_BAR_WIDTH)
+    return text if length < MIN_BAR_WIDTH else text + _COLUMN_GAP + bar_text(part.share, length)
 
 
 def _table_lines(part: Table, width: int) -> Iterator[Line]:
     if part.title:
         yield _styled_line(escape_control_characters(part.title), "bold")
     columns = _fitting_columns(part, width)
-    repeated = min(part.repeated, len(columns) - 1)
+    repeated = min(part.repeated_columns, len(columns) - 1)
     first, rest = columns[:repeated], columns[repeated:]
     while rest:
         count = len(rest)
         while count > 1 and _min_width([*first, *rest[:count]]) > width:
             count -= 1
         shown = [*first, *rest[:count]]
-        yield from _grid_lines(shown, width, part.emphasized, balanced=not part.ends)
+        yield from _grid_lines(shown, width, part.emphasized_rows, balanced=not part.ends)
         rest = rest[count:]
         if rest:
             yield _styled_line("")
@@ -303,7 +307,7 @@ def _wrapped_cell(cell: str, width: int) -> list[str]:
 
 def _total_width(widths: Sequence[int]) -> int:
     """Return the width of a table with columns of these widths."""
-    return 2 + sum(widths) + len(_GAP) * (len(widths) - 1)
+    return 2 + sum(widths) + len(_COLUMN_GAP) * (len(widths) - 1)
 
 
 def _column_lines(column: Column) -> list[str]:
@@ -327,14 +331,14 @@ def _row_line(
     for index, (column, width, cell) in enumerate(zip(columns, widths, cells, strict=True)):
         own: Style = "bold" if heading else "dim" if _is_marked(cell) else style
         padding = " " * (width - _text_width(cell))
-        gap = _GAP if index else ""
+        gap = _COLUMN_GAP if index else ""
         before, after = (gap + padding, "") if column.right else (gap, padding)
         spans += [(before, ""), (cell, own), (after, "")]
     return Line(tuple(spans))
 
 
 def _is_marked(cell: str) -> bool:
-    return cell == ABSENT or cell.endswith(UNTRUSTED)
+    return cell == ABSENT_MARK or cell.endswith(UNTRUSTED_MARK)
 
 
 def _text_width(shown: str) -> int:
@@ -371,21 +375,21 @@ def _comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         ]
         blocks.append((row_name(row) + unit, rows))
     widths = _list_widths(row for _, rows in blocks for row in rows)
-    narrow = sum(widths) + 3 * len(_GAP) > width
+    narrow = sum(widths) + 3 * len(_COLUMN_GAP) > width
     for name, rows in blocks:
         yield _styled_line(escape_control_characters(name), "bold")
         if narrow:
             widths = _list_widths(rows)
         # In a narrow table, intervals and differences share a column: few rows have both.
-        shared = widths[2] + len(_GAP) + widths[3]
-        room = min(shared, width - widths[0] - widths[1] - 2 * len(_GAP))
+        shared = widths[2] + len(_COLUMN_GAP) + widths[3]
+        room = min(shared, width - widths[0] - widths[1] - 2 * len(_COLUMN_GAP))
         for engine, value, bounds, difference in rows:
-            end = difference and _GAP + difference
+            end = difference and _COLUMN_GAP + difference
             yield Line(
                 (
-                    (engine.ljust(widths[0]) + _GAP + " " * (widths[1] - len(value)), ""),
+                    (engine.ljust(widths[0]) + _COLUMN_GAP + " " * (widths[1] - len(value)), ""),
                     (value, "dim" if _is_marked(value) else ""),
-                    (_GAP + bounds + end.rjust(room - len(bounds)), ""),
+                    (_COLUMN_GAP + bounds + end.rjust(room - len(bounds)), ""),
                 )
             )
 

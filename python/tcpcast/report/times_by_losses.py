@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from tcpcast.compare import completion_times, has_completion_times
 from tcpcast.report.document import Column, Table
 from tcpcast.report.file_sizes import size_text
-from tcpcast.report.quantity import ABSENT, scale_for_unit, value_text
+from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcpcast.answer import Answer, Metric
 
-MAX_LOSSES = 4
+MAX_LOSS_COLUMNS = 4
 """Number of columns shown: 0, 1, 2 and 3 losses. The table in the answer has more."""
 
 MAX_SIZES = 12
@@ -29,15 +29,15 @@ def evenly_spaced_indices(length: int) -> list[int]:
     return [round(i * (length - 1) / (MAX_SIZES - 1)) for i in range(MAX_SIZES)]
 
 
-def losses_tables(answers: Sequence[Answer], typed: Mapping[int, str]) -> list[Table]:
+def losses_tables(answers: Sequence[Answer], typed_sizes: Mapping[int, str]) -> list[Table]:
     """Return one table per answer with completion times by size and losses.
 
     Answers without losses are omitted, because the table of sizes contains the same values.
-    ``typed`` maps sizes in packets to the sizes in bytes that the user typed.
+    ``typed_sizes`` maps sizes in packets to the sizes in bytes that the user typed.
     """
     given = [(a, figures) for a in answers if (figures := by_size_and_losses(a))]
     return [
-        _completion_times_table(answer.engine, figures, typed)
+        _completion_times_table(answer.engine, figures, typed_sizes)
         for answer, figures in given
         if any(losses for _, losses in figures)
     ]
@@ -54,17 +54,17 @@ def by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
 
 
 def _completion_times_table(
-    engine: str, figures: dict[tuple[int, int], Metric], typed: Mapping[int, str]
+    engine: str, times: dict[tuple[int, int], Metric], typed_sizes: Mapping[int, str]
 ) -> Table:
-    columns = sorted({losses for _, losses in figures})[:MAX_LOSSES]
-    all_sizes = sorted({size for size, _ in figures})
+    columns = sorted({losses for _, losses in times})[:MAX_LOSS_COLUMNS]
+    all_sizes = sorted({size for size, _ in times})
     sizes = [all_sizes[i] for i in evenly_spaced_indices(len(all_sizes))]
-    shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]
+    shown = [times[s, k].value for s in sizes for k in columns if (s, k) in times]
     scale = scale_for_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
-    names = [size_text(size, typed) for size in sizes]
+    names = [size_text(size, typed_sizes) for size in sizes]
     table = [Column(engine, names, right=False), Column("unit", [scale.unit] * len(sizes), False)]
     for losses in columns:
-        given = [figures.get((size, losses)) for size in sizes]
-        cells = [ABSENT if figure is None else value_text(figure, scale) for figure in given]
+        given = [times.get((size, losses)) for size in sizes]
+        cells = [ABSENT_MARK if figure is None else value_text(figure, scale) for figure in given]
         table.append(Column(f"{losses} lost", cells))
     return Table(table)

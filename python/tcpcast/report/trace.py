@@ -18,6 +18,7 @@ from tcpcast.captures.failed_connections import (
     keepalive_sentence,
 )
 from tcpcast.captures.quantity_text import volume
+from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import (
     capture_verdict,
     captures_verdict,
@@ -26,12 +27,18 @@ from tcpcast.captures.verdict import (
     limit_bytes,
 )
 from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.readable_units import count_text
 from tcpcast.report import csv
-from tcpcast.report.document import ARROW, BLANK, Column, Paragraph, Share
+from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph, ShareBar
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.tap_comparison import between_parts
-from tcpcast.report.trace_cells import integer_texts, rate_scale, scaled_number_texts
-from tcpcast.report.trace_detail import MIN_SHARE, detail_parts
+from tcpcast.report.tap_comparison import tap_comparison_parts
+from tcpcast.report.trace_cells import (
+    integer_texts,
+    omitted_rows_parts,
+    rate_scale,
+    scaled_number_texts,
+)
+from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts
 from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_services import service_parts
 
@@ -43,68 +50,75 @@ if TYPE_CHECKING:
 
     Figures = np.ndarray[Any, Any]
 
-WORST = ("timeouts", "retransmissions", "zero_windows", "bytes")
+SORT_COLUMNS = ("timeouts", "retransmissions", "zero_windows", "bytes")
 """Sort keys for the worst directions first: these columns, in descending order."""
-EXPLAINED = 3
+MAX_EXPLAINED_DIRECTIONS = 3
 """Number of directions with advice on why they were slow."""
-LIMIT_WIDTH = 11
+MIN_LIMIT_COLUMN_WIDTH = 11
 """Minimum width of the column of limits; the longest name fits in two lines of this width."""
-SEVERAL = 3
+MIN_TRANSFERS_FOR_BARS = 3
 """Minimum number of transfers for bars of bytes per limit."""
-WORTH_DETAIL = 0.1
+MIN_DETAIL_BYTE_SHARE = 0.1
 """Minimum share of the bytes of the larger direction for a detailed report."""
 
 
 def capture_parts(
-    capture: Capture, *, most: int | None = None, groups: Table | None = None, verdict: bool = True
+    capture: Capture,
+    *,
+    max_rows: int | None = None,
+    groups: Table | None = None,
+    verdict: bool = True,
 ) -> list[Part]:
     """Return the report on a capture: verdict, contents, table, reasons for slowness, and warnings.
 
-    At most ``most`` rows are shown (None: all). The table shows the groups of flows in ``groups``,
-    if given, instead of directions. ``verdict`` is False if another part shows the verdict.
+    At most ``max_rows`` rows are shown (None: all). The table shows the groups of flows in
+    ``groups``, if given, instead of directions. ``verdict`` is False if another part shows the
+    verdict.
     """
     parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
-    parts += [BLANK, Paragraph(_size_text(capture)), *_failure_parts(capture)]
+    parts += [BLANK_LINE, Paragraph(_size_text(capture)), *_failure_parts(capture)]
     if groups is None:
-        parts += service_parts(capture.services, most)
+        parts += service_parts(capture.services, max_rows)
     if capture.connections["src"].size:
         if groups is not None:
-            parts += [BLANK, *group_parts(groups, most)]
+            parts += [BLANK_LINE, *group_parts(groups, max_rows)]
         else:
             parts += [
-                BLANK,
-                *_direction_table(capture.connections, most),
+                BLANK_LINE,
+                *_direction_table_parts(capture.connections, max_rows),
                 *_omitted_paragraphs(capture.rest),
             ]
-            parts += _limit_bytes(directions_without_service(capture.connections))
-            parts += _reason_parts(capture, EXPLAINED)
+            parts += _limit_bar_parts(directions_without_service(capture.connections))
+            parts += _reason_parts(capture, MAX_EXPLAINED_DIRECTIONS)
     if capture.between:
-        parts += [BLANK, *between_parts(capture.between)]
+        parts += [BLANK_LINE, *tap_comparison_parts(capture.between)]
     if capture.damaged or capture.interrupted:
         reason = "interrupted" if capture.interrupted else "the file is damaged"
         text = f"{reason}; the results cover only the packets read until then"
-        parts += [BLANK, Paragraph(text, "warning", "partial: ")]
+        parts += [BLANK_LINE, Paragraph(text, "warning", "partial: ")]
     if capture.warnings:
-        parts.append(BLANK)
+        parts.append(BLANK_LINE)
         parts += [Paragraph(warning, "warning", "check: ") for warning in capture.warnings]
     return parts
 
 
 def csv_lines(
     captures: Sequence[Capture],
-    name: str = "connections",
+    table_name: str = "connections",
     groups: Sequence[Table] | None = None,
     *,
-    most: int | None = None,
+    max_rows: int | None = None,
 ) -> Iterator[str]:
     """Yield a header and one line per row with all columns of a table; unknown values are empty.
 
-    ``groups``, if given, holds one table of flow groups per capture, used instead of ``name``.
-    ``most`` is as for :func:`json_lines`.
+    ``groups``, if given, holds one table of flow groups per capture, used instead of
+    ``table_name``. ``max_rows`` is as for :func:`json_lines`.
     """
-    shown = [_first_rows(table, most) for table in groups or ()]
-    shown = shown or [_worst_rows(tables_by_name(capture)[name], most) for capture in captures]
-    advised = name == "connections" and groups is None
+    shown = [select_rows(table, slice(max_rows)) for table in groups or ()]
+    shown = shown or [
+        _worst_rows(tables_by_name(capture)[table_name], max_rows) for capture in captures
+    ]
+    advised = table_name == "connections" and groups is None
     for index, (capture, table) in enumerate(zip(captures, shown, strict=True)):
         if index == 0:
             yield csv.line(["file", *table, *(["advice"] if advised else [])])
@@ -116,37 +130,38 @@ def csv_lines(
 
 def json_lines(
     captures: Sequence[Capture],
-    name: str = "connections",
+    table_name: str = "connections",
     groups: Sequence[Table] | None = None,
     models: Sequence[Mapping[str, Table]] | None = None,
     *,
-    most: int | None = None,
+    max_rows: int | None = None,
 ) -> Iterator[str]:
     """Yield a table as lines of one JSON document, one line per row.
 
     ``groups`` (one table of flow groups per capture) and the tables of ``models`` follow. With
-    ``most``, each table contains at most this number of rows, worst directions first, and
+    ``max_rows``, each table contains at most this number of rows, worst directions first, and
     ``omitted`` contains the number of omitted rows per table.
     """
     yield f'{{"verdict": {json.dumps(captures_verdict(captures, groups))}, "captures": ['
     for index, capture in enumerate(captures):
         first = capture_keys(capture, None if groups is None else groups[index])
-        table = tables_by_name(capture)[name]
+        table = tables_by_name(capture)[table_name]
         lists = {"services": capture.services, "failed": capture.failed}
-        if name == "connections":
-            first |= {each: list(iter_plain_rows(_first_rows(lists[each], most))) for each in lists}
-        if most is not None:
-            lists |= {name: table} | ({} if groups is None else {"groups": groups[index]})
-            first["omitted"] = {each: max(0, _row_count(lists[each]) - most) for each in lists}
-        yield f'{json.dumps(first)[:-1]}, "{name}": ['
-        table = _worst_rows(table, most)
-        advised = name == "connections"
+        if table_name == "connections":
+            for each, rows in lists.items():
+                first[each] = list(iter_plain_rows(select_rows(rows, slice(max_rows))))
+        if max_rows is not None:
+            lists |= {table_name: table} | ({} if groups is None else {"groups": groups[index]})
+            first["omitted"] = {each: max(0, _row_count(lists[each]) - max_rows) for each in lists}
+        yield f'{json.dumps(first)[:-1]}, "{table_name}": ['
+        table = _worst_rows(table, max_rows)
+        advised = table_name == "connections"
         yield from _json_objects(
             iter_rows_with_advice(table, capture.services) if advised else iter_plain_rows(table)
         )
         if groups is not None:
             yield '], "groups": ['
-            yield from _json_objects(iter_plain_rows(_first_rows(groups[index], most)))
+            yield from _json_objects(iter_plain_rows(select_rows(groups[index], slice(max_rows))))
         for title, more in ({} if models is None else models[index]).items():
             yield f'], "{title}": ['
             yield from _json_objects(iter_plain_rows(more))
@@ -169,28 +184,24 @@ def _row_count(table: Table) -> int:
     return next(iter(table.values())).size
 
 
-def _first_rows(table: Table, most: int | None) -> Table:
-    return {name: column[:most] for name, column in table.items()}
-
-
-def _worst_rows(connections: Table, most: int | None) -> Table:
-    """Return the ``most`` worst directions, worst first; None: all, in the capture's order."""
-    if most is None:
+def _worst_rows(connections: Table, max_rows: int | None) -> Table:
+    """Return the ``max_rows`` worst directions, worst first; None: all, in the capture's order."""
+    if max_rows is None:
         return connections
-    order = worst_first(connections)[:most]
-    return {name: column[order] for name, column in connections.items()}
+    order = worst_first_order(connections)[:max_rows]
+    return select_rows(connections, order)
 
 
-def worst_first(connections: Table) -> Figures:
+def worst_first_order(connections: Table) -> Figures:
     """Return the row indices of a table of directions, worst direction first."""
-    keys = [-connections[name] for name in reversed(WORST)]
+    keys = [-connections[name] for name in reversed(SORT_COLUMNS)]
     return np.lexsort(keys)
 
 
 def _size_text(capture: Capture) -> str:
     count = capture.connection_count
-    segments = f"{capture.segments:,} TCP segment{'' if capture.segments == 1 else 's'}"
-    text = f"{capture.file}: {segments} in {count:,} connection{'' if count == 1 else 's'}"
+    segments = count_text(capture.segments, "TCP segment")
+    text = f"{capture.file}: {segments} in {count_text(count, 'connection')}"
     empty = capture.rest.get("empty_connections", 0)
     return text + (f", {empty:,} of them without data" if empty > 0 else "")
 
@@ -210,27 +221,28 @@ def _failure_parts(capture: Capture) -> list[Part]:
     return [*parts, *alive]
 
 
-def _direction_table(connections: Table, most: int | None) -> list[Part]:
-    order = worst_first(connections)[:most]
-    shown = {name: column[order] for name, column in connections.items()}
+def _direction_table_parts(connections: Table, max_rows: int | None) -> list[Part]:
+    order = worst_first_order(connections)[:max_rows]
+    shown = select_rows(connections, order)
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
     parts: list[Part] = [Columns(direction_columns(shown), ends=ends)]
-    left = connections["src"].size - order.size
-    if left > 0:
-        parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
-    return parts
+    return [*parts, *omitted_rows_parts(connections["src"].size, order.size)]
 
 
-def _limit_bytes(table: Table) -> list[Part]:
+def _limit_bar_parts(table: Table) -> list[Part]:
     """Return one bar per limit: its share of the bytes of all transfers, if there are several."""
     count = table["src"].size
-    if count < SEVERAL:
+    if count < MIN_TRANSFERS_FOR_BARS:
         return []
     found = limit_bytes(table)
     title = f"{volume(float(table['bytes'].sum()))} of {count:,} transfers by limit:"
     shares = zip(found["limit"].tolist(), found["byte_share"].tolist(), strict=True)
-    bars = [Share(LIMIT_NAMES[limit], share, "  ") for limit, share in shares if share >= MIN_SHARE]
-    return [BLANK, Paragraph(title), *bars]
+    bars = [
+        ShareBar(LIMIT_NAMES[limit], share, "  ")
+        for limit, share in shares
+        if share >= MIN_BAR_SHARE
+    ]
+    return [BLANK_LINE, Paragraph(title), *bars]
 
 
 def _omitted_paragraphs(rest: dict[str, int]) -> list[Paragraph]:
@@ -258,7 +270,7 @@ def _omitted_paragraphs(rest: dict[str, int]) -> list[Paragraph]:
 
 def direction_columns(shown: Table) -> list[Column]:
     """Return the columns of a table of directions, except source and destination."""
-    rate, model = shown["throughput_bps"], _model_bps(shown)
+    rate, model = shown["throughput_bps"], _pftk_bps(shown)
     scale = rate_scale(np.concatenate([rate, model]))
     columns = [
         Column("data\npkts", integer_texts(shown["data_packets"])),
@@ -271,7 +283,9 @@ def direction_columns(shown: Table) -> list[Column]:
     ]
     if "limited_by" in shown:
         columns.append(
-            Column("limited\nby", _limit_cells(shown), right=False, min_width=LIMIT_WIDTH)
+            Column(
+                "limited\nby", _limit_cells(shown), right=False, min_width=MIN_LIMIT_COLUMN_WIDTH
+            )
         )
     return columns
 
@@ -294,26 +308,26 @@ def _has_time_share(limit: str, state: str, share: float) -> bool:
     return same and state != "unknown" and math.isfinite(share)
 
 
-def _reason_parts(capture: Capture, most: int) -> list[Part]:
+def _reason_parts(capture: Capture, max_rows: int) -> list[Part]:
     """Return advice on the worst directions, or all details of a single connection."""
     connections = capture.connections
-    order = worst_first(connections)
+    order = worst_first_order(connections)
     is_single = capture.connection_count == 1
     if not is_single:
         order = order[~_is_explained_elsewhere(capture)[order]]
     if is_single:
-        large = connections["bytes"] >= WORTH_DETAIL * connections["bytes"].max()
+        large = connections["bytes"] >= MIN_DETAIL_BYTE_SHARE * connections["bytes"].max()
         order = order[large[order]]
-    part = {name: column[order[:most]] for name, column in connections.items()}
+    part = select_rows(connections, order[:max_rows])
     parts: list[Part] = []
     for row, text in zip(
         iter_plain_rows(part), advice(part, capture.services).tolist(), strict=True
     ):
         title = Paragraph(row["src"] + ARROW + row["dst"], "heading")
         if is_single:
-            parts += [BLANK, *([title] if order.size > 1 else []), *detail_parts(row, text)]
+            parts += [BLANK_LINE, *([title] if order.size > 1 else []), *detail_parts(row, text)]
         elif text:
-            parts += [BLANK, title, Paragraph(text, "", "  ")]
+            parts += [BLANK_LINE, title, Paragraph(text, "", "  ")]
     return parts
 
 
@@ -325,7 +339,7 @@ def _is_explained_elsewhere(capture: Capture) -> Figures:
     return (connections["service"] >= 0) | few
 
 
-def _model_bps(shown: Table) -> Figures:
+def _pftk_bps(shown: Table) -> Figures:
     """Return PFTK's rate in bit/s of payload, using the mean packet size of the direction."""
     with np.errstate(divide="ignore", invalid="ignore"):
         model: Figures = shown["pftk_pps"] * shown["throughput_bps"] / shown["send_rate_pps"]

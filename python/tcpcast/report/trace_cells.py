@@ -7,19 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.quantity import ABSENT, Scale, scale_for_unit
+from tcpcast.report.document import Paragraph
+from tcpcast.report.quantity import ABSENT_MARK, Scale, scale_for_unit
 
 if TYPE_CHECKING:
     Figures = np.ndarray[Any, Any]
 
-WHOLE_DIGITS = 5
+MAX_INTEGER_DIGITS = 5
 """Maximum integer digits of a rate; larger rates use a larger unit."""
+
+
+def omitted_rows_parts(
+    total: int, shown: int, noun: str = "", command: str = "--all"
+) -> list[Paragraph]:
+    """Return a line with the number of rows that a table omits, if any."""
+    left = total - shown
+    more = f"… and {left:,} more{noun}; {command} prints all"
+    return [Paragraph(more, mark=" ")] if left > 0 else []
 
 
 def rate_scale(rates: Figures) -> Scale:
     """Return one unit for all rates in bit/s, chosen for the median rate.
 
-    A larger unit is chosen if the largest rate would have more than :data:`WHOLE_DIGITS` integer
+    The unit is larger if the largest rate would have more than :data:`MAX_INTEGER_DIGITS` integer
     digits.
     """
     known = rates[np.isfinite(rates) & (rates > 0)]
@@ -27,7 +37,7 @@ def rate_scale(rates: Figures) -> Scale:
         return scale_for_unit("bit/s", 1e6)
     scale = scale_for_unit("bit/s", float(np.median(known)))
     largest = float(known.max())
-    while largest / scale.factor >= 10**WHOLE_DIGITS:
+    while largest / scale.factor >= 10**MAX_INTEGER_DIGITS:
         larger = scale_for_unit("bit/s", 1e3 * scale.factor)
         if larger == scale:
             break
@@ -48,7 +58,7 @@ def scaled_number_texts(values: Figures, factor: float = 1.0) -> list[str]:
 def number_text(value: float) -> str:
     """Return a value with three significant digits, or all integer digits if it has more."""
     if not math.isfinite(value):
-        return ABSENT
+        return ABSENT_MARK
     if value == 0:
         return "0"
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))

@@ -9,7 +9,8 @@ from tcpcast.captures.advice import REMEDIES_BY_LIMIT
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.quantity_text import rate, time, volume
 from tcpcast.limit_names import LIMIT_NAMES
-from tcpcast.report.document import Paragraph, Share
+from tcpcast.readable_units import count_text
+from tcpcast.report.document import Paragraph, ShareBar
 from tcpcast.report.trace_cells import number_text
 
 if TYPE_CHECKING:
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-LABEL = 14
-MIN_SHARE = 0.01
+LABEL_WIDTH = 14
+MIN_BAR_SHARE = 0.01
 """Minimum share of the time with a bar."""
-CAUSES = {
+RETRANSMISSION_CAUSES = {
     "by_duplicates": "by fast retransmit",
     "by_sack": "by SACK",
     "by_rack": "by RACK",
@@ -29,7 +30,7 @@ CAUSES = {
     "tail_loss_probes": "as tail loss probes",
     "unexplained": "unexplained",
 }
-ENDS = {
+CONNECTION_END_TEXTS = {
     "open": "still open at the end",
     "closed": "closed at the end",
     "reset": "reset at the end",
@@ -57,7 +58,7 @@ def detail_parts(row: Row, advice: str) -> list[Part]:
 
 
 def _labelled_line(label: str, text: str) -> Paragraph:
-    return Paragraph(text, "", f" {label}".ljust(LABEL))
+    return Paragraph(text, "", f" {label}".ljust(LABEL_WIDTH))
 
 
 def _is_known(value: float | None) -> bool:
@@ -68,10 +69,6 @@ def _in_ms(seconds: float) -> str:
     return number_text(seconds * 1e3)
 
 
-def _counted_noun(count: int, one: str) -> str:
-    return f"{count:,} {one}{'' if count == 1 else 's'}"
-
-
 def _tap_text(row: Row) -> str:
     side = {
         "sender": "at the sender",
@@ -79,11 +76,11 @@ def _tap_text(row: Row) -> str:
         "middle": "between sender and receiver",
     }.get(row["tap_side"], "position unknown")
     start = "" if row["syn_captured"] else "; capture begins after the handshake"
-    return f"{side}{start}; {ENDS[row['end']]}"
+    return f"{side}{start}; {CONNECTION_END_TEXTS[row['end']]}"
 
 
 def _sent_text(row: Row) -> str:
-    text = f"{_counted_noun(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
+    text = f"{count_text(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
     if not _is_known(row["throughput_bps"]):
         return text
     return (
@@ -95,7 +92,9 @@ def _sent_text(row: Row) -> str:
 def _retransmission_text(row: Row) -> str:
     if not row["retransmissions"]:
         return "none"
-    by = ", ".join(f"{row[name]:,} {cause}" for name, cause in CAUSES.items() if row[name])
+    by = ", ".join(
+        f"{row[name]:,} {cause}" for name, cause in RETRANSMISSION_CAUSES.items() if row[name]
+    )
     needless = row["spurious_dsack"] + row["spurious_eifel"]
     more = f"; {needless:,} of them unnecessary" if needless else ""
     return f"{row['retransmissions']:,}: {by}{more}"
@@ -109,7 +108,7 @@ def _loss_text(row: Row) -> str:
         f"{row['to_paper']:,} TO), p = {number_text(100 * row['loss_indication_ratio'])} %"
     )
     if row["timeouts"]:
-        text += f"; {_counted_noun(row['timeouts'], 'timeout')}"
+        text += f"; {count_text(row['timeouts'], 'timeout')}"
         text += f", up to {row['max_backoff']} consecutive" if row["max_backoff"] > 1 else ""
         text += f", T0 = {time(row['t0_s'])}" if _is_known(row["t0_s"]) else ""
     return text
@@ -140,7 +139,7 @@ def _window_text(row: Row) -> str:
         mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
         parts.append(f"in flight {volume(mean)} mean, {volume(maximum)} max")
     if _is_known(row["initial_window_pkts"]):
-        parts.append(f"initial {_counted_noun(int(row['initial_window_pkts']), 'packet')}")
+        parts.append(f"initial {count_text(int(row['initial_window_pkts']), 'packet')}")
     if _is_known(row["packets_per_ack"]):
         parts.append(f"{number_text(row['packets_per_ack'])} packets per ack{_growth_text(row)}")
     if row.get("looks_like", UNKNOWN) != UNKNOWN:
@@ -190,14 +189,14 @@ def _model_text(row: Row) -> str:
     )
 
 
-def _limit_bars(row: Row) -> list[Share]:
+def _limit_bars(row: Row) -> list[ShareBar]:
     """Return one bar per limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
     all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in REMEDIES_BY_LIMIT]
     known = sorted(((value, name) for value, name in all_shares if _is_known(value)), reverse=True)
-    shown = [(value, name) for value, name in known if value >= MIN_SHARE]
+    shown = [(value, name) for value, name in known if value >= MIN_BAR_SHARE]
     return [
-        Share(name, value, (" limited by" if index == 0 else "").ljust(LABEL))
+        ShareBar(name, value, (" limited by" if index == 0 else "").ljust(LABEL_WIDTH))
         for index, (value, name) in enumerate(shown)
     ]

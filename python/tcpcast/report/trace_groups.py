@@ -8,11 +8,13 @@ import numpy as np
 
 from tcpcast.captures.groups import ANY_HOST
 from tcpcast.captures.predicted_gain import MAX_TIMEOUT_SHARE
-from tcpcast.report.document import BLANK, Column, Paragraph
+from tcpcast.captures.table import select_rows
+from tcpcast.report.document import BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (
     integer_texts,
     number_text,
+    omitted_rows_parts,
     rate_scale,
     scaled_number_texts,
 )
@@ -22,24 +24,26 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.report.trace_cells import Figures
 
-ESTIMATED = "~"
+ESTIMATED_MARK = "~"
 """Mark of a p_r (loss probability within a loss event) that is only estimated."""
-MODELS = {"alg. 1": "parallel", "alg. 2": "parallel_cumulative", "n × PFTK": "multiplied_pftk"}
+MODEL_COLUMNS = {
+    "alg. 1": "parallel",
+    "alg. 2": "parallel_cumulative",
+    "n × PFTK": "multiplied_pftk",
+}
 
 
-def group_parts(groups: Table, most: int | None = None) -> list[Part]:
+def group_parts(groups: Table, max_rows: int | None = None) -> list[Part]:
     """Return a table of groups, sorted by the number of loss events, and explanations."""
-    order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:most]
-    shown = {name: column[order] for name, column in groups.items()}
+    order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:max_rows]
+    shown = select_rows(groups, order)
     ends = [
         (host_text(source), "" if source == destination == ANY_HOST else host_text(destination))
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
     parts: list[Part] = [Columns(_group_columns(shown), ends=ends)]
-    left = groups["src"].size - order.size
-    if left > 0:
-        parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
-    return [*parts, BLANK, *_note_paragraphs(shown)]
+    parts += omitted_rows_parts(groups["src"].size, order.size)
+    return [*parts, BLANK_LINE, *_note_paragraphs(shown)]
 
 
 def host_text(host: str) -> str:
@@ -53,7 +57,7 @@ def _group_columns(shown: Table) -> list[Column]:
     exact = np.isfinite(shown["loss_ratio"])
     lost = np.where(exact, shown["loss_ratio"], shown["loss_ratio_estimate"])
     marked = [
-        ("" if known else ESTIMATED) + number_text(100 * value)
+        ("" if known else ESTIMATED_MARK) + number_text(100 * value)
         for known, value in zip(exact.tolist(), lost.tolist(), strict=True)
     ]
     return [
@@ -83,7 +87,7 @@ def _rate_columns(shown: Table) -> dict[str, Figures]:
     """Return the rates by models in bit/s of payload, using the mean packet size."""
     with np.errstate(divide="ignore", invalid="ignore"):
         packet = shown["throughput_bps"] / shown["send_rate_pps"]
-        return {name: shown[f"{model}_pps"] * packet for name, model in MODELS.items()}
+        return {name: shown[f"{model}_pps"] * packet for name, model in MODEL_COLUMNS.items()}
 
 
 def _note_paragraphs(shown: Table) -> list[Paragraph]:

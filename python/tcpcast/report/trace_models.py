@@ -9,9 +9,9 @@ import numpy as np
 
 from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS
 from tcpcast.captures.quantity_text import time
-from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
+from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.quantity import ABSENT, UNTRUSTED
+from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK
 from tcpcast.report.trace_cells import number_text
 
 if TYPE_CHECKING:
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from tcpcast.captures.models import ModelResults
     from tcpcast.report.document import Part
 
-MEASURED = "measured"
+MEASURED_LABEL = "measured"
 MIN_NAME_WIDTH = 16
 """Minimum width of the column of names; a narrow terminal wraps longer names."""
 
 
-def model_parts(connections: Table, modelled: Sequence[ModelResults], examined: int) -> list[Part]:
+def model_parts(
+    connections: Table, modelled: Sequence[ModelResults], examined_count: int
+) -> list[Part]:
     """Return one table per direction with loss, and the number of directions without a table.
 
     Parameters
@@ -35,17 +37,17 @@ def model_parts(connections: Table, modelled: Sequence[ModelResults], examined: 
         The directions of a capture.
     modelled
         Results of the models for directions with loss, in display order.
-    examined
+    examined_count
         Number of examined directions.
     """
     parts: list[Part] = []
     for each in modelled:
-        parts += [BLANK, *_direction_parts(connections, each)]
-    lossless = examined - len(modelled)
+        parts += [BLANK_LINE, *_direction_parts(connections, each)]
+    lossless = examined_count - len(modelled)
     if lossless:
         have = "direction has" if lossless == 1 else "directions have"
         text = f"{lossless:,} {have} no loss indication, so models of loss do not apply"
-        parts += [BLANK, Paragraph(text, "aside")]
+        parts += [BLANK_LINE, Paragraph(text, "aside")]
     return parts
 
 
@@ -54,8 +56,8 @@ def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
     measured = float(values["send_rate_pps"])
     rates = {name: float(values[f"{name}_pps"]) for name in MODEL_LABELS}
     shown = {name: rate for name, rate in rates.items() if math.isfinite(rate)}
-    marks = {name: "" if values[f"{name}_trusted"] else UNTRUSTED for name in shown}
-    names = [MEASURED, *(MODEL_LABELS[name] for name in shown)]
+    marks = {name: "" if values[f"{name}_trusted"] else UNTRUSTED_MARK for name in shown}
+    names = [MEASURED_LABEL, *(MODEL_LABELS[name] for name in shown)]
     columns = [
         Column("", names, right=False, min_width=MIN_NAME_WIDTH),
         Column(
@@ -68,16 +70,19 @@ def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
         Column(
             "relative\nerror",
             [
-                ABSENT,
+                ABSENT_MARK,
                 *(
-                    ABSENT if marks[name] else _relative_error(rate / measured - 1)
+                    ABSENT_MARK if marks[name] else _relative_error(rate / measured - 1)
                     for name, rate in shown.items()
                 ),
             ],
         ),
         Column(
             "error in\n100 s",
-            [ABSENT, *(ABSENT if marks[name] else _error_cell(errors, name) for name in shown)],
+            [
+                ABSENT_MARK,
+                *(ABSENT_MARK if marks[name] else _error_cell(errors, name) for name in shown),
+            ],
         ),
     ]
     ends = f"{connections['src'][modelled.row]}{ARROW}{connections['dst'][modelled.row]}"
@@ -87,7 +92,7 @@ def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
         Columns(columns),
     ]
     if any(marks.values()):
-        key = f"{UNTRUSTED} outside the formula's domain (see tcpcast engines), not compared"
+        key = f"{UNTRUSTED_MARK} outside the formula's domain (see tcpcast engines), not compared"
         parts.append(Paragraph(key, "aside", "  "))
     return [*parts, _interval_class_parts(modelled.intervals)]
 
@@ -105,12 +110,12 @@ def _inputs_text(values: dict[str, Any]) -> str:
 
 
 def _relative_error(share: float) -> str:
-    return f"{100 * share:+.0f} %" if math.isfinite(share) else ABSENT
+    return f"{100 * share:+.0f} %" if math.isfinite(share) else ABSENT_MARK
 
 
 def _error_cell(errors: Table, name: str) -> str:
     if name not in LOSS_MODELS or not math.isfinite(errors[name][0]):
-        return ABSENT
+        return ABSENT_MARK
     return f"{100 * errors[name][0]:.0f} %"
 
 

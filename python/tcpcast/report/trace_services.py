@@ -12,40 +12,36 @@ from tcpcast.captures.service_advice import (
     TAP_LIMITATIONS,
     service_verdicts,
 )
-from tcpcast.report.document import BLANK, Column, Paragraph
+from tcpcast.captures.table import select_rows
+from tcpcast.report.document import BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.trace_cells import integer_texts, scaled_number_texts
+from tcpcast.report.trace_cells import integer_texts, omitted_rows_parts, scaled_number_texts
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
     from tcpcast.report.document import Part
 
-EXPLAINED = 3
+MAX_EXPLAINED_SERVICES = 3
 """Number of services with a verdict."""
 
 
-def service_parts(services: Table, most: int | None) -> list[Part]:
+def service_parts(services: Table, max_rows: int | None) -> list[Part]:
     """Return a table of services, and verdicts on the busiest services."""
     count = services["server"].size
     if not count:
         return []
     parts: list[Part] = [
-        BLANK,
-        Columns(_service_columns(_first_services(services, most)), title=""),
+        BLANK_LINE,
+        Columns(_service_columns(select_rows(services, slice(max_rows))), title=""),
     ]
-    if most is not None and count > most:
-        parts.append(Paragraph(f"… and {count - most:,} more services; --all prints all", mark=" "))
-    explained = _first_services(services, EXPLAINED)
+    parts += omitted_rows_parts(count, count if max_rows is None else max_rows, " services")
+    explained = select_rows(services, slice(MAX_EXPLAINED_SERVICES))
     for index, verdict in enumerate(service_verdicts(explained)):
-        row = {name: column[index] for name, column in explained.items()}
-        parts += [BLANK, Paragraph(f"service {row['server']}", "heading")]
+        row = select_rows(explained, index)
+        parts += [BLANK_LINE, Paragraph(f"service {row['server']}", "heading")]
         texts = (_latency_text(row), verdict, TAP_LIMITATIONS[str(row["tap"])])
         parts += [Paragraph(text, "", "  ") for text in texts if text]
     return parts
-
-
-def _first_services(table: Table, most: int | None) -> Table:
-    return {name: column[:most] for name, column in table.items()}
 
 
 def _service_columns(shown: Table) -> list[Column]:

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.report.chart import (
-    CALCULATED,
-    OBSERVED,
-    SIZE,
+    FIGURE_SIZE_IN,
     Axis,
     Band,
     Chart,
     Panel,
     Series,
-    fitted_window_axis,
-    line_style,
     scenario_chart,
-    setup_text,
+    scenario_subtitle,
+    window_axis,
 )
-from tcpcast.report.figure_titles import class_title, engine_label, flow_names, span_text
-from tcpcast.report.palette import class_styles
+from tcpcast.report.figure_titles import (
+    class_goodput_title,
+    engine_label,
+    flow_names,
+    value_range_text,
+)
+from tcpcast.report.palette import CALCULATED, OBSERVED, class_styles, line_style
 from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
@@ -36,16 +38,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MAX_CHANGES = 800
+MAX_DRAWN_CHANGES = 800
 """Number of changes of a window above which only its range per time span is drawn."""
 
-SPANS = 400
+WINDOW_SPANS = 400
 RATE_SPANS = 80
 _MAX_FLOWS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class WindowRanges:
     """The minimum, maximum and last window in each of several equal time spans.
 
     ``edges_s`` has shape ``[spans + 1]``. A span without a change has the previous window; spans
@@ -60,8 +62,8 @@ class Ranges:
 
 def window_ranges(
     time_s: NDArray[Any], window_pkts: NDArray[Any], start_s: float, end_s: float
-) -> Ranges:
-    """Return the range of a window in each of :data:`SPANS` spans.
+) -> WindowRanges:
+    """Return the range of a window in each of :data:`WINDOW_SPANS` spans.
 
     Parameters
     ----------
@@ -70,19 +72,19 @@ def window_ranges(
     start_s, end_s
         Start of the first span and end of the last span.
     """
-    edges = np.linspace(start_s, end_s, SPANS + 1)
+    edges = np.linspace(start_s, end_s, WINDOW_SPANS + 1)
     window = np.asarray(window_pkts, dtype=np.float64)
     # Number of changes before each edge; the window of the last change applies at the edge.
     before = np.searchsorted(time_s, edges[:-1], side="right")
     until = np.searchsorted(time_s, edges[1:], side="right")
     known = until > 0
     held = np.where(before > 0, before - 1, 0)[known]
-    low, high, final = (np.full(SPANS, np.nan) for _ in range(3))
+    low, high, final = (np.full(WINDOW_SPANS, np.nan) for _ in range(3))
     bounds = np.stack([held, until[known]], axis=1)
     for span, (first, end) in zip(np.flatnonzero(known), bounds, strict=True):
         of_span = window[first:end]
         low[span], high[span], final[span] = of_span.min(), of_span.max(), of_span[-1]
-    return Ranges(edges, low, high, final)
+    return WindowRanges(edges, low, high, final)
 
 
 def send_rates(
@@ -125,16 +127,16 @@ def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         )
         threshold[~np.isfinite(threshold)] = np.nan
         # The initial threshold may be infinite, so the windows of all flows determine the axis.
-        y = fitted_window_axis(f"{name}\n(packets)", top, max(typical, 1.0))
+        y = window_axis(f"{name}\n(packets)", top, max(typical, 1.0))
         panels.append(Panel(_window_series(time, window, threshold, (start, end)), x, y))
         medians.append((group.name, median_window(time, window, end)))
     return Chart(
         title=_windows_title(medians),
         panels=panels,
-        subtitle=f"{setup_text(scenario)}; {engine_label(answer)}{some}",
-        size=(SIZE[0], 0.9 + 1.4 * len(flows)),
-        share="x",
-        legend="below",
+        subtitle=f"{scenario_subtitle(scenario)}; {engine_label(answer)}{some}",
+        size=(FIGURE_SIZE_IN[0], 0.9 + 1.4 * len(flows)),
+        shared_axes="x",
+        legend_position="below",
     )
 
 
@@ -163,7 +165,7 @@ def _window_series(
     time: Floats, window: Floats, threshold: Floats, span: tuple[float, float]
 ) -> list[Drawable]:
     thin = {"color": CALCULATED[0], "linewidth": 1}
-    if len(time) <= MAX_CHANGES:
+    if len(time) <= MAX_DRAWN_CHANGES:
         steps = {"drawstyle": "steps-post"}
         line = {"color": OBSERVED[0], "linewidth": 1.2}
         return [
@@ -202,11 +204,13 @@ def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         style = line_style(i) | ({} if one else {"color": colours[of_class]["color"]})
         series.append(Series(edges, rate / scale.factor, "", style | {"linewidth": 1.2}, name=name))
     y = Axis(f"new data sent ({scale.unit})", 0)
-    title = class_title(answer, scenario) or _rates_title([rate for *_, rate in by_flow.values()])
+    title = class_goodput_title(answer, scenario) or _rates_title(
+        [rate for *_, rate in by_flow.values()]
+    )
     return scenario_chart(scenario, title, Axis("time (s)"), y, series)
 
 
 def _rates_title(rates: Sequence[Floats]) -> str:
     """Return the title with the mean rate of each flow."""
     who = "The flow sends" if len(rates) == 1 else "Each of these flows sends"
-    return f"{who} {span_text([float(rate.mean()) for rate in rates], 'bit/s')} on average"
+    return f"{who} {value_range_text([float(rate.mean()) for rate in rates], 'bit/s')} on average"

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-STATIC = Path(__file__).parent / "static"
+STATIC_DIRECTORY = Path(__file__).parent / "static"
 MAX_JSON_BYTES = 2**16
 MAX_CAPTURE_BYTES = 512 * 2**20
-MAX_NAME = 255
-_INSTEAD = "; read larger captures with: tcpcast trace FILE"
+MAX_NAME_LENGTH = 255
+_LARGE_CAPTURE_HINT = "; read larger captures with: tcpcast trace FILE"
 
-_STATUS: dict[type[Exception], int] = {
+_STATUS_BY_ERROR: dict[type[Exception], int] = {
     TooManyJobs: 429,
     UnknownJob: 404,
     TimeLimitExceeded: 503,
@@ -64,7 +64,7 @@ def create_app(access: Access) -> ASGIApp:
         Route("/api/jobs/{name}", page.job),
         Route("/api/jobs/{name}", page.cancel, methods=["DELETE"]),
         Route("/api/captures", page.capture, methods=["POST"]),
-        Mount("/static", StaticFiles(directory=STATIC)),
+        Mount("/static", StaticFiles(directory=STATIC_DIRECTORY)),
     ]
     handlers: dict[Any, Any] = {
         HTTPException: _handle_http_error,
@@ -107,23 +107,23 @@ class _Page:
         await self._curves.start()
 
     async def index(self, _: Request) -> Response:
-        return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
+        return FileResponse(STATIC_DIRECTORY / "index.html", media_type="text/html; charset=utf-8")
 
     async def questions(self, _: Request) -> Response:
         if self._offered is None:
             self._offered = await self._models.ask({"do": "questions"})
         return JSONResponse({"questions": self._offered, "upload_bytes": MAX_CAPTURE_BYTES})
 
-    def make_formula_handler(self, do: str) -> Callable[[Request], Awaitable[Response]]:
+    def make_formula_handler(self, action: str) -> Callable[[Request], Awaitable[Response]]:
         """Return a handler that forwards a request to a process for formulas."""
 
         async def handle(request: Request) -> Response:
-            body = await _body(request)
-            if do == "report":
+            body = await _read_json_object(request)
+            if action == "report":
                 body["points"] = self._points(body)
-            quick = do == "evaluate" and body.get("quick") is True
+            quick = action == "evaluate" and body.get("quick") is True
             models = self._models if quick else self._curves
-            return JSONResponse(await models.ask({**body, "do": do}))
+            return JSONResponse(await models.ask({**body, "do": action}))
 
         return handle
 
@@ -133,7 +133,7 @@ class _Page:
         return self._jobs.find(name).points if isinstance(name, str) else []
 
     async def simulate(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await _read_json_object(request)
         checked = {**body, "do": "evaluate", "quick": True}
         await self._models.ask(checked)  # reports an invalid request immediately
         job = self._jobs.start({**body, "do": "simulate"})
@@ -152,41 +152,41 @@ class _Page:
 
     async def capture(self, request: Request) -> Response:
         assert self._folder is not None
-        name = request.query_params.get("name", "")[:MAX_NAME] or "capture"
+        name = request.query_params.get("name", "")[:MAX_NAME_LENGTH] or "capture"
         descriptor, path = tempfile.mkstemp(dir=self._folder)
         file = Path(path)
         try:
             with open(descriptor, "wb") as sink:
                 async with self._jobs.upload():
-                    await _receive(request, sink.write)
+                    await _receive_capture(request, sink.write)
             asked = {"do": "capture", "path": path, "name": name}
-            job = self._jobs.start(asked, after=lambda: file.unlink(missing_ok=True))
+            job = self._jobs.start(asked, on_end=lambda: file.unlink(missing_ok=True))
         except BaseException:
             file.unlink(missing_ok=True)
             raise
         return JSONResponse(job.describe(), 202)
 
 
-async def _receive(request: Request, write: Callable[[bytes], Any]) -> None:
+async def _receive_capture(request: Request, write: Callable[[bytes], Any]) -> None:
     """Write the body of a request as it arrives; raise as soon as it is too long."""
     size = 0
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > MAX_CAPTURE_BYTES:
-        raise _too_large(MAX_CAPTURE_BYTES, _INSTEAD)
+        raise _too_large_error(MAX_CAPTURE_BYTES, _LARGE_CAPTURE_HINT)
     async for part in request.stream():
         size += len(part)
         if size > MAX_CAPTURE_BYTES:
-            raise _too_large(MAX_CAPTURE_BYTES, _INSTEAD)
+            raise _too_large_error(MAX_CAPTURE_BYTES, _LARGE_CAPTURE_HINT)
         write(part)
     if not size:
         raise TcpcastError("the file is empty; choose a pcap or pcapng file")
 
 
-def _too_large(most: int, instead: str = "") -> HTTPException:
-    return HTTPException(413, f"more than {most // 2**10:,} KiB{instead}")
+def _too_large_error(max_bytes: int, hint: str = "") -> HTTPException:
+    return HTTPException(413, f"more than {max_bytes // 2**10:,} KiB{hint}")
 
 
-async def _body(request: Request) -> dict[str, Any]:
+async def _read_json_object(request: Request) -> dict[str, Any]:
     """Return the JSON object in the body of a request."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise HTTPException(415, "send the header content-type: application/json")
@@ -194,7 +194,7 @@ async def _body(request: Request) -> dict[str, Any]:
     async for part in request.stream():
         text += part
         if len(text) > MAX_JSON_BYTES:
-            raise _too_large(MAX_JSON_BYTES)
+            raise _too_large_error(MAX_JSON_BYTES)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -209,7 +209,7 @@ async def _handle_http_error(_: Request, error: HTTPException) -> Response:
 
 
 async def _handle_request_error(_: Request, error: TcpcastError) -> Response:
-    status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
+    status = next((code for kind, code in _STATUS_BY_ERROR.items() if isinstance(error, kind)), 400)
     return _error_response(str(error), status, getattr(error, "field", ""))
 
 

@@ -11,7 +11,7 @@ from tcpcast.scenario.toml import write_toml
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_END = "END_OF_SCENARIO"
+_HEREDOC_END = "END_OF_SCENARIO"
 
 
 def shell_command(words: Sequence[str]) -> str:
@@ -23,7 +23,9 @@ def commands_for_scenario_file(tables: Mapping[str, Any], engines: Sequence[str]
     """Return commands that write a scenario file and run it."""
     name = f"{tables['name']}.toml"
     run = shell_command(["tcpcast", "run", name, "--engine", ",".join(engines)])
-    return f"cat > {shlex.quote(name)} <<'{_END}'\n{write_toml(tables)}{_END}\n{run}"
+    return (
+        f"cat > {shlex.quote(name)} <<'{_HEREDOC_END}'\n{write_toml(tables)}{_HEREDOC_END}\n{run}"
+    )
 
 
 def program_of_tables(tables: Mapping[str, Any], engines: Sequence[str]) -> str:

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.chart import (
-    CALCULATED,
-    MARKERS,
-    OBSERVED,
-    Axis,
-    Chart,
-    Panel,
-    Points,
-    ReferenceLine,
-    Series,
-    line_style,
-)
-from tcpcast.report.figures import figure_as_svg
+from tcpcast.report.chart import Axis, Chart, Panel, Points, ReferenceLine, Series
+from tcpcast.report.figures import svg_figure
+from tcpcast.report.palette import CALCULATED, MARKERS, OBSERVED, line_style
 from tcpcast.report.quantity import scale_for_metric
 
 if TYPE_CHECKING:
@@ -29,12 +19,12 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Figure
     from tcpcast.report.quantity import Scale
 
-_SIZE = (7.2, 4.4)
-_WIDE = 30.0
+_FIGURE_SIZE_IN = (7.2, 4.4)
+_LOG_AXIS_RATIO = 30.0
 """Ratio of the largest to the smallest value above which the axis is logarithmic."""
 
 
-def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Figure:
+def curve_figure(curve: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Figure:
     """Return the figure of a result of :func:`tcpcast.web.evaluation.curve` and of ``points``.
 
     Values outside a model's domain are drawn with a thin line.
@@ -44,48 +34,48 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
     MachineError
         matplotlib is not installed.
     """
-    metric, across = drawn["metric"], drawn["across"]
-    shown, scale = _axis_values(drawn, points), curve_scale(drawn, points)
-    labelled = [(x, text) for x, text in zip(drawn["x"], drawn["texts"], strict=True) if x > 0]
+    metric, across = curve["metric"], curve["across"]
+    shown, scale = _drawn_values(curve, points), curve_scale(curve, points)
+    labelled = [(x, text) for x, text in zip(curve["x"], curve["texts"], strict=True) if x > 0]
     ticks = dict(labelled[:: max(1, math.ceil(len(labelled) / 7))])
-    wide = bool(shown) and max(shown) > _WIDE * min(shown) > 0
+    wide = bool(shown) and max(shown) > _LOG_AXIS_RATIO * min(shown) > 0
     label = f"{metric['label'].lower()} ({scale.unit})" if scale.unit else metric["label"]
     series = [
-        *_model_curves(drawn, scale),
+        *_model_curves(curve, scale),
         *_simulated_points(points, scale),
         *(
             ReferenceLine(value / scale.factor, style={"linestyle": "--"})
-            for value in drawn["references"].values()
+            for value in curve["references"].values()
         ),
-        ReferenceLine(drawn["here"], "current value", axis="x"),
+        ReferenceLine(curve["here"], "current value", axis="x"),
     ]
     chart = Chart(
         title=f"{metric['label']} by {across['label'].lower()}",
         panels=[Panel(series, Axis(across["label"], log=True, ticks=ticks), Axis(label, log=wide))],
-        size=_SIZE,
+        size=_FIGURE_SIZE_IN,
     )
-    return figure_as_svg(f"{metric['name']}-{across['name']}", chart.draw())
+    return svg_figure(f"{metric['name']}-{across['name']}", chart.draw())
 
 
-def curve_scale(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Scale:
+def curve_scale(curve: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Scale:
     """Return a readable unit for the median of all values."""
-    shown = _axis_values(drawn, points)
+    shown = _drawn_values(curve, points)
     return scale_for_metric(
-        drawn["metric"]["name"], sorted(shown)[len(shown) // 2] if shown else 1.0
+        curve["metric"]["name"], sorted(shown)[len(shown) // 2] if shown else 1.0
     )
 
 
-def _axis_values(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[float]:
+def _drawn_values(curve: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[float]:
     """Return all drawn values except zeros."""
-    shown = [value for each in drawn["series"] for value in each["values"] if value]
+    shown = [value for each in curve["series"] for value in each["values"] if value]
     return shown + [v["value"] for point in points for v in point["values"] if v["value"]]
 
 
-def _model_curves(drawn: Mapping[str, Any], scale: Scale) -> Iterator[Drawable]:
-    for index, each in enumerate(drawn["series"]):
+def _model_curves(curve: Mapping[str, Any], scale: Scale) -> Iterator[Drawable]:
+    for index, each in enumerate(curve["series"]):
         known = [
             (x, value / scale.factor, trusted)
-            for x, value, trusted in zip(drawn["x"], each["values"], each["trusted"], strict=True)
+            for x, value, trusted in zip(curve["x"], each["values"], each["trusted"], strict=True)
             if value is not None and x > 0
         ]
         style = line_style(index, (*CALCULATED, *OBSERVED))

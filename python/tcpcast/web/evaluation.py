@@ -13,12 +13,12 @@ from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
 from tcpcast.limit_names import limit_name
 from tcpcast.path.options import PathError
 from tcpcast.report.prediction import limit_of_answer
-from tcpcast.report.quantity import interval_text, metric_words, scale_for_metric, value_text
+from tcpcast.report.quantity import interval_text, metric_label, scale_for_metric, value_text
 from tcpcast.report.summary import caveats, describe_scenario
 from tcpcast.scenario.toml import write_toml
 from tcpcast.web.questions import QUESTIONS, Question, question
 from tcpcast.web.questions.fields import FieldError, Values, validate_values
-from tcpcast.web.questions.question_form import without_omitted
+from tcpcast.web.questions.question_form import remove_omitted_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 CURVE_POINTS = 31
-SLOW_S, SLOW_STEP = 2.0, 4
+MAX_SLOW_S, SLOW_STEP = 2.0, 4
 """Limits of slow formulas in a curve: maximum total time in seconds, and step between points."""
 
-SHOWN = frozenset({"queue_delay_mean_s", "by_class"})
+QUOTED_VALUES = frozenset({"queue_delay_mean_s", "by_class"})
 """Metrics and tables of a simulation that the verdict may quote, besides the question's metric."""
 
 
@@ -59,7 +59,7 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
         The values do not form a scenario.
     """
     asked, values = read_request(request)
-    without = asked.slow if request.get("quick") is True else ()
+    without = asked.slow_formulas if request.get("quick") is True else ()
     simulated = request.get("simulated") is True
     return call_with_field_errors(
         asked, lambda: _evaluate_question(asked, values, without, simulated)
@@ -67,10 +67,10 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _evaluate_question(
-    asked: Question, values: Values, without: Collection[str], simulated: bool
+    asked: Question, values: Values, omitted_formulas: Collection[str], simulated: bool
 ) -> dict[str, Any]:
-    given = asked.formulas(values, without)
-    tables = without_omitted(dict(asked.tables(values)))
+    given = asked.formulas(values, omitted_formulas)
+    tables = remove_omitted_keys(dict(asked.tables(values)))
     scenario = asked.scenario(values)
     facts = asked.facts(values, given, None)
     rows = [_answer_row(asked, each) for each in given]
@@ -79,13 +79,13 @@ def _evaluate_question(
         "question": asked.name,
         "title": asked.title,
         "values": values,
-        "left_out": list(without),
+        "left_out": list(omitted_formulas),
         "summary": describe_scenario(scenario),
-        **_heading(asked, facts, scenario, given),
-        "metric": _metric_of_answer(asked.metric),
+        **_heading_texts(asked, facts, scenario, given),
+        "metric": _describe_metric(asked.metric),
         "answers": sorted(rows, key=lambda row: (row["value"] is None, not row["trusted"])),
         "table": table and {"caption": table[0], "columns": table[1], "rows": table[2]},
-        "positions": {f.name: f.position(values.get(f.name, "")) for f in asked.fields},
+        "positions": {f.name: f.slider_position(values.get(f.name, "")) for f in asked.fields},
         "copy": {
             "command": asked.command(values, simulated),
             "python": asked.program(values, simulated),
@@ -98,7 +98,7 @@ def simulation_heading(asked: Question, values: Values, simulated: Answer) -> di
     """Return ``verdict``, ``sentences`` and ``warnings`` for a question with a simulated answer."""
     given = asked.formulas(values, ())
     facts = asked.facts(values, given, simulated)
-    return _heading(asked, facts, asked.scenario(values), given, simulated)
+    return _heading_texts(asked, facts, asked.scenario(values), given, simulated)
 
 
 def point_warnings(asked: Question, simulated: Answer) -> list[str]:
@@ -107,7 +107,7 @@ def point_warnings(asked: Question, simulated: Answer) -> list[str]:
     return _sorted_warning_texts(asked, (("", note) for note in notes))
 
 
-def _heading(
+def _heading_texts(
     asked: Question,
     facts: Facts,
     scenario: Scenario,
@@ -126,14 +126,15 @@ def _heading(
     ]
     if simulated is not None:
         about += [
-            ("simulation", note) for note in _notes_on_values(simulated, SHOWN | {asked.metric})
+            ("simulation", note)
+            for note in _notes_on_values(simulated, QUOTED_VALUES | {asked.metric})
         ]
     return {"verdict": first, "sentences": others, "warnings": _sorted_warning_texts(asked, about)}
 
 
-def _notes_on_values(found: Answer, metrics: Collection[str]) -> Iterator[Note]:
+def _notes_on_values(answer: Answer, metrics: Collection[str]) -> Iterator[Note]:
     """Yield the warnings about displayed values, without those about the scenario."""
-    for note in caveats(found):
+    for note in caveats(answer):
         if note.kind != "scenario" and (affected := note.limited_to(metrics)) is not None:
             yield affected
 
@@ -170,16 +171,18 @@ def curve(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
-    here = asked.asked(values, axis)
+    here = asked.value_on_axis(values, axis)
     texts = values_along_axis(asked, axis, here, CURVE_POINTS)
     field = asked.field(axis)
     series: dict[str, list[float | None]] = {}
     trusted: dict[str, list[bool]] = {}
     shown_texts: dict[str, list[str]] = {}
-    ends = time.monotonic() + SLOW_S
+    ends = time.monotonic() + MAX_SLOW_S
     for at, text in enumerate(texts):
         wanted = (text == here or at % SLOW_STEP == 0) and time.monotonic() < ends
-        for each in _formulas_at(asked, {**values, axis: text}, () if wanted else asked.slow):
+        for each in _formulas_at(
+            asked, {**values, axis: text}, () if wanted else asked.slow_formulas
+        ):
             metric = each.answer.metrics.get(asked.metric)
             if metric is not None:
                 none: list[float | None] = [None] * len(texts)
@@ -189,7 +192,7 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
                 amounts[at] = displayed_value(asked.metric, metric)["text"]
     return {
         "across": {"name": axis, "label": field.label},
-        "metric": _metric_of_answer(asked.metric),
+        "metric": _describe_metric(asked.metric),
         "texts": texts,
         "x": [field.number(text) for text in texts],
         "here": field.number(here),
@@ -199,7 +202,7 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
                 "values": found,
                 "texts": shown_texts[name],
                 "trusted": trusted[name],
-                "sparse": name in asked.slow,
+                "sparse": name in asked.slow_formulas,
             }
             for name, found in series.items()
         ],
@@ -208,11 +211,11 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
 
 
 def _formulas_at(
-    asked: Question, values: Values, without: Collection[str]
+    asked: Question, values: Values, omitted_formulas: Collection[str]
 ) -> list[DisplayedAnswer]:
     """Return the answers of formulas at a point of a curve; empty if the values are invalid."""
     try:
-        return asked.formulas(values, without)
+        return asked.formulas(values, omitted_formulas)
     except TcpcastError:
         return []
 
@@ -228,22 +231,24 @@ def read_request(request: Mapping[str, Any]) -> tuple[Question, Values]:
 
 def requested_axis(asked: Question, request: Mapping[str, Any]) -> str:
     """Return the name of the field that a requested curve varies."""
-    axis = request.get("across") or asked.across[0]
-    if axis not in asked.across:
-        raise TcpcastError(f"across: must be one of {', '.join(asked.across)}")
+    axis = request.get("across") or asked.curve_fields[0]
+    if axis not in asked.curve_fields:
+        raise TcpcastError(f"across: must be one of {', '.join(asked.curve_fields)}")
     return str(axis)
 
 
-def values_along_axis(asked: Question, axis: str, here: str, most: int) -> list[str]:
+def values_along_axis(asked: Question, axis: str, current_value: str, max_values: int) -> list[str]:
     """Return values along an axis in order, including the requested value and both ends."""
     field = asked.field(axis)
-    steps = [step for step in field.steps if field.number(step) > 0]
+    steps = [step for step in field.slider_values if field.number(step) > 0]
     last = len(steps) - 1
-    count = min(most, len(steps))
+    count = min(max_values, len(steps))
     kept = {steps[round(at * last / (count - 1))] for at in range(count)}
-    if field.number(here) > 0 and math.isfinite(field.number(here)):
-        kept.add(here)
-    by_number = {field.number(text): text for text in sorted(kept, key=lambda t: t == here)}
+    if field.number(current_value) > 0 and math.isfinite(field.number(current_value)):
+        kept.add(current_value)
+    by_number = {
+        field.number(text): text for text in sorted(kept, key=lambda t: t == current_value)
+    }
     return [by_number[number] for number in sorted(by_number)]
 
 
@@ -255,14 +260,14 @@ def call_with_field_errors(asked: Question, function: Callable[[], Result]) -> R
         raise
     except PathError as error:
         text = refusal_text(error.reason, error.suggestions, asked.names)
-        raise _field_error(asked, error.key, text) from None
+        raise _make_field_error(asked, error.key, text) from None
     except ScenarioError as error:
-        raise _field_error(asked, *error.errors[0]) from None
+        raise _make_field_error(asked, *error.errors[0]) from None
     except TcpcastError as error:
         raise FieldError("", str(error)) from None
 
 
-def _field_error(asked: Question, key: str, text: str) -> FieldError:
+def _make_field_error(asked: Question, key: str, text: str) -> FieldError:
     field = next((field for field in asked.fields if key in field.keys), None)
     name = key if field is None else field.label
     return FieldError("" if field is None else field.name, f"{name}: {text}" if name else text)
@@ -276,19 +281,19 @@ def _answer_row(asked: Question, given: DisplayedAnswer) -> dict[str, Any]:
         "name": given.name,
         "engine": found.engine,
         "what": entry.summary,
-        "regime": limit_in_page_words(found, given.scenario),
+        "regime": limit_text(found, given.scenario),
         "not_applicable": refusal,
     }
     figure = found.metrics.get(metric)
     if figure is not None:
         return row | displayed_value(metric, figure)
-    row["not_applicable"] = refusal or f"this engine does not provide the {metric_words(metric)}"
+    row["not_applicable"] = refusal or f"this engine does not provide the {metric_label(metric)}"
     return row | {"value": None, "low": None, "high": None, "trusted": True, "text": ""}
 
 
-def limit_in_page_words(found: Answer, scenario: Scenario) -> str:
+def limit_text(answer: Answer, scenario: Scenario) -> str:
     """Return the limit of the rate according to an answer, as text for the page."""
-    return limit_name(limit_of_answer(found, scenario))
+    return limit_name(limit_of_answer(answer, scenario))
 
 
 def displayed_value(name: str, metric: Metric) -> dict[str, Any]:
@@ -310,7 +315,7 @@ def finite_or_none(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def _metric_of_answer(name: str) -> dict[str, Any]:
-    words = metric_words(name)
+def _describe_metric(name: str) -> dict[str, Any]:
+    words = metric_label(name)
     unit = "%" if is_percentage(name) else unit_of(name)
     return {"name": name, "label": words[:1].upper() + words[1:], "unit": unit}

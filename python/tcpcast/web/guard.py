@@ -19,9 +19,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-ADDRESS = "127.0.0.1"
+LOOPBACK_ADDRESS = "127.0.0.1"
 
-POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
         "script-src 'self'",
@@ -35,8 +35,8 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     ]
 )
-HEADERS = {
-    "content-security-policy": POLICY,
+RESPONSE_HEADERS = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -44,9 +44,9 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-SAFE = {"GET", "HEAD"}
+SAFE_METHODS = {"GET", "HEAD"}
 
-_LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tcpcast</title>
+_LOCKED_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tcpcast</title>
 <h1>This page is locked</h1>
 <p>Open the address that <code>tcpcast serve</code> printed. It works only once; if it has already
 been used, restart the command and open the new address.</p></html>
@@ -57,10 +57,10 @@ class Access:
     """Host names of the server, the one-time token of its start URL, and the session cookie."""
 
     def __init__(self, port: int) -> None:
-        self.hosts = {f"{ADDRESS}:{port}", f"localhost:{port}"}
+        self.hosts = {f"{LOOPBACK_ADDRESS}:{port}", f"localhost:{port}"}
         self.origins = {f"http://{host}" for host in self.hosts}
         self.cookie = f"tcpcast-{port}"
-        self.url = f"http://{ADDRESS}:{port}/?token="
+        self.url = f"http://{LOOPBACK_ADDRESS}:{port}/?token="
         self._token: str | None = secrets.token_urlsafe(24)
         self._session = secrets.token_urlsafe(32)
 
@@ -69,7 +69,7 @@ class Access:
         """The URL that opens the page; valid only once."""
         return f"{self.url}{self._token}"
 
-    def take(self, token: str | None) -> bool:
+    def use_token(self, token: str | None) -> bool:
         """Return True if the token is valid, and invalidate it."""
         if not token or self._token is None or not _equal_in_constant_time(token, self._token):
             return False
@@ -84,7 +84,7 @@ class Access:
             return False
         return cookie is not None and _equal_in_constant_time(cookie.value, self._session)
 
-    def set_cookie(self) -> str:
+    def set_cookie_header(self) -> str:
         """Return the value of the Set-Cookie header for the session."""
         return f"{self.cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
 
@@ -111,9 +111,9 @@ class Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
+                headers.update(RESPONSE_HEADERS)
                 if opened:
-                    headers.append("set-cookie", self._access.set_cookie())
+                    headers.append("set-cookie", self._access.set_cookie_header())
             await send(message)
 
         await (refusal or self._app)(scope, receive, guarded)
@@ -125,11 +125,11 @@ class Guard:
         if refusal is not None or self._access.has_session(headers):
             return False, refusal
         token = QueryParams(scope["query_string"]).get("token")
-        if scope["path"] == "/" and scope["method"] == "GET" and self._access.take(token):
+        if scope["path"] == "/" and scope["method"] == "GET" and self._access.use_token(token):
             return True, None
         if scope["path"].startswith("/api/"):
             return False, _refusal_response(403, "open the address that tcpcast serve printed")
-        return False, HTMLResponse(_LOCKED, 403)
+        return False, HTMLResponse(_LOCKED_PAGE, 403)
 
     def _reject_foreign_request(self, headers: Headers, method: str) -> Response | None:
         """Return a response that rejects requests with another host name or from another page."""
@@ -137,7 +137,7 @@ class Guard:
         if len(hosts) != 1 or hosts[0].lower() not in self._access.hosts:
             return _refusal_response(421, "Host: not a name of this server")
         origin = headers.get("origin")
-        if origin is None and method not in SAFE:
+        if origin is None and method not in SAFE_METHODS:
             return _refusal_response(403, "Origin: missing")
         if origin is not None and origin not in self._access.origins:
             return _refusal_response(403, "Origin: requests from other pages are not allowed")

@@ -15,14 +15,14 @@ from tcpcast.web.processes import TimeLimitExceeded, Worker
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-MAX_RUNNING = 2
-MAX_KEPT = 20
+MAX_RUNNING_JOBS = 2
+MAX_FINISHED_JOBS = 20
 """Maximum number of finished jobs whose results are kept."""
 
-LIMIT_S = 120.0
+JOB_LIMIT_S = 120.0
 """Maximum duration of a job in seconds."""
 
-UPLOAD_S = 600.0
+UPLOAD_LIMIT_S = 600.0
 """Maximum duration of an upload in seconds, after which its file is deleted."""
 
 
@@ -80,7 +80,7 @@ class Jobs:
 
     @asynccontextmanager
     async def upload(self) -> AsyncIterator[None]:
-        """Count an upload as a job until it is complete, for at most :data:`UPLOAD_S`.
+        """Count an upload as a job until it is complete, for at most :data:`UPLOAD_LIMIT_S`.
 
         Raises
         ------
@@ -92,23 +92,23 @@ class Jobs:
         self.check_capacity()
         self._uploads += 1
         try:
-            async with asyncio.timeout(UPLOAD_S):
+            async with asyncio.timeout(UPLOAD_LIMIT_S):
                 yield
         except TimeoutError:
-            raise TimeLimitExceeded(f"the upload took more than {UPLOAD_S:.0f} s") from None
+            raise TimeLimitExceeded(f"the upload took more than {UPLOAD_LIMIT_S:.0f} s") from None
         finally:
             self._uploads -= 1
 
     def check_capacity(self) -> None:
         """Raise TooManyJobs if no further job can start."""
         running = sum(job.state == "running" for job in self._jobs.values())
-        if running + self._uploads >= MAX_RUNNING:
+        if running + self._uploads >= MAX_RUNNING_JOBS:
             raise TooManyJobs(
-                f"{MAX_RUNNING} jobs are running; cancel one, or wait until one is done"
+                f"{MAX_RUNNING_JOBS} jobs are running; cancel one, or wait until one is done"
             )
 
-    def start(self, request: dict[str, Any], after: Callable[[], None] = lambda: None) -> Job:
-        """Start a job; ``after`` is called when the job has ended for any reason.
+    def start(self, request: dict[str, Any], on_end: Callable[[], None] = lambda: None) -> Job:
+        """Start a job; ``on_end`` is called when the job has ended for any reason.
 
         Raises
         ------
@@ -119,9 +119,9 @@ class Jobs:
         job = Job(secrets.token_urlsafe(12), request)
         self._jobs[job.name] = job
         finished = [name for name, each in self._jobs.items() if each.state != "running"]
-        for name in finished[:-MAX_KEPT]:
+        for name in finished[:-MAX_FINISHED_JOBS]:
             del self._jobs[name]
-        job.task = asyncio.create_task(_run(job, after))
+        job.task = asyncio.create_task(_run(job, on_end))
         return job
 
     def find(self, name: str) -> Job:
@@ -151,11 +151,11 @@ class Jobs:
             await self.cancel(job)
 
 
-async def _run(job: Job, after: Callable[[], None]) -> None:
+async def _run(job: Job, on_end: Callable[[], None]) -> None:
     worker = None
     try:
         worker = await Worker.start()
-        job.result = await worker.ask(job.request, limit_s=LIMIT_S, on_message=job.update)
+        job.result = await worker.ask(job.request, limit_s=JOB_LIMIT_S, on_message=job.update)
         job.state, job.progress = "done", 1.0
     except asyncio.CancelledError:
         job.state = "cancelled"
@@ -165,4 +165,4 @@ async def _run(job: Job, after: Callable[[], None]) -> None:
     finally:
         if worker is not None:
             await worker.end()
-        after()
+        on_end()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import output
 from tcpcast.errors import MachineError
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
-from tcpcast.report.figures import figure_as_svg
 from tcpcast.report.figures import iter_figures as drawn_figures
+from tcpcast.report.figures import svg_figure
 from tcpcast.report.html import html_page
-from tcpcast.report.quantity import ABSENT, UNTRUSTED
+from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK
 from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.units import digits
 from tcpcast.web.drawing import curve_figure, curve_scale
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     Points = Sequence[Mapping[str, Any]]
 
-_OF_RUNS = {"over-time", "completion-distribution"}
+_RUN_FIGURES = {"over-time", "completion-distribution"}
 """Names of the figures of a simulated run in the report."""
 
-_COPIES = (("Command", "command"), ("Python", "python"), ("Scenario", "scenario"))
+_COPIED_TEXTS = (("Command", "command"), ("Python", "python"), ("Scenario", "scenario"))
 
 
 def report(request: Mapping[str, Any]) -> dict[str, str]:
@@ -84,7 +84,7 @@ def _answer_parts(result: Mapping[str, Any]) -> Iterator[Part]:
     yield Heading("Models")
     if given:
         about = [row["what"] for row in given]
-        values = [row["text"] + ("" if row["trusted"] else UNTRUSTED) for row in given]
+        values = [row["text"] + ("" if row["trusted"] else UNTRUSTED_MARK) for row in given]
         yield Table(
             [
                 Column("model", [row["name"] for row in given], right=False),
@@ -94,7 +94,7 @@ def _answer_parts(result: Mapping[str, Any]) -> Iterator[Part]:
             ]
         )
         if not all(row["trusted"] for row in given):
-            yield Paragraph("outside the formula's domain", "aside", UNTRUSTED)
+            yield Paragraph("outside the formula's domain", "aside", UNTRUSTED_MARK)
     for row in result["answers"]:
         if row["value"] is None:
             text = f"{row['name']} does not apply: {row['not_applicable']}"
@@ -106,29 +106,31 @@ def _answer_parts(result: Mapping[str, Any]) -> Iterator[Part]:
         yield Table([Column(name, column, False) for name, column in columns], table["caption"])
 
 
-def _simulated_parts(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
+def _simulated_parts(curve_data: Mapping[str, Any], points: Points) -> Iterator[Part]:
     rows = [(point, value) for point in points for value in point["values"]]
     if not rows:
         return
     yield Heading("Simulated")
     yield Table(
         [
-            Column(drawn["across"]["label"], [point["text"] for point, _ in rows], right=False),
+            Column(
+                curve_data["across"]["label"], [point["text"] for point, _ in rows], right=False
+            ),
             Column("simulated", [value["name"] for _, value in rows], right=False),
-            Column(drawn["metric"]["label"], [value["text"] for _, value in rows]),
+            Column(curve_data["metric"]["label"], [value["text"] for _, value in rows]),
             Column("95 %", [value["interval"] for _, value in rows], right=False),
             Column("warnings", ["; ".join(point["warnings"]) for point, _ in rows], right=False),
         ]
     )
 
 
-def _curve_parts(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
-    yield Heading(f"{drawn['metric']['label']} by {drawn['across']['label'].lower()}")
+def _curve_parts(curve_data: Mapping[str, Any], points: Points) -> Iterator[Part]:
+    yield Heading(f"{curve_data['metric']['label']} by {curve_data['across']['label'].lower()}")
     try:
-        yield curve_figure(drawn, points)
+        yield curve_figure(curve_data, points)
     except MachineError as missing:
         yield Paragraph(str(missing), "aside")
-    scale = curve_scale(drawn, points)
+    scale = curve_scale(curve_data, points)
     series = [
         Column(
             f"{each['name']}\n{scale.unit}",
@@ -137,9 +139,9 @@ def _curve_parts(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
                 for cell in zip(each["values"], each["trusted"], strict=True)
             ],
         )
-        for each in drawn["series"]
+        for each in curve_data["series"]
     ]
-    yield Table([Column(drawn["across"]["label"], drawn["texts"], right=False), *series])
+    yield Table([Column(curve_data["across"]["label"], curve_data["texts"], right=False), *series])
 
 
 def _over_time_parts(request: Mapping[str, Any]) -> Iterator[Part]:
@@ -147,9 +149,9 @@ def _over_time_parts(request: Mapping[str, Any]) -> Iterator[Part]:
     try:
         scenario, found = run_over_time(request)
         shown = [
-            figure_as_svg(n, drawn)
+            svg_figure(n, drawn)
             for n, drawn in drawn_figures([found], scenario)
-            if n in _OF_RUNS
+            if n in _RUN_FIGURES
         ]
     except MachineError:
         return  # already reported for the curve
@@ -168,11 +170,15 @@ def _input_parts(result: Mapping[str, Any]) -> Iterator[Part]:
         ]
     )
     yield Heading("Reproduce this answer")
-    for name, key in _COPIES:
+    for name, key in _COPIED_TEXTS:
         yield Paragraph(name, "heading")
         yield Code(result["copy"][key])
     yield Paragraph(f"tcpcast {version('tcpcast')}", "aside")
 
 
 def _number_text(value: float | None, trusted: bool, factor: float) -> str:
-    return ABSENT if value is None else digits(value / factor) + ("" if trusted else UNTRUSTED)
+    return (
+        ABSENT_MARK
+        if value is None
+        else digits(value / factor) + ("" if trusted else UNTRUSTED_MARK)
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import MachineError, TcpcastError
-from tcpcast.web.guard import ADDRESS, Access
+from tcpcast.web.guard import LOOPBACK_ADDRESS, Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def bind(port: int) -> socket.socket:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((ADDRESS, port))
+        bound.bind((LOOPBACK_ADDRESS, port))
     except OSError as error:
         bound.close()
         why = error.strerror or str(error)

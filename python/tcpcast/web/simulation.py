@@ -14,7 +14,7 @@ from tcpcast.web.evaluation import (
     call_with_field_errors,
     displayed_value,
     finite_or_none,
-    limit_in_page_words,
+    limit_text,
     point_warnings,
     read_request,
     requested_axis,
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 SIMULATED_POINTS = 5
 """Number of points of a simulation: the requested point, then others along the axis."""
 
-SIMULATE_S = 60.0
+MAX_SIMULATION_S = 60.0
 """Time in seconds after which no further point is started."""
 
-MAX_PLACES = 256
+MAX_CHART_POINTS = 256
 """Maximum number of completion times in a chart."""
 
-OVER_TIME_S = 5
+REPEATED_RUN_LIMIT_S = 5
 """Time limit in seconds of a run that is repeated for a report."""
 
 
@@ -67,10 +67,10 @@ def simulate(request: Mapping[str, Any], send: Send) -> dict[str, Any]:
 
 
 def _simulate_points(asked: Question, values: Values, axis: str, send: Send) -> dict[str, Any]:
-    here = asked.asked(values, axis)
+    here = asked.value_on_axis(values, axis)
     others = values_along_axis(asked, axis, here, SIMULATED_POINTS - 1)
     texts = list(dict.fromkeys([here, *others]))[:SIMULATED_POINTS]
-    ends = time.monotonic() + SIMULATE_S
+    ends = time.monotonic() + MAX_SIMULATION_S
     done = 0
     for at, text in enumerate(texts):
         if at and time.monotonic() > ends:
@@ -89,7 +89,7 @@ def _simulate_points(asked: Question, values: Values, axis: str, send: Send) -> 
         if at == 0:
             point |= {
                 "heading": simulation_heading(asked, at_point, found),
-                "over_time": list(_over_time(found, scenario)),
+                "over_time": list(_over_time_charts(found, scenario)),
             }
         send({"point": point})
         done += 1
@@ -97,11 +97,11 @@ def _simulate_points(asked: Question, values: Values, axis: str, send: Send) -> 
 
 
 def _point_as_json(asked: Question, values: Values, found: Answer, axis: str) -> dict[str, Any]:
-    metrics = asked.simulated(values, found)
+    metrics = asked.simulated_metrics(values, found)
     return {
         "x": asked.field(axis).number(values[axis]),
         "text": values[axis],
-        "regime": limit_in_page_words(found, asked.scenario(values)),
+        "regime": limit_text(found, asked.scenario(values)),
         "wall_s": found.wall_s,
         "warnings": point_warnings(asked, found)[:MAX_WARNINGS],
         "values": [
@@ -110,7 +110,7 @@ def _point_as_json(asked: Question, values: Values, found: Answer, axis: str) ->
     }
 
 
-def _over_time(found: Answer, scenario: Scenario) -> Iterator[dict[str, Any]]:
+def _over_time_charts(found: Answer, scenario: Scenario) -> Iterator[dict[str, Any]]:
     """Yield charts: congestion windows and goodput in equal slots, or times of transfers.
 
     Each chart has ``label`` and ``unit`` of its values, ``across`` and ``x`` (ends of slots or
@@ -139,7 +139,7 @@ def _over_time(found: Answer, scenario: Scenario) -> Iterator[dict[str, Any]]:
         yield _chart("Goodput", "bit/s", flows, (names, columns)) | warmup
     times = found.tables.get("completion_distribution")
     if times is not None and windows is None:
-        step = -(-len(times["time_s"]) // MAX_PLACES)
+        step = -(-len(times["time_s"]) // MAX_CHART_POINTS)
         table = {name: column[::-step][::-1] for name, column in times.items()}
         names, columns = ["transfers"] * len(table["time_s"]), ("share", "low", "high")
         chart = _chart("Share of transfers", "%", table, (names, columns), "time_s")
@@ -171,7 +171,7 @@ def _chart(
 def run_over_time(request: Mapping[str, Any]) -> tuple[Scenario, Answer]:
     """Repeat the requested simulation for figures of the run over time.
 
-    The run stops after :data:`OVER_TIME_S`; until then it is identical to the earlier one.
+    The run stops after :data:`REPEATED_RUN_LIMIT_S`; until then it is identical to the earlier one.
 
     Parameters
     ----------
@@ -184,6 +184,6 @@ def run_over_time(request: Mapping[str, Any]) -> tuple[Scenario, Answer]:
         As for evaluate.
     """
     asked, values = read_request(request)
-    scenario = asked.scenario(values).with_changes({"run.max_wall": f"{OVER_TIME_S}s"})
+    scenario = asked.scenario(values).with_changes({"run.max_wall": f"{REPEATED_RUN_LIMIT_S}s"})
     (found,) = answer(scenario, ["packet"], RunOptions(over_time=True))
     return scenario, found

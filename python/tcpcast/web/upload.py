@@ -67,21 +67,21 @@ def analyse_upload(path: str, name: str) -> dict[str, Any]:
     }
 
 
-def _capture_row(table: Table, at: int, advice: str) -> dict[str, Any]:
+def _capture_row(table: Table, row: int, advice: str) -> dict[str, Any]:
     shares = {
-        name: float(table[f"share_{name}"][at])
+        name: float(table[f"share_{name}"][row])
         for name in REMEDIES_BY_LIMIT
         if f"share_{name}" in table
     }
     known = {name: share for name, share in shares.items() if share >= MIN_SHARE}
     return {
-        "src": escape_control_characters(str(table["src"][at])),
-        "dst": escape_control_characters(str(table["dst"][at])),
-        "bytes": int(table["bytes"][at]),
-        "throughput": _text_of_cell(rate, table["throughput_bps"][at]),
-        "rtt": _text_of_cell(time, table["rtt_mean_s"][at]),
-        "retransmissions": int(table["retransmissions"][at]),
-        "limited_by": LIMIT_NAMES[str(table["limited_by"][at])] if shares else "",
+        "src": escape_control_characters(str(table["src"][row])),
+        "dst": escape_control_characters(str(table["dst"][row])),
+        "bytes": int(table["bytes"][row]),
+        "throughput": _text_of_cell(rate, table["throughput_bps"][row]),
+        "rtt": _text_of_cell(time, table["rtt_mean_s"][row]),
+        "retransmissions": int(table["retransmissions"][row]),
+        "limited_by": LIMIT_NAMES[str(table["limited_by"][row])] if shares else "",
         "shares": [
             {"name": LIMIT_NAMES[name], "text": percent(share), "share": share}
             for name, share in sorted(known.items(), key=lambda item: -item[1])
@@ -90,5 +90,5 @@ def _capture_row(table: Table, at: int, advice: str) -> dict[str, Any]:
     }
 
 
-def _text_of_cell(write: Callable[[float], str], value: float) -> str:
-    return write(float(value)) if math.isfinite(float(value)) and value > 0 else "–"
+def _text_of_cell(format_value: Callable[[float], str], value: float) -> str:
+    return format_value(float(value)) if math.isfinite(float(value)) and value > 0 else "–"

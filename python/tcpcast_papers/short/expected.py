@@ -167,7 +167,7 @@ def _draw_figure9(runs: Runs, folder: Path) -> drawing.Plot:
 
 
 def _draw_panels(panels: Sequence[Panel], path: Path, height: float) -> drawing.Plot:
-    chart = Chart(panels=panels, columns=2, size=(10.8, height), share="y")
+    chart = Chart(panels=panels, columns=2, size=(10.8, height), shared_axes="y")
     return drawing.Plot(chart.draw(), path)
 
 

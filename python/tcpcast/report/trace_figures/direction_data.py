@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.capture_tables import rows_of_direction, tables_by_name
+from tcpcast.captures.table import select_rows
 from tcpcast.report.chart_text import write_titles
-from tcpcast.report.quantity import amount_text
-from tcpcast.report.trace import worst_first
+from tcpcast.report.quantity import three_digit_text
+from tcpcast.report.trace import worst_first_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 MIN_PACKETS = 5
 """Directions with fewer packets are drawn only if no direction has more."""
-SHORT_S = 0.2
+MAX_MILLISECOND_AXIS_S = 0.2
 """Time axes up to this length are labelled in ms."""
 
 
@@ -67,14 +68,14 @@ class Direction:
     def label_time(self, axes: Axes) -> None:
         """Label the time axis with its unit and the absolute start time."""
         start = str(self.row["start"].astype("datetime64[ms]")).replace("T", " ")
-        short = max(map(abs, axes.get_xlim())) < SHORT_S
+        short = max(map(abs, axes.get_xlim())) < MAX_MILLISECOND_AXIS_S
         if short:
             axes.xaxis.set_major_formatter(lambda value, _: f"{value * 1e3:g}")
         axes.set_xlabel(f"time ({'ms' if short else 's'}) since {start} UTC")
 
 
 def _amount(name: str, value: float, unit: str) -> list[str]:
-    return [name + amount_text(float(f"{value:.3g}"), unit)] if np.isfinite(value) else []
+    return [name + three_digit_text(value, unit)] if np.isfinite(value) else []
 
 
 def file_name_prefixes(captures: Iterable[Capture]) -> list[str]:
@@ -102,19 +103,19 @@ def file_stem(text: str) -> str:
     return re.sub(r"[^\w.-]+", "-", port.replace("[", "").replace("]", ""))
 
 
-def worst_directions(capture: Capture, most: int) -> list[Direction]:
-    """Return the ``most`` worst directions, worst first, without directions of few packets."""
-    order = worst_first(capture.connections)
+def worst_directions(capture: Capture, max_count: int) -> list[Direction]:
+    """Return the ``max_count`` worst directions, worst first, without directions of few packets."""
+    order = worst_first_order(capture.connections)
     many = capture.connections["data_packets"][order] >= MIN_PACKETS
     chosen = order[many] if many.any() else order
-    return [direction_of_row(capture, row) for row in chosen[:most].tolist()]
+    return [direction_of_row(capture, row) for row in chosen[:max_count].tolist()]
 
 
 def direction_of_row(capture: Capture, row: int) -> Direction:
     """Return the direction in a row of ``connections``."""
     return Direction(
         file=file_name(capture),
-        row={name: column[row] for name, column in capture.connections.items()},
+        row=select_rows(capture.connections, row),
         by_table={
             name: rows_of_direction(table, row)
             for name, table in tables_by_name(capture).items()

@@ -9,19 +9,22 @@ import numpy as np
 
 from tcpcast.captures.groups import host_address
 from tcpcast.captures.model_curves import PFTK_LABEL, mean_model_inputs, model_curves
-from tcpcast.captures.models import INTERVAL_S, NO_LOSS_CLASS, TD_CLASS, measured_intervals
-from tcpcast.report.chart_text import LABEL, EndLabel, label_line_ends, write_titles
+from tcpcast.captures.models import NO_LOSS_CLASS, TD_CLASS, measured_intervals
+from tcpcast.captures.table import INTERVAL_S, select_rows
+from tcpcast.report.chart import new_figure
+from tcpcast.report.chart_text import LABEL_POINTS, EndLabel, label_line_ends, write_titles
 from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILION
-from tcpcast.report.trace import worst_first
+from tcpcast.report.trace import worst_first_order
 from tcpcast.report.trace_figures.direction_data import file_name, file_stem
 from tcpcast.report.trace_figures.palette import (
+    TRACE_DPI,
     Mark,
     simplify_axes,
     three_digits,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -30,13 +33,13 @@ if TYPE_CHECKING:
 
     Counts = np.ndarray[Any, np.dtype[np.int64]]
 
-SHORTEST_S = 10.0
+MIN_INTERVAL_S = 10.0
 """Minimum length in seconds of an incomplete last interval; its mark is hollow."""
 MIN_INTERVALS = 2
-SIZE = (5.8, 4.2)
+FIGURE_SIZE_IN = (5.8, 4.2)
 
-NAMED = (NO_LOSS_CLASS, TD_CLASS, "T0", "T1", "T2")
-CLASSES = {
+NAMED_CLASSES = (NO_LOSS_CLASS, TD_CLASS, "T0", "T1", "T2")
+CLASS_MARKS = {
     (TD_CLASS,): Mark("no timeout", BLUE, "o"),
     ("T0",): Mark("single timeouts", VERMILION, "s"),
     ("T1",): Mark("two in sequence", GREEN, "^"),
@@ -46,9 +49,7 @@ CLASSES = {
 """Interval classes of PFTK (section 3), by the longest sequence of timeouts: none, one, two etc."""
 
 
-def model_figures(
-    capture: Capture, blank: Callable[[float, float], Figure], most: int
-) -> Iterator[tuple[str, Figure]]:
+def model_figures(capture: Capture, max_count: int) -> Iterator[tuple[str, Figure]]:
     """Yield a name and a figure for each pair of hosts with enough lossy intervals."""
     connections = capture.connections
     drawn = 0
@@ -56,13 +57,13 @@ def model_figures(
         points, path = interval_points(capture, rows), mean_model_inputs(connections, rows)
         if path is None or np.count_nonzero(points["loss_indication_ratio"] > 0) < MIN_INTERVALS:
             continue
-        figure = blank(*SIZE)
+        figure = new_figure(FIGURE_SIZE_IN, TRACE_DPI)
         _draw(figure.add_subplot(), points, path)
         setup = f"{file_name(capture)}: {' > '.join(ends)}; {_subtitle(points, path)}"
         write_titles(figure, _title(points, path), setup)
         yield "-".join(map(file_stem, ends)), figure
         drawn += 1
-        if drawn == most:
+        if drawn == max_count:
             return
 
 
@@ -73,7 +74,7 @@ def _pairs_with_loss(capture: Capture) -> dict[tuple[str, str], Counts]:
         table["direction"], weights=table["td"] + table["to"] > 0, minlength=connections["src"].size
     )
     rows: dict[tuple[str, str], list[int]] = {}
-    for row in worst_first(connections).tolist():
+    for row in worst_first_order(connections).tolist():
         ends = (
             host_address(str(connections["src"][row])),
             host_address(str(connections["dst"][row])),
@@ -93,16 +94,18 @@ def interval_points(capture: Capture, rows: Counts) -> Table:
     column ``pkts_in_100_s``, scaled up for shorter intervals.
     """
     measured = measured_intervals(capture, rows)
-    kept = (measured["length_s"] >= SHORTEST_S) & (measured["sent_pkts"] > 0)
-    points = {name: column[kept] for name, column in measured.items()}
+    kept = (measured["length_s"] >= MIN_INTERVAL_S) & (measured["sent_pkts"] > 0)
+    points = select_rows(measured, kept)
     return points | {"pkts_in_100_s": points["sent_pkts"] * INTERVAL_S / points["length_s"]}
 
 
 def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
     complete = points["length_s"] >= INTERVAL_S
-    for classes, look in CLASSES.items():
+    for classes, look in CLASS_MARKS.items():
         of_class = (
-            np.isin(points["class"], classes) if classes else ~np.isin(points["class"], NAMED)
+            np.isin(points["class"], classes)
+            if classes
+            else ~np.isin(points["class"], NAMED_CLASSES)
         )
         counted = False
         for full in (True, False):
@@ -126,7 +129,7 @@ def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
     axes.set_ylim(0, 1.5 * points["pkts_in_100_s"].max())
     _loss_axis(axes, float(across[0]), float(across[-1]))
     axes.set_ylabel("packets in 100 s")
-    axes.legend(fontsize=LABEL, framealpha=0.9, edgecolor="none", loc="upper right")
+    axes.legend(fontsize=LABEL_POINTS, framealpha=0.9, edgecolor="none", loc="upper right")
     simplify_axes(axes)
     label_line_ends(axes, ends)
 

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.report.chart import new_figure
 from tcpcast.report.palette import BLUE, REFERENCE
 from tcpcast.report.trace_figures.direction_data import finite_range
 from tcpcast.report.trace_figures.palette import (
-    INDICATIONS,
-    LIMITS,
-    WINDOW,
+    LIMIT_STYLES,
+    LOSS_INDICATION_MARKS,
+    TRACE_DPI,
+    WINDOW_COLOUR,
     legend_above,
     simplify_axes,
     three_digits,
 )
-from tcpcast.report.trace_figures.sequence import UNITS
+from tcpcast.report.trace_figures.sequence import BYTE_UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -29,31 +29,31 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-SIZE = (5.8, 6.0)
+FIGURE_SIZE_IN = (5.8, 6.0)
 MAX_LIMITS = 5
 """Maximum number of limits with a separate colour; the shortest limits share one colour."""
-BINS = 160
+TIME_BINS = 160
 """Number of time bins for the shares of the limits."""
-FAR = 3.0
+MAX_WINDOW_RATIO = 3.0
 """Ratio of window to data in flight above which the axis does not include the window."""
-_WITH_ARTICLE = {
+_LIMITS_WITH_ARTICLE = {
     "application",
     "receiver_window",
     "send_buffer",
     "congestion_window",
     "bottleneck",
 }
-WIDE = 12.0
+LOG_AXIS_RATIO = 12.0
 """Ratio of maximum to median RTT above which the RTT axis is logarithmic."""
 
 
-def draw_over_time(direction: Direction, blank: Callable[[float, float], Figure]) -> Figure | None:
+def draw_over_time(direction: Direction) -> Figure | None:
     """Return three panels over a common time axis, or None if there are no rounds."""
     rounds = direction.table("rounds")
     if rounds is None:
         return None
     edges = _edges(direction, rounds)
-    figure = blank(*SIZE)
+    figure = new_figure(FIGURE_SIZE_IN, TRACE_DPI)
     flight, rtt, limits = figure.subplots(3, sharex=True, height_ratios=[3, 2, 1.5])
     _draw_flight(flight, direction, edges, rounds)
     _draw_rtt(rtt, direction, edges[:-1], rounds)
@@ -72,13 +72,13 @@ def _title(direction: Direction, rounds: Table) -> str:
     if not known:
         return "Data in flight, round-trip times and limits of the rate"
     name = max(known, key=lambda each: known[each])
-    subject = f"{'the ' if name in _WITH_ARTICLE else ''}{LIMITS[name][0]}"
+    subject = f"{'the ' if name in _LIMITS_WITH_ARTICLE else ''}{LIMIT_STYLES[name][0]}"
     return f"The rate is limited by {subject} {100 * known[name]:.0f} % of the time"
 
 
 def _limits(rounds: Table) -> list[str]:
     """Return the limits that occur, in the order of the legend."""
-    return [limit for limit in LIMITS if (rounds["limited_by"] == limit).any()]
+    return [limit for limit in LIMIT_STYLES if (rounds["limited_by"] == limit).any()]
 
 
 def _edges(direction: Direction, rounds: Table) -> Floats:
@@ -89,20 +89,20 @@ def _edges(direction: Direction, rounds: Table) -> Floats:
 
 def _draw_flight(axes: Axes, direction: Direction, edges: Floats, rounds: Table) -> None:
     peak = finite_range(rounds["flight_bytes"].astype(float))[1]
-    factor, unit = next(u for u in UNITS if peak >= u[0] or u[0] == 1)
+    factor, unit = next(u for u in BYTE_UNITS if peak >= u[0] or u[0] == 1)
     flight = rounds["flight_bytes"] / factor
     axes.stairs(
         flight, edges, baseline=None, color=BLUE, linewidth=0.9, label="in flight", zorder=2.5
     )
     window = rounds["window_bytes"] / factor
     top, label = _window_axis(window, max(peak / factor, 1e-9), unit)
-    axes.stairs(window, edges, baseline=None, color=WINDOW, linewidth=0.9, label=label)
+    axes.stairs(window, edges, baseline=None, color=WINDOW_COLOUR, linewidth=0.9, label=label)
     axes.set_ylim(0, top)
     axes.set_ylabel(f"bytes in flight ({unit})")
     losses = direction.table("loss_indications")
     if losses is not None:
         seconds = direction.seconds(losses["time"])
-        for kind, look in INDICATIONS.items():
+        for kind, look in LOSS_INDICATION_MARKS.items():
             times = seconds[losses["kind"] == kind]
             if times.size:
                 # Marks are along the upper edge, independent of the curves.
@@ -117,17 +117,17 @@ def _window_axis(window: Floats, peak: float, unit: str) -> tuple[float, str]:
     # Leave space for the marks of losses.
     top, label = 1.25 * peak, "receiver window"
     high = finite_range(window)[1]
-    if high <= FAR * peak:
+    if high <= MAX_WINDOW_RATIO * peak:
         return max(top, 1.2 * high), label
     share = float(np.mean(window > top))
     often = "" if share == 1 else "mostly " if share > 0.5 else "sometimes "
-    factor, larger = next(u for u in UNITS if high * _unit_factor(unit) >= u[0] or u[0] == 1)
+    factor, larger = next(u for u in BYTE_UNITS if high * _unit_factor(unit) >= u[0] or u[0] == 1)
     shown = f"{three_digits(high * _unit_factor(unit) / factor)} {larger}"
     return top, f"{label} ({often}above this axis, up to {shown})"
 
 
 def _unit_factor(unit: str) -> float:
-    return next(factor for factor, name in UNITS if name == unit)
+    return next(factor for factor, name in BYTE_UNITS if name == unit)
 
 
 def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> None:
@@ -153,7 +153,7 @@ def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> 
         )
     high = finite_range(milliseconds)[1]
     positive = milliseconds[milliseconds > 0]
-    if positive.size and high > WIDE * float(np.median(positive)):
+    if positive.size and high > LOG_AXIS_RATIO * float(np.median(positive)):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     else:
@@ -168,12 +168,12 @@ def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> 
 
 def _draw_limits(axes: Axes, direction: Direction, edges: Floats, rounds: Table) -> None:
     duration = np.maximum(np.diff(edges), 0.0)
-    bins = np.linspace(edges[0], edges[-1], BINS + 1)
-    base = np.zeros(BINS)
+    bins = np.linspace(edges[0], edges[-1], TIME_BINS + 1)
+    base = np.zeros(TIME_BINS)
     totals = {limit: float(direction.row[f"share_{limit}"]) for limit in _limits(rounds)}
     longest = sorted(totals, key=lambda limit: -totals[limit])
     separate = longest if len(longest) <= MAX_LIMITS else longest[: MAX_LIMITS - 1]
-    drawn = [([limit], *LIMITS[limit]) for limit in totals if limit in separate]
+    drawn = [([limit], *LIMIT_STYLES[limit]) for limit in totals if limit in separate]
     if len(separate) < len(totals):
         drawn.append(([limit for limit in totals if limit not in separate], "other", REFERENCE))
     for limits, label, colour in drawn:

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.limit_names import LIMIT_NAMES
-from tcpcast.report.chart import lay_out
-from tcpcast.report.chart_text import LABEL
+from tcpcast.report.chart import style_axes
+from tcpcast.report.chart_text import LABEL_POINTS
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DATA, ACK, WINDOW, SACK = "#333333", "#999999", "#9A7D0A", PURPLE
+DATA_COLOUR, ACK_COLOUR, WINDOW_COLOUR, SACK_COLOUR = "#333333", "#999999", "#9A7D0A", PURPLE
 
+TRACE_DPI = 130
+"""Resolution of figures of captures in dots per inch."""
 
-MANY = 60
+MAX_LARGE_POINTS = 60
 """Number of points of one kind above which points are drawn smaller."""
 
 
@@ -30,7 +32,7 @@ class Mark:
 
     def mark(self, axes: Axes, x: Any, y: Any, label: str, **more: Any) -> None:
         """Draw points, smaller if there are many."""
-        size = 5.5 if len(x) <= MANY else 4.0
+        size = 5.5 if len(x) <= MAX_LARGE_POINTS else 4.0
         look: dict[str, Any] = {"markersize": size, "markeredgecolor": "white", "zorder": 3}
         axes.plot(
             x,
@@ -43,7 +45,7 @@ class Mark:
         )
 
 
-CAUSES = {
+CAUSE_MARKS = {
     "duplicates": Mark("duplicates", BLUE, "v"),
     "sack": Mark("SACK", SKY, "^"),
     "rack": Mark("RACK", GREEN, "s"),
@@ -54,13 +56,16 @@ CAUSES = {
 }
 """Marks of retransmitted segments by cause."""
 
-OTHER = Mark("other causes", BLACK, "*")
+OTHER_CAUSES = Mark("other causes", BLACK, "*")
 """Common mark of the rarest causes if the legend has no space for all."""
 
-INDICATIONS = {"td": Mark("fast recoveries", BLUE, "v"), "to": Mark("timeouts", VERMILION, "X")}
+LOSS_INDICATION_MARKS = {
+    "td": Mark("fast recoveries", BLUE, "v"),
+    "to": Mark("timeouts", VERMILION, "X"),
+}
 """Marks of loss indications: fast recoveries (PFTK's TD) and timeouts (PFTK's TO)."""
 
-_COLOURS = {
+_LIMIT_COLOURS = {
     "application": SKY,
     "receiver_window": BLUE,
     "send_buffer": PURPLE,
@@ -72,7 +77,7 @@ _COLOURS = {
     "unknown": "#DDDDDD",
 }
 
-LIMITS = {limit: (LIMIT_NAMES[limit], colour) for limit, colour in _COLOURS.items()}
+LIMIT_STYLES = {limit: (LIMIT_NAMES[limit], colour) for limit, colour in _LIMIT_COLOURS.items()}
 """Labels and colours of the limits of the rate."""
 
 
@@ -87,7 +92,7 @@ def legend_above(axes: Axes) -> None:
         loc="lower right",
         bbox_to_anchor=(1, 1.01),
         borderaxespad=0,
-        fontsize=LABEL,
+        fontsize=LABEL_POINTS,
         frameon=False,
         ncols=3,
         columnspacing=1.2,
@@ -101,4 +106,4 @@ def simplify_axes(axes: Axes) -> None:
         formatter = axis.get_major_formatter()
         if hasattr(formatter, "set_useOffset"):
             formatter.set_useOffset(False)
-    lay_out(axes)
+    style_axes(axes)

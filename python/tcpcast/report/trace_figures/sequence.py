@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.chart_text import LABEL, EndLabel, label_line_ends
+from tcpcast.report.chart import new_figure
+from tcpcast.report.chart_text import LABEL_POINTS, EndLabel, label_line_ends
 from tcpcast.report.trace_figures.palette import (
-    ACK,
-    CAUSES,
-    DATA,
-    OTHER,
-    SACK,
-    WINDOW,
+    ACK_COLOUR,
+    CAUSE_MARKS,
+    DATA_COLOUR,
+    OTHER_CAUSES,
+    SACK_COLOUR,
+    TRACE_DPI,
+    WINDOW_COLOUR,
     Mark,
     legend_above,
     simplify_axes,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-WIDTH = 5.8
+WIDTH_IN = 5.8
 MAX_CAUSES = 3
 """Maximum number of causes with separate marks; the rarest others share one mark."""
 DETAIL_SENDS = 240
@@ -40,10 +40,10 @@ MAX_DETAIL_SHARE = 0.25
 """Maximum time span of the detail panel as a share of the total time."""
 MAX_SINGLE_PANEL = 1.6
 """Size of a transfer, as a multiple of a detail panel, up to which there is no detail panel."""
-UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+BYTE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
-def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure]) -> Figure | None:
+def draw_sequence(direction: Direction) -> Figure | None:
     """Draw a panel of the transfer, and a detail panel where retransmissions are most frequent."""
     trail = direction.table("trail")
     if trail is None or not is_transmission(trail).any():
@@ -52,7 +52,7 @@ def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure])
     full = (float(time.min()), float(time.max()))
     thinned = thinning_factor(direction, trail)
     part = detail_span(time, trail, max(DETAIL_SENDS // thinned, MIN_DETAIL_SENDS))
-    figure = blank(WIDTH, 3.6 if part is None else 6.4)
+    figure = new_figure((WIDTH_IN, 3.6 if part is None else 6.4), TRACE_DPI)
     panels = figure.subplots(1 if part is None else 2, squeeze=False)[:, 0]
     label = "sent" if thinned == 1 else f"sent (one of {thinned})"
     _draw(panels[0], time, trail, full, label)
@@ -69,7 +69,7 @@ def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure])
             f"{where}, {part[0]:.3f} to {part[1]:.3f} s (shaded above)", fontsize=10
         )
     for axes in panels:
-        legend_above(axes) if part is None else axes.legend(fontsize=LABEL, frameon=False)
+        legend_above(axes) if part is None else axes.legend(fontsize=LABEL_POINTS, frameon=False)
     direction.label_time(panels[-1])
     return figure
 
@@ -84,7 +84,7 @@ def _title(direction: Direction) -> str:
 
 def is_transmission(trail: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of transmissions, including retransmissions."""
-    return np.isin(trail["kind"], ["data", *CAUSES])
+    return np.isin(trail["kind"], ["data", *CAUSE_MARKS])
 
 
 def thinning_factor(direction: Direction, trail: Table) -> int:
@@ -101,7 +101,7 @@ def detail_span(
     sends = np.sort(time[is_transmission(trail)])
     if sends.size <= MAX_SINGLE_PANEL * count:
         return None
-    retransmitted = np.sort(time[np.isin(trail["kind"], list(CAUSES))])
+    retransmitted = np.sort(time[np.isin(trail["kind"], list(CAUSE_MARKS))])
     if not retransmitted.size:
         return float(sends[0]), float(sends[count])
     # Candidates contain ``count`` transmissions; count/6 of them precede a retransmission.
@@ -134,7 +134,7 @@ def _draw(
     near = (time >= span[0] - margin) & (time <= span[1] + margin)
     highest = trail["end_bytes"][near & is_transmission(trail)].max()
     lowest = trail["start_bytes"][near & is_transmission(trail)].min()
-    factor, unit = next(u for u in UNITS if highest >= u[0] or u[0] == 1)
+    factor, unit = next(u for u in BYTE_UNITS if highest >= u[0] or u[0] == 1)
     low, high = float(lowest) / factor, float(highest) / factor
     ends: list[EndLabel] = []
     room = 0.06 * (high - low) or 1.0
@@ -146,15 +146,18 @@ def _draw(
     everywhere = np.ones_like(near)
     x, start, end = of("data")
     _draw_vertical_lines(
-        axes, x, start, end, color=DATA, linewidth=1.3, label=sent_label, zorder=2.2
+        axes, x, start, end, color=DATA_COLOUR, linewidth=1.3, label=sent_label, zorder=2.2
     )
     x, start, end = of("sacked")
     if x.size:
         _draw_vertical_lines(
-            axes, x, start, end, color=SACK, linewidth=1.3, alpha=0.8, label="SACK"
+            axes, x, start, end, color=SACK_COLOUR, linewidth=1.3, alpha=0.8, label="SACK"
         )
     # Lines start before the panel and continue after it.
-    for kind, colour, label in (("ack", ACK, "acknowledged"), ("window", WINDOW, "window edge")):
+    for kind, colour, label in (
+        ("ack", ACK_COLOUR, "acknowledged"),
+        ("window", WINDOW_COLOUR, "window edge"),
+    ):
         x, _, end = of(kind, everywhere)
         inside = (end >= low - room) & (end <= high + room) & (x >= span[0]) & (x <= span[1])
         if x.size and (kind == "ack" or inside.any()):
@@ -175,10 +178,13 @@ def _draw(
 
 def _marks_of_causes(kinds: Any) -> list[tuple[list[str], Mark]]:
     """Return the causes that occur, and their marks; rare causes may share a mark."""
-    counts = {cause: int(np.count_nonzero(kinds == cause)) for cause in CAUSES}
+    counts = {cause: int(np.count_nonzero(kinds == cause)) for cause in CAUSE_MARKS}
     present = [cause for cause, count in counts.items() if count]
     if len(present) <= MAX_CAUSES:
-        return [([cause], CAUSES[cause]) for cause in present]
+        return [([cause], CAUSE_MARKS[cause]) for cause in present]
     frequent = sorted(present, key=lambda cause: -counts[cause])[: MAX_CAUSES - 1]
     rest = [cause for cause in present if cause not in frequent]
-    return [*(([cause], CAUSES[cause]) for cause in present if cause in frequent), (rest, OTHER)]
+    return [
+        *(([cause], CAUSE_MARKS[cause]) for cause in present if cause in frequent),
+        (rest, OTHER_CAUSES),
+    ]

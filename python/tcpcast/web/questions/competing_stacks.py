@@ -10,7 +10,7 @@ from tcpcast.compare import metric_with_interval
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import select_path_formulas
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.queue import QUEUE_NAMES
 from tcpcast.web.copied_texts import commands_for_scenario_file, program_of_tables
@@ -20,8 +20,8 @@ from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
     Question,
+    remove_omitted_keys,
     verdict,
-    without_omitted,
 )
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Metric
     from tcpcast.web.questions.fields import Values
 
-GROUPS = ("a", "b")
+CLASS_NAMES = ("a", "b")
 DURATION_S, MAX_WALL = 80.0, "30s"
-SETTLED_BDP = 2.0
+MAX_UNSCALED_BUFFER_BDP = 2.0
 """Buffer in BDP above which the simulated duration is proportional to the buffer, because shares
 converge slowly."""
 
@@ -58,7 +58,7 @@ def _flows_field(group: str) -> Field:
         write=write_integer,
         low="1",
         high=str(MAX_FLOWS),
-        whole=True,
+        integer_only=True,
         keys=(f"class.{group}.flows",),
     )
 
@@ -127,7 +127,7 @@ def _class_table(values: Values, group: str) -> dict[str, Any]:
 
 
 def _run_duration(values: Values) -> str:
-    deeper = max(1.0, _read_bdp(values["buffer"]) / SETTLED_BDP)
+    deeper = max(1.0, _read_bdp(values["buffer"]) / MAX_UNSCALED_BUFFER_BDP)
     return units.format_duration(round(DURATION_S * deeper))
 
 
@@ -137,7 +137,7 @@ def _winner_tables(values: Values) -> Mapping[str, Any]:
         "network": {"rtt": values["rtt-a"], "bottleneck": _bottleneck_table(values)},
         "traffic": {"kind": "bulk"},
         "run": {"duration": _run_duration(values), "replications": 4, "max_wall": MAX_WALL},
-        "class": [_class_table(values, group) for group in GROUPS],
+        "class": [_class_table(values, group) for group in CLASS_NAMES],
     }
 
 
@@ -155,16 +155,16 @@ def _isolated_scenario(values: Values, group: str) -> Scenario:
     )
 
 
-def _winner_formulas(values: Values, without: Collection[str]) -> list[DisplayedAnswer]:
+def _winner_formulas(values: Values, omitted_formulas: Collection[str]) -> list[DisplayedAnswer]:
     """Return the answers of formulas for each group without the other group."""
-    Scenario.from_dict(without_omitted(dict(_winner_tables(values))))
+    Scenario.from_dict(remove_omitted_keys(dict(_winner_tables(values))))
     found = []
-    for group in GROUPS:
+    for group in CLASS_NAMES:
         scenario = _isolated_scenario(values, group)
         names = [
             name
             for name in select_path_formulas("bulk")
-            if name not in without and REGISTRY[name].is_default_for(scenario)
+            if name not in omitted_formulas and REGISTRY[name].is_default_for(scenario)
         ]
         given = [a for a in answer(scenario, names) if a.applies]
         alone = f"{group.upper()} alone"
@@ -184,9 +184,9 @@ def _per_flow_rate(found: Answer, scenario: Scenario) -> Answer:
     return replace(found, metrics={"goodput_bps": share})
 
 
-def _equal_bps(values: Values) -> float:
+def _equal_share_bps(values: Values) -> float:
     """Return the goodput per flow with equal shares."""
-    flows = sum(int(values[f"flows-{group}"]) for group in GROUPS)
+    flows = sum(int(values[f"flows-{group}"]) for group in CLASS_NAMES)
     scenario = _isolated_scenario(values, "a")
     return scenario.network.bottleneck.rate_bps * _payload_share(scenario) / flows
 
@@ -196,21 +196,21 @@ def _payload_share(scenario: Scenario) -> float:
 
 
 def _winner_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
-    each = amount_text(float(f"{_equal_bps(values):.3g}"), "bit/s")
+    each = three_digit_text(_equal_share_bps(values), "bit/s")
     first = verdict(
-        Scenario.from_dict(without_omitted(dict(_winner_tables(values)))), [], simulated
+        Scenario.from_dict(remove_omitted_keys(dict(_winner_tables(values)))), [], simulated
     )
     missing = [] if first else ["No formula predicts how two TCPs share a queue; press Simulate."]
     return Facts(first, [*missing, f"Equal shares are {each} per flow."])
 
 
-def _simulated_shares(values: Values, given: Answer) -> dict[str, Metric]:
+def _simulated_goodputs(values: Values, given: Answer) -> dict[str, Metric]:
     """Return the goodput per flow of each group."""
     table = given.tables.get("by_class")
     if table is None or "goodput_bps" not in table:
         return {}
     found = {}
-    for at, group in enumerate(GROUPS):
+    for at, group in enumerate(CLASS_NAMES):
         flows = float(table["sources"][at])
         value, low, high = (
             float(table[name][at]) / flows
@@ -243,16 +243,16 @@ WINNER = Question(
         _loss_field(),
     ),
     metric="goodput_bps",
-    across=("buffer", "rate"),
+    curve_fields=("buffer", "rate"),
     tables=_winner_tables,
     formulas=_winner_formulas,
     facts=_winner_facts,
     command=lambda values, _: commands_for_scenario_file(
-        without_omitted(dict(_winner_tables(values))), ["packet"]
+        remove_omitted_keys(dict(_winner_tables(values))), ["packet"]
     ),
     program=lambda values, _: program_of_tables(
-        without_omitted(dict(_winner_tables(values))), ["packet"]
+        remove_omitted_keys(dict(_winner_tables(values))), ["packet"]
     ),
-    simulated=_simulated_shares,
-    references=lambda values: {"equal shares": _equal_bps(values)},
+    simulated_metrics=_simulated_goodputs,
+    references=lambda values: {"equal shares": _equal_share_bps(values)},
 )

@@ -16,13 +16,13 @@ from tcpcast.scenario.tcp import STACKS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-STEPS = 61
+SLIDER_STEPS = 61
 """Number of values of a slider."""
 
 MAX_LENGTH = 100
 """Maximum length of a value in characters."""
 
-FIRST_STACKS = (
+COMMON_STACKS = (
     *("linux-cubic", "linux-reno", "linux-bbr", "bbr3"),
     *("rfc-newreno", "rfc-reno", "rfc-sack"),
 )
@@ -54,13 +54,14 @@ class Field:
         Functions that parse and format a value; None for a choice.
     low, high
         Ends of the slider, as typed; "" for no slider.
-    whole, zero
-        ``whole`` is True if only integers are valid, ``zero`` if the slider begins at zero.
+    integer_only, starts_at_zero
+        ``integer_only`` is True if only integers are valid, ``starts_at_zero`` if the slider begins
+        at zero.
     choices
         Valid texts of a choice, each with a description, which may be "".
     keys
         Options and scenario keys that identify the field in messages.
-    more
+    is_rarely_needed
         True if the field is in the section of rarely needed fields.
     """
 
@@ -72,16 +73,16 @@ class Field:
     write: Callable[[float], str] | None = None
     low: str = ""
     high: str = ""
-    whole: bool = False
-    zero: bool = False
+    integer_only: bool = False
+    starts_at_zero: bool = False
     choices: tuple[tuple[str, str], ...] = ()
     keys: tuple[str, ...] = ()
-    more: bool = False
+    is_rarely_needed: bool = False
 
     @property
-    def steps(self) -> list[str]:
+    def slider_values(self) -> list[str]:
         """Values of the slider, as typed; empty without a slider."""
-        return list(_number_steps(self))
+        return list(_slider_values(self))
 
     def number(self, text: str) -> float:
         """Return a value as a number in the unit of its axis.
@@ -98,17 +99,19 @@ class Field:
         except UnitError as error:
             raise FieldError(self.name, f"{self.label}: {error}") from None
 
-    def position(self, text: str) -> int | None:
+    def slider_position(self, text: str) -> int | None:
         """Return the index of the slider step nearest to a value; None if it has no slider."""
-        steps = self.steps
-        if not steps:
+        slider_values = self.slider_values
+        if not slider_values:
             return None
         try:
             value = self.number(text)
         except FieldError:
             return None
-        numbers = [self.number(step) for step in steps]
-        return min(range(len(steps)), key=lambda i: abs(_ratio_steps(numbers[i], value)))
+        numbers = [self.number(step) for step in slider_values]
+        return min(
+            range(len(slider_values)), key=lambda i: abs(_relative_distance(numbers[i], value))
+        )
 
     def check(self, text: str) -> None:
         """Raise FieldError if a value is invalid."""
@@ -130,13 +133,13 @@ class Field:
             "label": self.label,
             "hint": self.hint,
             "default": self.default,
-            "steps": self.steps,
+            "steps": self.slider_values,
             "choices": dict(self.choices),
-            "more": self.more,
+            "more": self.is_rarely_needed,
         }
 
 
-def _ratio_steps(step: float, value: float) -> float:
+def _relative_distance(step: float, value: float) -> float:
     """Return the distance of a slider step from a value on a logarithmic scale."""
     if step <= 0 or value <= 0:
         return 0.0 if step == value else 1e9 + abs(step - value)
@@ -144,13 +147,13 @@ def _ratio_steps(step: float, value: float) -> float:
 
 
 @functools.cache
-def _number_steps(field: Field) -> tuple[str, ...]:
+def _slider_values(field: Field) -> tuple[str, ...]:
     if field.read is None or field.write is None or not field.low:
         return ()
     ends = f"{field.low}..{field.high}"
-    quantity = Quantity(field.label, field.read, field.write, ends, whole=field.whole)
-    steps = expand_range(quantity, ends, STEPS)
-    return tuple(["0%", *steps] if field.zero else steps)
+    quantity = Quantity(field.label, field.read, field.write, ends, whole=field.integer_only)
+    steps = expand_range(quantity, ends, SLIDER_STEPS)
+    return tuple(["0%", *steps] if field.starts_at_zero else steps)
 
 
 def validate_values(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Values:
@@ -186,13 +189,13 @@ def validate_values(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Valu
     return result
 
 
-def integer_parser(least: int, most: int) -> Callable[[str], float]:
+def integer_parser(minimum: int, maximum: int) -> Callable[[str], float]:
     """Return a parser of integers within bounds."""
 
     def read(text: str) -> float:
         if re.fullmatch(r"[0-9]{1,18}", text.strip()) is None:
-            raise UnitError(f"{units.quote(text)} is not an integer; for example {max(least, 4)}")
-        return float(units.parse_count(int(text), minimum=least, maximum=most))
+            raise UnitError(f"{units.quote(text)} is not an integer; for example {max(minimum, 4)}")
+        return float(units.parse_count(int(text), minimum=minimum, maximum=maximum))
 
     return read
 
@@ -204,7 +207,7 @@ def write_integer(number: float) -> str:
 
 def stack_field(name: str = "stack", label: str = "TCP stack", default: str = "") -> Field:
     """Return a field to choose a stack, common stacks first."""
-    first = [stack for stack in FIRST_STACKS if stack in STACKS]
+    first = [stack for stack in COMMON_STACKS if stack in STACKS]
     offered = (*first, *(stack for stack in STACKS if stack not in first))
     return Field(
         name=name,

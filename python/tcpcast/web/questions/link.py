@@ -12,7 +12,7 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS_FAMILY as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount_text, interval_text, scale_for_metric, value_text
+from tcpcast.report.quantity import interval_text, scale_for_metric, three_digit_text, value_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import parse_toml, read_packaged_text
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from tcpcast.plan import Plan
     from tcpcast.web.questions.fields import Values
 
-PACKAGED = "web-10mbit"
+PACKAGED_SCENARIO = "web-10mbit"
 """The packaged scenario on which both questions are based."""
 
 MAX_USERS = 20_000
-CONNECTIONS = 20_000
+TRANSFERS_PER_POINT = 20_000
 """Number of transfers per simulated point."""
 
 MAX_WALL = "20s"
-LEADING = "engset"
+LEADING_FORMULA = "engset"
 """Formula for the verdict on users, and model of the plan for a buffer."""
 
 _ENGINES = [name for name, entry in FORMULAS.items() if entry.family == OF_USERS]
@@ -74,7 +74,7 @@ SOURCES = Field(
     write=write_integer,
     low="1",
     high="1000",
-    whole=True,
+    integer_only=True,
     keys=("traffic.sources",),
 )
 MEAN_SIZE = Field(
@@ -87,10 +87,10 @@ MEAN_SIZE = Field(
     write=_write_packets,
     low="4pkt",
     high="1000pkt",
-    whole=True,
+    integer_only=True,
     keys=("traffic.size.mean", "traffic.size"),
 )
-OFF = Field(
+THINK_TIME = Field(
     name="off",
     label="Mean think time",
     hint="Time between two files of a user, exponentially distributed.",
@@ -110,17 +110,17 @@ BUFFER = Field(
     write=_write_packets,
     low="2pkt",
     high="5000pkt",
-    whole=True,
+    integer_only=True,
     keys=("network.bottleneck.buffer",),
 )
-TARGET = replace(
+MAX_LOSS = replace(
     LOSS,
     label="Maximum loss",
     hint="Maximum loss in the queue, for example 1%.",
     default="1%",
     low="0.01%",
     high="10%",
-    zero=False,
+    starts_at_zero=False,
     keys=("--loss", "loss"),
 )
 _RATE = replace(
@@ -142,7 +142,7 @@ _ACCESS = replace(
 _STACK = stack_field(default="rfc-newreno")
 """The models of users support only Reno's congestion control."""
 
-_KEYS = {
+_SCENARIO_KEYS = {
     "rate": "network.bottleneck.rate",
     "buffer": "network.bottleneck.buffer",
     "rtt": "network.rtt",
@@ -152,33 +152,37 @@ _KEYS = {
     "off": "traffic.off.mean",
     "stack": "tcp.stack",
 }
-_COMMON = (SOURCES, _RATE, RTT, MEAN_SIZE, OFF, _ACCESS, _STACK)
+_COMMON_FIELDS = (SOURCES, _RATE, RTT, MEAN_SIZE, THINK_TIME, _ACCESS, _STACK)
 
 
 def _users_changes(values: Values) -> dict[str, Any]:
     """Return the changes to the packaged scenario, by dotted key."""
-    changes: dict[str, Any] = {_KEYS[name]: values[name] for name in _KEYS if name in values}
+    changes: dict[str, Any] = {
+        _SCENARIO_KEYS[name]: values[name] for name in _SCENARIO_KEYS if name in values
+    }
     changes["traffic.sources"] = int(values["sources"])
-    return changes | {"run.transfers": CONNECTIONS, "run.max_wall": MAX_WALL}
+    return changes | {"run.transfers": TRANSFERS_PER_POINT, "run.max_wall": MAX_WALL}
 
 
 def _users_tables(values: Values) -> Mapping[str, Any]:
-    return apply_changes(parse_toml(read_packaged_text(PACKAGED), PACKAGED), _users_changes(values))
+    return apply_changes(
+        parse_toml(read_packaged_text(PACKAGED_SCENARIO), PACKAGED_SCENARIO), _users_changes(values)
+    )
 
 
 def _users_formulas(
-    values: Values, without: Collection[str], engines: Sequence[str] = _ENGINES
+    values: Values, omitted_formulas: Collection[str], engines: Sequence[str] = _ENGINES
 ) -> list[DisplayedAnswer]:
     scenario = Scenario.from_dict(_users_tables(values))
-    names = [name for name in engines if name not in without]
+    names = [name for name in engines if name not in omitted_formulas]
     return [DisplayedAnswer(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
 def _users_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
-    first = verdict(Scenario.from_dict(_users_tables(values)), given, simulated, LEADING)
+    first = verdict(Scenario.from_dict(_users_tables(values)), given, simulated, LEADING_FORMULA)
     if not first:
         return Facts("", ["No formula supports this stack; press Simulate."])
-    quoted = (each.answer for each in given if each.name == LEADING and each.answer.metrics)
+    quoted = (each.answer for each in given if each.name == LEADING_FORMULA and each.answer.metrics)
     loads = [f"The open-loop load is {100 * a['offered_load']:.3g} %." for a in quoted]
     return Facts(first, loads)
 
@@ -190,27 +194,36 @@ def _engines_of_run(simulated: bool) -> list[str]:
 def _users_command(values: Values, simulated: bool) -> str:
     engines = ",".join(_engines_of_run(simulated))
     return shell_command(
-        ["tcpcast", "run", PACKAGED, *set_arguments(_users_changes(values)), "--engine", engines]
+        [
+            "tcpcast",
+            "run",
+            PACKAGED_SCENARIO,
+            *set_arguments(_users_changes(values)),
+            "--engine",
+            engines,
+        ]
     )
 
 
 def _users_program(values: Values, simulated: bool) -> str:
-    return program_of_packaged(PACKAGED, _users_changes(values), _engines_of_run(simulated))
+    return program_of_packaged(
+        PACKAGED_SCENARIO, _users_changes(values), _engines_of_run(simulated)
+    )
 
 
 USERS = Question(
     name="users",
     title="Users on a link",
     hint="Which goodput does each user get, and how many users can share the link?",
-    fields=(*_COMMON, BUFFER),
+    fields=(*_COMMON_FIELDS, BUFFER),
     metric="connection_rate_bps",
-    across=("sources", "rate", "rtt"),
+    curve_fields=("sources", "rate", "rtt"),
     tables=_users_tables,
     formulas=_users_formulas,
     facts=_users_facts,
     command=_users_command,
     program=_users_program,
-    simulated=lambda _, given: metric_as_dict("packet", "connection_rate_bps", given),
+    simulated_metrics=lambda _, given: metric_as_dict("packet", "connection_rate_bps", given),
 )
 
 
@@ -228,29 +241,31 @@ def _run_plan(values: Values) -> Plan:
 def _plan_of_values(given: tuple[tuple[str, str], ...]) -> Plan:
     values = {name: text for name, text in given if name != "buffer"}
     tables = apply_changes(
-        parse_toml(read_packaged_text(PACKAGED), PACKAGED), _plan_changes(values)
+        parse_toml(read_packaged_text(PACKAGED_SCENARIO), PACKAGED_SCENARIO), _plan_changes(values)
     )
-    return plan_buffer(Scenario.from_dict(tables), loss=TARGET.number(values["loss"]))
+    return plan_buffer(Scenario.from_dict(tables), loss=MAX_LOSS.number(values["loss"]))
 
 
-def _plan_answer(values: Values, axis: str = "buffer") -> str:
+def _value_on_axis(values: Values, axis: str = "buffer") -> str:
     """Return the current value on the axis of a curve; for ``buffer``, the planned buffer."""
     return values.get(axis) or f"{_run_plan(values).value:.0f}pkt"
 
 
 def _buffer_tables(values: Values) -> Mapping[str, Any]:
-    return _users_tables({**values, "buffer": _plan_answer(values)})
+    return _users_tables({**values, "buffer": _value_on_axis(values)})
 
 
-def _buffer_formulas(values: Values, without: Collection[str]) -> list[DisplayedAnswer]:
-    return _users_formulas({**values, "buffer": _plan_answer(values)}, without, [LEADING])
+def _buffer_formulas(values: Values, omitted_formulas: Collection[str]) -> list[DisplayedAnswer]:
+    return _users_formulas(
+        {**values, "buffer": _value_on_axis(values)}, omitted_formulas, [LEADING_FORMULA]
+    )
 
 
 def _buffer_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
     plan = _run_plan(values)
     rules = plan.tables["rules"]
     rows = [
-        [str(rule), f"{packets:,.0f} packets", amount_text(float(f"{delay:.3g}"), "s")]
+        [str(rule), f"{packets:,.0f} packets", three_digit_text(delay, "s")]
         for rule, packets, delay in zip(
             rules["rule"], rules["buffer_pkts"], rules["delay_s"], strict=True
         )
@@ -274,29 +289,29 @@ def _simulated_loss(simulated: Answer | None) -> list[str]:
 def _buffer_command(values: Values, simulated: bool) -> str:
     checked = ["--verify"] if simulated else []
     changes = set_arguments(_plan_changes(values))
-    words = ["tcpcast", "plan", "buffer", PACKAGED, "--loss", values["loss"], *changes]
+    words = ["tcpcast", "plan", "buffer", PACKAGED_SCENARIO, "--loss", values["loss"], *changes]
     return shell_command([*words, *checked])
 
 
 def _buffer_program(values: Values, simulated: bool) -> str:
-    loss = TARGET.number(values["loss"])
-    return program_of_buffer(PACKAGED, _plan_changes(values), loss, simulated)
+    loss = MAX_LOSS.number(values["loss"])
+    return program_of_buffer(PACKAGED_SCENARIO, _plan_changes(values), loss, simulated)
 
 
 BUFFERS = Question(
     name="buffer",
     title="Buffer",
     hint="Which buffer keeps the loss of a shared link below a target?",
-    fields=(TARGET, *_COMMON),
-    axes=(BUFFER,),
+    fields=(MAX_LOSS, *_COMMON_FIELDS),
+    computed_fields=(BUFFER,),
     metric="loss_ratio",
-    across=("buffer",),
+    curve_fields=("buffer",),
     tables=_buffer_tables,
     formulas=_buffer_formulas,
     facts=_buffer_facts,
     command=_buffer_command,
     program=_buffer_program,
-    simulated=lambda _, given: metric_as_dict("packet", "loss_ratio", given),
-    references=lambda values: {"maximum loss": TARGET.number(values["loss"])},
-    asked=_plan_answer,
+    simulated_metrics=lambda _, given: metric_as_dict("packet", "loss_ratio", given),
+    references=lambda values: {"maximum loss": MAX_LOSS.number(values["loss"])},
+    value_on_axis=_value_on_axis,
 )

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
-from tcpcast.path.option_definitions import PATH_OPTIONS as ROWS
 from tcpcast.path.options import (
     RANGE_OPTIONS,
     PathOptions,
@@ -19,19 +18,20 @@ from tcpcast.path.options import (
     read_transfer_size_pkts,
 )
 from tcpcast.path.prediction import select_path_formulas
+from tcpcast.path_option_definitions import PATH_OPTIONS as ROWS
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import (
     SIMULATION,
     Prediction,
+    handshake_time_text,
     headline,
     leading_formula,
     limits_text,
     no_rate_sentence,
-    time_with_handshake,
     transfer_headline,
-    transfer_rates,
+    transfer_rates_text,
 )
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.web.copied_texts import program_of_tables, shell_command
 from tcpcast.web.questions.fields import Field, stack_field
 from tcpcast.web.questions.names import PageNames
@@ -40,8 +40,8 @@ from tcpcast.web.questions.question_form import (
     Facts,
     Question,
     metric_as_dict,
+    remove_omitted_keys,
     verdict,
-    without_omitted,
 )
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.web.questions.fields import Values
 
-_READ = make_option_quantities(PathOptions(rtt="1ms", size="1KB"))
+_OPTION_QUANTITIES = make_option_quantities(PathOptions(rtt="1ms", size="1KB"))
 
 
 def _path_field(name: str) -> Field:
     """Return the field for an option of ``tcpcast predict``."""
-    row, quantity = ROWS[name], _READ.get(name)
+    row, quantity = ROWS[name], _OPTION_QUANTITIES.get(name)
     page = row.form_field
     assert page is not None
     field = Field(
@@ -65,7 +65,7 @@ def _path_field(name: str) -> Field:
         hint=page.hint,
         default=page.default,
         keys=(row.flag, *row.keys),
-        more=not page.low,
+        is_rarely_needed=not page.low,
     )
     if quantity is None or not page.low:
         return field
@@ -73,15 +73,18 @@ def _path_field(name: str) -> Field:
         field,
         low=page.low,
         high=page.high,
-        zero=page.starts_at_zero,
+        starts_at_zero=page.starts_at_zero,
         read=quantity.read,
         write=quantity.write,
-        whole=quantity.whole,
+        integer_only=quantity.whole,
     )
 
 
 RTT, LOSS, RATE, FLOWS, SIZE = map(_path_field, ("rtt", "loss", "rate", "flows", "size"))
-_COMMON = (stack_field(), *map(_path_field, ("buffer", "rwnd", "mss", "iw", "min_rto")))
+_COMMON_FIELDS = (
+    stack_field(),
+    *(_path_field(name) for name, row in ROWS.items() if row.form_field and not row.form_field.low),
+)
 
 
 def _path_options(values: Values) -> tuple[PathOptions, dict[str, str]]:
@@ -106,9 +109,11 @@ def _traffic_kind(values: Values) -> str:
     return "transfers" if "size" in values else "bulk"
 
 
-def _path_formulas(values: Values, without: Collection[str]) -> list[DisplayedAnswer]:
+def _path_formulas(values: Values, omitted_formulas: Collection[str]) -> list[DisplayedAnswer]:
     scenario = _path_scenario(values)
-    names = [name for name in select_path_formulas(_traffic_kind(values)) if name not in without]
+    names = [
+        name for name in select_path_formulas(_traffic_kind(values)) if name not in omitted_formulas
+    ]
     return [DisplayedAnswer(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
@@ -137,23 +142,23 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
         )
     if prediction.has_time_from_goodput:  # the transfer time is derived from the goodput
         return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
-    if prediction.lead_time is None:
+    if prediction.leading_time_answer is None:
         text = transfer_headline(prediction, names)
         return Facts("", [text or f"No formula supports this stack; {names.engine(SIMULATION)}."])
-    first = verdict(scenario, given, simulated, prediction.lead_time.engine)
+    first = verdict(scenario, given, simulated, prediction.leading_time_answer.engine)
     return Facts(first, [_transfer_sentence(prediction)])
 
 
 def _limits_sentence(prediction: Prediction) -> str:
     flows = prediction.scenario.senders
-    each = amount_text(float(f"{prediction.goodput_bps / flows:.3g}"), "bit/s")
+    each = three_digit_text(prediction.goodput_bps / flows, "bit/s")
     limits = limits_text(prediction)
     text = f"{each} per flow; {limits}" if flows > 1 else limits
     return f"{text[0].upper()}{text[1:]}."
 
 
 def _transfer_sentence(prediction: Prediction) -> str:
-    parts = [transfer_rates(prediction), time_with_handshake(prediction)]
+    parts = [transfer_rates_text(prediction), handshake_time_text(prediction)]
     return "; ".join(filter(None, parts)) + "."
 
 
@@ -164,10 +169,10 @@ def _predict_command(values: Values, simulated: bool) -> str:
 
 def _python_program(values: Values, simulated: bool) -> str:
     names = [*select_path_formulas(_traffic_kind(values)), *(["packet"] if simulated else [])]
-    return program_of_tables(without_omitted(_path_tables(values)), names)
+    return program_of_tables(remove_omitted_keys(_path_tables(values)), names)
 
 
-_shared: dict[str, Any] = {
+_SHARED_FUNCTIONS: dict[str, Any] = {
     "tables": _path_tables,
     "formulas": _path_formulas,
     "facts": _path_facts,
@@ -179,32 +184,32 @@ PATH = Question(
     name="path",
     title="One path",
     hint="Which goodput does one flow get, and what limits it?",
-    fields=(RTT, LOSS, RATE, *_COMMON),
+    fields=(RTT, LOSS, RATE, *_COMMON_FIELDS),
     metric="goodput_bps",
-    across=("loss", "rtt", "rate"),
-    simulated=lambda _, given: metric_as_dict("packet", "goodput_bps", given),
-    **_shared,
+    curve_fields=("loss", "rtt", "rate"),
+    simulated_metrics=lambda _, given: metric_as_dict("packet", "goodput_bps", given),
+    **_SHARED_FUNCTIONS,
 )
 
 PARALLEL = Question(
     name="flows",
     title="Parallel flows",
     hint="Which total goodput do several flows get?",
-    fields=(FLOWS, RTT, LOSS, RATE, *_COMMON),
+    fields=(FLOWS, RTT, LOSS, RATE, *_COMMON_FIELDS),
     metric="goodput_bps",
-    across=("flows", "loss", "rtt"),
-    simulated=lambda _, given: metric_as_dict("packet", "goodput_bps", given),
-    **_shared,
+    curve_fields=("flows", "loss", "rtt"),
+    simulated_metrics=lambda _, given: metric_as_dict("packet", "goodput_bps", given),
+    **_SHARED_FUNCTIONS,
 )
 
 TRANSFER = Question(
     name="transfer",
     title="Short transfer or page load",
     hint="How long does the transfer take, from the first data packet to the last acknowledgement?",
-    fields=(SIZE, RTT, LOSS, RATE, *_COMMON),
+    fields=(SIZE, RTT, LOSS, RATE, *_COMMON_FIELDS),
     metric="completion_time_s",
-    across=("size", "loss", "rtt"),
-    slow=("short",),
-    simulated=lambda _, given: metric_as_dict("packet", "completion_time_s", given),
-    **_shared,
+    curve_fields=("size", "loss", "rtt"),
+    slow_formulas=("short",),
+    simulated_metrics=lambda _, given: metric_as_dict("packet", "completion_time_s", given),
+    **_SHARED_FUNCTIONS,
 )

@@ -51,26 +51,26 @@ class Question:
         Input fields.
     metric
         The metric that is compared and drawn.
-    across
+    curve_fields
         Names of the fields that a curve can vary; the first name is the default.
-    axes
+    computed_fields
         Fields that are not inputs, but can be the axis of a curve; their values are computed.
     tables
         Function from values to the tables of a scenario, with None for omitted values.
     formulas
         Function from values and names of omitted formulas to the answers of the other formulas.
-    slow
+    slow_formulas
         Names of formulas that are too slow for an update while a slider moves.
     facts
         Function from values, answers of formulas, and the answer of the simulation (None before a
         simulation) to the :class:`Facts`.
-    simulated
+    simulated_metrics
         Function from values and a simulation's answer to metrics by displayed name.
     references
         Function from values to horizontal lines of the curve, by name.
     command, program
         Functions from values and a flag (include the simulation) to a command and a Python program.
-    asked
+    value_on_axis
         Function from values and an axis to the current value on the axis.
     """
 
@@ -79,21 +79,21 @@ class Question:
     hint: str
     fields: tuple[Field, ...]
     metric: str
-    across: tuple[str, ...]
+    curve_fields: tuple[str, ...]
     tables: Callable[[Values], Mapping[str, Any]]
     formulas: Callable[[Values, Collection[str]], list[DisplayedAnswer]]
     facts: Callable[[Values, list[DisplayedAnswer], Answer | None], Facts]
     command: Callable[[Values, bool], str]
     program: Callable[[Values, bool], str]
-    simulated: Callable[[Values, Answer], dict[str, Metric]]
+    simulated_metrics: Callable[[Values, Answer], dict[str, Metric]]
     references: Callable[[Values], dict[str, float]] = lambda _: {}
-    axes: tuple[Field, ...] = ()
-    slow: tuple[str, ...] = ()
-    asked: Callable[[Values, str], str] = lambda values, axis: values.get(axis, "")
+    computed_fields: tuple[Field, ...] = ()
+    slow_formulas: tuple[str, ...] = ()
+    value_on_axis: Callable[[Values, str], str] = lambda values, axis: values.get(axis, "")
 
     def field(self, name: str) -> Field:
         """Return an input field or a field that occurs only as an axis."""
-        return next(field for field in (*self.fields, *self.axes) if field.name == name)
+        return next(field for field in (*self.fields, *self.computed_fields) if field.name == name)
 
     @property
     def names(self) -> PageNames:
@@ -108,7 +108,7 @@ class Question:
         ScenarioError
             The values do not form a scenario; the message names keys.
         """
-        return Scenario.from_dict(without_omitted(self.tables(values)))
+        return Scenario.from_dict(remove_omitted_keys(self.tables(values)))
 
     def describe(self) -> dict[str, Any]:
         """Return the JSON form of the question for the page."""
@@ -117,8 +117,8 @@ class Question:
             "title": self.title,
             "hint": self.hint,
             "fields": [field.describe() for field in self.fields],
-            "slow": bool(self.slow),
-            "across": [{"name": n, "label": self.field(n).label} for n in self.across],
+            "slow": bool(self.slow_formulas),
+            "across": [{"name": n, "label": self.field(n).label} for n in self.curve_fields],
         }
 
 
@@ -143,9 +143,9 @@ def verdict(
     return run_verdict(compare_all([*answers, *([simulated] if simulated else [])]), scenario)
 
 
-def without_omitted(tables: Mapping[str, Any]) -> dict[str, Any]:
+def remove_omitted_keys(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return tables without omitted values."""
-    kept = {key: without_omitted(v) if isinstance(v, dict) else v for key, v in tables.items()}
+    kept = {key: remove_omitted_keys(v) if isinstance(v, dict) else v for key, v in tables.items()}
     return {key: value for key, value in kept.items() if value is not None and value != {}}
 
 

@@ -11,16 +11,17 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE_METRICS
-from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.readable_units import count_text
+from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table, command_parts
 from tcpcast.report.quantity import (
-    ABSENT,
+    ABSENT_MARK,
     interval_text,
-    metric_words,
+    metric_label,
     scale_for_metric,
     value_text,
 )
 from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
-from tcpcast.report.sweep import by_class, marks_explained, rows_parts, verdict_parts
+from tcpcast.report.sweep import mark_meaning_parts, rows_parts, tables_by_class, verdict_parts
 from tcpcast.report.sweep_cells import metric_grids, swept_key
 from tcpcast.scenario.toml import write_toml
 
@@ -35,17 +36,17 @@ if TYPE_CHECKING:
 
     Levels = Mapping[str, Sequence[float]]
 
-MAX_VALUES = {1: 40, 2: 6}
+MAX_VALUES_PER_KEY = {1: 40, 2: 6}
 """Maximum number of values per key in a table, by the number of keys."""
 
-_NUMBER = re.compile(r"[0-9][0-9.,]*")
+_NUMBER_PATTERN = re.compile(r"[0-9][0-9.,]*")
 
-MAX_REMARKS = 12
+MAX_REASONS = 12
 """Maximum number of listed messages; the most frequent ones come first."""
 
 
 def sweep_document(
-    sweep: FinishedSweep, again: str, figures: bool = False, *, levels: Levels | None = None
+    sweep: FinishedSweep, command: str, figures: bool = False, *, levels: Levels | None = None
 ) -> Document:
     """Return the report on a sweep.
 
@@ -53,7 +54,7 @@ def sweep_document(
     ----------
     sweep
         The sweep.
-    again
+    command
         The command that reproduces the report.
     figures
         Draw figures with matplotlib.
@@ -78,10 +79,9 @@ def sweep_document(
         Paragraph("All keys, including defaults, and the varied keys."),
         Code(f"{sweep.scenario.to_toml().rstrip()}\n\n{definition}"),
         Heading("Provenance"),
-        Paragraph(_origin_text(sweep)),
+        Paragraph(_provenance_text(sweep)),
         Paragraph(f"Sweep {sweep.digest}", "aside"),
-        Heading("Reproduce this report"),
-        Code(again),
+        *command_parts(command),
     ]
     return Document(f"{sweep.scenario.name}: a sweep", parts)
 
@@ -103,22 +103,24 @@ def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
     If keys vary in parallel, yield the rows of the sweep instead.
     """
     if not sweep.is_grid:
-        yield from rows_parts(rows, sweep.results.keys, more="`tcpcast query` shows all rows")
+        yield from rows_parts(
+            rows, sweep.results.keys, how_to_get_rest="`tcpcast query` shows all rows"
+        )
         return
     columns = rows.to_pydict()
     keys = {
-        key: swept_key(key, columns[key], *holds)
-        for key, holds in sweep.column_kinds.items()
+        key: swept_key(key, columns[key], unit)
+        for key, unit in sweep.results.keys.items()
         if columns
     }
     marks: set[str] = set()
-    for group, of_group in {"": columns, **by_class(columns)}.items():
+    for group, of_group in {"": columns, **tables_by_class(columns)}.items():
         for metric in HEADLINE_METRICS:
             grids = metric_grids(of_group, metric, keys) if metric in of_group else []
             if grids:
                 yield _metric_table(metric, grids, list(keys.values()), group)
                 marks |= {str(mark) for each in grids for mark in each.marks.flat}
-    yield from marks_explained(marks)
+    yield from mark_meaning_parts(marks)
     if any(
         len(key.values) > len(indices)
         for key, indices in zip(keys.values(), _shown_indices(keys.values()), strict=True)
@@ -129,7 +131,7 @@ def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
 def _shown_indices(keys: Iterable[SweptKey]) -> list[Any]:
     """Return, for each key, evenly spaced indices of the values in a table."""
     sizes = [len(key.values) for key in keys]
-    limit = MAX_VALUES[len(sizes)]
+    limit = MAX_VALUES_PER_KEY[len(sizes)]
     return [np.unique(np.linspace(0, size - 1, min(size, limit)).astype(int)) for size in sizes]
 
 
@@ -141,27 +143,27 @@ def _metric_table(
     scale = scale_for_metric(metric, largest)
     shown = list(product(*_shown_indices(keys)))
     columns = [
-        Column(key.title, [key.labels[indices[i]] for indices in shown], right=key.quantities)
+        Column(key.heading, [key.labels[indices[i]] for indices in shown], right=key.is_numeric)
         for i, key in enumerate(keys)
     ]
     for each in grids:
-        kind = "simulated" if each.simulated else "formula"
+        kind = "simulated" if each.is_simulated else "formula"
         cells_of = [_cell_text(each, indices, scale) for indices in shown]
         columns.append(Column(f"{each.engine}\n{kind}", cells_of))
     unit = f" ({scale.unit})" if scale.unit else ""
     of_class = f", class {group}" if group else ""
-    return Table(columns, f"{metric_words(metric)}{of_class}{unit}")
+    return Table(columns, f"{metric_label(metric)}{of_class}{unit}")
 
 
-def _cell_text(each: MetricGrid, indices: tuple[int, ...], scale: Scale) -> str:
-    value = float(each.value[indices])
+def _cell_text(grid: MetricGrid, indices: tuple[int, ...], scale: Scale) -> str:
+    value = float(grid.value[indices])
     if not math.isfinite(value):
-        return ABSENT
-    low, high = (float(end[indices]) for end in (each.low, each.high))
+        return ABSENT_MARK
+    low, high = (float(end[indices]) for end in (grid.low, grid.high))
     known = math.isfinite(low) and math.isfinite(high)
-    doubt = each.doubts[indices] or None
+    doubt = grid.interval_warnings[indices] or None
     figure = Metric(value, low if known else None, high if known else None, interval_warning=doubt)
-    text = f"{value_text(figure, scale)}{each.marks[indices]} {interval_text(figure, scale)}"
+    text = f"{value_text(figure, scale)}{grid.marks[indices]} {interval_text(figure, scale)}"
     return text.rstrip()
 
 
@@ -180,7 +182,7 @@ def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
     warned.sort(key=lambda each: each[0])  # the warnings of a row are in order of severity
     doubts = _count_by_text([(engine, text) for _, engine, text in warned])
     available = [*_count_by_text(reasons), *doubts]
-    texts += [*_count_by_text(reasons)[:MAX_REMARKS], *doubts[:MAX_WARNINGS]]
+    texts += [*_count_by_text(reasons)[:MAX_REASONS], *doubts[:MAX_WARNINGS]]
     if texts:
         yield Heading("Check before use")
         yield from (Paragraph(text, "warning", " ! ") for text in texts)
@@ -196,10 +198,10 @@ def _count_by_text(messages: Sequence[tuple[str, str]]) -> list[str]:
     """
     grouped: dict[tuple[str, str], list[str]] = {}
     for subject, text in messages:
-        grouped.setdefault((subject, _NUMBER.sub("", text)), []).append(text)
+        grouped.setdefault((subject, _NUMBER_PATTERN.sub("", text)), []).append(text)
     ordered = sorted(grouped.items(), key=lambda each: -len(each[1]))
     return [
-        f"{subject}, {len(texts):,} row{'' if len(texts) == 1 else 's'}"
+        f"{subject}, {count_text(len(texts), 'row')}"
         f"{', for example' if len(set(texts)) > 1 else ''}: {texts[0]}"
         for (subject, _), texts in ordered
     ]
@@ -211,23 +213,23 @@ def _column_pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any
 
 
 def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
-    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
-    from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_setup  # noqa: PLC0415
+    from tcpcast.report.figures import svg_figure  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
     if not sweep.is_grid:
         text = "No figure: figures require one or two keys that vary in all combinations."
         yield Paragraph(text, "aside")
         return
-    setup = sweep_setup(sweep.scenario, sweep.column_kinds)
-    drawn = iter_sweep_figures(rows, sweep.column_kinds, setup, levels)
-    shown = [figure_as_svg(name, figure) for name, figure in drawn]
+    setup = sweep_subtitle(sweep.scenario, sweep.results.keys)
+    drawn = iter_sweep_figures(rows, sweep.results.keys, setup, levels)
+    shown = [svg_figure(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")
         yield Paragraph("Formulas are lines; simulations are points with 95 % intervals.", "aside")
         yield from shown
 
 
-def _origin_text(sweep: FinishedSweep) -> str:
+def _provenance_text(sweep: FinishedSweep) -> str:
     default = "all that apply and are quick"
     engines = default if sweep.engines is None else ", ".join(sweep.engines)
     several = f", {sweep.replications} replications" if sweep.replications > 1 else ""

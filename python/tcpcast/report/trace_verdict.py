@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advice
 from tcpcast.captures.failed_connections import failure_summary
 from tcpcast.captures.quantity_text import rate
+from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES
-from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text
+from tcpcast.readable_units import count_text
+from tcpcast.report.document import Column, Heading, Paragraph, ShareBar, endpoints_text
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.trace import direction_columns, worst_first
+from tcpcast.report.trace import direction_columns, worst_first_order
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
     from tcpcast.report.document import Part
 
-MAX_CHANGES = 3
+MAX_ADVISED_LIMITS = 3
 """Maximum number of limits with advice."""
-MIN_SHARE = 0.01
+MIN_BAR_SHARE = 0.01
 """Minimum share of the total time for a limit to have a bar."""
 
 
-def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
-    """Yield the verdict over all captures, and the ``most`` worst transfers.
+def verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterator[Part]:
+    """Yield the verdict over all captures, and the ``max_rows`` worst transfers.
 
     Shares of the time refer to the total duration of all directions.
     """
@@ -47,12 +49,12 @@ def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
         yield Heading("Limits of the transfers")
         yield Paragraph("Shares of the total time of all directions.", "aside")
         yield from (
-            Share(LIMIT_NAMES[limit], share) for limit, share in limits if share >= MIN_SHARE
+            ShareBar(LIMIT_NAMES[limit], share) for limit, share in limits if share >= MIN_BAR_SHARE
         )
         yield Heading("What to change first")
         yield from _change_parts(table, all_services(captures), [limit for limit, _ in limits])
     yield Heading("Worst transfers")
-    yield from _worst_direction_parts(table, most, several=len(captures) > 1)
+    yield from _worst_direction_parts(table, max_rows, several=len(captures) > 1)
 
 
 def all_directions(captures: Sequence[Capture]) -> Table:
@@ -96,12 +98,12 @@ def limit_shares(table: Table) -> list[tuple[str, float]]:
 def _totals_text(table: Table, files: int) -> str:
     data, again = int(table["data_packets"].sum()), int(table["retransmissions"].sum())
     timeouts, count = int(table["timeouts"].sum()), table["src"].size
-    text = f"{count:,} direction{'' if count == 1 else 's'} with data"
+    text = f"{count_text(count, 'direction')} with data"
     text += f" in {files:,} captures" if files > 1 else ""
     text += f": {int(table['bytes'].sum()):,} bytes in {data:,} packets"
     if again:
         text += f", {again:,} of them retransmitted ({100 * again / data:.2g} %)"
-    text += f", {timeouts:,} timeout{'' if timeouts == 1 else 's'}."
+    text += f", {count_text(timeouts, 'timeout')}."
     known = table["throughput_bps"][np.isfinite(table["throughput_bps"])]
     return f"{text} Median throughput {rate(float(np.median(known)))}." if known.size else text
 
@@ -111,13 +113,13 @@ def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Itera
     number = 0
     for limit in limits:
         rows = np.flatnonzero(table["limited_by"] == limit)
-        if limit == "unknown" or not rows.size or number == MAX_CHANGES:
+        if limit == "unknown" or not rows.size or number == MAX_ADVISED_LIMITS:
             continue
         longest = rows[np.argmax(np.nan_to_num(table["duration_s"][rows]))]
-        part = {name: column[[longest]] for name, column in table.items()}
-        count = f"{rows.size:,} direction{'' if rows.size == 1 else 's'}, for example "
+        part = select_rows(table, [longest])
+        count = f"{count_text(rows.size, 'direction')}, for example "
         file = f" in {part['file'][0]}" if np.any(table["file"] != table["file"][0]) else ""
-        ends = ends_text(str(part["src"][0]), str(part["dst"][0])) + file
+        ends = endpoints_text(str(part["src"][0]), str(part["dst"][0])) + file
         number += 1
         yield Paragraph(f"{count}{ends}", lead=f"{number}. {LIMIT_NAMES[limit].capitalize()}: ")
         yield Paragraph(str(advice(part, services)[0]))
@@ -125,9 +127,9 @@ def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Itera
         yield Paragraph("The captures do not show what limited the senders.")
 
 
-def _worst_direction_parts(table: Table, most: int, *, several: bool) -> Iterator[Part]:
-    order = worst_first(table)[:most]
-    shown: dict[str, Any] = {name: column[order] for name, column in table.items()}
+def _worst_direction_parts(table: Table, max_rows: int, *, several: bool) -> Iterator[Part]:
+    order = worst_first_order(table)[:max_rows]
+    shown = select_rows(table, order)
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
     files = [Column("capture", shown["file"].tolist(), right=False)] if several else []
     yield Columns([*files, *direction_columns(shown)], ends=ends)
