@@ -356,7 +356,7 @@ class Answer:
             "wall_s": self.wall_s,
             "warnings": self.warnings,
             "metrics": {name: _metric_as_json(name, m) for name, m in self.metrics.items()},
-            "tables": {name: {"columns": _columns_as_json(t)} for name, t in self.tables.items()},
+            "tables": {name: {"columns": columns_as_json(t)} for name, t in self.tables.items()},
             "provenance": self.provenance | self._inputs(),
         }
         if self.notes:  # the warnings with the fields by which reports select
@@ -401,9 +401,9 @@ def _interval_text(metric: Metric) -> str:
 
 def _metric_as_json(name: str, metric: Metric) -> dict[str, Any]:
     fields = {
-        "value": _finite_or_none(metric.value),
-        "low": _finite_or_none(metric.low),
-        "high": _finite_or_none(metric.high),
+        "value": finite_or_none(metric.value),
+        "low": finite_or_none(metric.low),
+        "high": finite_or_none(metric.high),
         "unit": unit_of(name, metric),
     }
     if metric.at_least is not None:
@@ -417,11 +417,13 @@ def _metric_as_json(name: str, metric: Metric) -> dict[str, Any]:
     )
 
 
-def _columns_as_json(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:
-    return {name: [_finite_or_none(v) for v in column.tolist()] for name, column in table.items()}
+def columns_as_json(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:
+    """Return the columns of a table as lists; NaN and infinity become null."""
+    return {name: [finite_or_none(v) for v in column.tolist()] for name, column in table.items()}
 
 
-def _finite_or_none(value: Any) -> Any:
+def finite_or_none(value: Any) -> Any:
+    """Return a value, or None for NaN and infinity."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpcast.answer import Metric, unit_of
 from tcpcast.metrics import METRICS, sort_metrics
+from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +162,7 @@ def compare_completion_times(answers: Sequence[Answer]) -> Comparison:
 
 def packets_text(packets: float) -> str:
     """Return ``1 packet``, ``2 packets``, for an integer number of packets."""
-    return f"{packets:,.0f} packet{'' if packets == 1 else 's'}"
+    return count_text(packets, "packet")
 
 
 def has_completion_times(table: Mapping[str, np.ndarray[Any, Any]], *keys: str) -> bool:

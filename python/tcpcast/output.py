@@ -314,7 +314,7 @@ def _check_writable(wanted: Path, folder: Path) -> None:
         what = "it is" if there == wanted else f"{there} is"
         raise MachineError(f"cannot write {wanted}: {what} a file, not a directory")
     try:
-        _create_temporary_file(there).unlink()
+        _create_temporary_file(there).unlink(missing_ok=True)  # a sweep there may remove it first
     except OSError as error:
         raise _unwritable_error(wanted, error) from error
 

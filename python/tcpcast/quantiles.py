@@ -119,21 +119,22 @@ class _ExceedanceTest:
 
     def may_be_as_low_as(self, value: float) -> bool:
         """Return True if the quantile may be as low as a value."""
-        estimate = self.beyond(value)
-        if estimate is None or estimate.low is None or estimate.high is None:
-            return False
-        return (
-            estimate.high >= 1.0 - self.share if self.share >= 0.5 else estimate.low <= self.share
-        )
+        return self._may_reach(value, large_share=self.share >= 0.5)
 
     def may_be_as_high_as(self, value: float) -> bool:
         """Return True if the quantile may be as high as a value."""
-        estimate = self.beyond(value)
+        return self._may_reach(value, large_share=self.share < 0.5)
+
+    def _may_reach(self, value: float, *, large_share: bool) -> bool:
+        """Compare the share beyond a value with the share on the rarer side of the quantile.
+
+        With ``large_share``, return True if the share beyond the value may be at least as large;
+        otherwise return True if it may be at least as small.
+        """
+        estimate, rarer = self.beyond(value), min(self.share, 1.0 - self.share)
         if estimate is None or estimate.low is None or estimate.high is None:
             return False
-        return (
-            estimate.low <= 1.0 - self.share if self.share >= 0.5 else estimate.high >= self.share
-        )
+        return estimate.high >= rarer if large_share else estimate.low <= rarer
 
 
 def _bisect_last_passing_value(start: float, end: float, passes: Callable[[float], bool]) -> float:

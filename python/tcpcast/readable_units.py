@@ -26,15 +26,20 @@ def time_text(seconds: float) -> str:
     return _with_unit(seconds, TIME_LADDER)
 
 
+def count_text(count: float, noun: str) -> str:
+    """Return an integer with a noun: ``1 flow``, ``2 flows``."""
+    return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
+
+
 def readable_unit(value: float, ladder: Sequence[tuple[float, str]]) -> tuple[float, str]:
     """Return the size and the symbol of the largest unit in which a value is at least 1.
 
     For values below 1 in every unit, return the smallest unit; for 0, infinity and NaN, the unit of
-    size 1.
+    size 1, or the smallest unit if the ladder has no unit of size 1.
     """
     magnitude = abs(value)
     if magnitude == 0 or not math.isfinite(magnitude):
-        return next(step for step in ladder if step[0] == 1.0)
+        return next((step for step in ladder if step[0] == 1.0), ladder[0])
     fitting = [step for step in ladder if step[0] <= magnitude * (1 + 1e-9)]
     return fitting[-1] if fitting else ladder[0]
 

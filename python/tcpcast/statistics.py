@@ -85,7 +85,12 @@ class Estimate:
     @property
     def is_correlated(self) -> bool:
         """True if the run is too short for this interval, by a test of this metric alone."""
-        return self.lag1 * math.sqrt(self.pairs) > MAX_CORRELATION_Z
+        return self.correlation_z > MAX_CORRELATION_Z
+
+    @property
+    def correlation_z(self) -> float:
+        """Correlation of neighbouring units divided by its standard error."""
+        return self.lag1 * math.sqrt(self.pairs)
 
     @property
     def relative_half_width(self) -> float:
@@ -325,19 +330,6 @@ def mser5(series: ArrayLike) -> Truncation:
     return Truncation(5 * int(np.argmin(spread[: half + 1])), is_found=False)
 
 
-def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
-    """Return True if neighbouring units are correlated, which means that the run is too short.
-
-    ``units``, ``[units]``, are in order of time, with an equal number for each of the
-    ``replications``. The test of the lag-1 correlation within replications is one-sided at a level
-    of 0.5 %.
-    :attr:`Estimate.is_correlated` is the same test on the pseudo-values of a ratio.
-    """
-    column, _ = _as_columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
-    lag1, pairs = intervals.neighbour_correlation(column, replications)
-    return lag1 * math.sqrt(pairs) > MAX_CORRELATION_Z
-
-
 def find_correlated_metrics(estimates: Mapping[MetricKey, Estimate | None]) -> frozenset[MetricKey]:
     """Return the metrics of one answer, ``estimates``, whose units are significantly correlated.
 
@@ -345,7 +337,7 @@ def find_correlated_metrics(estimates: Mapping[MetricKey, Estimate | None]) -> f
     also satisfy :attr:`Estimate.is_correlated`.
     """
     levels = {
-        name: 0.5 * math.erfc(e.lag1 * math.sqrt(e.pairs / 2.0))
+        name: 0.5 * math.erfc(e.correlation_z / math.sqrt(2.0))
         for name, e in estimates.items()
         if e is not None and e.pairs > 0
     }
@@ -483,6 +475,6 @@ def _unmet_reason(estimate: Estimate | None, target: float) -> str | None:
         )
     if estimate.units < MIN_UNITS:
         return f"only {estimate.units} batches"
-    if estimate.lag1 * math.sqrt(estimate.pairs) > intervals.MIN_CORRELATED_Z:
+    if estimate.correlation_z > intervals.MIN_CORRELATED_Z:
         return "the batches of the run are still correlated"
     return None

@@ -112,20 +112,26 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     if not line["section"]:
         return Row(label, "", None, None, note=note, fixed_verdict=judged)
     there = _matching_rows(line, line["rows"], sections)
-    base = _statistic_of_rows(line, "relative_to", sections) if line["relative_to"] else 1.0
+    base = 1.0
+    if line["relative_to"]:
+        bases = _matching_rows(line, line["relative_to"], sections)
+        base = _statistic(line, [row.own for row in bases])
     own = _statistic(line, _values(line, there, sections)) / base
-    after = _statistic_after_change(line, sections) / base if line["after"] else None
+    cause = None
+    if line["after"]:
+        changed = _matching_rows(line, line["after"], sections)
+        cause = Cause(line["cause"], _statistic(line, _values(line, changed, sections)) / base)
     single = len(there) == 1 and not line["relative_to"] and not line["of"]
     return Row(
         label,
         _unit_of_claim(line, there[0]),
-        Range(_limit_of_range(line["low"], -math.inf), _limit_of_range(line["high"], math.inf)),
+        Range(float(line["low"] or -math.inf), float(line["high"] or math.inf)),
         own,
         low=there[0].low if single else None,
         high=there[0].high if single else None,
         tolerance=Tolerance(),
         note=note,
-        explained_by=None if after is None else Cause(line["cause"], after),
+        explained_by=cause,
         fixed_verdict=judged,
     )
 
@@ -134,20 +140,6 @@ def _unit_of_claim(line: Line, row: Row) -> str:
     if line["measure"] in _PERCENT_STATISTICS:
         return "%"
     return "ratio" if line["relative_to"] or line["measure"] == "last / first" else row.unit
-
-
-def _limit_of_range(text: str, missing: float) -> float:
-    return float(text) if text else missing
-
-
-def _statistic_of_rows(line: Line, column: str, sections: Sequence[Section]) -> float:
-    """Return the statistic of tcpcast's values over the rows selected by a column's pattern."""
-    return _statistic(line, [row.own for row in _matching_rows(line, line[column], sections)])
-
-
-def _statistic_after_change(line: Line, sections: Sequence[Section]) -> float:
-    rows = _matching_rows(line, line["after"], sections)
-    return _statistic(line, _values(line, rows, sections))
 
 
 def _values(line: Line, rows: Sequence[Row], sections: Sequence[Section]) -> list[float | None]:

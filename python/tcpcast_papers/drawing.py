@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tcpcast.output import save_figure
-from tcpcast.report.chart import Points, Series, import_figure_class, style_axes
+from tcpcast.report.chart import Points, Series, new_figure, style_axes
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ def create_panels(
     MachineError
         matplotlib is not installed.
     """
-    figure = import_figure_class()(
-        figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained"
-    )
+    figure = new_figure((width * columns, height * rows), _DPI)
     axes = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
     for panel in axes:
         style_axes(panel)
@@ -104,3 +103,17 @@ def reduce_points(
         return x, y
     keep = np.unique(np.linspace(0, len(x) - 1, points).round().astype(int))
     return x[keep], y[keep]
+
+
+def set_loss_axis(axes: Axes, low: float, high: float, label: str) -> None:
+    """Set a logarithmic x axis of loss from ``low`` to ``high``, with ticks in percent."""
+    steps: tuple[int, ...] = (1, 2, 5)
+    if high > 30 * low:
+        steps = (1,) if high > 1000 * low else (1, 3)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
+    axes.minorticks_off()
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set(xlim=(low, high), xlabel=label)

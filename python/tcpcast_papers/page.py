@@ -173,28 +173,20 @@ def _source_of_values(rows: list[Row]) -> str:
 
 def summary_text(report: Report) -> str:
     """Return one sentence: the numbers of values checked, of agreements and of new differences."""
-    agree, explained, differ, open_, wrong, unknown = (
-        report.count(v)
-        for v in (
-            Verdict.AGREES,
-            Verdict.EXPLAINED,
-            Verdict.DIFFERS,
-            Verdict.UNSETTLED,
-            Verdict.INCONSISTENT,
-            Verdict.UNKNOWN,
-        )
-    )
-    parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
+    counts = {verdict: report.count(verdict) for verdict in Verdict}
+    agree, explained = counts[Verdict.AGREES], counts[Verdict.EXPLAINED]
+    differ, unsettled = counts[Verdict.DIFFERS], counts[Verdict.UNSETTLED]
+    parts = [f"{agree} of {agree + explained + differ + unsettled} values checked agree"]
     if explained:
         causes = (row.cause for title, row in report.explained_rows if title != TITLE)
         reasons = "; ".join(dict.fromkeys(cause.reason for cause in causes if cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
-    if open_:
+    if unsettled:
         reason = "outside the tolerance by less than the confidence interval"
-        parts.append(f"{open_} unsettled ({reason})")
-    if wrong:
+        parts.append(f"{unsettled} unsettled ({reason})")
+    if wrong := counts[Verdict.INCONSISTENT]:
         parts.append(f"{wrong} inconsistent in the paper")
-    if unknown:
+    if unknown := counts[Verdict.UNKNOWN]:
         parts.append(f"{unknown} cannot be settled")
     new = sum(title != TITLE for title, _ in report.new)
     gone = len(report.gone)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
-if TYPE_CHECKING:
-    from tcpcast.answer import Metric
+from tcpcast.answer import Metric
 
+if TYPE_CHECKING:
     from tcpcast_papers.drawing import Plot
 
 
@@ -159,6 +159,12 @@ class Cause:
         return lowest <= max(own, self.own) and min(own, self.own) <= highest
 
 
+def scale_metric(metric: Metric, scale: float) -> Metric:
+    """Return a metric without unit, with value and interval times ``scale`` (above 0)."""
+    low, high = (None if end is None else scale * end for end in (metric.low, metric.high))
+    return Metric(scale * metric.value, low, high)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A published value, and tcpcast's value of the same quantity.
@@ -218,9 +224,10 @@ class Row:
 
         ``more`` are further attributes of the row.
         """
-        ends = (None,) * 3 if metric is None else (metric.value, metric.low, metric.high)
-        own, low, high = (None if end is None else scale * end for end in ends)
-        return cls(label, unit, published, own, low, high, **more)
+        if metric is None:
+            return cls(label, unit, published, None, **more)
+        own = scale_metric(metric, scale)
+        return cls(label, unit, published, own.value, own.low, own.high, **more)
 
     @property
     def difference(self) -> float | None:

@@ -27,7 +27,7 @@ Simulated_contra = TypeVar("Simulated_contra", bound=Simulations[Any], contravar
 
 
 class HasSections(Protocol[Simulated_contra]):
-    """A module, a sheet or a :class:`Part` with sections of a paper.
+    """A module, or a sheet, with sections of a paper.
 
     An optional attribute ``request`` is a function that requests their simulations.
     """
@@ -35,22 +35,6 @@ class HasSections(Protocol[Simulated_contra]):
     @property
     def sections(self) -> Callable[[Simulated_contra, Path], Iterable[Section]]:
         """Function that computes the sections from the simulations; figures go into the folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part(Generic[Simulated]):
-    """Sections of a paper that belong together.
-
-    Parameters
-    ----------
-    sections
-        Computes the sections from the simulations; the figures go into the folder.
-    request
-        Requests the simulations; None if there are none, or if other parts request them.
-    """
-
-    sections: Callable[[Simulated, Path], Iterable[Section]]
-    request: Callable[[Simulated], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +141,19 @@ class Paper(Generic[SampleSizes, Simulated]):
         statements = claims.read(self.package, lines)
         if statements and not interrupted:
             sections.insert(0, claims.section(statements, sections))
+        preface = self.preface(simulations)
+        if quick:
+            preface.append("This is the quick reproduction: fewer and shorter simulations.")
         if self.unsettled in {lines, BOTH}:
+            preface.append(
+                "A value outside its tolerance by less than its own interval is unsettled."
+            )
             for section in sections:
                 section.rows = [replace(row, may_be_unsettled=True) for row in section.rows]
         report = Report(
             self.title,
             sections,
-            preface=self.preface(simulations),
+            preface=preface,
             known_differences=known_differences(self.package, lines),
             interrupted=interrupted,
         )

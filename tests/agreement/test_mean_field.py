@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.mean_field.configuration import max_excess_delay_s, scaled_configuration
+from tcpcast.engines.mean_field import max_excess_delay_s
 from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.engines.packet.network_scale import NetworkScale
 
 from benches.mean_field import (
     LIMITS,
@@ -136,7 +137,7 @@ def test_seed_determines_results_for_any_number_of_threads() -> None:
 def test_base_rtt_is_not_extended() -> None:
     scenario = local_loop(1_000_000, 0.5)
     whole: Any = make_configuration(scenario, 0.0)
-    small: Any = scaled_configuration(scenario, 0.0, scale_factor=200.0)
+    small: Any = make_configuration(scenario, 0.0, NetworkScale(200.0))
     time_of = 8e9 / whole["bottleneck_bps"]
     for key, size in (("forward_ns", 1500), ("back_ns", 40)):
         (whole_value,), (small_value,) = ([c[key] for c in d["classes"]] for d in (whole, small))
@@ -256,9 +257,9 @@ def test_path_that_cannot_be_shortened_has_a_warning() -> None:
     network = {**delays, "bottleneck": link}
     scenario = local_loop(50_000, 1.0, network=network, run={"duration": "6s", "warmup": "2s"})
     # Nine times the transmission time of a packet and its ack on the link.
-    assert max_excess_delay_s(scenario, 10.0) == within(9 * 1540 * 8 / 20e6, 1e-9)
+    assert max_excess_delay_s(scenario, NetworkScale(10.0)) == within(9 * 1540 * 8 / 20e6, 1e-9)
     assert any("base RTT is" in text for text in ask(scenario, "mean-field").warnings)
-    assert max_excess_delay_s(local_loop(50_000, 1.0), 10.0) == 0
+    assert max_excess_delay_s(local_loop(50_000, 1.0), NetworkScale(10.0)) == 0
 
 
 AGREEMENT = {"run": {"duration": "90s", "warmup": "50s"}, "mean_field": {"flows": 2500}}
@@ -350,7 +351,7 @@ def test_hops_per_source_stay_and_shared_hops_shrink() -> None:
     ]
     scenario = in_series(1_000_000, 1.0, hops)
     whole: Any = make_configuration(scenario, 0.0)
-    small: Any = scaled_configuration(scenario, 0.0, scale_factor=200.0)
+    small: Any = make_configuration(scenario, 0.0, NetworkScale(200.0))
     (own, first), (shared_hop,) = small["hops_before"], small["hops_after"]
     whole_own, whole_first = whole["hops_before"]
     (whole_shared,) = whole["hops_after"]
@@ -374,7 +375,7 @@ def test_missing_delay_in_one_direction_shortens_the_other() -> None:
     network = local_loop(1_000_000, 1.0).resolved()["network"]
     network["bottleneck"]["delay"] = "10us"
     scenario = local_loop(1_000_000, 1.0, network={**network, "return_delay": "50ms"})
-    (group,) = scaled_configuration(scenario, 0.0, scale_factor=200.0)["classes"]
+    (group,) = make_configuration(scenario, 0.0, NetworkScale(200.0))["classes"]
     (whole,) = make_configuration(scenario, 0.0)["classes"]
     assert group["forward_ns"] == 0
     longer = 199 * 1540 * 8e9 / 20e9
@@ -395,7 +396,7 @@ def test_cross_traffic_is_thinned_to_every_kth_packet() -> None:
     for distribution, changed in changes.items():
         scenario = crossed(distribution, 20_000, 1.2, "droptail")
         whole = cross_process(make_configuration(scenario, 0.0))
-        small = cross_process(scaled_configuration(scenario, 0.0, scale_factor=4.0))
+        small = cross_process(make_configuration(scenario, 0.0, NetworkScale(4.0)))
         for key in ("rate", "mean", "sd", "peak"):
             if key in whole:
                 assert small[key] * 4 == within(whole[key], 1e-12), (distribution, key)
@@ -407,7 +408,7 @@ def test_cross_traffic_is_thinned_to_every_kth_packet() -> None:
 
 def test_cross_traffic_at_hops_per_source_is_unchanged() -> None:
     scenario = behind_backbones(1_000_000, 1.0)
-    small = scaled_configuration(scenario, 0.0, scale_factor=200.0)
+    small = make_configuration(scenario, 0.0, NetworkScale(200.0))
     assert small["cross"] == make_configuration(scenario, 0.0)["cross"]
 
 

@@ -137,7 +137,7 @@ def curve(values: list[float], half: float, marks: list[str] | None = None) -> M
 
 
 def message(cells: MetricGrid, levels: list[float] | None = None) -> tuple[str, float]:
-    x = swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio", "1")
+    x = swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio")
     scale = scale_for_metric(METRIC, float(cells.value.max()))
     return title(METRIC, [cells], [x], scale, levels or []), scale.factor
 
@@ -177,7 +177,7 @@ def test_a_level_is_crossed_only_beyond_the_intervals(
 
 
 def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
-    keys = [swept_key(key, [0.01, 0.02], "ratio", "1") for key in (KEY, "network.ack_loss")]
+    keys = [swept_key(key, [0.01, 0.02], "ratio") for key in (KEY, "network.ack_loss")]
     for half, word in ((0.01, "ranges from"), (0.5, "does not differ")):
         flat = curve([2e6, 3e6, 4e6, 4.5e6], half)
         parts = {name: getattr(flat, name).reshape(2, 2) for name in ("value", "low", "high")}

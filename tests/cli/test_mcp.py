@@ -272,6 +272,8 @@ def test_an_invalid_scenario_has_the_error_of_the_command(
         ("run", {"scenario": STRICT, "plot": "figures"}, "plot: no such argument"),
         ("run", {"scenario": STRICT, "set": [["x"]]}, "set: must be a text or a number"),
         ("predict", {"rtt": "50ms", "packet": "yes"}, "packet: must be true or false"),
+        ("trace", {"capture": "x", "worst": 0}, "worst: must be an integer, at least 1"),
+        ("run", {"scenario": STRICT, "seed": "x"}, "seed: must be an integer, at least 0"),
         ("predict", {"rtt": True}, "rtt: must be a text or a number"),
         ("plan", {"question": ["users"]}, "question: must be one of buffer, users"),
         ("plan", {"question": "buffer", "share": "95%"}, "share: no such argument"),

@@ -10,7 +10,7 @@ import pytest
 import typer
 from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
 from tcpcast.command_option import Argument
-from tcpcast.path.option_definitions import PATH_OPTIONS
+from tcpcast.path_option_definitions import PATH_OPTIONS
 
 
 def value_type(annotation: object) -> object:

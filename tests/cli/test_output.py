@@ -45,7 +45,7 @@ def empty_figure(_: object, form: str, name: str) -> bytes:
 
 @cache
 def empty(form: str, name: str) -> bytes:
-    return FIGURE_BYTES(chart.import_figure_class()(figsize=(1, 1)), form, name)
+    return FIGURE_BYTES(chart.new_figure((1, 1)), form, name)
 
 
 def captured(file: str) -> list[str]:

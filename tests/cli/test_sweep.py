@@ -110,6 +110,17 @@ def test_sweep_without_varying_key_is_rejected(plain: str, capsys: Capture) -> N
     assert "no key varies" in capsys.readouterr().err
 
 
+def test_ratios_are_percentages_in_text_and_numbers_in_data(plain: str, capsys: Capture) -> None:
+    command = ["sweep", plain, "--engine", "pftk", "--vary", "network.bottleneck.loss=0.005,0.01"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "(loss = 0.5 %)" in text
+    assert text.splitlines()[2].split()[0] == "loss"
+    assert text.splitlines()[5].split()[0] == "0.5"
+    assert main([*command, "--csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("0,0.005,pftk,")
+
+
 def test_repeated_sweep_into_directory_reuses_rows(
     file: str, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -12,7 +12,6 @@ from tcpcast.cli import main
 from tcpcast.errors import TcpcastError
 from tcpcast.report.sweep_cells import metric_grids, swept_key
 from tcpcast.report.sweep_figures import iter_sweep_figures, read_levels
-from tcpcast.sweeps import prepare_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,9 +30,7 @@ def draw_figures(
     vary: dict[str, Any], levels: dict[str, list[float]], **options: Any
 ) -> dict[str, Figure]:
     results = tcpcast.sweep("lossy-path", vary, processes=1, **options)
-    kinds = prepare_sweep("lossy-path", vary, **options).spec.kinds
-    keys = {key: (kind, results.keys[key]) for key, kind in kinds.items()}
-    return dict(iter_sweep_figures(results.to_arrow(), keys, "lossy-path", levels))
+    return dict(iter_sweep_figures(results.to_arrow(), results.keys, "lossy-path", levels))
 
 
 def texts(figure: Figure) -> set[str]:
@@ -67,7 +64,7 @@ def test_simulated_curves_have_points_and_bands() -> None:
     short = tcpcast.load("lossy-path", changes={"run.duration": "4s", "run.warmup": "1s"})
     results = tcpcast.sweep(short, vary, engines=["pftk", "packet"], replications=3, processes=1)
     table = results.to_arrow().to_pydict()
-    axes = {RTT: swept_key(RTT, table[RTT], "time", "s")}
+    axes = {RTT: swept_key(RTT, table[RTT], "s")}
     formula, packet = metric_grids(table, "goodput_bps", axes)
     assert (formula.is_simulated, packet.is_simulated) == (False, True)
     assert np.isnan(formula.low).all()
@@ -76,9 +73,7 @@ def test_simulated_curves_have_points_and_bands() -> None:
     rows = [value for engine, rtt, value in where if (engine, rtt) == ("packet", 0.02)]
     assert len(rows) == 3
     assert packet.value[0] == pytest.approx(np.mean(rows))
-    figure = dict(iter_sweep_figures(results.to_arrow(), {RTT: ("time", "s")}, "x", {}))[
-        "goodput_bps"
-    ]
+    figure = dict(iter_sweep_figures(results.to_arrow(), {RTT: "s"}, "x", {}))["goodput_bps"]
     (panel,) = figure.axes
     line = next(curve for curve in panel.lines if str(curve.get_label()).startswith("_packet"))
     assert line.get_marker() == "o"

@@ -30,7 +30,6 @@ StepPatch = pytest.importorskip("matplotlib.patches").StepPatch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from tcpcast.captures import Capture, Table
 
     Output = pytest.CaptureFixture[str]
@@ -39,11 +38,6 @@ ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 PNG = b"\x89PNG\r\n\x1a\n"
 START = np.datetime64("2026-01-02T03:04:05.678", "ns")
-
-
-def blank(width: float, height: float) -> Figure:
-    figure: Figure = matplotlib_figure.Figure(figsize=(width, height), layout="constrained")
-    return figure
 
 
 PATH = {"rtt_s": 0.1, "t0_s": 0.5, "packets_per_ack": 2.0, "receiver_window_pkts": 30.0}
@@ -118,7 +112,7 @@ def test_causes_have_distinct_colours_and_markers() -> None:
 
 def test_retransmissions_are_drawn_at_time_and_sequence() -> None:
     retransmitted = {10: "duplicates", 20: "timeout", 30: "tail-loss-probe"}
-    figure = draw_sequence(direction(trail=trail(60, retransmitted)), blank)
+    figure = draw_sequence(direction(trail=trail(60, retransmitted)))
     assert figure is not None
     (axes,) = figure.axes
     assert legend(axes) == [
@@ -143,7 +137,7 @@ def test_rare_causes_share_one_legend_entry() -> None:
         40: "rack",
         45: "sack",
     }
-    figure = draw_sequence(direction(trail=trail(60, again)), blank)
+    figure = draw_sequence(direction(trail=trail(60, again)))
     assert figure is not None
     assert legend(figure.axes[0]) == [
         "sent", "SACK", "retransmitted: SACK (2)", "retransmitted: RACK (2)",
@@ -154,7 +148,7 @@ def test_rare_causes_share_one_legend_entry() -> None:
 def test_long_transfer_has_overview_and_detail() -> None:
     retransmitted = {200: "sack", **dict.fromkeys(range(2000, 2040), "timeout")}
     complete = trail(4 * 10 * DETAIL_SENDS, retransmitted)
-    figure = draw_sequence(direction(trail=complete), blank)
+    figure = draw_sequence(direction(trail=complete))
     assert figure is not None
     above, below = figure.axes
     first, last = below.get_xlim()
@@ -172,7 +166,7 @@ def test_detail_of_thinned_trail_is_not_longer() -> None:
     retransmitted = dict.fromkeys(range(500, 504), "timeout")
     made = direction(trail=trail(1000, retransmitted, step_s=0.04))
     made.row.update(data_packets=4004, retransmissions=4)
-    figure = draw_sequence(made, blank)
+    figure = draw_sequence(made)
     assert figure is not None
     above, below = figure.axes
     assert legend(above)[0] == legend(below)[0] == "sent (one of 4)"
@@ -189,10 +183,10 @@ def test_detail_without_retransmissions_shows_start() -> None:
 
 
 def test_direction_without_data_has_no_figure() -> None:
-    assert draw_sequence(direction(), blank) is None
+    assert draw_sequence(direction()) is None
     only_acks = {name: column[:0] for name, column in trail(2).items()}
-    assert draw_sequence(direction(trail=only_acks), blank) is None
-    assert draw_over_time(direction(), blank) is None
+    assert draw_sequence(direction(trail=only_acks)) is None
+    assert draw_over_time(direction()) is None
 
 
 def test_over_time_figure_shows_flight_rtt_and_limits() -> None:
@@ -200,7 +194,7 @@ def test_over_time_figure_shows_flight_rtt_and_limits() -> None:
     losses = {"time": timestamps([7.0, 7.5]), "kind": np.array(["to", "td"])}
     made = direction(rounds=rounds(limits), loss_indications=losses)
     made.row.update(share_slow_start=0.1, share_congestion_window=0.598, share_timeout=0.302)
-    figure = draw_over_time(made, blank)
+    figure = draw_over_time(made)
     assert figure is not None
     flight, rtt, strip = figure.axes
     assert legend(flight) == ["in flight", "receiver window", "fast recoveries (1)", "timeouts (1)"]
@@ -218,7 +212,7 @@ def test_round_extends_to_next_round() -> None:
     table["duration_s"] = np.full(50, 0.05)
     made = direction(rounds=table)
     made.row["share_bottleneck"] = 1.0
-    figure = draw_over_time(made, blank)
+    figure = draw_over_time(made)
     assert figure is not None
     (filled,) = figure.axes[2].patches
     assert isinstance(filled, StepPatch)
@@ -231,7 +225,7 @@ def test_large_window_is_noted_above_axis() -> None:
     table["window_bytes"] = np.full(20, 4_000_000)
     made = direction(rounds=table)
     made.row["share_application"] = 1.0
-    figure = draw_over_time(made, blank)
+    figure = draw_over_time(made)
     assert figure is not None
     assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
     assert legend(figure.axes[0])[1] == "receiver window (above this axis, up to 4 MB)"
@@ -286,7 +280,7 @@ def test_intervals_are_classified_by_longest_timeout_sequence() -> None:
 
 
 def test_model_figure_shows_intervals_and_curves() -> None:
-    ((name, figure),) = model_figures(capture_with_intervals(2), blank, 8)
+    ((name, figure),) = model_figures(capture_with_intervals(2), 8)
     ends = [str(tcpcast.trace(TRANSFER).connections[end][0]) for end in ("src", "dst")]
     hosts = [end.rpartition(":")[0] for end in ends]
     assert name == "-".join(map(file_stem, hosts))
@@ -308,7 +302,7 @@ def test_model_figure_shows_intervals_and_curves() -> None:
 
 
 def test_single_interval_has_no_model_figure() -> None:
-    assert list(model_figures(tcpcast.trace(TRANSFER), blank, 8)) == []
+    assert list(model_figures(tcpcast.trace(TRANSFER), 8)) == []
 
 
 def test_figure_file_names_are_unique_and_portable() -> None:
@@ -384,7 +378,7 @@ sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--plot", {str(tmp_path
 def test_figures_of_real_capture_have_all_retransmissions() -> None:
     capture = tcpcast.trace(TRANSFER, trail_points=20_000)
     (one,) = worst_directions(capture, 8)
-    graph, course = draw_sequence(one, blank), draw_over_time(one, blank)
+    graph, course = draw_sequence(one), draw_over_time(one)
     assert graph is not None
     assert course is not None
     retransmitted = [text for text in legend(graph.axes[0]) if text.startswith("retransmitted")]

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import importlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tcpcast_papers.report import Report
     from tcpcast_papers.reproduction import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Sections of a made-up paper, with the interface of a module."""
+
+    sections: Callable[..., Any]
+    request: Callable[..., object] | None = None
 
 
 @contextmanager

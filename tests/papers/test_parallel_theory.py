@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
-    competing_flow_rate_pps,
     cumulative_throughput,
     flows_to_fill,
     limited_rate_pps,
-    marginal_rate_pps,
     multiplied_pftk_rate_pps,
     parallel_td_only_rate_pps,
     parallel_throughput,
@@ -276,18 +274,6 @@ def test_two_flows_can_send_less_than_one_at_tiny_rates() -> None:
     assert above > 0
 
 
-def test_marginal_gains_add_up_to_the_total_rate() -> None:
-    def gain(n: ArrayLike, rate: float = math.inf) -> NDArray[np.float64]:
-        return marginal_rate_pps(
-            flows=n, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.01, bottleneck_rate_pps=rate
-        )
-
-    n = np.arange(1, 100)
-    np.testing.assert_allclose(gain(n).sum(), per_flow(100, 0.01) - per_flow(1, 0.01))
-    np.testing.assert_allclose(gain(n, 1000.0).sum(), 1000 - float(per_flow(1, 0.01)), rtol=1e-12)
-    assert float(gain(50, 1000.0)) == 0
-
-
 @pytest.mark.parametrize("equations", [False, True])
 def test_flows_to_fill_is_minimal(equations: bool) -> None:
     losses = np.array([1e-5, 1e-4, 1e-3, 0.01, 0.05])
@@ -307,18 +293,6 @@ def test_flows_to_fill_is_minimal(equations: bool) -> None:
     )
     if not equations:
         assert path.tolist() == [58, 184, 638, 2525]
-
-
-def test_competing_flow_keeps_its_rate_until_link_is_full() -> None:
-    def share(n: int) -> float:
-        rate = competing_flow_rate_pps(
-            flows=n, bottleneck_rate_pps=83333, rtt_s=RTT, t0_s=T0, loss_event_ratio=1e-3
-        )
-        return float(rate)
-
-    assert share(182) == pytest.approx(float(per_flow(183, 1e-3)) / 183)
-    assert share(1) == pytest.approx(share(182), rel=0.02)
-    assert share(367) == pytest.approx(83333 / 368)
 
 
 def test_windows_and_capacity_limit_the_rate() -> None:
@@ -354,15 +328,6 @@ def test_windows_need_more_flows_to_fill() -> None:
     assert fill(6, 83333) == 834
     assert fill(6, 100) == 1
     assert fill(math.inf, 83333) == fill(1e6, 83333) == 184
-    share = competing_flow_rate_pps(
-        flows=10,
-        bottleneck_rate_pps=1e6,
-        rtt_s=RTT,
-        t0_s=T0,
-        loss_event_ratio=1e-3,
-        receiver_window_pkts=6,
-    )
-    assert float(share) == pytest.approx(100)
 
 
 @pytest.mark.parametrize("equations", [False, True])
@@ -415,7 +380,7 @@ def test_tolerated_loss_is_1_or_tiny_at_extreme_rates() -> None:
             "bottleneck_rate_pps is more",
         ),
         (
-            lambda: competing_flow_rate_pps(
+            lambda: limited_rate_pps(
                 flows=1, bottleneck_rate_pps=0, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.1
             ),
             "bottleneck_rate_pps must be above 0",

@@ -8,10 +8,11 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from report_parts import Part
 from tcpcast.cli import main
 from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError
@@ -20,7 +21,7 @@ from tcpcast_papers.drawing import Plot, create_panels
 from tcpcast_papers.published import BOTH
 from tcpcast_papers.report import KnownDifference
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
-from tcpcast_papers.runner import Paper, Part, known_differences
+from tcpcast_papers.runner import Paper, known_differences
 from tcpcast_papers.simulations import Runs
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ class Figure:
         return self.value
 
 
-def paper(*parts: Part[Runs[float]], quick: float = 100.0) -> Paper[float, Runs[float]]:
+def paper(*parts: Part, quick: float = 100.0) -> Paper[float, Runs[float]]:
     return Paper(PACKAGE, "A paper", Runs[float], 100.0, quick, parts, lambda _: ["Made up."], BOTH)
 
 
-def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part[Any]:
+def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part:
     """Return a table with one row per value; the paper prints 100 within 1 %."""
 
     def sections(runs: Runs[float], folder: Path) -> list[Section]:
@@ -271,7 +272,7 @@ def test_quick_runs_use_the_quick_sample_sizes(
     tmp_path: Path,
 ) -> None:
     efforts: list[float] = []
-    part: Part[Runs[float]] = Part(
+    part: Part = Part(
         lambda _, __: [Section("Table 1")], lambda runs: efforts.append(runs.sample_sizes)
     )
     made_up = replace(paper(part), quick=7.0)

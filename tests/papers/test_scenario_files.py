@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from report_parts import Part
 from tcpcast.cli import main
 from tcpcast.scenario import Scenario, load
 from tcpcast_papers import PAPERS, scenario_files
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
-from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.runner import Paper
 from tcpcast_papers.simulations import RecordedRun, ResultReaders, Runs, simulate_scenario
 
 if TYPE_CHECKING:

@@ -127,8 +127,11 @@ def test_probabilities_sum_to_one(sources: int, path: Path, size: float, off: fl
     assert result.log_probability.max() <= 1e-12
     assert np.all(np.isfinite(result.log_probability))
     # Balance across every cut: lambda_j P_j = mu_(j+1) P_(j+1).
-    up = np.log(result.birth_rate_per_s[:-1]) + result.log_probability[:-1]
-    down = np.log(result.death_rate_per_s[1:]) + result.log_probability[1:]
+    states, isolated = np.arange(sources + 1), result.isolated
+    births_per_s = (sources - states) / off
+    deaths_per_s = np.minimum(states, isolated.servers) / isolated.on_time_s
+    up = np.log(births_per_s[:-1]) + result.log_probability[:-1]
+    down = np.log(deaths_per_s[1:]) + result.log_probability[1:]
     np.testing.assert_allclose(up, down, rtol=1e-9, atol=1e-6)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ from tcpcast.statistics import (
     MIN_EVENTS,
     Estimate,
     Truncation,
-    correlated,
     estimate_mean,
     estimate_ratio,
     estimate_replication_mean,
@@ -29,6 +29,9 @@ from tcpcast.statistics import (
     split_units,
     unmet_precision,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 SEED = 20_090_517
 
@@ -131,6 +134,11 @@ def test_positive_correlation_widens_interval() -> None:
     assert slow.is_correlated
     assert not quick.is_correlated
     assert slow.half_width > 1.7 * quick.half_width
+
+
+def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
+    result = estimate_mean(units, replications=replications)
+    return result is not None and result.is_correlated
 
 
 def test_units_of_different_replications_are_not_neighbours() -> None:

@@ -21,6 +21,7 @@ CRATES = ROOT / "crates"
 
 QUESTION = {"errors", "units", "readable_units", "scenario"}
 ANSWERING = QUESTION | {
+    "array_types",
     "models",
     "answer",
     "metrics",
@@ -46,7 +47,8 @@ MAY_IMPORT = {
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
     "scenario": {"errors", "protected_inputs", "metrics", "units"},
-    "models": {"errors", "vector_products"},
+    "array_types": set[str](),
+    "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
     "intervals": {"vector_products"},
     "statistics": {"errors", "intervals"},
@@ -63,18 +65,20 @@ MAY_IMPORT = {
     "plan": ANSWERING | {"compare"},
     "ranges": QUESTION,
     "command_option": set[str](),
+    "path_option_definitions": {"command_option"},
     # The process from which workers are forked.
     "forkserver": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
-    "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
-    "path": ANSWERING | {"report", "ranges", "command_option"},
+    "report": ANSWERING - {"models"}
+    | {"compare", "plan", "sweeps", "emulation", "path_option_definitions"},
+    "path": ANSWERING | {"report", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
-    "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
+    "web": ANSWERING | {"compare", "plan", "report", "path", "path_option_definitions", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
-    | {"emulation", "protected_inputs", "command_option"},
+    | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "preload": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forkserver"},
@@ -116,6 +120,7 @@ FROM_OUTSIDE = {
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "intervals": {"numpy", "scipy"},
+    "array_types": {"numpy"},
     "vector_products": {"numpy"},
     "statistics": {"numpy", "scipy"},
     "quantiles": {"numpy"},

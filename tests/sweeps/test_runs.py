@@ -11,6 +11,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -232,6 +233,27 @@ def test_sweep_rejects_folder_with_other_files_or_running_sweep(
         pytest.raises(TcpcastError, match="another sweep is writing"),
     ):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")
+
+
+def test_one_of_two_simultaneous_sweeps_gets_new_folder(path: Scenario, tmp_path: Path) -> None:
+    plan = prepare_sweep(path, VARY, engines="pftk")
+
+    def start(barrier: Barrier, folder: Path) -> str:
+        barrier.wait()
+        try:
+            with SweepFolder(folder).locked(plan.definition, plan.batches):
+                barrier.wait()
+                return "locked"
+        except TcpcastError as error:
+            barrier.wait()
+            return str(error)
+
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(50):
+            folder = tmp_path / f"{number}"
+            ends = sorted(pool.map(start, [Barrier(2)] * 2, [folder] * 2))
+            assert ends[0].startswith(f"another sweep is writing into {folder}"), ends
+            assert ends[1] == "locked"
 
 
 def test_full_disk_keeps_complete_parts(

@@ -11,8 +11,8 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLossRules, TcpConfig};
 use tcpcast_sim::traffic::{BulkStart, Distribution, InitialState, SizeRounding, Traffic};
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, HopConfig, Replications, RunConfig, RunControl, RunLimit, RunWatch,
-    StopReason,
+    AccessConfig, ClassConfig, HopConfig, Replication, Replications, RunConfig, RunControl,
+    RunLimit, RunWatch, StopReason,
 };
 
 const RULE_B: InstantLossRules = InstantLossRules {
@@ -283,7 +283,7 @@ fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
         ack_times.push(back);
         rtt_sum += back - ready;
     }
-    let probes = run.update_counters().unwrap();
+    let probes = run.flush().unwrap();
     assert!(ack_times.len() > 1000);
     assert_eq!(probes.counters.total_over_classes(ClassCell::RttSamples), ack_times.len() as u64);
     assert_eq!(probes.counters.total_over_classes(ClassCell::RttSum), rtt_sum);
@@ -319,9 +319,11 @@ fn replications_support_all_queues_and_report_cross_flows() {
         assert_eq!(runs.advance(until(20), 2, &RunControl::new(2)), StopReason::Done);
         assert!(runs.flush().is_ok());
         for run in runs.created_replications() {
-            assert_eq!((run.step_results().len(), run.as_replication().records().count()), (3, 4));
+            let rows = run.step_cells().unwrap().len() / STEP_CELLS.len();
+            assert_eq!((rows, run.records().count()), (3, 4));
             assert!(
-                run.cross_probes().counters.total_over_classes(ClassCell::Delivered) > 100,
+                run.cross_flow_probes().unwrap().counters.total_over_classes(ClassCell::Delivered)
+                    > 100,
                 "{queue:?}"
             );
         }
@@ -348,15 +350,15 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
                     let queue = FairQueue::new(fair(buffers, drop), Some(300));
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut RunWatch::without_control());
-                    assert!(run.update_counters().is_ok());
-                    let (reference, cross) = (run.probes(), run.cross_probes());
+                    assert!(run.flush().is_ok());
+                    let (reference, cross) = (run.probes(), run.cross_flow_probes().unwrap());
                     for probes in [reference, cross] {
                         assert!(
                             probes.counters.total_over_classes(ClassCell::Delivered) > 20,
                             "{scheme:?}"
                         );
                     }
-                    assert_eq!(run.step_results().len(), 5);
+                    assert_eq!(run.step_cells().unwrap().len(), 5 * STEP_CELLS.len());
                 }
             }
         }

@@ -15,13 +15,11 @@ mod replications;
 mod router_recursion;
 mod run;
 mod shared_router;
-mod step_results;
 
 pub use config::{CrossFlowScheme, FixedPointConfig, QueueRule};
-pub use replications::{FixedPointReplication, fixed_point_replications};
+pub use replications::fixed_point_replications;
 pub use router_recursion::{LastDepartures, RouterSeries, SingleFlowRouter};
-pub use run::FixedPoint;
-pub use step_results::{ClassStepResult, STEP_CELLS};
+pub use run::{FixedPoint, STEP_CELLS};
 
 #[cfg(test)]
 #[path = "fixed_point_tests.rs"]

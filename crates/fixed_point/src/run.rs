@@ -8,7 +8,6 @@ use crate::flow_probes::FlowProbes;
 use crate::flows::{ClassPath, CrossFlow, ReferenceFlow};
 use crate::per_source_hops::PerSourceHops;
 use crate::shared_router::{RouterOutcome, SharedRouter};
-use crate::step_results::ClassStepResult;
 use tcpcast_sim::clock::{
     NEVER, Nanos, SECOND, Transmitter, constant_rate_transmitter, seconds_to_nanos,
 };
@@ -18,7 +17,35 @@ use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::RandomStream;
 use tcpcast_sim::traffic::{SizeOffTimeCoupling, Traffic};
 use tcpcast_sim::traffic::{SourceStart, draw_start};
-use tcpcast_sim::{ConservationError, Packet, RunConfig, RunLimit, RunWatch, StopReason};
+use tcpcast_sim::{
+    ConservationError, Packet, Replication, RunConfig, RunLimit, RunWatch, StopReason,
+};
+
+/// Names of the results of a step for a class. A step is an iteration; the measurement after all
+/// iterations has the last number. Rates, gaps and losses are those of reference flows, or of cross
+/// flows (`cross_`). A name with `_used` is the mean of the distribution used by cross flows.
+pub const STEP_CELLS: [&str; 14] = [
+    "step",
+    "class",
+    // Packets per second while on.
+    "rate_pps",
+    "cross_rate_pps",
+    // Mean time between packets while on.
+    "gap_s",
+    "gap_used_s",
+    // Mean aggregated service time.
+    "service_s",
+    "service_used_s",
+    // Mean number of packets of the same flow that a packet finds in the shared router.
+    "own_found",
+    "cross_own_found",
+    // Mean ON time.
+    "on_time_s",
+    "cross_on_time_s",
+    // Fraction of packets dropped by the shared router.
+    "loss",
+    "cross_loss",
+];
 
 /// One replication of a fixed point.
 pub struct FixedPoint<Q> {
@@ -48,7 +75,7 @@ pub struct FixedPoint<Q> {
     limit: Nanos,
     boundary: Nanos,
     step: u32,
-    rows: Vec<ClassStepResult>,
+    rows: Vec<[f64; STEP_CELLS.len()]>,
     pub(super) probes: FlowProbes,
     pub(super) router_counters: RouterCounters,
 }
@@ -155,24 +182,6 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             let class = flow.record.class();
             let size = schedule(class, 0, &mut flow.off_times, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
-        }
-    }
-
-    /// Runs until the limit is reached or the watcher stops the run.
-    pub fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
-        self.limit = self.boundary.min(limit.until);
-        loop {
-            let (due, served) = (self.events.next_time(), self.shared.next_departure());
-            if served <= due && served <= self.limit {
-                self.serve_router(served);
-            } else if due <= self.limit {
-                self.process_next_event();
-            } else if self.end_step_or_run(limit) {
-                return StopReason::Done;
-            }
-            if !watch.should_continue(|| self.now as f64 / limit.until as f64) {
-                return StopReason::Interrupted;
-            }
         }
     }
 
@@ -288,7 +297,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// initial values have no influence. In the second half, the distributions average over all
     /// steps to reduce the variance.
     fn end_step(&mut self) {
-        let rows: Vec<ClassStepResult> = self.current_results().collect();
+        let rows: Vec<_> = self.current_results().collect();
         self.rows.extend(rows);
         self.step += 1;
         let kept = if 2 * self.step > self.spec.steps { 1.0 } else { 0.0 };
@@ -301,30 +310,30 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// Results of the current step for a class.
-    fn current_class_result(&self, class: usize) -> ClassStepResult {
+    /// Results of the current step for a class: the cells of [`STEP_CELLS`].
+    fn current_class_result(&self, class: usize) -> [f64; STEP_CELLS.len()] {
         let distributions = &self.distributions[class];
         let reference = ClassStats::of_class(&self.probes.reference, class);
         let cross = ClassStats::of_class(&self.probes.cross, class);
-        ClassStepResult {
-            step: self.step + 1,
-            class: class as u32,
-            rate: reference.rate,
-            cross_rate: cross.rate,
-            gap: distributions.measured_gap.current_step().mean().unwrap_or(f64::NAN),
-            gap_used: distributions.gap_used,
-            service: distributions.measured_service.current_step().mean().unwrap_or(f64::NAN),
-            service_used: distributions.service_used,
-            own_found: reference.own_backlog,
-            cross_own_found: cross.own_backlog,
-            on_time: reference.on_time,
-            cross_on_time: cross.on_time,
-            loss: reference.loss,
-            cross_loss: cross.loss,
-        }
+        [
+            f64::from(self.step + 1),
+            class as f64,
+            reference.rate,
+            cross.rate,
+            distributions.measured_gap.current_step().mean().unwrap_or(f64::NAN),
+            distributions.gap_used,
+            distributions.measured_service.current_step().mean().unwrap_or(f64::NAN),
+            distributions.service_used,
+            reference.own_backlog,
+            cross.own_backlog,
+            reference.on_time,
+            cross.on_time,
+            reference.loss,
+            cross.loss,
+        ]
     }
 
-    fn current_results(&self) -> impl Iterator<Item = ClassStepResult> {
+    fn current_results(&self) -> impl Iterator<Item = [f64; STEP_CELLS.len()]> {
         (0..self.distributions.len()).map(|class| self.current_class_result(class))
     }
 
@@ -335,12 +344,27 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.pre_hops.flush_cross_counters(&mut self.probes.reference);
         self.post_hops.flush_cross_counters(&mut self.probes.reference);
     }
+}
 
-    /// Updates the counters to the current time and checks the conservation of packets.
-    ///
-    /// # Errors
-    /// Returns [`ConservationError`] if a packet is unaccounted for.
-    pub fn update_counters(&mut self) -> Result<&Probes, ConservationError> {
+impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
+    fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
+        self.limit = self.boundary.min(limit.until);
+        loop {
+            let (due, served) = (self.events.next_time(), self.shared.next_departure());
+            if served <= due && served <= self.limit {
+                self.serve_router(served);
+            } else if due <= self.limit {
+                self.process_next_event();
+            } else if self.end_step_or_run(limit) {
+                return StopReason::Done;
+            }
+            if !watch.should_continue(|| self.now as f64 / limit.until as f64) {
+                return StopReason::Interrupted;
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<&Probes, ConservationError> {
         self.flush_queue();
         self.probes.reference.states = self.probes.reference.population.copy_until(self.now);
         self.probes.snapshot(self.now, true);
@@ -353,39 +377,32 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         Ok(&self.probes.reference)
     }
 
-    /// Current virtual time.
-    #[must_use]
-    pub fn now(&self) -> Nanos {
+    /// Probes of the reference flows.
+    fn probes(&self) -> &Probes {
+        &self.probes.reference
+    }
+
+    fn now(&self) -> Nanos {
         self.now
     }
 
     /// Whether all steps are complete.
-    #[must_use]
-    pub fn is_measuring(&self) -> bool {
+    fn is_measuring(&self) -> bool {
         self.step == self.spec.steps
     }
 
-    /// Results per step and class; the last step is the current step or the measurement.
-    #[must_use]
-    pub fn step_results(&self) -> Vec<ClassStepResult> {
-        self.rows.iter().copied().chain(self.current_results()).collect()
-    }
-
-    /// Probes of reference flows, as of the last update.
-    #[must_use]
-    pub fn probes(&self) -> &Probes {
-        &self.probes.reference
-    }
-
-    /// Probes of cross flows, as of the last update.
-    #[must_use]
-    pub fn cross_probes(&self) -> &Probes {
-        &self.probes.cross
-    }
-
     /// Records of the reference flows since the last step.
-    pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
-        self.references.iter().map(|flow| &flow.record)
+    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
+        Box::new(self.references.iter().map(|flow| &flow.record))
+    }
+
+    fn cross_flow_probes(&self) -> Option<&Probes> {
+        Some(&self.probes.cross)
+    }
+
+    /// Cells of [`STEP_CELLS`]; the last step is the current step or the measurement.
+    fn step_cells(&self) -> Option<Vec<f64>> {
+        Some(self.rows.iter().copied().chain(self.current_results()).flatten().collect())
     }
 }
 

@@ -4,28 +4,26 @@
 mod allocator;
 mod emulation;
 mod python_config;
-mod replication_set;
 mod trace;
 mod transfers;
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use python_config::PlainConfig;
-use replication_set::ReplicationSet;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{ClassStepResult, FixedPointConfig, FixedPointReplication, STEP_CELLS};
+use tcpcast_fixed_point::{FixedPointConfig, STEP_CELLS, fixed_point_replications};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputCount, LINK_CELLS, LogHistogram,
-    OCTAVES, RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters,
+    OCTAVES, Probes, RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters,
     TIMEOUT_KINDS, TimeSeries,
 };
-use tcpcast_sim::{Replication, RunConfig, RunControl, RunLimit, StopReason};
+use tcpcast_sim::{Replication, Replications, RunConfig, RunControl, RunLimit, StopReason};
 
 #[global_allocator]
 static ALLOCATOR: allocator::ExitOnFailureAllocator = allocator::ExitOnFailureAllocator;
@@ -36,7 +34,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Replications of one packet-level run, which can be advanced repeatedly.
 #[pyclass(module = "tcpcast._native")]
 struct Simulation {
-    runs: ReplicationSet,
+    runs: Replications,
     config: RunConfig,
 }
 
@@ -67,7 +65,7 @@ impl Simulation {
     fn new(py: Python<'_>, config: PlainConfig<RunConfig>, replications: u32) -> PyResult<Self> {
         import_numpy(py)?;
         let PlainConfig(config) = config;
-        Ok(Self { runs: ReplicationSet::new_packet_runs(&config, replications), config })
+        Ok(Self { runs: Replications::new(&config, replications), config })
     }
 
     /// Create `replications` fixed points of a configuration. `config` and `spec` are plain data.
@@ -79,7 +77,7 @@ impl Simulation {
         replications: u32,
     ) -> Self {
         let (PlainConfig(config), PlainConfig(spec)) = (config, spec);
-        Self { runs: ReplicationSet::new_fixed_point_runs(&config, &spec, replications), config }
+        Self { runs: fixed_point_replications(&config, &spec, replications), config }
     }
 
     /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".
@@ -133,21 +131,14 @@ impl Simulation {
     /// Return the virtual time of each replication in nanoseconds, and whether its warm-up has
     /// ended.
     fn clocks(&self) -> Vec<(u64, bool)> {
-        self.runs.replications().into_iter().map(|run| (run.now(), run.is_measuring())).collect()
+        self.runs.created_replications().map(|run| (run.now(), run.is_measuring())).collect()
     }
 
     /// Return the cumulative counters of each replication, `[rows, cells]`: a row of zeros, then
     /// one row per slot, then the current values.
     fn counters<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.flush().map_err(conservation_error)?;
-        probes
-            .iter()
-            .map(|probe| {
-                let rows = probe.counters.snapshot_rows();
-                let width = probe.counters.cells_per_snapshot();
-                PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
-            })
-            .collect()
+        probes.into_iter().map(|probes| counter_rows(py, probes)).collect()
     }
 
     /// Return the counters of the cross flows of fixed points, as of the last call of `counters`.
@@ -155,23 +146,15 @@ impl Simulation {
         &self,
         py: Python<'py>,
     ) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let cells = |run: &dyn FixedPointReplication| {
-            let counters = &run.cross_probes().counters;
-            let (rows, width) = (counters.snapshot_rows(), counters.cells_per_snapshot());
-            PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
-        };
-        self.runs.fixed_points().into_iter().map(cells).collect()
+        let runs = self.runs.created_replications();
+        runs.filter_map(|run| Some(counter_rows(py, run.cross_flow_probes()?))).collect()
     }
 
     /// Return the results of the steps of each fixed point, `[rows, cells]` with the cells of
     /// `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
-        let cells = |run: &dyn FixedPointReplication| {
-            let rows = run.step_results();
-            let cells: Vec<f64> = rows.iter().flat_map(ClassStepResult::to_cells).collect();
-            PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
-        };
-        self.runs.fixed_points().into_iter().map(cells).collect()
+        let steps = self.runs.created_replications().filter_map(|run| run.step_cells());
+        steps.map(|cells| rows_of_width(py, &cells, STEP_CELLS.len())).collect()
     }
 
     /// Return histograms and counts, summed over all replications.
@@ -236,7 +219,7 @@ impl Simulation {
         py: Python<'py>,
         apart_ns: u64,
     ) -> Option<Vec<Bound<'py, PyArray1<i64>>>> {
-        let events = self.runs.replications().into_iter().map(|run| {
+        let events = self.runs.created_replications().map(|run| {
             let indications = &run.probes().indications;
             (!indications.exceeded_limit())
                 .then(|| indications.loss_events(apart_ns).to_pyarray(py))
@@ -246,7 +229,7 @@ impl Simulation {
 
     /// Return the histograms of file goodputs of each replication, per slot.
     fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<GoodputColumns<'py>> {
-        let columns = self.runs.replications().into_iter().map(|run| {
+        let columns = self.runs.created_replications().map(|run| {
             let slots = run.probes().goodput.counts_by_slot();
             let all = || {
                 slots
@@ -271,7 +254,7 @@ impl Simulation {
     /// Return the stage of each source of each replication: 0 before the first loss, 1 before the
     /// end of the first fast recovery, 2 afterwards.
     fn stages<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<u8>>> {
-        let columns = self.runs.replications().into_iter().map(|run| {
+        let columns = self.runs.created_replications().map(|run| {
             run.records().map(|record| record.stage as u8).collect::<Vec<u8>>().to_pyarray(py)
         });
         columns.collect()
@@ -291,7 +274,7 @@ impl Simulation {
             }
             sums
         };
-        self.runs.replications().into_iter().map(of_run).collect()
+        self.runs.created_replications().map(of_run).collect()
     }
 
     /// Return the number of packets delivered in order per replication, source and configured time,
@@ -304,12 +287,12 @@ impl Simulation {
                 .map(|flow| counters.deliveries_of_flow(flow).to_vec())
                 .collect()
         };
-        Ok(self.runs.replications().into_iter().map(of_run).collect())
+        Ok(self.runs.created_replications().map(of_run).collect())
     }
 
     /// Return the packets and the ON time in nanoseconds of each source, per replication.
     fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
-        let columns = self.runs.replications().into_iter().map(|run| {
+        let columns = self.runs.created_replications().map(|run| {
             let packets: Vec<u64> = run.records().map(|record| record.packets).collect();
             let on_times: Vec<u64> = run.records().map(|record| record.on_time).collect();
             (packets.to_pyarray(py), on_times.to_pyarray(py))
@@ -322,11 +305,8 @@ impl Simulation {
     /// `TIME_SERIES_CELLS` per class.
     fn time_series<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.flush().map_err(conservation_error)?;
-        let rows = probes.iter().map(|probe| {
-            let (rows, width) = (probe.time_series.rows(), probe.time_series.column_count());
-            PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
-        });
-        rows.collect()
+        let series = probes.into_iter().map(|probes| &probes.time_series);
+        series.map(|series| rows_of_width(py, &series.rows(), series.column_count())).collect()
     }
 
     /// Return the histograms of transfer times of each replication: per size interval, or over all
@@ -336,7 +316,7 @@ impl Simulation {
         py: Python<'py>,
         together: bool,
     ) -> Vec<transfers::TimeColumns<'py>> {
-        let columns = self.runs.replications().into_iter().map(|run| {
+        let columns = self.runs.created_replications().map(|run| {
             let probes = run.probes();
             if together {
                 let total = LogHistogram::sum_of(&probes.on_times);
@@ -393,6 +373,20 @@ impl Simulation {
     fn end_capture(&mut self, index: usize) -> PyResult<bool> {
         Ok(self.runs.capture_mut(index).ok_or_else(missing_capture_error)?.finish_writing()?)
     }
+}
+
+/// Converts the concatenated rows of a table.
+fn rows_of_width<'py, T: Element + Copy>(
+    py: Python<'py>,
+    cells: &[T],
+    width: usize,
+) -> PyResult<Bound<'py, PyArray2<T>>> {
+    PyArray1::from_slice(py, cells).reshape([cells.len() / width, width])
+}
+
+/// Snapshots of the counters.
+fn counter_rows<'py>(py: Python<'py>, probes: &Probes) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    rows_of_width(py, &probes.counters.snapshot_rows(), probes.counters.cells_per_snapshot())
 }
 
 /// Loads the functions of NumPy. Otherwise, the first array loads them, and panics if a signal is

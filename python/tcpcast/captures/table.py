@@ -43,6 +43,11 @@ FIRST_COLUMNS = (
 """First columns of the table of directions; the order of the other columns is unspecified."""
 
 
+def select_rows(table: Mapping[str, Any], rows: Any) -> dict[str, Any]:
+    """Return the columns at these row indices; an integer gives the values of one row."""
+    return {name: column[rows] for name, column in table.items()}
+
+
 def direction_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Table:
     """Return the table of directions; ``limit_names`` names the codes in ``limited_by``.
 
@@ -86,11 +91,6 @@ def event_table(native: Mapping[str, Any]) -> Table:
 def round_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Table:
     """Return the table of rounds; ``limit_names`` names the codes in ``limited_by``."""
     return event_table({**native, "limited_by": text_column(limit_names)[native["limited_by"]]})
-
-
-def select_rows(table: Table, rows: Any) -> Table:
-    """Return some rows of a table, given by index, mask or slice."""
-    return {name: column[rows] for name, column in table.items()}
 
 
 def is_tap_away(table: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:

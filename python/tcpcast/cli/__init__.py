@@ -20,6 +20,7 @@ from tcpcast.cli import complete
 from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.streams import (
     ErrorRecordingStream,
+    print_message,
     redirect_to_null_device,
     replace_standard_streams,
 )
@@ -93,10 +94,10 @@ def _exit_code(function: Callable[[], int], seen: Interrupts, out: ErrorRecordin
         return function()
     except TcpcastError as error:
         text = str(error).replace("\n", "\n  ")  # scenario errors have one line each
-        print(f"tcpcast: {text}", file=sys.stderr)
+        print_message(text)
         return error.exit_code
     except MemoryError:
-        print("tcpcast: out of memory; raise the limit (ulimit -v)", file=sys.stderr)
+        print_message("out of memory; raise the limit (ulimit -v)")
         return MachineError.exit_code
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, BrokenPipeError) or (error is out.error):
@@ -107,7 +108,7 @@ def _exit_code(function: Callable[[], int], seen: Interrupts, out: ErrorRecordin
         if not isinstance(error, OSError | MemoryError):
             raise
         what = "out of memory: " if isinstance(error, MemoryError) else ""
-        print(f"tcpcast: {what}{error}", file=sys.stderr)  # an error of the machine, not the user
+        print_message(f"{what}{error}")  # an error of the machine, not the user
         return MachineError.exit_code
 
 

@@ -20,7 +20,7 @@ from tcpcast.cli.options import (
     THREADS,
 )
 from tcpcast.command_option import Argument, Option
-from tcpcast.path.option_definitions import PATH_OPTIONS
+from tcpcast.path_option_definitions import PATH_OPTIONS
 
 LinkEnd = Literal["near", "far"]
 CONTEXT_OPTION = Option("context", "", "")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from tcpcast.cli.streams import print_message
 from tcpcast.engines import REGISTRY, add_plugins
 from tcpcast.engines.registry import FAMILIES
 from tcpcast.engines.stack_support import get_stack_support
@@ -25,7 +25,7 @@ MIN_COLUMN_WIDTH = 17
 def engines(*, as_json: bool) -> None:
     """Print one table per family."""
     for error in add_plugins():
-        print(f"tcpcast: {error}", file=sys.stderr)
+        print_message(error)
     if as_json:
         _print_json()
         return

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tcpcast.cli.commands import LINK
+from tcpcast.cli.streams import print_message
 from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
 from tcpcast.engines.kernel.emulated_path import path_configuration
@@ -183,16 +184,15 @@ def _run_program(
 
 def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
     for line in link_lines(outcome):
-        print(f"tcpcast: {line}", file=sys.stderr)
+        print_message(line)
     if outcome.distortion is not None:
-        print(
-            f"tcpcast: the counters above are not reliable: {outcome.distortion}; use an idle "
-            "machine or a lower rate",
-            file=sys.stderr,
+        print_message(
+            f"the counters above are not reliable: {outcome.distortion}; use an idle "
+            "machine or a lower rate"
         )
     if statistics is not None:
         with atomic_file(statistics, force=force) as new:
-            new.write_text(encode(outcome.as_dict()) + "\n", encoding="utf-8")
+            new.write_text(encode(asdict(outcome)) + "\n", encoding="utf-8")
 
 
 def _exit_code(outcome: LinkOutcome) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import signal
 import sys
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
 import tcpcast
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, Tool, tools_by_name
 from tcpcast.cli.mcp_worker import interruption_reason
-from tcpcast.errors import MachineError, TcpcastError, UnitError
-from tcpcast.units import parse_duration
+from tcpcast.cli.options import read_positive_duration
+from tcpcast.cli.streams import print_message
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.web.processes import TimeLimitExceeded, Worker
 
 if TYPE_CHECKING:
@@ -44,12 +44,7 @@ _NOT_A_MESSAGE = "not a valid message of JSON-RPC 2.0; write one JSON object per
 
 def mcp(*, folder: str | None, max_wall: str) -> None:
     """Serve tools until standard input ends."""
-    try:
-        limit_s = parse_duration(max_wall)
-    except UnitError as error:
-        raise UnitError(f"--max-wall: {error}") from None
-    if not 0 < limit_s < math.inf:
-        raise TcpcastError(f"--max-wall: must be above 0, not {max_wall}; for example 30s")
+    limit_s = read_positive_duration("--max-wall", max_wall, "30s")
     if folder is not None and not os.path.isdir(folder):
         raise TcpcastError(f"--folder: {folder} is not a folder; write the folder of your captures")
     try:
@@ -61,7 +56,7 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit_process)
     if sys.stdin is not None and sys.stdin.isatty():
-        print("tcpcast: a client starts this server; stop with Ctrl-C", file=sys.stderr)
+        print_message("a client starts this server; stop with Ctrl-C")
     try:
         asyncio.run(_serve(ToolCalls(folder and os.path.realpath(folder), limit_s)))
     except* BrokenPipeError:  # the client has ended

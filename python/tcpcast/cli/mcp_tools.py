@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,7 +15,7 @@ from tcpcast.cli.plan_options import VERIFY
 from tcpcast.cli.scenario_args import STANDARD_INPUT
 from tcpcast.command_option import REQUIRED, Argument, Option
 from tcpcast.errors import TcpcastError
-from tcpcast.path.option_definitions import PATH_OPTIONS
+from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.scenario.loading import packaged_summaries, read_packaged_text
 
 if TYPE_CHECKING:
@@ -167,6 +168,10 @@ def _argument_texts(name: str, value: Any, row: Option) -> Iterator[str]:
         yield from [""] if value else []
     elif not row.metavar:
         raise TcpcastError(f"{name}: must be true or false")
+    elif row.type is int:
+        if not re.fullmatch("[0-9]{1,18}", str(value)) or int(value) < (row.minimum or 0):
+            raise TcpcastError(f"{name}: must be an integer, at least {row.minimum or 0}")
+        yield str(value)
     elif isinstance(value, str | int | float):
         yield str(value)
     elif isinstance(value, list) and row.type == list[str] and not isinstance(row, Argument):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from tcpcast import output
+from tcpcast.cli.streams import print_message
 from tcpcast.scenario import read_packaged_text
 from tcpcast.scenario.loading import packaged_summaries
 
@@ -19,7 +19,7 @@ def new(*, name: str | None, force: bool) -> None:
     target = Path(f"{name}.toml")
     output.check_file(target, force=force)
     output.write_text(target, text, force=force)
-    print(f"tcpcast: wrote {target}; try: tcpcast run {target}", file=sys.stderr)
+    print_message(f"wrote {target}; try: tcpcast run {target}")
 
 
 def _print_list() -> None:

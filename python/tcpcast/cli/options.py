@@ -6,7 +6,8 @@ from typing import Literal
 
 from tcpcast.cli.complete import engine_lists, matching_keys, scenario_files
 from tcpcast.command_option import Argument, Option
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.units import parse_duration
 
 FILE = Argument(
     "file",
@@ -52,6 +53,17 @@ HTML = Option("html", "FILE", "Write an HTML report with figures.")
 MARKDOWN = Option("markdown", "FILE", "Write a Markdown report.")
 JSON = Option("as_json", "", "Print JSON.", "--json")
 CSV = Option("as_csv", "", "Print CSV.", "--csv")
+
+
+def read_positive_duration(flag: str, text: str, example: str) -> float:
+    """Return the duration above 0, in seconds, of an option; an error names the option."""
+    try:
+        seconds = parse_duration(text)
+    except UnitError as error:
+        raise UnitError(f"{flag}: {error}") from None
+    if seconds == 0:
+        raise UnitError(f"{flag}: must be above 0, not {text}; for example {example}")
+    return seconds
 
 
 def check_one_format(*, as_csv: bool, as_json: bool) -> None:

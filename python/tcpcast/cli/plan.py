@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from tcpcast.cli.plan_options import (
     SHARE,
     PlanArguments,
 )
-from tcpcast.cli.streams import ignore_broken_pipe
+from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.cli.typer_commands import set_signature
 from tcpcast.command_option import Option
 from tcpcast.errors import TcpcastError
@@ -317,7 +316,7 @@ def _print_result(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
     verdict = plan_verdict(plan)
     print(encode({"scenario": scenario.resolved(), "verdict": verdict, "plan": plan.to_json()}))
     for warning in plan.warnings:
-        print(f"tcpcast: {warning}", file=sys.stderr)
+        print_message(warning)
 
 
 def _write_reports(
@@ -332,7 +331,7 @@ def _write_reports(
         from tcpcast.report.plan_figures import plan_figure
 
         written = save_figure(plan_figure(plan, scenario), figure, force=options["force"])
-        print(f"tcpcast: wrote {written}", file=sys.stderr)
+        print_message(f"wrote {written}")
     if (options["html"], options["markdown"]) != (None, None):
         from tcpcast.report.plan import plan_document
 

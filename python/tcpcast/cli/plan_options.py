@@ -19,7 +19,7 @@ from tcpcast.cli.options import (
 )
 from tcpcast.command_option import REQUIRED, Option
 from tcpcast.errors import TcpcastError, UnitError
-from tcpcast.path.option_definitions import PATH_OPTIONS
+from tcpcast.path_option_definitions import PATH_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,9 +32,8 @@ MEAN_RATE = Option("rate", "RATE", "Minimum mean rate of a connection during a t
 GOODPUT = Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED)
 PATH_FILE = replace(FILE, help="Scenario, instead of options that describe the path.", default=None)
 RTT = replace(PATH_OPTIONS["rtt"], default=None)
-PATH_ENDS = tuple(
-    PATH_OPTIONS[name] for name in ("mss", "rwnd", "delayed_acks", "min_rto", "stack")
-)
+PATH_ENDS = tuple(row for row in PATH_OPTIONS.values() if not row.example and row.name != "iw")
+"""Options of the hosts; the initial window has no effect on bulk flows."""
 VERIFY = Option("verify", "", "Also solve by simulation, to check the model's answer.")
 COMMON = (
     VERIFY,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.streams import ignore_broken_pipe
+from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.engines import RunOptions
 from tcpcast.errors import TcpcastError
 from tcpcast.path.options import (
@@ -129,10 +128,7 @@ def _report_interrupt(
 ) -> bool:
     """Return True if the user interrupted, and print the number of finished predictions."""
     if len(predictions) < len(points):
-        print(
-            f"tcpcast: interrupted after {len(predictions)} of {len(points)} points",
-            file=sys.stderr,
-        )
+        print_message(f"interrupted after {len(predictions)} of {len(points)} points")
         return True
     return any(prediction.is_interrupted for prediction in predictions)
 
@@ -174,7 +170,7 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
         )
     ]
     for message in dict.fromkeys(messages):
-        print(f"tcpcast: {message}", file=sys.stderr)
+        print_message(message)
 
 
 def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
@@ -199,4 +195,4 @@ def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     path = plot_regimes(
         curve, folder, requested_loss=mark, requested=predictions, force=force, form=form
     )
-    print(f"tcpcast: wrote {path}", file=sys.stderr)
+    print_message(f"wrote {path}")

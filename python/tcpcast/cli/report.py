@@ -30,7 +30,7 @@ from tcpcast.sweeps.definition import read_sweep
 from tcpcast.sweeps.folder import read_definition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tcpcast.captures import Capture
 
@@ -58,11 +58,11 @@ def report(  # noqa: PLR0913 - one parameter per option
     check_reports(html, markdown, force=force)
     given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}
-    saved = _find_saved_answers(sources)
+    saved = _find_only_source(sources, is_saved_answers_file, "saved answers")
     if saved is not None:
         _reject_options(given, f"{saved} contains saved answers")
         raise typer.Exit(_write_answers(saved, html, markdown, force=force))
-    folder = _find_sweep(sources)
+    folder = _find_only_source(sources, lambda path: read_definition(path) is not None, "a sweep")
     if folder is not None:
         _reject_options(given, f"{folder} contains a finished sweep")
         raise typer.Exit(_write_sweep(folder, html, markdown, force=force))
@@ -87,23 +87,23 @@ def _reject_options(given: Mapping[str, object], reason: str) -> None:
         raise TcpcastError(f"{option} requires a scenario, but {reason}; omit {option}")
 
 
-def _find_saved_answers(sources: Sequence[str]) -> Path | None:
-    """Return the file of saved answers among the sources, or None.
+def _find_only_source(
+    sources: Sequence[str], has_kind: Callable[[Path], bool], what: str
+) -> Path | None:
+    """Return the source of a kind that fills a report alone, or None.
 
     Raises
     ------
     TcpcastError
         There are other sources as well.
     """
-    files = [
-        Path(source) for source in sources if source != "-" and is_saved_answers_file(Path(source))
-    ]
-    if files and len(sources) > 1:
+    found = [Path(source) for source in sources if source != "-" and has_kind(Path(source))]
+    if found and len(sources) > 1:
         raise TcpcastError(
-            f"{files[0]}: saved answers and other files cannot be combined in one "
+            f"{found[0]}: {what} and other files cannot be combined in one "
             "report; write one report for each"
         )
-    return files[0] if files else None
+    return found[0] if found else None
 
 
 def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
@@ -119,23 +119,6 @@ def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force
     again += f"# to recompute the answers, save the scenario above as {file} and run:\n{rerun}"
     write_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
     return 1 if any(answer.incomplete_reason is not None for answer in answers) else 0
-
-
-def _find_sweep(sources: Sequence[str]) -> Path | None:
-    """Return the folder of a sweep among the sources, or None.
-
-    Raises
-    ------
-    TcpcastError
-        There are other sources as well.
-    """
-    folders = [Path(source) for source in sources if read_definition(Path(source)) is not None]
-    if folders and len(sources) > 1:
-        raise TcpcastError(
-            f"{folders[0]}: a sweep and other files cannot be combined in one "
-            "report; write one report for each"
-        )
-    return folders[0] if folders else None
 
 
 def _write_sweep(folder: Path, html: str | None, markdown: str | None, *, force: bool) -> int:

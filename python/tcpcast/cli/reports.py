@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast import output
+from tcpcast.cli.streams import print_message
+from tcpcast.extras import import_matplotlib
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
 
@@ -29,9 +30,7 @@ def check_reports(html: str | None, markdown: str | None, *, force: bool) -> Non
         if path is not None:
             output.check_file(path, kind=output.REPORT_KIND, force=force)
     if html is not None:
-        from tcpcast.report.chart import import_figure_class  # noqa: PLC0415
-
-        import_figure_class()
+        import_matplotlib()
 
 
 def write_captures(
@@ -122,4 +121,4 @@ def write_reports(
 
 def _write_and_report(path: str, text: str, *, force: bool) -> None:
     output.write_text(path, text, kind=output.REPORT_KIND, force=force)
-    print(f"tcpcast: wrote {path}", file=sys.stderr)
+    print_message(f"wrote {path}")

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from tcpcast.cli.reports import check_reports, typed_command_text, write_reports
+from tcpcast.cli.streams import print_message
 from tcpcast.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:
@@ -51,21 +51,21 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
 
         print_parts(report.parts())
     if report.page is not None:
-        print(f"tcpcast: wrote {report.page}", file=sys.stderr)
+        print_message(f"wrote {report.page}")
     if scenarios is not None and not (report.interrupted or report.write_errors):
-        print(f"tcpcast: wrote scenarios and their index.csv to {scenarios}", file=sys.stderr)
+        print_message(f"wrote scenarios and their index.csv to {scenarios}")
     if not report.interrupted and html is not None:
         document = functools.partial(report.document, typed_command_text(context))
         write_reports(document, html, None, force=force)
     for reason in report.write_errors:
-        print(f"tcpcast: {reason}", file=sys.stderr)
+        print_message(reason)
     raise typer.Exit(_exit_code(report))
 
 
 def _exit_code(report: Reproduction) -> int:
     if report.interrupted:
         message = "interrupted: only the sections above are finished; no page was written"
-        print(f"tcpcast: {message}", file=sys.stderr)
+        print_message(message)
         return 130
     if report.write_errors:
         return MachineError.exit_code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,7 +14,7 @@ from tcpcast.cli.options import (
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import check_reports, reproducing_command, write_run
 from tcpcast.cli.scenario_args import engine_names, read_scenario
-from tcpcast.cli.streams import ignore_broken_pipe
+from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
 from tcpcast.report.json import document, encode
@@ -67,7 +66,7 @@ def run(  # noqa: PLR0913 - one parameter per option
         ignore_broken_pipe()
     if scenario.sweep is not None:
         message = "the table [sweep] is ignored; to run all its combinations, use `tcpcast sweep`"
-        print(f"tcpcast: {message}", file=sys.stderr)
+        print_message(message)
     drawn = plot is not None or html is not None
     names = engine_names(engine)
     if accept_late and "kernel" not in (names or ()):
@@ -133,7 +132,7 @@ def _print_duration(scenario: Scenario) -> None:
     message = f"engine kernel runs in real time and takes about {expected:,.0f} s"
     if limit is not None and limit < expected:
         message += f", but stops after {limit:,.0f} s (run.max_wall)"
-    print(f"tcpcast: {message}", file=sys.stderr)
+    print_message(message)
 
 
 def _print_answers(
@@ -143,7 +142,7 @@ def _print_answers(
     if not (as_json or as_csv):
         print_parts(run_parts(compared, scenario, show_all=every))
         for reason in (reason for answer in answers for reason in answer.write_errors):
-            print(f"tcpcast: {reason}", file=sys.stderr)
+            print_message(reason)
         return
 
     if as_json:
@@ -157,7 +156,7 @@ def _print_answers(
         own = [*refusal, *(note for about, note in notes if about is answer)]
         messages += [f"{answer.engine}: {text}" for text in own]
     for message in messages:
-        print(f"tcpcast: {message}", file=sys.stderr)
+        print_message(message)
 
 
 def _print_scenario(scenario: Scenario, *, as_json: bool) -> None:
@@ -175,8 +174,6 @@ def _write_figures(
 
     paths = plot(answers, scenario, folder, force=force, form=form)
     if not paths:
-        print(
-            "tcpcast: no figure was written, because no answer has a table to draw", file=sys.stderr
-        )
+        print_message("no figure was written, because no answer has a table to draw")
     for path in paths:
-        print(f"tcpcast: wrote {path}", file=sys.stderr)
+        print_message(f"wrote {path}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
+from tcpcast.cli.streams import print_message
 from tcpcast.web.server import bind
 from tcpcast.web.server import serve as serve_page
 
@@ -13,7 +12,7 @@ def serve(*, port: int, no_browser: bool) -> None:
 
     def on_ready(url: str) -> None:
         print(url, flush=True)
-        print("tcpcast: serving the page; stop with Ctrl-C", file=sys.stderr)
+        print_message("serving the page; stop with Ctrl-C")
 
     bound = bind(port)
     try:

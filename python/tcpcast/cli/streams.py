@@ -102,6 +102,11 @@ class ClosedStream:
         raise OSError(errno.EBADF, "it is closed")
 
 
+def print_message(message: object) -> None:
+    """Print a message of the program to standard error."""
+    print(f"tcpcast: {message}", file=sys.stderr)
+
+
 def ignore_broken_pipe() -> None:
     """Ignore errors of standard output, because the command must still write files."""
     if isinstance(sys.stdout, TextStream):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from tcpcast.cli.options import (
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import check_reports, typed_command_text, write_reports
 from tcpcast.cli.scenario_args import engine_names, read_scenario
+from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.report.document import Paragraph
@@ -147,20 +147,16 @@ class _Outputs:
         write_reports(document, self.html, self.markdown, force=self.force)
 
     def _draw(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
-        keys = {key: (kind, results.keys[key]) for key, kind in plan.spec.kinds.items()}
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
         from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
         from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
 
-        setup = sweep_subtitle(make_finished_sweep(plan.definition, results).scenario, keys)
-        paths = plot_sweep(results.to_arrow(), keys, folder, subtitle=setup, **how)
+        setup = sweep_subtitle(make_finished_sweep(plan.definition, results).scenario, results.keys)
+        paths = plot_sweep(results.to_arrow(), results.keys, folder, subtitle=setup, **how)
         if not paths:
-            print(
-                "tcpcast: no figure was written, because no answer has a metric to draw",
-                file=sys.stderr,
-            )
+            print_message("no figure was written, because no answer has a metric to draw")
         for path in paths:
-            print(f"tcpcast: wrote {path}", file=sys.stderr)
+            print_message(f"wrote {path}")
 
 
 def exit_code(results: SweepResults) -> int:
@@ -232,11 +228,8 @@ def _print_warnings(results: SweepResults) -> None:
     if results.interrupted:
         more = "; run the same command to continue" if results.folder is not None else ""
         message = f"interrupted: {results.done} of {results.batches} batches are done{more}"
-        print(f"tcpcast: {message}", file=sys.stderr)
+        print_message(message)
     for status in ("failed", "partial"):
         if status in statuses:
             count = f"{statuses[status]:,} of {len(results):,} rows"
-            print(
-                f"tcpcast: {count} have the status {status}; the column reason shows why",
-                file=sys.stderr,
-            )
+            print_message(f"{count} have the status {status}; the column reason shows why")

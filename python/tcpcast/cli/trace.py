@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,7 +11,7 @@ from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.reports import check_reports, write_captures
-from tcpcast.cli.streams import ignore_broken_pipe
+from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
@@ -180,23 +179,17 @@ def read_capture(
                 capture, select_directions(capture, _parse_connection(connection))
             )
     except CaptureError as error:
-        print(f"tcpcast: {error}", file=sys.stderr)
+        print_message(error)
         return None, error.exit_code
     except KeyboardInterrupt:  # the results of the other files are still printed
-        print(f"tcpcast: {file}: interrupted before a result was available", file=sys.stderr)
+        print_message(f"{file}: interrupted before a result was available")
         return None, INTERRUPTED_EXIT_CODE
     if capture.interrupted:
-        print(
-            f"tcpcast: {file}: interrupted; the results cover only the packets read so far",
-            file=sys.stderr,
-        )
+        print_message(f"{file}: interrupted; the results cover only the packets read so far")
         return capture, INTERRUPTED_EXIT_CODE
     if capture.damaged:
         which = file if second_capture is None else f"{file} or {second_capture}"
-        print(
-            f"tcpcast: {which}: damaged; the results cover only the packets before the damage",
-            file=sys.stderr,
-        )
+        print_message(f"{which}: damaged; the results cover only the packets before the damage")
     return capture, int(capture.damaged)
 
 
@@ -244,4 +237,4 @@ def _print_data(  # noqa: PLR0913 - what to print
         print(line)
     for capture in captures:
         for warning in capture.warnings:
-            print(f"tcpcast: {capture.file}: {warning}", file=sys.stderr)
+            print_message(f"{capture.file}: {warning}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.capture_tables import TABLE_NAMES
+from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
 from tcpcast.report.parquet import check_parquet, write_parquet
 
@@ -52,8 +52,8 @@ def write_files(
 
         paths += draw(captures, plot, force=force, form=form)
         if not paths:
-            print("tcpcast: no figure was written, because no direction has data", file=sys.stderr)
+            print_message("no figure was written, because no direction has data")
     if parquet is not None and captures:
         paths += write_parquet(captures, parquet, force=force)
     for path in paths:
-        print(f"tcpcast: wrote {path}", file=sys.stderr)
+        print_message(f"wrote {path}")

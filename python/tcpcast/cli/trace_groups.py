@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.groups import GROUPINGS
-from tcpcast.errors import TcpcastError, UnitError
-from tcpcast.units import parse_duration
+from tcpcast.cli.options import read_positive_duration
+from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,15 +34,5 @@ def check_groups(
         raise TcpcastError(
             f"--group-by {group_by}: must be {', '.join(GROUPINGS[:-1])} or {GROUPINGS[-1]}"
         )
-    apart = _parse_rtt(rtt) if rtt is not None else None
+    apart = None if rtt is None else read_positive_duration("--rtt", rtt, "60ms")
     return lambda capture: capture.groups(group_by, rtt_s=apart)
-
-
-def _parse_rtt(rtt: str) -> float:
-    try:
-        seconds = parse_duration(rtt)
-    except UnitError as error:
-        raise TcpcastError(f"--rtt: {error}") from error
-    if not seconds > 0:
-        raise TcpcastError(f"--rtt must be above 0, not {rtt}; for example 60ms")
-    return seconds

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast import output
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
+from tcpcast.cli.streams import print_message
 from tcpcast.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:
@@ -58,5 +58,5 @@ def write_scenario(
     written = replay(kept, Path(target).stem)
     output.write_text(target, written.text, force=force)
     for warning in written.warnings:
-        print(f"tcpcast: {target}: {warning}", file=sys.stderr)
-    print(f"tcpcast: wrote {target}; try: tcpcast run {target}", file=sys.stderr)
+        print_message(f"{target}: {warning}")
+    print_message(f"wrote {target}; try: tcpcast run {target}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,27 +63,14 @@ class LinkOutcome:
     @classmethod
     def from_lines(cls, messages: Mapping[str, str]) -> LinkOutcome:
         """Create the outcome from the messages of the link's process, by key."""
-        integers = (
-            "status",
-            "elapsed_ns",
-            "away_ns",
-            "pauses",
-            "longest_pause_ns",
-            "missed",
-            "cpu_ns",
-        )
         return cls(
-            **{name: int(messages[name]) for name in integers},
+            **{each.name: int(messages[each.name]) for each in fields(cls) if each.type == "int"},
             device=messages["way"],
             near_to_far=_read_direction_counts(messages, "forward"),
             far_to_near=_read_direction_counts(messages, "back"),
             distortion=messages.get("distortion"),
             capture_fault=messages.get("capture_fault"),
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the outcome as numbers and texts."""
-        return asdict(self)
 
 
 def _read_direction_counts(messages: Mapping[str, str], name: str) -> DirectionCounts:

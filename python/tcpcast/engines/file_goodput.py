@@ -6,21 +6,21 @@ All engines with files count goodputs in the same buckets, so that their tables 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast import _native, quantiles
+from tcpcast.engines.table_columns import concatenate_tables, part_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from tcpcast.array_types import Floats, Table
     from tcpcast.statistics import Estimate
 
-    Table = dict[str, NDArray[Any]]
-    Floats = NDArray[np.float64]
 
 _OCTAVES, _BUCKETS_PER_OCTAVE = _native.GOODPUT_BUCKETS
 
@@ -108,16 +108,13 @@ def exceeded_goodput_table(by_share: Mapping[float, Estimate]) -> Table:
 
     Empty without files; ``low`` and ``high`` are nan if there is no interval.
     """
-    known = list(by_share.items())
-    if not known:
+    if not by_share:
         return {}
-    ends = ((np.nan, np.nan) if e.low is None else (e.low, e.high) for _, e in known)
-    low, high = zip(*ends, strict=True)
     return {
-        "share": np.array([share for share, _ in known]),
-        "goodput_bps": np.array([e.value for _, e in known]),
-        "low": np.array(low, dtype=np.float64),
-        "high": np.array(high, dtype=np.float64),
+        "share": np.array(list(by_share)),
+        "goodput_bps": part_column(by_share.values(), "value"),
+        "low": part_column(by_share.values(), "low"),
+        "high": part_column(by_share.values(), "high"),
     }
 
 
@@ -125,18 +122,12 @@ def exceeded_goodput_table_by_class(
     classes: Sequence[tuple[str, GoodputCounts]], shares: Sequence[float]
 ) -> Table:
     """Return table ``file_goodput_by_class``: the rows of each class, with its name."""
-    tables = [
-        (name, exceeded_goodput_table(estimate_exceeded_goodputs(counts, shares)))
-        for name, counts in classes
-    ]
-    tables = [(name, table) for name, table in tables if table]
-    if not tables:
-        return {}
-    names = [np.repeat(name, len(table["share"])) for name, table in tables]
-    columns = tables[0][1]
-    return {"name": np.concatenate(names)} | {
-        column: np.concatenate([table[column] for _, table in tables]) for column in columns
-    }
+    tables = []
+    for name, counts in classes:
+        table = exceeded_goodput_table(estimate_exceeded_goodputs(counts, shares))
+        if table:
+            tables.append({"name": np.repeat(name, len(table["share"]))} | table)
+    return concatenate_tables(tables)
 
 
 def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:

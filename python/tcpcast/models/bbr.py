@@ -27,12 +27,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import to_positive_array, to_window_array
+from tcpcast.models.domain import broadcast_arrays, check_arrays, to_ratio_array, to_window_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
 
 PROBE_GAIN = 1.25
 """Factor by which BBR exceeds its bandwidth estimate to probe for more."""
@@ -111,11 +112,8 @@ def bbr_bound(
     DomainError
         An argument outside its domain.
     """
-    capacity, rtt = (
-        to_positive_array("bottleneck_pps", bottleneck_pps),
-        to_positive_array("rtt_s", rtt_s),
-    )
-    loss = _overflow_loss_ratio(loss_ratio)
+    capacity, rtt = check_arrays(bottleneck_pps=bottleneck_pps, rtt_s=rtt_s)
+    loss = to_ratio_array("loss_ratio", loss_ratio)
     buffer, count = to_window_array("buffer_pkts", buffer_pkts), to_window_array("flows", flows)
     if not np.all(np.isfinite(count)):
         raise DomainError("flows must be finite")
@@ -134,13 +132,14 @@ def bbr_bound(
     rate = np.where(collapsed, 0.0, capacity * (1 - loss) * share / count)
     usual = COMPETITION_REGIME if with_loss_based_flows else BOTTLENECK_REGIME
     regime = np.where(collapsed, COLLAPSE_REGIME, np.where(shallow, SHALLOW_BUFFER_REGIME, usual))
-    rate, share, factor, queue, _ = np.broadcast_arrays(rate, share, factor, queue, shallow)
     return BbrBound(
-        rate_pps=rate,
-        share=share,
-        probe_factor=factor,
-        standing_queue_pkts=queue,
-        regime=np.broadcast_to(regime, rate.shape),
+        **broadcast_arrays(
+            rate_pps=rate,
+            share=share,
+            probe_factor=factor,
+            standing_queue_pkts=queue,
+            regime=regime,
+        )
     )
 
 
@@ -159,10 +158,3 @@ def _share_with_loss_based_flows(pipe: Floats, buffer: Floats, count: Floats) ->
         )
     others = 0.5 - pipe / (2 * buffer) - MIN_WINDOW_PKTS * count / buffer
     return np.asarray(1 - np.maximum(others, 0.0))
-
-
-def _overflow_loss_ratio(values: ArrayLike) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.all((array >= 0) & (array < 1)):
-        raise DomainError("loss_ratio must be at least 0 and below 1")
-    return array

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats
+
 BISECTION_STEPS = 64
 """Number of halvings of the searched range of ln(p/(1-p)), enough for the precision of a float."""
 
 
 def largest_loss_ratio(
-    reached: Callable[[NDArray[np.float64]], NDArray[np.bool_]], shape: tuple[int, ...]
-) -> NDArray[np.float64]:
+    reached: Callable[[Floats], NDArray[np.bool_]], shape: tuple[int, ...]
+) -> Floats:
     """Return the largest p for which ``reached`` holds, by bisection; 1 if it always holds.
 
     Bisects ln(p/(1-p)), which is precise both near 0 and near 1.

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Table
+
 VALUES_PER_BLOCK = 1 << 14
 """Values per block: about ten such arrays fit into the cache of one core."""
 
 
-def evaluate_in_blocks(
-    formula: Callable[..., dict[str, NDArray[Any]]], *arguments: NDArray[Any]
-) -> dict[str, NDArray[Any]]:
+def evaluate_in_blocks(formula: Callable[..., Table], *arguments: NDArray[Any]) -> Table:
     """Evaluate a formula in blocks; return its results by name, in the broadcast shape.
 
     Parameters
@@ -40,7 +40,7 @@ def evaluate_in_blocks(
     if size <= VALUES_PER_BLOCK:
         results = formula(*arguments)
         return {name: np.broadcast_to(each, shape) for name, each in results.items()}
-    joined: dict[str, NDArray[Any]] = {}
+    joined: Table = {}
     flat = [_flat_view(each, shape) for each in arguments]
     for start in range(0, size, VALUES_PER_BLOCK):
         part = slice(start, start + VALUES_PER_BLOCK)

@@ -18,19 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import (
-    require_not_negative,
-    to_loss_ratio_array,
-    to_packets_per_ack_array,
-    to_positive_array,
-    to_window_array,
-)
+from tcpcast.models.domain import broadcast_arrays, check_arrays, require_not_negative
 from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequence_s
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
 
 SYN_TIMEOUT_S = 3.0
 """T_s when the paper was written (RFC 1122); RFC 6298 (2.1) has 1 s."""
@@ -110,10 +105,7 @@ def connection_latency_s(
     DomainError
         An argument outside its domain.
     """
-    rtt, timeout = (
-        to_positive_array("rtt_s", rtt_s),
-        to_positive_array("syn_timeout_s", syn_timeout_s),
-    )
+    rtt, timeout = check_arrays(rtt_s=rtt_s, syn_timeout_s=syn_timeout_s)
     excess = sum(
         1 / (1 - 2 * ratio) * ratio
         for ratio in (
@@ -173,18 +165,20 @@ def cardwell_latency(
     DomainError
         An argument outside its domain.
     """
-    size, rtt, t0 = (
-        to_window_array("size_pkts", size_pkts),
-        to_positive_array("rtt_s", rtt_s),
-        to_positive_array("t0_s", t0_s),
+    size, rtt, t0, p, b, max_window, first = check_arrays(
+        size_pkts=size_pkts,
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_ratio=loss_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=receiver_window_pkts,
+        initial_window_pkts=initial_window_pkts,
     )
-    p, b = to_loss_ratio_array("loss_ratio", loss_ratio), to_packets_per_ack_array(packets_per_ack)
-    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
-    first = np.minimum(to_window_array("initial_window_pkts", initial_window_pkts), max_window)
+    first = np.minimum(first, max_window)
     if not (np.all(np.isfinite(size)) and np.all(np.isfinite(first))):
         raise DomainError("size_pkts and initial_window_pkts must be finite")
     require_not_negative("delayed_ack_s", delayed_ack_s)
-    start: ArrayLike = 0.0
+    start = np.zeros(())
     if connection:
         start = connection_latency_s(
             rtt_s=rtt,
@@ -201,15 +195,16 @@ def cardwell_latency(
     lost = lossy * (timeouts * sequence + (1 - timeouts) * rtt)
     rest = (size - begun) / _arrival_rate_pps(rtt, t0, p, b, max_window)
     wait = np.where(first < b, delayed_ack_s, 0.0)
-    parts = np.broadcast_arrays(start, slow, lost, rest, wait, begun, window)
     return CardwellLatency(
-        connection_s=parts[0],
-        slow_start_s=parts[1],
-        first_loss_s=parts[2],
-        congestion_avoidance_s=parts[3],
-        delayed_ack_s=parts[4],
-        slow_start_pkts=parts[5],
-        slow_start_window_pkts=parts[6],
+        **broadcast_arrays(
+            connection_s=start,
+            slow_start_s=slow,
+            first_loss_s=lost,
+            congestion_avoidance_s=rest,
+            delayed_ack_s=wait,
+            slow_start_pkts=begun,
+            slow_start_window_pkts=window,
+        )
     )
 
 

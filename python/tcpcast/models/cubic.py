@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import to_loss_ratio_array, to_positive_array, to_window_array
+from tcpcast.models.domain import broadcast_arrays, check_arrays, to_positive_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from tcpcast.array_types import Floats
 
 CUBIC_C = 0.4
 """C of RFC 9438 (section 5.1), packets/s^3."""
@@ -55,10 +57,10 @@ class CubicResponse:
         True if the receiver window is the limit.
     """
 
-    cubic_window_pkts: NDArray[np.float64]
-    reno_window_pkts: NDArray[np.float64]
-    window_pkts: NDArray[np.float64]
-    rate_pps: NDArray[np.float64]
+    cubic_window_pkts: Floats
+    reno_window_pkts: Floats
+    window_pkts: Floats
+    rate_pps: Floats
     reno_friendly: NDArray[np.bool_]
     window_limited: NDArray[np.bool_]
 
@@ -96,22 +98,22 @@ def cubic_response(
     DomainError
         An argument outside its domain.
     """
-    rtt = to_positive_array("rtt_s", rtt_s)
-    p = to_loss_ratio_array("loss_ratio", loss_ratio)
-    limit = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    rtt, p, limit = check_arrays(
+        rtt_s=rtt_s, loss_ratio=loss_ratio, receiver_window_pkts=receiver_window_pkts
+    )
     cubic = np.sqrt(np.sqrt(_fourth_power_of_constant(scale, decrease) * (rtt / p) ** 3))
     reno = np.sqrt(1.5 / p)
     free = np.maximum(cubic, reno)
     window = np.minimum(free, limit)
-    rate = window / rtt
-    shape = rate.shape
     return CubicResponse(
-        cubic_window_pkts=np.broadcast_to(cubic, shape),
-        reno_window_pkts=np.broadcast_to(reno, shape),
-        window_pkts=np.broadcast_to(window, shape),
-        rate_pps=np.asarray(rate),
-        reno_friendly=np.broadcast_to(reno > cubic, shape),
-        window_limited=np.broadcast_to(limit <= free, shape),
+        **broadcast_arrays(
+            cubic_window_pkts=cubic,
+            reno_window_pkts=reno,
+            window_pkts=window,
+            rate_pps=window / rtt,
+            reno_friendly=reno > cubic,
+            window_limited=limit <= free,
+        )
     )
 
 
@@ -121,7 +123,7 @@ def cubic_tolerated_loss_ratio(
     rtt_s: ArrayLike,
     scale: ArrayLike = CUBIC_C,
     decrease: ArrayLike = CUBIC_BETA,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the largest loss at which CUBIC reaches a rate.
 
     Parameters
@@ -141,7 +143,7 @@ def cubic_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    rate, rtt = to_positive_array("rate_pps", rate_pps), to_positive_array("rtt_s", rtt_s)
+    rate, rtt = check_arrays(rate_pps=rate_pps, rtt_s=rtt_s)
     window = rate * rtt
     cubic = rtt * np.cbrt(_fourth_power_of_constant(scale, decrease) / window) / window
     return np.asarray(np.minimum(1.0, np.maximum(cubic, 1.5 / window**2)))
@@ -149,7 +151,7 @@ def cubic_tolerated_loss_ratio(
 
 def reno_friendly_loss_ratio(
     *, rtt_s: ArrayLike, scale: ArrayLike = CUBIC_C, decrease: ArrayLike = CUBIC_BETA
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the loss above which CUBIC follows Reno, where the two windows are equal.
 
     p = C (3 + beta)/(4 (1 - beta)) RTT^3 (2/3)^2, at most 1, which means that CUBIC is above Reno
@@ -159,9 +161,9 @@ def reno_friendly_loss_ratio(
     return np.asarray(np.minimum(1.0, _fourth_power_of_constant(scale, decrease) * rtt**3 / 2.25))
 
 
-def _fourth_power_of_constant(scale: ArrayLike, decrease: ArrayLike) -> NDArray[np.float64]:
+def _fourth_power_of_constant(scale: ArrayLike, decrease: ArrayLike) -> Floats:
     """Return C (3 + beta)/(4 (1 - beta)), the fourth power of the response's constant."""
-    factor, beta = to_positive_array("scale", scale), to_positive_array("decrease", decrease)
+    factor, beta = check_arrays(scale=scale, decrease=decrease)
     if beta.size and float(beta.max()) >= 1:
         raise DomainError(f"decrease must be below 1, not {float(beta.max())!r}")
     return np.asarray(factor * (3 + beta) / (4 * (1 - beta)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
+
+    from tcpcast.array_types import Floats
 
 
 LOSS_RATIO = "loss_ratio"
@@ -213,7 +215,7 @@ def require_window(name: str, value: float) -> None:
         raise DomainError(f"{name} must be at least 1 packet, not {value!r}")
 
 
-def to_positive_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_positive_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are above 0 and finite."""
     array = np.asarray(values, dtype=np.float64)
     for bound in _min_and_max(array):
@@ -221,7 +223,7 @@ def to_positive_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def _min_and_max(array: NDArray[np.float64]) -> tuple[float, ...]:
+def _min_and_max(array: Floats) -> tuple[float, ...]:
     """Return the smallest and the largest value, both nan if one is nan; empty for no values.
 
     A scalar is returned without a search, because a sweep checks many scalars.
@@ -231,7 +233,7 @@ def _min_and_max(array: NDArray[np.float64]) -> tuple[float, ...]:
     return (float(array.min()), float(array.max())) if array.size else ()
 
 
-def to_loss_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_loss_ratio_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are above 0 and below 1."""
     array = np.asarray(values, dtype=np.float64)
     ends = _min_and_max(array)
@@ -248,7 +250,7 @@ def to_loss_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def to_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_ratio_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are at least 0 and below 1."""
     array = np.asarray(values, dtype=np.float64)
     ends = _min_and_max(array)
@@ -259,7 +261,7 @@ def to_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def to_window_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_window_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are windows, >= 1 packet."""
     array = np.asarray(values, dtype=np.float64)
     for bound in _min_and_max(array)[:1]:
@@ -267,10 +269,47 @@ def to_window_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def to_packets_per_ack_array(values: ArrayLike) -> NDArray[np.float64]:
+def to_packets_per_ack_array(name: str, values: ArrayLike) -> Floats:
     """Return packets per ACK, b, as an array; raise DomainError unless all are at least 1."""
-    array = to_positive_array("packets_per_ack", values)
+    array = to_positive_array(name, values)
     for least in _min_and_max(array)[:1]:
         if least < 1:
-            raise DomainError(f"packets_per_ack must be at least 1, not {least!r}")
+            raise DomainError(f"{name} must be at least 1, not {least!r}")
     return array
+
+
+def to_count_array(name: str, values: ArrayLike) -> Floats:
+    """Return counts as an array; raise DomainError unless all are integers of at least 1."""
+    array = to_positive_array(name, values)
+    wrong = array[(array < 1) | (array != np.floor(array))]
+    if wrong.size:
+        raise DomainError(f"{name} must be a whole number, at least 1, not {float(wrong[0])!r}")
+    return array
+
+
+_CHECKS = {
+    "flows": to_count_array,
+    "packets_per_ack": to_packets_per_ack_array,
+    **dict.fromkeys(
+        ("loss_ratio", "loss_indication_ratio", "loss_event_ratio", "loss_event_ratio_cumulative"),
+        to_loss_ratio_array,
+    ),
+    **dict.fromkeys(("size_pkts", "initial_window_pkts", "receiver_window_pkts"), to_window_array),
+}
+"""Checks of the arguments of path formulas by name; other arguments are above 0 and finite."""
+
+
+def broadcast_arrays(**arrays: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return the arrays by name in their broadcast shape."""
+    return dict(zip(arrays, np.broadcast_arrays(*arrays.values()), strict=True))
+
+
+def check_arrays(**arguments: ArrayLike) -> list[Floats]:
+    """Return arguments of formulas as arrays, in the given order, each checked by its name.
+
+    Raises
+    ------
+    DomainError
+        An argument is outside its domain; the message contains its name and domain.
+    """
+    return [_CHECKS.get(name, to_positive_array)(name, each) for name, each in arguments.items()]

@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import (
-    to_loss_ratio_array,
-    to_packets_per_ack_array,
-    to_positive_array,
-    to_window_array,
-)
+from tcpcast.models.domain import check_arrays
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from tcpcast.array_types import Floats
 
 
-def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> NDArray[np.float64]:
+def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> Floats:
     """Return C = sqrt(3/(2b)), the constant of the square-root law for periodic loss.
 
     Parameters
@@ -35,7 +32,8 @@ def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> NDArray[np.float64]:
     DomainError
         b below 1 or not finite.
     """
-    return np.asarray(np.sqrt(1.5 / to_packets_per_ack_array(packets_per_ack)))
+    (b,) = check_arrays(packets_per_ack=packets_per_ack)
+    return np.asarray(np.sqrt(1.5 / b))
 
 
 def mathis_rate_pps(
@@ -44,7 +42,7 @@ def mathis_rate_pps(
     loss_indication_ratio: ArrayLike,
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return min(W_max/RTT, C/(RTT sqrt(p))), the rate of the square-root law.
 
     Parameters
@@ -73,16 +71,18 @@ def mathis_rate_pps(
     Mathis, Semke, Mahdavi, Ott: "The macroscopic behavior of the TCP congestion avoidance
     algorithm", CCR 27(3), 1997. The limit by the window is an addition.
     """
-    rtt = to_positive_array("rtt_s", rtt_s)
-    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
-    window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    rtt, p, window = check_arrays(
+        rtt_s=rtt_s,
+        loss_indication_ratio=loss_indication_ratio,
+        receiver_window_pkts=receiver_window_pkts,
+    )
     constant = mathis_constant(packets_per_ack=packets_per_ack)
     return np.asarray(np.minimum(window, constant / np.sqrt(p)) / rtt)
 
 
 def mathis_tolerated_loss_ratio(
     *, rate_pps: ArrayLike, rtt_s: ArrayLike, packets_per_ack: ArrayLike = 2
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the loss at which the square-root law has a given rate, p = (C/(B RTT))^2.
 
     Parameters
@@ -102,6 +102,6 @@ def mathis_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    rate, rtt = to_positive_array("rate_pps", rate_pps), to_positive_array("rtt_s", rtt_s)
+    rate, rtt = check_arrays(rate_pps=rate_pps, rtt_s=rtt_s)
     constant = mathis_constant(packets_per_ack=packets_per_ack)
     return np.asarray(np.minimum(1.0, (constant / (rate * rtt)) ** 2))

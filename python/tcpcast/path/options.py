@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.command_option import options_by_key
 from tcpcast.engines.formula.collect_inputs import MIN_LOSS
 from tcpcast.errors import (
     ScenarioError,
@@ -20,15 +19,16 @@ from tcpcast.errors import (
     UnitError,
     refusal_text,
 )
-from tcpcast.path.option_definitions import PATH_OPTIONS, PathOptionValues
 from tcpcast.path.run_size import (
     SimulatedPath,
     choose_simulated_s,
     choose_transfer_count,
     max_wall_text,
 )
+from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS, PathOptionValues
 from tcpcast.ranges import DEFAULT_POINTS, MAX_POINTS, Quantity, expand_range, is_range
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.link import Buffer, read_buffer
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.network import HEADER_BYTES
@@ -55,9 +55,6 @@ DEFAULT_BUFFER = "1bdp"
 
 RANGE_OPTIONS = tuple(name for name, row in PATH_OPTIONS.items() if row.example)
 """Options that accept a range, in the order of columns in the table of predictions."""
-
-OPTIONS_BY_KEY = options_by_key(PATH_OPTIONS.values())
-"""Options by key of the scenario, for messages."""
 
 _RATE_SUGGESTION = Suggestion({"network.bottleneck.rate": "100mbit"})
 _LIMIT_SUGGESTIONS = (
@@ -141,30 +138,29 @@ class PathOptions(PathOptionValues):
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return the tables of the scenario for one set of values, without the traffic."""
-        rate = point.get("rate")
-        bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": _get_buffer(point)}
-        tcp = {
-            "stack": self.stack,
-            "receiver_window": _convert_window(self.rwnd),
-            "initial_window": _convert_initial_window(self.iw),
-            "min_rto": self.min_rto,
+        typed: dict[str, Any] = {
+            name: getattr(self, name) for name in PATH_OPTIONS if name not in RANGE_OPTIONS
+        }
+        typed |= {
+            **point,
+            "buffer": _get_buffer(point),
+            "mss": f"{self.packet_bytes}B",
+            "rwnd": _convert_window(self.rwnd),
+            "iw": _convert_initial_window(self.iw),
             "delayed_acks": self.delayed_acks or None,
+        }
+        values = {
+            key: typed.get(name)
+            for name, row in PATH_OPTIONS.items()
+            for key in row.keys
+            if not key.startswith("traffic.")
         }
         path = self.path(point)
         run = {
             "duration": format_duration(choose_simulated_s(path)),
             "max_wall": max_wall_text(path),
         }
-        return {
-            "name": "path",
-            "network": {
-                "rtt": point["rtt"],
-                "packet": f"{self.packet_bytes}B",
-                "bottleneck": bottleneck,
-            },
-            "tcp": tcp,
-            "run": run,
-        }
+        return apply_changes({"name": "path", "run": run}, values)
 
 
 def _get_buffer(point: Mapping[str, str]) -> str | None:

@@ -139,16 +139,13 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
     curve_runs = target.simulations(
         lambda sources: target.changes(sources, 1), options, target.engine
     )
-    stopped, message, at_least = None, "", False
+    stopped, message = None, ""
     try:
         result = search_largest_population(target, runs)
     except SimulationStopped as stop:
         result = result_of_stopped_search(target, runs, stop)
-        stopped, message, at_least = (
-            stop,
-            f"{stop.reason('the search')}; more sources may be possible",
-            True,
-        )
+        stopped, message = stop, f"{stop.reason('the search')}; more sources may be possible"
+    at_least = stopped is not None
     try:
         _simulate_curve_points(curve_runs, [] if stopped else CURVE_FACTORS, result.value, runs)
     except SimulationStopped as stop:
@@ -170,12 +167,12 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
 
 
 def _simulate_curve_points(
-    about: PlanSimulations, curve: Sequence[float], value: float, runs: PlanSimulations
+    curve_runs: PlanSimulations, factors: Sequence[float], value: float, runs: PlanSimulations
 ) -> None:
-    for times in curve:
+    for times in factors:
         sources = max(1, round(times * value))
         if not any(abs(n - sources) < POPULATION_TOLERANCE * sources for n in runs.answers):
-            simulate_if_possible(about, min(sources, MAX_SOURCES))
+            simulate_if_possible(curve_runs, min(sources, MAX_SOURCES))
 
 
 def _make_plan(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import UNITS
+from tcpcast.answer import UNITS, columns_as_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,7 +163,7 @@ class Plan:
             "recommendation": self.recommendation or None,
             "target": self._target(),
             "tables": {
-                name: {"columns": _table_as_lists(table)} for name, table in self.tables.items()
+                name: {"columns": columns_as_json(table)} for name, table in self.tables.items()
             },
             "notes": list(self.notes),
             "warnings": list(map(str, self.warnings)),
@@ -206,10 +206,3 @@ class Plan:
             return None
         by = self.engine or "model"
         return {"by": by, "value": self.value, "low": self.low, "high": self.high}
-
-
-def _table_as_lists(table: Table) -> dict[str, list[Any]]:
-    return {
-        name: [None if isinstance(v, float) and math.isnan(v) else v for v in column.tolist()]
-        for name, column in table.items()
-    }

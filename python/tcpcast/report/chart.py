@@ -43,17 +43,15 @@ MAX_LEGEND_ENTRIES = 5
 """Maximum number of entries of a legend."""
 MAX_NARROW_WIDTH_IN = 6.0
 """Maximum width in inches of a figure whose texts are readable at the width of a telephone."""
-_DPI = 150
+DPI = 150
 _LOG_WINDOW_RATIO = 15.0
 _LEGEND_STYLE: Style = {"frameon": False, "fontsize": LABEL_POINTS}
 _MAX_LEGEND_ROW_CHARS = 70
 """Maximum length in characters of two entries in one row of a legend below all panels."""
 
 
-def import_figure_class() -> type[Figure]:
-    """Return the figure class of matplotlib.
-
-    A call before a simulation detects a missing matplotlib early.
+def new_figure(size: tuple[float, float], dpi: int = DPI) -> Figure:
+    """Return an empty figure; ``size`` is its width and height in inches.
 
     Raises
     ------
@@ -63,7 +61,7 @@ def import_figure_class() -> type[Figure]:
     import_matplotlib()
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
 
-    return Figure
+    return Figure(figsize=size, dpi=dpi, layout="constrained")
 
 
 def style_axes(axes: Axes) -> None:
@@ -213,31 +211,19 @@ class TextNote:
 
 
 @dataclass(frozen=True, slots=True)
-class VerticalLines:
-    """Vertical lines between two values, for example intervals."""
+class IntervalLines:
+    """Lines from ``low`` to ``high`` at each ``position``: vertical, or horizontal if requested."""
 
-    x: Any
+    position: Any
     low: Any
     high: Any
     style: Style
+    is_horizontal: bool = False
 
     def draw(self, axes: Axes) -> None:
         """Draw the lines."""
-        axes.vlines(self.x, self.low, self.high, **self.style)
-
-
-@dataclass(frozen=True, slots=True)
-class HorizontalLines:
-    """Horizontal lines between two values, for example intervals."""
-
-    y: Any
-    low: Any
-    high: Any
-    style: Style
-
-    def draw(self, axes: Axes) -> None:
-        """Draw the lines."""
-        axes.hlines(self.y, self.low, self.high, **self.style)
+        draw = axes.hlines if self.is_horizontal else axes.vlines
+        draw(self.position, self.low, self.high, **self.style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +347,7 @@ class Chart:
         MachineError
             matplotlib is not installed.
         """
-        figure = import_figure_class()(figsize=self.size, dpi=_DPI, layout="constrained")
+        figure = new_figure(self.size)
         grid = figure.subplots(
             -(-len(self.panels) // self.columns),
             self.columns,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.table import select_rows
+from tcpcast.compare import packets_text
 from tcpcast.report.chart import (
     MAX_LEGEND_ENTRIES,
     Axis,
@@ -131,7 +133,7 @@ def _distribution_curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str
         distinct = [None] if sizes is None else np.unique(sizes).tolist()
         for size in (distinct[i] for i in _spaced_size_indices(len(distinct), answers)):
             chosen = slice(None) if sizes is None else sizes == size
-            curve = _prepend_zero({name: column[chosen] for name, column in table.items()})
+            curve = _prepend_zero(select_rows(table, chosen))
             style = line_style(next(numbers)) | {"linewidth": 1.4, "drawstyle": "steps-post"}
             label = _curve_label(answer, size, int(curve["transfers"][0]))
             if len(answers) == 1 and size is not None:
@@ -141,13 +143,13 @@ def _distribution_curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str
 
 def _prepend_zero(curve: Table) -> Table:
     """Return a curve with a point of share 0 added at its first time."""
-    begins = {name: column[:1] for name, column in curve.items()}
+    begins = select_rows(curve, slice(1))
     begins |= {"share": np.zeros(1), "low": np.full(1, np.nan), "high": np.full(1, np.nan)}
     return {name: np.concatenate([begins[name], column]) for name, column in curve.items()}
 
 
 def _curve_label(answer: Answer, size: int | None, transfers: int | None = None) -> str:
-    packets = "" if size is None else f", {size:,} packet{'' if size == 1 else 's'}"
+    packets = "" if size is None else f", {packets_text(size)}"
     count = "" if transfers is None else f" ({transfers:,} transfers)"
     return f"{answer.engine}{packets}{count}"
 

@@ -13,8 +13,8 @@ from tcpcast.report.chart import (
     Axis,
     Band,
     Chart,
+    IntervalLines,
     Series,
-    VerticalLines,
     linear_or_log_axis,
     scenario_chart,
 )
@@ -22,9 +22,10 @@ from tcpcast.report.figure_titles import (
     answer_for_title,
     engine_label,
     formula_clause,
-    three_digit_text,
 )
+from tcpcast.report.main_metrics import PERCENTILES
 from tcpcast.report.palette import BLACK, CALCULATED, DASH_PATTERNS, OBSERVED
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.report.times_by_losses import by_size_and_losses
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-PERCENTILES = ("p50", "p95", "p99")
 MAX_LOSS_CURVES = 3
 MIN_TRANSFERS = 10
 """Means over fewer transfers are omitted, because they would be mostly noise."""
@@ -57,21 +57,10 @@ def all_sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np
 
 
 def mean_times(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
-    """Return the mean time over all transfers of each size, NaN for sizes without transfers."""
+    """Return the mean time of each size and its 95 % interval, as :func:`mean_times_by_losses`."""
     table = answer.tables["by_size"]
-    values = [time.value for time in completion_times(table)]
-    return _values_by_size(dict(zip(table["size_pkts"].tolist(), values, strict=True)), at_sizes)
-
-
-def mean_time_intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the bounds of the 95 % intervals of :func:`mean_times`, NaN for missing intervals."""
-    table = answer.tables["by_size"]
-    known, times = table["size_pkts"].tolist(), completion_times(table)
-    low, high = (
-        {size: end for size, end in zip(known, ends, strict=True) if end is not None}
-        for ends in ([time.low for time in times], [time.high for time in times])
-    )
-    return _values_by_size(low, at_sizes), _values_by_size(high, at_sizes)
+    times = zip(table["size_pkts"].tolist(), completion_times(table), strict=True)
+    return _metrics_by_size(dict(times), at_sizes)
 
 
 def percentile_times(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
@@ -178,7 +167,7 @@ def _interval_bands(
         style: Style = colour | {"alpha": alpha}
         series.append(Band(at_sizes, low, high, label, style))
         series.append(
-            VerticalLines(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5})
+            IntervalLines(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5})
         )
     style = colour | {"linewidth": 1.4, "marker": "_", "markersize": 7}
     return [*series, Series(at_sizes, p50, f"_{answer.engine}, median", style)]
@@ -187,7 +176,7 @@ def _interval_bands(
 def _mean_curves(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[str, Floats]:
     """Return mean times with their bounds over all transfers and by number of losses."""
     losses = mean_times_by_losses(answer, at_sizes).items()
-    overall = np.array([mean_times(answer, at_sizes), *mean_time_intervals(answer, at_sizes)])
+    overall = mean_times(answer, at_sizes)
     return {"mean": overall} | {f"{n} lost": times for n, times in losses}
 
 
@@ -210,7 +199,7 @@ def _mean_series(
         known = np.isfinite(low)
         if known.any():
             bars = colour | {"linewidth": 1}
-            series.append(VerticalLines(at_sizes[known], low[known], high[known], bars))
+            series.append(IntervalLines(at_sizes[known], low[known], high[known], bars))
         # Curves by number of losses are named at their ends, once if several engines have them.
         labels = {"label": label} if name == "mean" else {"name": name if show_names else ""}
         series.append(Series(at_sizes, times, style=colour | style, **labels))

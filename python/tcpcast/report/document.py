@@ -135,3 +135,8 @@ BLANK_LINE = Paragraph()
 def endpoints_text(source: str, destination: str) -> str:
     """Return ``source > destination``, or only the source if the destination is empty."""
     return source + (ARROW + destination if destination else "")
+
+
+def command_parts(command: str) -> list[Part]:
+    """Return the section with the command that reproduces a report."""
+    return [Heading("Reproduce this report"), Code(command)]

@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.compare import class_metrics, is_observed
+from tcpcast.readable_units import count_text
 from tcpcast.report.headline import differ_beyond_intervals
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import amount_text, three_digit_text
+from tcpcast.report.side_by_side import KIND_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.scenario import Population, Scenario
-
-KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
-
-
-def three_digit_text(value: float, unit: str) -> str:
-    """Return a value with three significant digits and its unit."""
-    return amount_text(float(f"{value:.3g}"), unit)
 
 
 def value_range_text(values: Iterable[float], unit: str) -> str:
@@ -36,7 +31,7 @@ def value_range_text(values: Iterable[float], unit: str) -> str:
 
 def engine_label(answer: Answer) -> str:
     """Return the name of an engine, and whether it simulates, measures or calculates."""
-    return f"{answer.engine} ({KINDS[answer.kind]})"
+    return f"{answer.engine} ({KIND_LABELS[answer.kind]})"
 
 
 def answer_for_title(answers: Sequence[Answer]) -> Answer:
@@ -53,7 +48,7 @@ def senders_text(groups: Sequence[Population], number: int | None = None) -> str
     """Return the number of senders with their noun: users load files, flows never end."""
     count = sum(group.count for group in groups) if number is None else number
     noun = "user" if all(group.traffic.kind == "on-off" for group in groups) else "flow"
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return count_text(count, noun)
 
 
 def class_goodput_title(answer: Answer, scenario: Scenario) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpcast import output
 from tcpcast.compare import is_observed
+from tcpcast.extras import import_matplotlib
 from tcpcast.output import save_figure
 from tcpcast.report import (
     completion_distributions,
@@ -26,7 +27,6 @@ from tcpcast.report.chart import (
     Chart,
     ReferenceLine,
     Series,
-    import_figure_class,
     percent_tick,
     scenario_chart,
 )
@@ -35,11 +35,10 @@ from tcpcast.report.figure_titles import (
     engine_label,
     formula_clause,
     senders_text,
-    three_digit_text,
 )
 from tcpcast.report.html import html
 from tcpcast.report.palette import REFERENCE, engine_style
-from tcpcast.report.quantity import scale_for_unit
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -144,7 +143,7 @@ def plot(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    import_figure_class()
+    import_matplotlib()
     output.check_folder(folder)
     return [
         save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
@@ -182,7 +181,7 @@ def check_figure_files(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    import_figure_class()
+    import_matplotlib()
     output.check_folder(folder)
     for name in names:
         kind = output.FIGURE_KINDS[Path(name).suffix[1:]]

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.verdict import captures_verdict
-from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
+from tcpcast.report.document import (
+    Code,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    SideBySide,
+    Table,
+    command_parts,
+)
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import select_main_rows
 from tcpcast.report.run import answer_tables, provenance_texts, remarks, select_warnings
@@ -60,7 +69,7 @@ def run_document(
         Paragraph("All keys, including defaults."),
         Code(scenario.to_toml()),
         *_provenance_parts(compared),
-        *_command_parts(command),
+        *command_parts(command),
     ]
     return Document(scenario.name, parts)
 
@@ -89,7 +98,7 @@ def captures_document(captures: Sequence[Capture], command: str, figures: bool =
     left = len(captures) - MAX_CAPTURES
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more captures, included only in the verdict"))
-    return Document(f"Why was it slow? {several}", [*parts, *_command_parts(command)])
+    return Document(f"Why was it slow? {several}", [*parts, *command_parts(command)])
 
 
 def _check_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
@@ -162,7 +171,3 @@ def _provenance_parts(compared: ComparedAnswers) -> Iterator[Part]:
     digests = {answer.provenance.get("scenario") for answer in answered} - {None}
     for digest in sorted(map(str, digests)):
         yield Paragraph(f"Scenario {digest}", "aside")
-
-
-def _command_parts(command: str) -> list[Part]:
-    return [Heading("Reproduce this report"), Code(command)]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.compare import is_observed
-from tcpcast.report.chart import Axis, Band, HorizontalLines, Series, percent_tick, scenario_chart
-from tcpcast.report.figure_titles import answer_for_title, engine_label, three_digit_text
+from tcpcast.report.chart import Axis, Band, IntervalLines, Series, percent_tick, scenario_chart
+from tcpcast.report.figure_titles import answer_for_title, engine_label
 from tcpcast.report.palette import engine_style
-from tcpcast.report.quantity import scale_for_unit
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -109,7 +109,7 @@ def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
     known = np.isfinite(table["low"])
     low, high, share = (table[name][known] for name in ("low", "high", "share"))
     style = colour | {"linewidth": 4, "alpha": 0.5, "label": "95 % intervals"}
-    return [HorizontalLines(share, low / factor, high / factor, style)]
+    return [IntervalLines(share, low / factor, high / factor, style, is_horizontal=True)]
 
 
 def _title(answer: Answer, share: float, words: str) -> str:

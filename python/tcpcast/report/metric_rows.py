@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from tcpcast.answer import UNITS, unit_of
+from tcpcast.answer import unit_of
 from tcpcast.compare import class_metrics
 from tcpcast.report import csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
 
 
 class AnswerRow(NamedTuple):
@@ -35,17 +35,7 @@ class AnswerRow(NamedTuple):
     interval_warning: str | None
 
 
-COLUMN_NAMES = (
-    "engine",
-    "class",
-    "metric",
-    "value",
-    "low",
-    "high",
-    "unit",
-    "trusted",
-    "interval_warning",
-)
+COLUMN_NAMES = tuple("class" if name == "of_class" else name for name in AnswerRow._fields)
 """Names of the columns of :class:`AnswerRow`."""
 
 
@@ -54,27 +44,23 @@ def answer_rows(answers: Sequence[Answer]) -> list[AnswerRow]:
 
     An engine that does not apply has no rows.
     """
-    return [row for answer in answers for row in (*_overall_rows(answer), *_class_rows(answer))]
-
-
-def _overall_rows(answer: Answer) -> Iterator[AnswerRow]:
-    for name, metric in answer.metrics.items():
-        yield AnswerRow(
-            *(answer.engine, "", name, metric.value, metric.low, metric.high),
+    return [
+        AnswerRow(
+            *(answer.engine, of_class, name, metric.value, metric.low, metric.high),
             *(unit_of(name, metric), metric.trusted, metric.interval_warning),
         )
+        for answer in answers
+        for of_class, metrics in _metrics_by_class(answer)
+        for name, metric in metrics.items()
+        if not (of_class and math.isnan(metric.value))
+    ]
 
 
-def _class_rows(answer: Answer) -> Iterator[AnswerRow]:
-    if "by_class" not in answer.tables:
-        return
-    for of_class, metrics in class_metrics(answer).items():
-        for name, metric in metrics.items():
-            if not math.isnan(metric.value):
-                yield AnswerRow(
-                    *(answer.engine, of_class, name, metric.value, metric.low, metric.high),
-                    *(UNITS[name], metric.trusted, metric.interval_warning),
-                )
+def _metrics_by_class(answer: Answer) -> Iterator[tuple[str, dict[str, Metric]]]:
+    """Yield the metrics of all sources, named "", then the metrics of each class."""
+    yield "", answer.metrics
+    if "by_class" in answer.tables:
+        yield from class_metrics(answer).items()
 
 
 def csv_text(answers: Sequence[Answer]) -> str:

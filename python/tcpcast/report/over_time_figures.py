@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.table import select_rows
 from tcpcast.report.chart import (
     Axis,
     Band,
@@ -86,7 +87,7 @@ def _window_panel(answer: Answer, scenario: Scenario) -> SeriesAndAxis:
     for index, (flow, (group, flow_name)) in enumerate(
         zip(flows, flow_names(scenario, flows), strict=True)
     ):
-        of_flow = _select_rows(table, table["flow"] == flow)
+        of_flow = select_rows(table, table["flow"] == flow)
         name = flow_name.partition(" of ")[0] if one else group.name
         style = line_style(index) if one else by_class[group.name]
         edges = _bin_edges(of_flow)
@@ -144,7 +145,7 @@ def _class_series(answer: Answer, scenario: Scenario, column: str, factor: float
     return [
         _line_series(
             answer,
-            _select_rows(table, table["class"] == name),
+            select_rows(table, table["class"] == name),
             column,
             factor,
             name,
@@ -173,10 +174,6 @@ def _total_label(scenario: Scenario) -> str:
 
 def _class_names(scenario: Scenario) -> list[str]:
     return [group.name for group in scenario.populations]
-
-
-def _select_rows(table: Table, chosen: Any) -> Table:
-    return {name: column[chosen] for name, column in table.items()}
 
 
 def _bin_edges(table: Table) -> Any:

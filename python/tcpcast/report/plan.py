@@ -12,7 +12,16 @@ from tcpcast.compare import Difference
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.limit_names import limit_name
-from tcpcast.report.document import BLANK_LINE, Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.report.document import (
+    BLANK_LINE,
+    Code,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    command_parts,
+)
 from tcpcast.report.quantity import (
     ABSENT_MARK,
     UNTRUSTED_MARK,
@@ -111,8 +120,7 @@ def plan_document(plan: Plan, scenario: Scenario, command: str, figures: bool = 
         Heading("The scenario"),
         Paragraph("All keys, including defaults, with the answer inserted."),
         Code(scenario.to_toml()),
-        Heading("Reproduce this report"),
-        Code(command),
+        *command_parts(command),
     ]
     return Document(f"{scenario.name}: {plan.question}", parts)
 

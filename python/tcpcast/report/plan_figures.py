@@ -25,7 +25,13 @@ from tcpcast.report.chart import (
 )
 from tcpcast.report.palette import BLACK, OBSERVED, engine_style
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount_text, metric_label, scale_for_metric, scale_for_unit
+from tcpcast.report.quantity import (
+    amount_text,
+    metric_label,
+    scale_for_metric,
+    scale_for_unit,
+    three_digit_text,
+)
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -172,7 +178,7 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
 def _answer_text(value: float, plan: Plan) -> str:
     """Return an answer with three significant digits and its unit."""
     if plan.unit == "bit/s":
-        return amount_text(float(f"{value:.3g}"), "bit/s")
+        return three_digit_text(value, "bit/s")
     if plan.unit == "1":
         return f"{digits(100 * value, 3)} %"
     words = "packets" if plan.unit == "packet" else plan.unit

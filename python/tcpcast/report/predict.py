@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric, warning_severity
+from tcpcast.compare import packets_text
 from tcpcast.engines.formula.path_requirements import (
     flows_to_fill_text,
     path_requirement_texts,
@@ -15,6 +16,8 @@ from tcpcast.engines.formula.path_requirements import (
 from tcpcast.engines.stack_support import find_omitted_formulas, omitted_formulas_text
 from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import limit_name
+from tcpcast.path_option_definitions import OPTIONS_BY_KEY
+from tcpcast.readable_units import count_text
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
@@ -29,7 +32,6 @@ from tcpcast.report.prediction import (
     link_limit_pps,
     loss_ratio,
     mean_rate_bps,
-    packets_text,
     transfer_time,
     window_limit_pps,
 )
@@ -41,6 +43,7 @@ from tcpcast.report.quantity import (
     amount_text,
     interval_text,
     scale_for_unit,
+    three_digit_text,
     value_text,
 )
 from tcpcast.report.summary import MAX_WARNINGS, buffer_text, caveats_of_scenario_and_answers
@@ -57,20 +60,6 @@ DISPLAYED_METRICS = (*ANSWER_COLUMNS, "total_time_s")
 """Metrics of an answer that the report shows."""
 
 _LOSS_KEY = "network.bottleneck.loss"
-_OPTIONS_BY_KEY = {
-    _LOSS_KEY: "--loss",
-    "network.bottleneck.rate": "--rate",
-    "network.bottleneck.buffer": "--buffer",
-    "network.rtt": "--rtt",
-    "tcp.receiver_window": "--rwnd",
-    "tcp.stack": "--stack",
-    "tcp.delayed_acks": "--delayed-acks",
-    "tcp.min_rto": "--min-rto",
-    "tcp.initial_window": "--iw",
-    "traffic.flows": "--flows",
-    "traffic.size": "--size",
-}
-"""Command-line options by scenario key, for suggestions and for ``--explain``."""
 
 
 class _OptionSyntax(SuggestionSyntax):
@@ -83,8 +72,8 @@ class _OptionSyntax(SuggestionSyntax):
     def assignment(self, key: str, value: Any) -> str:
         """Return the option for a key, or the scenario key if there is no option."""
         return (
-            f"{_OPTIONS_BY_KEY[key]} {value}"
-            if key in _OPTIONS_BY_KEY
+            f"{OPTIONS_BY_KEY[key]} {value}"
+            if key in OPTIONS_BY_KEY
             else super().assignment(key, value)
         )
 
@@ -147,7 +136,7 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
         "buffer": buffer_text(scenario) + (" (assumed)" if prediction.is_buffer_assumed else ""),
         "rwnd": "window unlimited" if math.isinf(window) else f"window {packets_text(window)}",
         "mss": f"MSS {scenario.payload_bytes} B",
-        "flows": f"{scenario.senders:,} flow{'' if scenario.senders == 1 else 's'}",
+        "flows": count_text(scenario.senders, "flow"),
         "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks and not tcp.is_modern else ""),
     }
     if math.isinf(network.bottleneck.rate_bps):
@@ -176,20 +165,14 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
     unit = scale_for_unit("bit/s", _median(goodput))
     absent = Metric(math.nan)
     windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
-    limits = [_limit_name(limit_of_answer(answer, scenario)) for answer in answers]
+    limits = [limit_name(limit_of_answer(answer, scenario)) or ABSENT_MARK for answer in answers]
     return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
             Column(
                 "send rate\n(pkt/s)", [_metric_cell(a.metrics["send_rate_pps"]) for a in answers]
             ),
-            Column(
-                f"goodput\n({unit.unit})",
-                [
-                    _rounded_text(rate / unit.factor) + _trust_mark(answer)
-                    for rate, answer in zip(goodput, answers, strict=True)
-                ],
-            ),
+            _scaled_column("goodput", goodput, unit, answers),
             Column("limited by", limits, right=False),
             Column("window\n(pkt)", [_rounded_text(window) for window in windows]),
         ]
@@ -205,20 +188,13 @@ def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
         [
             Column("model", [answer.engine for answer in answers], right=False),
             Column(f"time\n({seconds.unit})", cells),
-            Column(
-                f"mean rate\n({unit.unit})",
-                [_rounded_text(rate / unit.factor) for rate in mean],
-            ),
+            _scaled_column("mean rate", mean, unit),
         ]
     )
 
 
 def _trust_mark(answer: Answer) -> str:
     return "" if is_trusted(answer) else UNTRUSTED_MARK
-
-
-def _limit_name(regime: str) -> str:
-    return limit_name(regime) or ABSENT_MARK
 
 
 def _metric_cell(metric: Metric, factor: float = 1.0) -> str:
@@ -303,7 +279,7 @@ def _warning_parts(prediction: Prediction, *, show_all: bool = False) -> list[Pa
         lines.append(Paragraph(shown, "warning", " ! "))
     if len(ordered) > len(lines):
         more = len(ordered) - len(lines)
-        text = f"{more} more warning{'' if more == 1 else 's'} with --explain"
+        text = f"{count_text(more, 'more warning')} with --explain"
         lines.append(Paragraph(text, "aside", "   "))
     return lines
 
@@ -359,7 +335,7 @@ def _limit_text(scenario: Scenario) -> str:
     payload_bits = 8 * scenario.payload_bytes
     by_name = {"window": window_limit_pps(scenario), "link": link_limit_pps(scenario)}
     limits = [
-        f"{name} {amount_text(float(f'{pps * payload_bits:.3g}'), 'bit/s')}"
+        f"{name} {three_digit_text(pps * payload_bits, 'bit/s')}"
         for name, pps in by_name.items()
         if math.isfinite(pps)
     ]
@@ -402,7 +378,7 @@ def refusal_with_option_names(answer: Answer) -> str:
 def with_option_names(message: Note | str) -> str:
     """Return a text with scenario keys replaced by options."""
     text = str(message)
-    for key, option in _OPTIONS_BY_KEY.items():
+    for key, option in OPTIONS_BY_KEY.items():
         text = text.replace(key, option)
     return re.sub(r'(--[a-z-]+) = "([^"]*)"(?: or "([^"]*)")?', _option_text, text)
 
@@ -420,7 +396,7 @@ def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
     ]
     leads = [(p, p.leading_time_answer) for p in predictions]
     limits = [p.regime if lead is None else limit_of_answer(lead, p.scenario) for p, lead in leads]
-    limits = [_limit_name(limit) for limit in limits]
+    limits = [limit_name(limit) or ABSENT_MARK for limit in limits]
     return [*varied, Column("limited by", limits, right=False)]
 
 
@@ -441,39 +417,40 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     unit = scale_for_unit("bit/s", _median(leading) or _median(every))
     columns = []
     for name in _engines_of_rows(map(_leading_first, predictions)):
-        cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
-        columns.append(Column(_column_heading(name, unit), cells))
-    if not columns:  # no model gives a rate, because only window and link limit it
-        cells = [_rounded_text(p.goodput_bps / unit.factor) for p in predictions]
-        columns.append(Column(f"at most\n({unit.unit})", cells))
-    return columns
+        given = [_answer_of_engine(answers_with_rate(p.steady), name) for p in predictions]
+        rates = [math.nan if answer is None else answer["goodput_bps"] for answer in given]
+        columns.append(_scaled_column(_column_heading(name), rates, unit, given))
+    # Without a model, only window and link limit the rate.
+    return columns or [_scaled_column("at most", leading, unit)]
 
 
-def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
-    given = [a for a in answers_with_rate(prediction.steady) if a.engine == engine]
-    return (
-        _rounded_text(given[0]["goodput_bps"] / factor) + _trust_mark(given[0])
-        if given
-        else ABSENT_MARK
-    )
+def _answer_of_engine(answers: Sequence[Answer], engine: str) -> Answer | None:
+    return next((answer for answer in answers if answer.engine == engine), None)
+
+
+def _scaled_column(
+    heading: str,
+    values: Sequence[float],
+    unit: Scale,
+    answers: Sequence[Answer | None] | None = None,
+) -> Column:
+    """Return values in a unit, with a dagger for each untrusted answer."""
+    marks = [_trust_mark(a) if a else "" for a in answers or [None] * len(values)]
+    cells = [_rounded_text(v / unit.factor) + mark for v, mark in zip(values, marks, strict=True)]
+    return Column(f"{heading}\n({unit.unit})", cells)
 
 
 def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
-    seconds, marks = [], []
-    for prediction in predictions:
-        given = [a for a in answers_with_time(prediction.transfer or []) if a.engine == engine]
-        seconds.append(transfer_time(given[0]).value if given else math.nan)
-        marks.append(_trust_mark(given[0]) if given else "")
+    given = [_answer_of_engine(answers_with_time(p.transfer or []), engine) for p in predictions]
+    seconds = [math.nan if answer is None else transfer_time(answer).value for answer in given]
     unit = scale_for_unit("s", _median(seconds))
-    cells = [_rounded_text(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)]
-    return Column(_column_heading(engine, unit), cells)
+    return _scaled_column(_column_heading(engine), seconds, unit, given)
 
 
 def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
     """Return transfer times derived from the goodput, if no transfer model is trusted."""
     seconds = [p.time_by_goodput_s for p in predictions]
-    unit = scale_for_unit("s", _median(seconds))
-    return Column(f"by\ngoodput\n({unit.unit})", [_rounded_text(s / unit.factor) for s in seconds])
+    return _scaled_column("by\ngoodput", seconds, scale_for_unit("s", _median(seconds)))
 
 
 def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
@@ -486,13 +463,8 @@ def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
         mean.append(by_goodput if lead is None else mean_rate_bps(lead, prediction))
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
     unit = scale_for_unit("bit/s", _median([*mean, *steady]))
-    return [
-        Column(
-            f"{heading}\n({unit.unit})",
-            [_rounded_text(rate / unit.factor) for rate in values],
-        )
-        for heading, values in (("mean\nrate", mean), ("long-term\nrate", steady))
-    ]
+    headings = {"mean\nrate": mean, "long-term\nrate": steady}
+    return [_scaled_column(heading, values, unit) for heading, values in headings.items()]
 
 
 def _engines_of_rows(answers: Iterable[Sequence[Answer]]) -> list[str]:
@@ -500,9 +472,9 @@ def _engines_of_rows(answers: Iterable[Sequence[Answer]]) -> list[str]:
     return list(dict.fromkeys(answer.engine for given in answers for answer in given))
 
 
-def _column_heading(engine: str, unit: Scale) -> str:
+def _column_heading(engine: str) -> str:
     first, hyphen, rest = engine.partition("-")
-    return f"{first}{hyphen}\n{rest}\n({unit.unit})" if rest else f"{engine}\n({unit.unit})"
+    return f"{first}{hyphen}\n{rest}" if rest else engine
 
 
 def _median(values: Sequence[float]) -> float:

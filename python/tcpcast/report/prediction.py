@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.compare import compare_all
+from tcpcast.compare import compare_all, packets_text
 from tcpcast.engines.formula.path_requirements import (
     DEFAULT_AMOUNT_BYTES,
     time_for_amount_s,
@@ -17,7 +17,7 @@ from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import with_article
 from tcpcast.report import csv
 from tcpcast.report.json import document
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -298,8 +298,8 @@ def headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
     if prediction.untrusted:
         return no_rate_sentence(prediction, syntax)
     flows = prediction.scenario.senders
-    each = amount_text(_round_to_three_digits(prediction.goodput_bps / flows), "bit/s")
-    total = amount_text(_round_to_three_digits(prediction.goodput_bps), "bit/s")
+    each = three_digit_text(prediction.goodput_bps / flows, "bit/s")
+    total = three_digit_text(prediction.goodput_bps, "bit/s")
     rate = each if flows == 1 else f"{each} per flow, {total} in total"
     if prediction.leading_answer is not None and prediction.leading_answer.engine == SIMULATION:
         rate += " by simulation"
@@ -333,7 +333,7 @@ def transfer_headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
             return ""
         reason = "No formula for the transfer time is reliable for this path"
         return f"{reason}; {syntax.engine(SIMULATION)}."
-    time = amount_text(_round_to_three_digits(transfer_time(lead).value), "s")
+    time = three_digit_text(transfer_time(lead).value, "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
     from_syn = handshake_time_text(prediction)
     time += by + (f", {from_syn}" if from_syn else "")
@@ -345,14 +345,10 @@ def transfer_rates_text(prediction: Prediction) -> str:
     """Return a clause with the mean rate of the transfer and the long-term rate, or ""."""
     if prediction.leading_time_answer is None:
         return ""
-    mean = amount_text(
-        _round_to_three_digits(mean_rate_bps(prediction.leading_time_answer, prediction)), "bit/s"
-    )
+    mean = three_digit_text(mean_rate_bps(prediction.leading_time_answer, prediction), "bit/s")
     steady = prediction.goodput_bps / prediction.scenario.senders
     later = (
-        f", {amount_text(_round_to_three_digits(steady), 'bit/s')} in the long run"
-        if math.isfinite(steady)
-        else ""
+        f", {three_digit_text(steady, 'bit/s')} in the long run" if math.isfinite(steady) else ""
     )
     return f"{mean} on average{later}"
 
@@ -369,14 +365,12 @@ def _goodput_time_sentence(prediction: Prediction) -> str:
 def handshake_time_text(prediction: Prediction) -> str:
     """Return the time including handshake, or "" if the rounded time does not change."""
     lead = prediction.leading_time_answer
-    total = None if lead is None else lead.metrics.get("total_time_s")
-    if (
-        lead is None
-        or total is None
-        or _round_to_three_digits(total.value) == _round_to_three_digits(transfer_time(lead).value)
-    ):
+    if lead is None or "total_time_s" not in lead.metrics:
         return ""
-    return f"{amount_text(_round_to_three_digits(total.value), 's')} from the SYN"
+    time, total = (
+        three_digit_text(lead[name], "s") for name in ("completion_time_s", "total_time_s")
+    )
+    return "" if time == total else f"{total} from the SYN"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
@@ -401,16 +395,6 @@ def _split_limits(prediction: Prediction) -> tuple[str, list[str]]:
         packets = packets_text(scenario.populations[0].tcp.receiver_window)
         clause += f" ({packets} per round trip)"
     return clause, [name for name, exists in possible.items() if exists and name != limiting]
-
-
-def packets_text(number: float) -> str:
-    """Return a number of packets with its unit."""
-    return f"{number:,.0f} packet{'' if number == 1 else 's'}"
-
-
-def _round_to_three_digits(value: float) -> float:
-    """Round to three significant digits; formulas do not justify more."""
-    return float(f"{value:.3g}")
 
 
 def prediction_json(prediction: Prediction) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tcpcast.report.prediction import (
     leading_formula,
     limit_of_answer,
 )
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.scenario.loss import Bernoulli
 
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ def buffer_advice(prediction: Prediction) -> str:
     others = {b: a for b, a in prediction.other_buffers.items() if metric in a.metrics}
     if not others or any(answer.incomplete_reason for answer in others.values()):
         return f"{assumed}; a smaller buffer may give a lower rate: try {BUFFER_RANGE_OPTION}."
-    values = [
-        amount_text(float(f"{a[metric]:.3g}"), unit_of(metric))
-        for a in (*others.values(), *simulated)
-    ]
+    values = [three_digit_text(a[metric], unit_of(metric)) for a in (*others.values(), *simulated)]
     if len(set(values)) == 1:
         return f"{assumed}; {' and '.join(others)} give the same result."
     results = ", ".join(f"{v} with {b}" for v, b in zip(values, others, strict=False))

@@ -28,6 +28,7 @@ _UNIT_LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
     "bit/s": readable_units.RATE_LADDER,
     "s": readable_units.TIME_LADDER,
     "byte": readable_units.SIZE_LADDER,
+    "ratio": ((0.01, "%"),),
 }
 _SHORT_UNITS = {"packet": "pkt", "packet/s": "pkt/s", "count": "", "1": ""}
 _WORD_SPELLINGS = {
@@ -66,7 +67,7 @@ def scale_for_metric(metric: str, magnitude: float) -> Scale:
         The value in the unit of the metric; its sign is ignored.
     """
     if is_percentage(metric):
-        return Scale(0.01, "%")
+        return scale_for_unit("ratio", magnitude)
     return scale_for_unit(unit_of(metric), magnitude)
 
 
@@ -105,6 +106,11 @@ def amount_text(value: float, unit: str) -> str:
     if math.isinf(value):
         return "unlimited"
     return scale_for_unit(unit, value).text(value, 6)
+
+
+def three_digit_text(value: float, unit: str) -> str:
+    """Return a quantity with three significant digits and its unit: ``23.1 Mbit/s``."""
+    return amount_text(float(f"{value:.3g}"), unit)
 
 
 def value_text(metric: Metric, scale: Scale) -> str:

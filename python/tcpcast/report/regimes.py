@@ -20,7 +20,6 @@ from tcpcast.report.chart import (
     TextNote,
     points_from_metrics,
 )
-from tcpcast.report.figure_titles import three_digit_text
 from tcpcast.report.headline import differ_beyond_intervals
 from tcpcast.report.palette import BLUE, GREEN, SKY, VERMILION, YELLOW, engine_style
 from tcpcast.report.predict import path_text
@@ -31,7 +30,7 @@ from tcpcast.report.prediction import (
     is_trusted,
     loss_ratio,
 )
-from tcpcast.report.quantity import scale_for_unit
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
 from tcpcast.units import digits
 
 if TYPE_CHECKING:

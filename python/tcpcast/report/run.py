@@ -12,6 +12,7 @@ from tcpcast.engines.stack_support import (
     find_unsupported_stack,
     omitted_formulas_text,
 )
+from tcpcast.readable_units import count_text
 from tcpcast.report.document import BLANK_LINE, Paragraph, SideBySide
 from tcpcast.report.file_sizes import size_text, typed_byte_sizes
 from tcpcast.report.headline import run_verdict
@@ -77,9 +78,7 @@ def answer_tables(
         yield SideBySide(shown)
         more = len(overall.rows) - len(shown.rows)
         if more:
-            yield Paragraph(
-                f"{more} more value{'' if more == 1 else 's'} {where_rest_is}", "aside", " "
-            )
+            yield Paragraph(f"{count_text(more, 'more value')} {where_rest_is}", "aside", " ")
     percentiles = percentile_table(compared.answers, typed)
     if percentiles is not None:
         yield from (BLANK_LINE, percentiles)
@@ -157,9 +156,7 @@ def remarks(
     first, rest = select_warnings(compared, scenario, show_all=show_all)
     yield from first
     if rest:
-        yield _note_paragraph(
-            f"{len(rest)} more warning{'' if len(rest) == 1 else 's'} {where_rest_is}"
-        )
+        yield _note_paragraph(f"{count_text(len(rest), 'more warning')} {where_rest_is}")
     for answer in answers:
         if not answer.applies:
             reason = f"{answer.engine} does not apply: {answer.not_applicable}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tcpcast import units
 from tcpcast.answer import Note, texts_to_notes, warning_severity
 from tcpcast.compare import packets_text
+from tcpcast.readable_units import count_text
 from tcpcast.report.file_sizes import exact_size_text, transfer_size_text
 from tcpcast.report.quantity import amount_text
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
@@ -140,7 +141,7 @@ def _senders_text(population: Population) -> str:
     if population.traffic.kind == "transfers":
         return _transfers_text(population.traffic)
     kind = "on/off source" if population.traffic.kind == "on-off" else "bulk flow"
-    return f"{population.count:,} {kind}{'' if population.count == 1 else 's'}"
+    return count_text(population.count, kind)
 
 
 def _transfers_text(traffic: Transfers) -> str:

@@ -28,8 +28,6 @@ LOG_SCALE_RATIO = 8.0
 MAX_TICKS = 7
 MAX_CURVES = 8
 """Maximum number of distinguishable lines in one figure."""
-_UNITS_BY_KIND = {"ratio": "%", "number": "1", "integer": "1"}
-"""Units for kinds of keys that have unit 1 or no unit in tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ class MetricGrid:
         return np.array([bool(mark) for mark in self.marks.flat]).reshape(self.marks.shape)
 
 
-def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey:
+def swept_key(key: str, column: Sequence[Any], unit: str) -> SweptKey:
     """Return the values and axis positions of a key.
 
     Parameters
@@ -110,8 +108,8 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
         Name of the key.
     column
         Value of the key in each row of the table.
-    kind, unit
-        Kind of the column from :func:`tcpcast.sweeps.table.get_column_kind`, and its unit.
+    unit
+        Unit of the column, from ``SweepResults.keys``.
     """
     values = list(dict.fromkeys(column))
     quantities = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
@@ -123,9 +121,8 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
     values.sort()
     numbers = np.array(values, dtype=float)
     log = numbers[0] > 0 and numbers[-1] / numbers[0] >= LOG_SCALE_RATIO
-    scale = scale_for_unit(_UNITS_BY_KIND.get(kind, unit), numbers[-1])
-    factor = 0.01 if kind == "ratio" else scale.factor
-    labels = [digits(each / factor, 3) for each in numbers]
+    scale = scale_for_unit(unit, numbers[-1])
+    labels = [digits(each / scale.factor, 3) for each in numbers]
     title = f"{key} ({scale.unit})" if scale.unit else key
     positions = np.log10(numbers) if log else numbers
     how = {"label": key_label(key), "unit": scale.unit.replace("pkt", "packets")}

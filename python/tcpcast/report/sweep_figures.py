@@ -17,14 +17,15 @@ from tcpcast.report.chart import (
     Axis,
     Band,
     Chart,
+    IntervalLines,
     Panel,
     ReferenceLine,
     Series,
-    VerticalLines,
-    import_figure_class,
+    new_figure,
     scenario_subtitle,
 )
 from tcpcast.report.chart_text import write_titles
+from tcpcast.report.figures import check_figure_files
 from tcpcast.report.key_labels import key_label
 from tcpcast.report.palette import COLOURS, REFERENCE, engine_style, line_style, stack_colour
 from tcpcast.report.quantity import UNTRUSTED_MARK, Scale, metric_label, scale_for_metric
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 MAX_PANELS = 6
 """Maximum number of panels (engines) in a heat map."""
-_DPI = 150
 _MAX_PERCENT = 101.5
 """Upper end of an axis in per cent, which leaves space for a line at 100 %."""
 _HEADROOM_SHARE = 0.09
@@ -146,16 +146,13 @@ def check_sweep_figures(
             "and latin are not supported); fix the other keys with --set, or write the "
             "values with --out and plot them with another program"
         )
-    import_figure_class()
-    output.check_folder(folder)
-    for metric in dict.fromkeys((*HEADLINE_METRICS, *levels)):
-        path = Path(folder) / f"{metric}.{form}"
-        output.check_file(path, kind=output.FIGURE_KINDS[form], force=force)
+    names = [f"{metric}.{form}" for metric in dict.fromkeys((*HEADLINE_METRICS, *levels))]
+    check_figure_files(folder, names, force=force)
 
 
 def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     table: Any,
-    keys: Mapping[str, tuple[str, str]],
+    keys: Mapping[str, str],
     folder: str | Path,
     *,
     subtitle: str = "",
@@ -175,7 +172,7 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     table
         The rows, a ``pyarrow.Table``.
     keys
-        One or two varied keys, each with the kind and the unit of its column.
+        One or two varied keys, each with the unit of its column.
     folder
         Folder for the files, for example ``goodput_bps.png``.
     subtitle
@@ -205,13 +202,13 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
 
 
 def iter_sweep_figures(
-    table: Any, keys: Mapping[str, tuple[str, str]], subtitle: str, levels: Levels
+    table: Any, keys: Mapping[str, str], subtitle: str, levels: Levels
 ) -> Iterator[tuple[str, Figure]]:
     """Yield each metric with its figure, one at a time."""
     columns = table.to_pydict()
     if not columns:
         return
-    axes = {key: swept_key(key, columns[key], *holds) for key, holds in keys.items()}
+    axes = {key: swept_key(key, columns[key], unit) for key, unit in keys.items()}
     for metric in dict.fromkeys((*HEADLINE_METRICS, *levels)):
         grids = metric_grids(columns, metric, axes) if metric in columns else []
         if grids:
@@ -347,7 +344,7 @@ def _curve_series(
         bars = {"linewidth": 1, "label": "95 % intervals of simulations"}
         if x.is_numeric:
             yield Band(x.positions, low, high, style=colour | {"alpha": 0.25})
-        yield VerticalLines(x.positions[known], low[known], high[known], colour | bars)
+        yield IntervalLines(x.positions[known], low[known], high[known], colour | bars)
     text = {"name": name} if x.is_numeric else {"label": name.replace("\n", " ")}
     yield Series(x.positions, value, style=style, **text)
     doubted = grid.is_marked & np.isfinite(value)
@@ -369,7 +366,7 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     columns = min(len(shown), 2)
     rows = math.ceil(len(shown) / columns)
     size = 1.4 + 2.9 * columns, 0.9 + 2.7 * rows
-    figure = import_figure_class()(figsize=size, dpi=_DPI, layout="constrained")
+    figure = new_figure(size)
     write_titles(figure, heading.title, heading.setup)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     values = trusted_values(shown) / scale.factor

@@ -11,7 +11,8 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE_METRICS
-from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.readable_units import count_text
+from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table, command_parts
 from tcpcast.report.quantity import (
     ABSENT_MARK,
     interval_text,
@@ -80,8 +81,7 @@ def sweep_document(
         Heading("Provenance"),
         Paragraph(_provenance_text(sweep)),
         Paragraph(f"Sweep {sweep.digest}", "aside"),
-        Heading("Reproduce this report"),
-        Code(command),
+        *command_parts(command),
     ]
     return Document(f"{sweep.scenario.name}: a sweep", parts)
 
@@ -109,8 +109,8 @@ def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
         return
     columns = rows.to_pydict()
     keys = {
-        key: swept_key(key, columns[key], *holds)
-        for key, holds in sweep.column_kinds.items()
+        key: swept_key(key, columns[key], unit)
+        for key, unit in sweep.results.keys.items()
         if columns
     }
     marks: set[str] = set()
@@ -201,7 +201,7 @@ def _count_by_text(messages: Sequence[tuple[str, str]]) -> list[str]:
         grouped.setdefault((subject, _NUMBER_PATTERN.sub("", text)), []).append(text)
     ordered = sorted(grouped.items(), key=lambda each: -len(each[1]))
     return [
-        f"{subject}, {len(texts):,} row{'' if len(texts) == 1 else 's'}"
+        f"{subject}, {count_text(len(texts), 'row')}"
         f"{', for example' if len(set(texts)) > 1 else ''}: {texts[0]}"
         for (subject, _), texts in ordered
     ]
@@ -220,8 +220,8 @@ def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator
         text = "No figure: figures require one or two keys that vary in all combinations."
         yield Paragraph(text, "aside")
         return
-    setup = sweep_subtitle(sweep.scenario, sweep.column_kinds)
-    drawn = iter_sweep_figures(rows, sweep.column_kinds, setup, levels)
+    setup = sweep_subtitle(sweep.scenario, sweep.results.keys)
+    drawn = iter_sweep_figures(rows, sweep.results.keys, setup, levels)
     shown = [svg_figure(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 from rich.console import Console
 from rich.segment import Segment
 
+from tcpcast.report.text import PIPE_WIDTH
 from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
     from rich.text import Text
-
-PIPE_WIDTH = 100
-"""Width in columns of output to a file or a pipe, unless ``COLUMNS`` is set."""
-
 
 MIN_WIDTH = 40
 """Minimum width of the layout in columns; a narrower terminal itself wraps the lines."""

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     Span = tuple[str, Style]
 
 PIPE_WIDTH = 100
+"""Width in columns of output to a file or a pipe, unless ``COLUMNS`` is set."""
 MIN_WIDTH = 20
 MAX_BAR_WIDTH = 32
 """Length in characters of a bar for a share of 1."""

@@ -18,6 +18,7 @@ from tcpcast.captures.failed_connections import (
     keepalive_sentence,
 )
 from tcpcast.captures.quantity_text import volume
+from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import (
     capture_verdict,
     captures_verdict,
@@ -26,11 +27,17 @@ from tcpcast.captures.verdict import (
     limit_bytes,
 )
 from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.readable_units import count_text
 from tcpcast.report import csv
 from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph, ShareBar
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.tap_comparison import tap_comparison_parts
-from tcpcast.report.trace_cells import integer_texts, rate_scale, scaled_number_texts
+from tcpcast.report.trace_cells import (
+    integer_texts,
+    omitted_rows_parts,
+    rate_scale,
+    scaled_number_texts,
+)
 from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts
 from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_services import service_parts
@@ -107,7 +114,7 @@ def csv_lines(
     ``groups``, if given, holds one table of flow groups per capture, used instead of
     ``table_name``. ``max_rows`` is as for :func:`json_lines`.
     """
-    shown = [_first_rows(table, max_rows) for table in groups or ()]
+    shown = [select_rows(table, slice(max_rows)) for table in groups or ()]
     shown = shown or [
         _worst_rows(tables_by_name(capture)[table_name], max_rows) for capture in captures
     ]
@@ -141,9 +148,8 @@ def json_lines(
         table = tables_by_name(capture)[table_name]
         lists = {"services": capture.services, "failed": capture.failed}
         if table_name == "connections":
-            first |= {
-                each: list(iter_plain_rows(_first_rows(lists[each], max_rows))) for each in lists
-            }
+            for each, rows in lists.items():
+                first[each] = list(iter_plain_rows(select_rows(rows, slice(max_rows))))
         if max_rows is not None:
             lists |= {table_name: table} | ({} if groups is None else {"groups": groups[index]})
             first["omitted"] = {each: max(0, _row_count(lists[each]) - max_rows) for each in lists}
@@ -155,7 +161,7 @@ def json_lines(
         )
         if groups is not None:
             yield '], "groups": ['
-            yield from _json_objects(iter_plain_rows(_first_rows(groups[index], max_rows)))
+            yield from _json_objects(iter_plain_rows(select_rows(groups[index], slice(max_rows))))
         for title, more in ({} if models is None else models[index]).items():
             yield f'], "{title}": ['
             yield from _json_objects(iter_plain_rows(more))
@@ -178,16 +184,12 @@ def _row_count(table: Table) -> int:
     return next(iter(table.values())).size
 
 
-def _first_rows(table: Table, max_rows: int | None) -> Table:
-    return {name: column[:max_rows] for name, column in table.items()}
-
-
 def _worst_rows(connections: Table, max_rows: int | None) -> Table:
     """Return the ``max_rows`` worst directions, worst first; None: all, in the capture's order."""
     if max_rows is None:
         return connections
     order = worst_first_order(connections)[:max_rows]
-    return {name: column[order] for name, column in connections.items()}
+    return select_rows(connections, order)
 
 
 def worst_first_order(connections: Table) -> Figures:
@@ -198,8 +200,8 @@ def worst_first_order(connections: Table) -> Figures:
 
 def _size_text(capture: Capture) -> str:
     count = capture.connection_count
-    segments = f"{capture.segments:,} TCP segment{'' if capture.segments == 1 else 's'}"
-    text = f"{capture.file}: {segments} in {count:,} connection{'' if count == 1 else 's'}"
+    segments = count_text(capture.segments, "TCP segment")
+    text = f"{capture.file}: {segments} in {count_text(count, 'connection')}"
     empty = capture.rest.get("empty_connections", 0)
     return text + (f", {empty:,} of them without data" if empty > 0 else "")
 
@@ -221,13 +223,10 @@ def _failure_parts(capture: Capture) -> list[Part]:
 
 def _direction_table_parts(connections: Table, max_rows: int | None) -> list[Part]:
     order = worst_first_order(connections)[:max_rows]
-    shown = {name: column[order] for name, column in connections.items()}
+    shown = select_rows(connections, order)
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
     parts: list[Part] = [Columns(direction_columns(shown), ends=ends)]
-    left = connections["src"].size - order.size
-    if left > 0:
-        parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
-    return parts
+    return [*parts, *omitted_rows_parts(connections["src"].size, order.size)]
 
 
 def _limit_bar_parts(table: Table) -> list[Part]:
@@ -319,7 +318,7 @@ def _reason_parts(capture: Capture, max_rows: int) -> list[Part]:
     if is_single:
         large = connections["bytes"] >= MIN_DETAIL_BYTE_SHARE * connections["bytes"].max()
         order = order[large[order]]
-    part = {name: column[order[:max_rows]] for name, column in connections.items()}
+    part = select_rows(connections, order[:max_rows])
     parts: list[Part] = []
     for row, text in zip(
         iter_plain_rows(part), advice(part, capture.services).tolist(), strict=True

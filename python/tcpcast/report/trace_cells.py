@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.report.document import Paragraph
 from tcpcast.report.quantity import ABSENT_MARK, Scale, scale_for_unit
 
 if TYPE_CHECKING:
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 MAX_INTEGER_DIGITS = 5
 """Maximum integer digits of a rate; larger rates use a larger unit."""
+
+
+def omitted_rows_parts(
+    total: int, shown: int, noun: str = "", command: str = "--all"
+) -> list[Paragraph]:
+    """Return a line with the number of rows that a table omits, if any."""
+    left = total - shown
+    more = f"… and {left:,} more{noun}; {command} prints all"
+    return [Paragraph(more, mark=" ")] if left > 0 else []
 
 
 def rate_scale(rates: Figures) -> Scale:

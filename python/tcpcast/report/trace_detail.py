@@ -9,6 +9,7 @@ from tcpcast.captures.advice import REMEDIES_BY_LIMIT
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.quantity_text import rate, time, volume
 from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.readable_units import count_text
 from tcpcast.report.document import Paragraph, ShareBar
 from tcpcast.report.trace_cells import number_text
 
@@ -68,10 +69,6 @@ def _in_ms(seconds: float) -> str:
     return number_text(seconds * 1e3)
 
 
-def _counted_noun(count: int, one: str) -> str:
-    return f"{count:,} {one}{'' if count == 1 else 's'}"
-
-
 def _tap_text(row: Row) -> str:
     side = {
         "sender": "at the sender",
@@ -83,7 +80,7 @@ def _tap_text(row: Row) -> str:
 
 
 def _sent_text(row: Row) -> str:
-    text = f"{_counted_noun(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
+    text = f"{count_text(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
     if not _is_known(row["throughput_bps"]):
         return text
     return (
@@ -111,7 +108,7 @@ def _loss_text(row: Row) -> str:
         f"{row['to_paper']:,} TO), p = {number_text(100 * row['loss_indication_ratio'])} %"
     )
     if row["timeouts"]:
-        text += f"; {_counted_noun(row['timeouts'], 'timeout')}"
+        text += f"; {count_text(row['timeouts'], 'timeout')}"
         text += f", up to {row['max_backoff']} consecutive" if row["max_backoff"] > 1 else ""
         text += f", T0 = {time(row['t0_s'])}" if _is_known(row["t0_s"]) else ""
     return text
@@ -142,7 +139,7 @@ def _window_text(row: Row) -> str:
         mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
         parts.append(f"in flight {volume(mean)} mean, {volume(maximum)} max")
     if _is_known(row["initial_window_pkts"]):
-        parts.append(f"initial {_counted_noun(int(row['initial_window_pkts']), 'packet')}")
+        parts.append(f"initial {count_text(int(row['initial_window_pkts']), 'packet')}")
     if _is_known(row["packets_per_ack"]):
         parts.append(f"{number_text(row['packets_per_ack'])} packets per ack{_growth_text(row)}")
     if row.get("looks_like", UNKNOWN) != UNKNOWN:

@@ -8,11 +8,13 @@ import numpy as np
 
 from tcpcast.captures.groups import ANY_HOST
 from tcpcast.captures.predicted_gain import MAX_TIMEOUT_SHARE
+from tcpcast.captures.table import select_rows
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (
     integer_texts,
     number_text,
+    omitted_rows_parts,
     rate_scale,
     scaled_number_texts,
 )
@@ -34,15 +36,13 @@ MODEL_COLUMNS = {
 def group_parts(groups: Table, max_rows: int | None = None) -> list[Part]:
     """Return a table of groups, sorted by the number of loss events, and explanations."""
     order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:max_rows]
-    shown = {name: column[order] for name, column in groups.items()}
+    shown = select_rows(groups, order)
     ends = [
         (host_text(source), "" if source == destination == ANY_HOST else host_text(destination))
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
     parts: list[Part] = [Columns(_group_columns(shown), ends=ends)]
-    left = groups["src"].size - order.size
-    if left > 0:
-        parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
+    parts += omitted_rows_parts(groups["src"].size, order.size)
     return [*parts, BLANK_LINE, *_note_paragraphs(shown)]
 
 

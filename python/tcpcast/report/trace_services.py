@@ -12,9 +12,10 @@ from tcpcast.captures.service_advice import (
     TAP_LIMITATIONS,
     service_verdicts,
 )
+from tcpcast.captures.table import select_rows
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.trace_cells import integer_texts, scaled_number_texts
+from tcpcast.report.trace_cells import integer_texts, omitted_rows_parts, scaled_number_texts
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -31,23 +32,16 @@ def service_parts(services: Table, max_rows: int | None) -> list[Part]:
         return []
     parts: list[Part] = [
         BLANK_LINE,
-        Columns(_service_columns(_first_services(services, max_rows)), title=""),
+        Columns(_service_columns(select_rows(services, slice(max_rows))), title=""),
     ]
-    if max_rows is not None and count > max_rows:
-        parts.append(
-            Paragraph(f"… and {count - max_rows:,} more services; --all prints all", mark=" ")
-        )
-    explained = _first_services(services, MAX_EXPLAINED_SERVICES)
+    parts += omitted_rows_parts(count, count if max_rows is None else max_rows, " services")
+    explained = select_rows(services, slice(MAX_EXPLAINED_SERVICES))
     for index, verdict in enumerate(service_verdicts(explained)):
-        row = {name: column[index] for name, column in explained.items()}
+        row = select_rows(explained, index)
         parts += [BLANK_LINE, Paragraph(f"service {row['server']}", "heading")]
         texts = (_latency_text(row), verdict, TAP_LIMITATIONS[str(row["tap"])])
         parts += [Paragraph(text, "", "  ") for text in texts if text]
     return parts
-
-
-def _first_services(table: Table, max_rows: int | None) -> Table:
-    return {name: column[:max_rows] for name, column in table.items()}
 
 
 def _service_columns(shown: Table) -> list[Column]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advice
 from tcpcast.captures.failed_connections import failure_summary
 from tcpcast.captures.quantity_text import rate
+from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.readable_units import count_text
 from tcpcast.report.document import Column, Heading, Paragraph, ShareBar, endpoints_text
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace import direction_columns, worst_first_order
@@ -96,12 +98,12 @@ def limit_shares(table: Table) -> list[tuple[str, float]]:
 def _totals_text(table: Table, files: int) -> str:
     data, again = int(table["data_packets"].sum()), int(table["retransmissions"].sum())
     timeouts, count = int(table["timeouts"].sum()), table["src"].size
-    text = f"{count:,} direction{'' if count == 1 else 's'} with data"
+    text = f"{count_text(count, 'direction')} with data"
     text += f" in {files:,} captures" if files > 1 else ""
     text += f": {int(table['bytes'].sum()):,} bytes in {data:,} packets"
     if again:
         text += f", {again:,} of them retransmitted ({100 * again / data:.2g} %)"
-    text += f", {timeouts:,} timeout{'' if timeouts == 1 else 's'}."
+    text += f", {count_text(timeouts, 'timeout')}."
     known = table["throughput_bps"][np.isfinite(table["throughput_bps"])]
     return f"{text} Median throughput {rate(float(np.median(known)))}." if known.size else text
 
@@ -114,8 +116,8 @@ def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Itera
         if limit == "unknown" or not rows.size or number == MAX_ADVISED_LIMITS:
             continue
         longest = rows[np.argmax(np.nan_to_num(table["duration_s"][rows]))]
-        part = {name: column[[longest]] for name, column in table.items()}
-        count = f"{rows.size:,} direction{'' if rows.size == 1 else 's'}, for example "
+        part = select_rows(table, [longest])
+        count = f"{count_text(rows.size, 'direction')}, for example "
         file = f" in {part['file'][0]}" if np.any(table["file"] != table["file"][0]) else ""
         ends = endpoints_text(str(part["src"][0]), str(part["dst"][0])) + file
         number += 1
@@ -127,7 +129,7 @@ def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Itera
 
 def _worst_direction_parts(table: Table, max_rows: int, *, several: bool) -> Iterator[Part]:
     order = worst_first_order(table)[:max_rows]
-    shown: dict[str, Any] = {name: column[order] for name, column in table.items()}
+    shown = select_rows(table, order)
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
     files = [Column("capture", shown["file"].tolist(), right=False)] if several else []
     yield Columns([*files, *direction_columns(shown)], ends=ends)

@@ -5,18 +5,19 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, integer_annotation
-from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
+from tcpcast.scenario.table import (
+    Choice,
+    Table,
+    make_key_error,
+)
 
 MAX_QUANTUM = 10**9
 MAX_FLOWS = 1 << 20
 _MAX_GAIN = 1e6
-_RULES = ("rfc", "linux")
 
 MARKING_TEXT = "mark packets of stacks with tcp.ecn = true instead of dropping them"
 
-Rules = Annotated[
-    Literal["rfc", "linux"], BeforeValidator(choice_validator("set of rules", _RULES))
-]
+Rules = Annotated[Literal["rfc", "linux"], Choice("set of rules")]
 
 
 class HeadDrop(Table):
@@ -67,9 +68,7 @@ class FqCodel(Codel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 0 < self.quantum <= MAX_QUANTUM:
-            raise make_validation_error(
-                [make_error_at('must be above 0 and at most 1 GB; write "1514B"', "quantum")]
-            )
+            raise make_key_error('must be above 0 and at most 1 GB; write "1514B"', "quantum")
         return self
 
 

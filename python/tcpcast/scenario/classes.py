@@ -30,7 +30,7 @@ from tcpcast.scenario.table import (
     get_validation_context,
     has_only_missing_keys,
     make_error_at,
-    make_validation_error,
+    make_key_error,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic, Transfers
@@ -190,7 +190,7 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
     entries = laid.get("class")
     if isinstance(entries, list) and len(entries) > MAX_CLASSES:
         message = f"has {len(entries)} classes; write at most {MAX_CLASSES} classes"
-        raise make_validation_error([make_error_at(message, "class")])
+        raise make_key_error(message, "class")
     if isinstance(entries, list):
         laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]
         laid |= _substitute_tables(laid, context)

@@ -17,16 +17,16 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.cross_recording import MAX_ROWS, read_recording
+from tcpcast.scenario.cross_recording import FILE_ADVICE, MAX_ROWS, read_recording
+from tcpcast.scenario.csv_file import read_file_of_table
 from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, integer_annotation
 from tcpcast.scenario.table import (
     Table,
-    choice_validator,
+    check_selecting_key,
     empty_list,
-    get_validation_context,
-    make_error_at,
+    make_key_error,
     make_missing_kind_error,
     make_validation_error,
 )
@@ -37,7 +37,6 @@ MAX_RATE_SHARE = 100.0
 """Maximum mean rate of a stream as a multiple of the hop's rate."""
 
 _DEFAULT_BIN_S = 0.01
-_FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +158,7 @@ class CrossStream(Table):
     def _check_bin(self) -> Self:
         if not 1e-6 <= self.bin_s <= 3600:
             message = f'{units.format_duration(self.bin_s)} is outside 1us to 1h; write "10ms"'
-            raise make_validation_error([make_error_at(message, "bin")])
+            raise make_key_error(message, "bin")
         return self
 
 
@@ -261,7 +260,7 @@ class ParetoCross(_MeanRateCross):
     def _check(self) -> Self:
         if self.alpha <= 1:
             message = f"{self.alpha:g} gives times with an infinite mean; write an alpha above 1"
-            raise make_validation_error([make_error_at(message, "alpha")])
+            raise make_key_error(message, "alpha")
         return self
 
 
@@ -330,44 +329,32 @@ class TraceCross(CrossStream):
             return data
         data = dict(data)
         if "file" in data:
-            if "times" in data or "bytes" in data:
-                raise make_validation_error(
-                    [make_error_at("both file and times are given; write only one of them", "file")]
-                )
-            folder = get_validation_context(info).folder
-            try:
-                data["times"], data["bytes"] = read_recording(data["file"], folder)
-            except UnitError as error:
-                raise make_validation_error(
-                    [make_error_at(str(error), "file", value=data["file"])]
-                ) from None
+            data["times"], data["bytes"] = read_file_of_table(
+                data, "file", ("times", "bytes"), info, read_recording
+            )
         elif "times" not in data:
-            raise make_validation_error([make_error_at(f"missing; {_FILE_ADVICE}", "file")])
+            raise make_key_error(f"missing; {FILE_ADVICE}", "file")
         return data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
-            raise make_validation_error(
-                [make_error_at(f"{counts}; write one size per time", "bytes")]
-            )
+            raise make_key_error(f"{counts}; write one size per time", "bytes")
         if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
             message = "the times are not in ascending order; write them sorted by time"
-            raise make_validation_error([make_error_at(message, "times")])
+            raise make_key_error(message, "times")
         if not sum(self.sizes) > 0:
-            raise make_validation_error(
-                [make_error_at("all sizes are 0; write at least one size above 0", "bytes")]
-            )
+            raise make_key_error("all sizes are 0; write at least one size above 0", "bytes")
         if self.period is None and not self.times[-1] > self.times[0]:
             message = (
                 'missing, and cannot be derived, because all times are equal; write period = "60s"'
             )
-            raise make_validation_error([make_error_at(message, "period")])
+            raise make_key_error(message, "period")
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
             message = f"ends before the last time, {last}; write a longer period, or no period"
-            raise make_validation_error([make_error_at(message, "period")])
+            raise make_key_error(message, "period")
         return self
 
     @property
@@ -395,13 +382,7 @@ def _check_model_name(value: object) -> object:
         raise make_validation_error(
             [make_missing_kind_error(value, "model", '"fgn", "poisson", "pareto" or "trace"')]
         )
-    try:
-        return {
-            **value,
-            "model": choice_validator("model of cross traffic", CROSS_MODELS)(value["model"]),
-        }
-    except ValueError as error:
-        raise make_validation_error([make_error_at(str(error), "model")]) from None
+    return check_selecting_key(value, "model", "model of cross traffic", CROSS_MODELS)
 
 
 CrossTraffic = Annotated[

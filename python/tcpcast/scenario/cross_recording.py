@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import read_csv
+from tcpcast.scenario.csv_file import data_rows, read_csv, read_number_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 100_000
 _COLUMNS = ["time_s", "bytes"]
-_FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
+FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
 
 
 def read_recording(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
@@ -39,23 +37,21 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
         The file does not exist, contains no or too many rows, or a cell is not a number or is
         negative.
     """
-    return read_csv(name, folder, _FILE_ADVICE, _read_times_and_bytes)
+    return read_csv(name, folder, FILE_ADVICE, _read_times_and_bytes)
 
 
 def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
     times: list[float] = []
     sizes: list[float] = []
-    for number, row in enumerate(rows, start=1):
-        cells = [cell.strip() for cell in row]
-        if not any(cells) or cells[0].startswith("#"):
-            continue
+    for number, cells in data_rows(rows):
         if not times and [cell.lower() for cell in cells] == _COLUMNS:
             continue
         if len(cells) != len(_COLUMNS):
             raise UnitError(
                 f"{name}, line {number}: {len(cells)} columns; write two columns, time_s,bytes"
             )
-        time, size = (_read_number_cell(cell, name, number) for cell in cells)
+        where = f"{name}, line {number}"
+        time, size = (read_number_cell(cell, where, "write seconds and bytes") for cell in cells)
         times.append(time)
         sizes.append(size)
         if len(times) > MAX_ROWS:
@@ -67,16 +63,3 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
             f"{name} contains no rows; write the header line time_s,bytes and rows of numbers"
         )
     return times, sizes
-
-
-def _read_number_cell(cell: str, name: str, line: int) -> float:
-    try:
-        number = float(cell)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < 1e12:
-        raise UnitError(
-            f"{name}, line {line}: {units.quote(cell)} is not a number from 0 to 1e12; "
-            "write seconds and bytes"
-        )
-    return number

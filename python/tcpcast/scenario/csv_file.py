@@ -3,17 +3,72 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.protected_inputs import protect_inputs
+from tcpcast.scenario.table import get_validation_context, make_key_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from pydantic import ValidationInfo
+
+    Reader = Callable[[object, Path | None], Any]
 
 T = TypeVar("T")
+
+
+def read_file_of_table(
+    data: Mapping[str, Any], key: str, inline: Sequence[str], info: ValidationInfo, read: Reader
+) -> Any:
+    """Return the contents of the file that a key of a table names.
+
+    Parameters
+    ----------
+    data
+        The table as typed.
+    key, inline
+        Key of the file name, and keys of the values that replace a file.
+    info
+        Validation of the table, whose context contains the base folder of relative names.
+    read
+        Function that reads a file by its name and base folder.
+
+    Raises
+    ------
+    ValidationError
+        Both a file and values are given, or the file cannot be read.
+    """
+    if any(name in data for name in inline):
+        raise make_key_error(f"both {key} and {inline[0]} are given; write only one of them", key)
+    try:
+        return read(data[key], get_validation_context(info).folder)
+    except UnitError as error:
+        raise make_key_error(str(error), key, value=data[key]) from None
+
+
+def data_rows(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line number and the cells of each row, except for empty rows and comments."""
+    for number, row in enumerate(rows, start=1):
+        cells = [cell.strip() for cell in row]
+        if any(cells) and not cells[0].startswith("#"):
+            yield number, cells
+
+
+def read_number_cell(cell: str, where: str, advice: str) -> float:
+    """Return the number in a cell, from 0 to 1e12; ``advice`` names the units in the message."""
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1e12:
+        raise UnitError(f"{where}: {units.quote(cell)} is not a number from 0 to 1e12; {advice}")
+    return number
 
 
 def read_csv(

@@ -17,7 +17,7 @@ from tcpcast.scenario.byte_sizes import SizeInBytes
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.table import (
     Table,
-    make_error_at,
+    make_key_error,
     make_missing_key_error,
     make_validation_error,
 )
@@ -156,27 +156,23 @@ class Distribution(Table, Generic[Quantity]):
 
     def _check_mean(self, mean: float, minimum: float = 0.0) -> None:
         if mean <= 0:
-            raise _make_key_error("must be above 0; write a larger mean", "mean")
+            raise make_key_error("must be above 0; write a larger mean", "mean")
         if minimum >= mean:
-            raise _make_key_error(
+            raise make_key_error(
                 f"{self._format(minimum)} is not below the mean, {self._format(mean)}; "
                 "write a smaller minimum or a larger mean",
                 "minimum",
             )
 
 
-def _make_key_error(message: str, key: str) -> Exception:
-    return make_validation_error([make_error_at(message, key)])
-
-
 def _check_tail(tail: float) -> None:
     if not 0 < tail < 1:
-        raise _make_key_error('must be above 0% and below 100%; write "10%"', "tail")
+        raise make_key_error('must be above 0% and below 100%; write "10%"', "tail")
 
 
 def _check_alpha(alpha: float) -> None:
     if alpha <= 1:
-        raise _make_key_error(
+        raise make_key_error(
             f"{alpha:g} gives a distribution without a mean; write an alpha above 1", "alpha"
         )
 
@@ -237,7 +233,7 @@ class ExponentialPareto(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
-            raise _make_key_error(
+            raise make_key_error(
                 f"{self._format(self.mean)} is too small for the exponential body of the "
                 f"distribution; write a mean above {self._format(least)}",
                 "mean",
@@ -307,7 +303,7 @@ class TwoExponentials(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
-            raise _make_key_error(
+            raise make_key_error(
                 f"{self.c:g} gives the values in the tail a mean below the beginning of the tail; "
                 f"write a c above {least:.4g}",
                 "c",
@@ -364,7 +360,7 @@ class Lognormal(Distribution[Quantity]):
     def _check(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
-            raise _make_key_error(
+            raise make_key_error(
                 'must be above 0; write a larger sd, or distribution = "constant"', "sd"
             )
         return self
@@ -415,10 +411,10 @@ class Pareto(Distribution[Quantity]):
             either = "write alpha and either mean or minimum"
             if self.mean is None:
                 raise make_validation_error([make_missing_key_error(f"missing; {either}", "mean")])
-            raise _make_key_error(f"both mean and minimum are given; {either}", "mean")
+            raise make_key_error(f"both mean and minimum are given; {either}", "mean")
         if self.lowest_value <= 0:
             key = "minimum" if self.mean is None else "mean"
-            raise _make_key_error(f"must be above 0; write a larger {key}", key)
+            raise make_key_error(f"must be above 0; write a larger {key}", key)
         return self
 
     @property
@@ -487,7 +483,7 @@ class Uniform(Distribution[Quantity]):
     def _check(self) -> Self:
         if self.low >= self.high:
             message = f"{self._format(self.high)} is not above low, {self._format(self.low)}"
-            raise _make_key_error(f"{message}; write a larger high", "high")
+            raise make_key_error(f"{message}; write a larger high", "high")
         return self
 
     def mean_value(self) -> float:

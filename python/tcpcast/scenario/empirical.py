@@ -10,17 +10,17 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, mod
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import read_csv
+from tcpcast.scenario.csv_file import data_rows, read_csv, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import Distribution, Quantity
 from tcpcast.scenario.table import (
     empty_list,
-    get_validation_context,
-    make_error_at,
+    make_key_error,
     make_missing_key_error,
     make_validation_error,
 )
 
 MAX_VALUES = 100_000
+_NUMBER_ADVICE = "write plain numbers, seconds for times and packets for sizes"
 _WEIGHT_NAMES = ("weight", "probability")
 _FILE_ADVICE = 'write file = "sizes.csv" (a column value, and optionally weight)'
 
@@ -58,22 +58,8 @@ class Empirical(Distribution[Quantity]):
             return data
         data = dict(data)
         if "file" in data:
-            if "values" in data or "weights" in data:
-                raise make_validation_error(
-                    [
-                        make_error_at(
-                            "both file and values are given; write only one of them", "file"
-                        )
-                    ]
-                )
-            try:
-                values, data["weights"] = read_empirical(
-                    data["file"], get_validation_context(info).folder
-                )
-            except UnitError as error:
-                raise make_validation_error(
-                    [make_error_at(str(error), "file", value=data["file"])]
-                ) from None
+            inline = ("values", "weights")
+            values, data["weights"] = read_file_of_table(data, "file", inline, info, read_empirical)
             write = units.format_packets if cls.is_of_sizes() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
@@ -88,17 +74,11 @@ class Empirical(Distribution[Quantity]):
     def _check(self) -> Self:
         if len(self.weights) != len(self.values):
             counts = f"{len(self.weights)} weights for {len(self.values)} values"
-            raise make_validation_error(
-                [make_error_at(f"{counts}; write a weight for each value", "weights")]
-            )
+            raise make_key_error(f"{counts}; write a weight for each value", "weights")
         if not sum(self.weights) > 0:
-            raise make_validation_error(
-                [make_error_at("all weights are 0; write at least one weight above 0", "weights")]
-            )
+            raise make_key_error("all weights are 0; write at least one weight above 0", "weights")
         if not self.mean_value() > 0:
-            raise make_validation_error(
-                [make_error_at("the mean is 0; write at least one value above 0", "values")]
-            )
+            raise make_key_error("the mean is 0; write at least one value above 0", "values")
         return self
 
     def __hash__(self) -> int:
@@ -161,10 +141,7 @@ def _read_values_and_weights(
     values: list[float] = []
     weights: list[float] = []
     columns = 0
-    for number, row in enumerate(rows, start=1):
-        cells = [cell.strip() for cell in row]
-        if not any(cells) or cells[0].startswith("#"):
-            continue
+    for number, cells in data_rows(rows):
         if columns == 0:
             columns = len(cells)
             if _is_heading(cells):
@@ -174,7 +151,8 @@ def _read_values_and_weights(
                 f"{name}, line {number}: {len(cells)} columns; write one column, value, or "
                 "two columns, value,weight"
             )
-        numbers = [_read_number_cell(cell, name, number) for cell in cells]
+        where = f"{name}, line {number}"
+        numbers = [read_number_cell(cell, where, _NUMBER_ADVICE) for cell in cells]
         values.append(numbers[0])
         weights.append(numbers[1] if columns == 2 else 1.0)
         if len(values) > MAX_VALUES:
@@ -189,16 +167,3 @@ def _read_values_and_weights(
 def _is_heading(cells: list[str]) -> bool:
     names = [cell.lower() for cell in cells]
     return names[0] == "value" and (len(names) < 2 or names[1] in _WEIGHT_NAMES)
-
-
-def _read_number_cell(cell: str, name: str, line: int) -> float:
-    try:
-        number = float(cell)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < 1e12:
-        raise UnitError(
-            f"{name}, line {line}: {units.quote(cell)} is not a number from 0 to 1e12; "
-            "write plain numbers, seconds for times and packets for sizes"
-        )
-    return number

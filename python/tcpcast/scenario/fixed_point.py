@@ -6,8 +6,8 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from tcpcast.scenario.quantities import PositiveDuration, Ratio, integer_annotation
 from tcpcast.scenario.table import (
+    Choice,
     Table,
-    choice_validator,
     make_error_at,
     make_validation_error,
 )
@@ -40,7 +40,7 @@ class FixedPoint(Table):
     )
     queue_rule: Annotated[
         Literal["delay", "cap", "fill"],
-        BeforeValidator(choice_validator("rule", ("delay", "cap", "fill"))),
+        Choice("rule"),
     ] = Field(
         default="delay",
         examples=["fill"],

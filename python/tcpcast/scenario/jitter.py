@@ -17,7 +17,7 @@ from tcpcast import units
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.quantities import RATIO_SCHEMA, TIME_SCHEMA
 from tcpcast.scenario.table import (
-    make_error_at,
+    make_key_error,
     make_missing_kind_error,
     make_validation_error,
     unknown_word_message,
@@ -72,25 +72,19 @@ def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     if not isinstance(value, Mapping):
         message = f"{units.quote(value)} is not a table; write "
         message += '{ distribution = "exponential", mean = "5ms" }'
-        raise make_validation_error([make_error_at(message, value=value)])
+        raise make_key_error(message, value=value)
     if "distribution" not in value:
         raise make_validation_error(
             [make_missing_kind_error(value, "distribution", '"exponential"')]
         )
     if value["distribution"] not in list(_DISTRIBUTIONS):
-        raise make_validation_error(
-            [
-                make_error_at(
-                    unknown_word_message("distribution", value["distribution"], _DISTRIBUTIONS),
-                    "distribution",
-                )
-            ]
+        raise make_key_error(
+            unknown_word_message("distribution", value["distribution"], _DISTRIBUTIONS),
+            "distribution",
         )
     reorder = value.get("reorder", False)
     if not isinstance(reorder, bool):
-        raise make_validation_error(
-            [make_error_at(f"{units.quote(reorder)} is not true or false; write true", "reorder")]
-        )
+        raise make_key_error(f"{units.quote(reorder)} is not true or false; write true", "reorder")
     numbers = {key: number for key, number in value.items() if key != "reorder"}
     return Jitter(_DISTRIBUTION_ADAPTER.validate_python(numbers, context=info.context), reorder)
 

@@ -27,7 +27,7 @@ from tcpcast.scenario.loss import (
 from tcpcast.scenario.quantities import Duration
 from tcpcast.scenario.queue import Queue, add_queue_words_to_schema
 from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, compute_mean_bps
-from tcpcast.scenario.table import Table, make_error_at, make_validation_error
+from tcpcast.scenario.table import Table, make_key_error
 
 MAX_BUFFER_PKTS = 10**9
 MAX_BUFFER_S = 3600.0
@@ -251,7 +251,7 @@ class Link(Table):
         ):
             if self.is_policer and typed:
                 message = "a policer has no queue; leave out either this key or policer = true"
-                raise make_validation_error([make_error_at(message, key)])
+                raise make_key_error(message, key)
         if self.loss_at == "behind":
             self._check_loss_position()
         return self
@@ -259,12 +259,12 @@ class Link(Table):
     def _check_loss_position(self) -> None:
         if "loss_rule" not in self.model_fields_set:
             message = 'this link has no random loss; write loss = "1%", or leave loss_at out'
-            raise make_validation_error([make_error_at(message, "loss_at")])
+            raise make_key_error(message, "loss_at")
         if isinstance(self.loss_rule, RestOfRound):
             message = (
                 'correlated loss within a round always occurs before the queue; write "before"'
             )
-            raise make_validation_error([make_error_at(message, "loss_at")])
+            raise make_key_error(message, "loss_at")
 
 
 @dataclass(frozen=True, slots=True)

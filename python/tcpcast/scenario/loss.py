@@ -8,7 +8,11 @@ from pydantic import BeforeValidator, Field, model_serializer, model_validator
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio
-from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
+from tcpcast.scenario.table import (
+    Table,
+    check_selecting_key,
+    make_key_error,
+)
 
 LossPlace = Literal["before", "behind"]
 """Position of random loss on a link: before the queue or behind the transmitter."""
@@ -25,9 +29,7 @@ class Bernoulli(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.rate >= 1:
-            raise make_validation_error(
-                [make_error_at('loses every packet; write less than "100%"', "rate")]
-            )
+            raise make_key_error('loses every packet; write less than "100%"', "rate")
         return self
 
     @model_serializer
@@ -57,11 +59,9 @@ class GilbertElliott(Table):
         for key in ("to_bad", "to_good"):
             if getattr(self, key) == 0:
                 message = 'must be above 0, otherwise a state never ends; write "1%"'
-                raise make_validation_error([make_error_at(message, key)])
+                raise make_key_error(message, key)
         if self.mean_ratio() >= 1:
-            raise make_validation_error(
-                [make_error_at('loses every packet; write less than "100%"', "loss_bad")]
-            )
+            raise make_key_error('loses every packet; write less than "100%"', "loss_bad")
         return self
 
     def mean_ratio(self) -> float:
@@ -86,9 +86,7 @@ class RestOfRound(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.rate >= 1:
-            raise make_validation_error(
-                [make_error_at('loses every packet; write less than "100%"', "rate")]
-            )
+            raise make_key_error('loses every packet; write less than "100%"', "rate")
         return self
 
     def mean_ratio(self) -> float:
@@ -112,14 +110,8 @@ def _read_loss(value: object) -> object:
             raise UnitError(f'{units.quote(value)} loses every packet; write, for example, "1%"')
         return {"model": "bernoulli", "rate": ratio}
     if "model" not in value:
-        raise make_validation_error(
-            [make_error_at('missing; write model = "gilbert-elliott", or loss = "1%"', "model")]
-        )
-    check = choice_validator("loss model", LOSS_MODELS)
-    try:
-        return {**value, "model": check(value["model"])}
-    except ValueError as error:
-        raise make_validation_error([make_error_at(str(error), "model")]) from None
+        raise make_key_error('missing; write model = "gilbert-elliott", or loss = "1%"', "model")
+    return check_selecting_key(value, "model", "loss model", LOSS_MODELS)
 
 
 def add_ratio_to_schema(schema: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ from tcpcast.scenario.table import (
     ValidationContext,
     convert_to_input_errors,
     get_validation_context,
-    make_error_at,
+    make_key_error,
     make_validation_error,
 )
 from tcpcast.scenario.table_reuse import (
@@ -212,7 +212,7 @@ class Scenario(Table):
         unused = [name for name in MEASURED_TABLES if name in data]
         if unused:
             message = f"a capture needs no other tables; leave out {', '.join(unused)}"
-            raise make_validation_error([make_error_at(message, "traffic", "kind")])
+            raise make_key_error(message, "traffic", "kind")
         return {**data, **_PLACEHOLDERS}
 
     @model_validator(mode="after")

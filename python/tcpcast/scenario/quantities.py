@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     BeforeValidator,
@@ -19,9 +19,15 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.byte_sizes import SizeInBytes, is_in_bytes, write_size
 from tcpcast.scenario.table import get_validation_context
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MAX_WINDOW = 10**9
 
 _UNSIGNED_NUMBER = rf"^\s*\+?{units.NUMBER}\s*"
+
+_RUN_TIME_EXAMPLE = "60s"
+"""Example of the duration of a run."""
 
 
 def _quantity_schema(pattern: str, example: str, *words: str) -> dict[str, Any]:
@@ -122,54 +128,52 @@ def integer_annotation(minimum: int, maximum: int) -> tuple[BeforeValidator, Wit
     return read, WithJsonSchema(schema)
 
 
-Rate = Annotated[
-    float,
-    BeforeValidator(units.parse_rate),
-    PlainSerializer(units.format_rate, return_type=str),
-    WithJsonSchema(_RATE_SCHEMA),
-]
-"""Rate in bit/s; inf for an unlimited link."""
+def quantity_annotation(
+    read: Callable[[Any], float], write: Callable[[Any], str], schema: dict[str, Any]
+) -> tuple[BeforeValidator, PlainSerializer, WithJsonSchema]:
+    """Return the parts of an annotation for a number that is written as a text with a unit."""
+    return BeforeValidator(read), PlainSerializer(write, return_type=str), WithJsonSchema(schema)
 
-_RUN_TIME_EXAMPLE = "60s"
-"""Example of the duration of a run."""
+
+Rate = Annotated[float, *quantity_annotation(units.parse_rate, units.format_rate, _RATE_SCHEMA)]
+"""Rate in bit/s; inf for an unlimited link."""
 
 Duration = Annotated[
     float,
-    BeforeValidator(units.parse_duration),
-    PlainSerializer(units.format_duration, return_type=str),
-    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": 0}]}),
+    *quantity_annotation(
+        units.parse_duration, units.format_duration, {"anyOf": [TIME_SCHEMA, {"const": 0}]}
+    ),
 ]
 """A time in seconds, 0 or more."""
 
 PositiveDuration = Annotated[
-    float,
-    BeforeValidator(_read_positive_time),
-    PlainSerializer(units.format_duration, return_type=str),
-    WithJsonSchema(TIME_SCHEMA),
+    float, *quantity_annotation(_read_positive_time, units.format_duration, TIME_SCHEMA)
 ]
 """A time in seconds, above 0."""
 
 HostDelay = Annotated[
     float,
-    BeforeValidator(partial(units.parse_duration, example="0.1ms")),
-    PlainSerializer(units.format_duration, return_type=str),
-    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": 0}]}),
+    *quantity_annotation(
+        partial(units.parse_duration, example="0.1ms"),
+        units.format_duration,
+        {"anyOf": [TIME_SCHEMA, {"const": 0}]},
+    ),
 ]
 """A time in seconds, 0 or more; examples in messages are host delays of about 0.1 ms."""
 
 RunTime = Annotated[
     float,
-    BeforeValidator(partial(_read_positive_time, example=_RUN_TIME_EXAMPLE)),
-    PlainSerializer(units.format_duration, return_type=str),
-    WithJsonSchema(TIME_SCHEMA),
+    *quantity_annotation(
+        partial(_read_positive_time, example=_RUN_TIME_EXAMPLE), units.format_duration, TIME_SCHEMA
+    ),
 ]
 """A time in seconds, above 0; examples in messages are durations of runs."""
 
 TimeLimit = Annotated[
     float,
-    BeforeValidator(_read_time_limit),
-    PlainSerializer(_format_time_limit, return_type=str),
-    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": "unlimited"}]}),
+    *quantity_annotation(
+        _read_time_limit, _format_time_limit, {"anyOf": [TIME_SCHEMA, {"const": "unlimited"}]}
+    ),
 ]
 """A time in seconds, above 0; inf for no limit."""
 
@@ -181,36 +185,18 @@ Size = Annotated[
 ]
 """A size in packets, not rounded. A size typed in bytes also keeps the number of bytes."""
 
-Ratio = Annotated[
-    float,
-    BeforeValidator(units.parse_ratio),
-    PlainSerializer(units.format_ratio, return_type=str),
-    WithJsonSchema(RATIO_SCHEMA),
-]
+Ratio = Annotated[float, *quantity_annotation(units.parse_ratio, units.format_ratio, RATIO_SCHEMA)]
 """Ratio from 0 to 1."""
 
-Bytes = Annotated[
-    int,
-    BeforeValidator(units.parse_bytes),
-    PlainSerializer(units.format_bytes, return_type=str),
-    WithJsonSchema(_BYTES_SCHEMA),
-]
+Bytes = Annotated[int, *quantity_annotation(units.parse_bytes, units.format_bytes, _BYTES_SCHEMA)]
 """Bytes on the wire."""
 
 PacketSize = Annotated[
-    int,
-    BeforeValidator(_read_packet_size),
-    PlainSerializer(units.format_bytes, return_type=str),
-    WithJsonSchema(_BYTES_SCHEMA),
+    int, *quantity_annotation(_read_packet_size, units.format_bytes, _BYTES_SCHEMA)
 ]
 """Bytes of a data packet on the wire, IP and TCP headers included."""
 
-AckSize = Annotated[
-    int,
-    BeforeValidator(_read_ack_size),
-    PlainSerializer(units.format_bytes, return_type=str),
-    WithJsonSchema(_BYTES_SCHEMA),
-]
+AckSize = Annotated[int, *quantity_annotation(_read_ack_size, units.format_bytes, _BYTES_SCHEMA)]
 """Bytes of an ack on the wire."""
 
 Window = Annotated[

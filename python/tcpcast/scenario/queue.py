@@ -24,7 +24,14 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.aqm import AQM_TABLES, Codel, FqCodel, HeadDrop, ManagedQueue, Pie
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
-from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
+from tcpcast.scenario.table import (
+    Choice,
+    Table,
+    choice_validator,
+    make_error_at,
+    make_key_error,
+    make_validation_error,
+)
 
 AUTOMATIC = "automatic"
 _DISCIPLINES = ("droptail", "red", "fq", *AQM_TABLES)
@@ -155,7 +162,7 @@ class Red(Table):
     def _check(self) -> Self:
         if self.max_probability == 0:
             message = 'must be above 0, otherwise RED never drops early; write "10%"'
-            raise make_validation_error([make_error_at(message, "max_probability")])
+            raise make_key_error(message, "max_probability")
         return self
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
@@ -192,10 +199,6 @@ class Red(Table):
 
 
 _MAX_QUANTUM = 10**9
-_SCHEDULERS = ("round-robin", "drr")
-_BUFFER_KINDS = ("shared", "individual")
-_DROP_RULES = ("longest", "longest-head", "arriving")
-_TIE_RULES = ("latest", "random")
 
 
 class FairQueue(Table):
@@ -207,9 +210,7 @@ class FairQueue(Table):
     """
 
     kind: Literal["fq"] = Field(description="name of the discipline")
-    scheduler: Annotated[
-        Literal["round-robin", "drr"], BeforeValidator(choice_validator("scheduler", _SCHEDULERS))
-    ] = Field(
+    scheduler: Annotated[Literal["round-robin", "drr"], Choice("scheduler")] = Field(
         default="round-robin",
         examples=["drr"],
         description="round robin by packets, or deficit round robin by bytes",
@@ -221,7 +222,7 @@ class FairQueue(Table):
     )
     buffers: Annotated[
         Literal["shared", "individual"],
-        BeforeValidator(choice_validator("kind of buffers", _BUFFER_KINDS)),
+        Choice("kind of buffers"),
     ] = Field(
         default="shared",
         examples=["individual"],
@@ -229,7 +230,7 @@ class FairQueue(Table):
     )
     drop: Annotated[
         Literal["longest", "longest-head", "arriving"],
-        BeforeValidator(choice_validator("drop", _DROP_RULES)),
+        Choice("drop"),
     ] = Field(
         default="longest",
         examples=["arriving"],
@@ -241,7 +242,7 @@ class FairQueue(Table):
     ties: (
         Annotated[
             Literal["latest", "random"],
-            BeforeValidator(choice_validator("rule for ties", _TIE_RULES)),
+            Choice("rule for ties"),
         ]
         | None
     ) = Field(

@@ -23,13 +23,11 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import read_csv
+from tcpcast.scenario.csv_file import read_csv, read_file_of_table
 from tcpcast.scenario.quantities import Bytes, Rate
 from tcpcast.scenario.table import (
     Table,
-    get_validation_context,
-    make_error_at,
-    make_validation_error,
+    make_key_error,
     unknown_word_message,
 )
 
@@ -76,11 +74,9 @@ class TokenBucket(_VaryingRate):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 1 <= self.bucket < math.inf:
-            raise make_validation_error(
-                [make_error_at('a bucket needs a rate; write "10mbit"', "bucket")]
-            )
+            raise make_key_error('a bucket needs a rate; write "10mbit"', "bucket")
         if not 1 <= self.burst <= _MAX_BURST:
-            raise make_validation_error([make_error_at('out of range; write "15KB"', "burst")])
+            raise make_key_error('out of range; write "15KB"', "burst")
         return self
 
     @property
@@ -232,20 +228,9 @@ class OpportunityRate(_VaryingRate):
     def _read_file(cls, data: Any, info: ValidationInfo) -> Any:
         if not isinstance(data, Mapping) or "trace" not in data:
             return data
-        if "opportunities" in data:
-            raise make_validation_error(
-                [
-                    make_error_at(
-                        "both trace and opportunities are given; write only one of them", "trace"
-                    )
-                ]
-            )
-        try:
-            opportunities = read_opportunities(data["trace"], get_validation_context(info).folder)
-        except UnitError as error:
-            raise make_validation_error(
-                [make_error_at(str(error), "trace", value=data["trace"])]
-            ) from None
+        opportunities = read_file_of_table(
+            data, "trace", ("opportunities",), info, read_opportunities
+        )
         return {**data, "opportunities": opportunities}
 
     @property
@@ -273,15 +258,11 @@ def _read_rate(value: object) -> object:
     if not isinstance(value, Mapping) or {"bucket", "trace", "opportunities"} & set(value):
         return value
     if {"burst", "policer"} & set(value):
-        raise make_validation_error([make_error_at('missing; write bucket = "10mbit"', "bucket")])
+        raise make_key_error('missing; write bucket = "10mbit"', "bucket")
     if not value:
-        raise make_validation_error(
-            [make_error_at('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")]
-        )
+        raise make_key_error('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")
     key = next(iter(value))
-    raise make_validation_error(
-        [make_error_at(unknown_word_message("kind of rate", key, _SELECTOR_KEYS), str(key))]
-    )
+    raise make_key_error(unknown_word_message("kind of rate", key, _SELECTOR_KEYS), str(key))
 
 
 LinkRate = Annotated[

@@ -30,10 +30,11 @@ from tcpcast.scenario.quantities import (
     integer_annotation,
 )
 from tcpcast.scenario.table import (
+    Choice,
     Table,
-    choice_validator,
     get_validation_context,
     make_error_at,
+    make_key_error,
     make_validation_error,
     unknown_word_message,
 )
@@ -46,7 +47,6 @@ MAX_GOODPUT_PKTS = 10**9
 MAX_SEED = 2**63 - 1
 MIN_PRECISION = 2.0**-52
 """Minimum relative width of an interval: the relative resolution of floating-point numbers."""
-_CAPTURE_POINTS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
 
 def _read_warmup(value: object) -> float | str:
@@ -216,16 +216,16 @@ class Run(Table):
             return self._check_transfers()
         if self.transfers is None and self.duration is None:
             message = 'missing; write duration = "300s", or transfers = 200000'
-            raise make_validation_error([make_error_at(message, "duration")])
+            raise make_key_error(message, "duration")
         if self.transfers is not None and self.duration is not None:
             message = "transfers and duration are both given; write one of them"
-            raise make_validation_error([make_error_at(message, "duration")])
+            raise make_key_error(message, "duration")
         if self.duration is not None and (self.warmup_s or 0) >= self.duration:
             message = (
                 f"{units.format_duration(self.warmup_s or 0)} is not below the duration, "
                 f"{units.format_duration(self.duration)}; write a shorter warmup"
             )
-            raise make_validation_error([make_error_at(message, "warmup")])
+            raise make_key_error(message, "warmup")
         return self
 
     def _check_transfers(self) -> Self:
@@ -248,7 +248,7 @@ class PacketCapture(Table):
 
     link: Annotated[
         Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
-        BeforeValidator(choice_validator("place to capture", _CAPTURE_POINTS)),
+        Choice("place to capture"),
     ] = Field(examples=["bottleneck-in"])
     file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
         examples=["in.pcap"],
@@ -309,9 +309,9 @@ class Probes(Table):
         twice = next((share for share in shares if shares.count(share) > 1), None)
         if twice is not None:
             message = f"{units.format_ratio(twice)} is listed twice; write each share once"
-            raise make_validation_error([make_error_at(message, "goodput_shares")])
+            raise make_key_error(message, "goodput_shares")
         if self.goodput_least > MAX_GOODPUT_PKTS:
             written = units.format_packets(self.goodput_least)
             message = f'{written} is above the largest size of a file; write, for example, "10pkt"'
-            raise make_validation_error([make_error_at(message, "goodput_least")])
+            raise make_key_error(message, "goodput_least")
         return self

@@ -9,14 +9,18 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from tcpcast.scenario.changes import iter_values_by_dotted_key
 from tcpcast.scenario.quantities import integer_annotation
-from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
+from tcpcast.scenario.table import (
+    Choice,
+    Table,
+    make_error_at,
+    make_validation_error,
+)
 from tcpcast.units import quote
 
 MAX_REPLICATIONS = 100_000
 MAX_LATIN_CELLS = 1_000_000
 _VARY_EXAMPLE = '"network.rtt" = "10ms..200ms log 8"'
 _TEXT_LIST_SCHEMA = {"type": "array", "items": {"type": "string"}}
-_FEEDS = ("scenario", "measured")
 
 
 def _read_engines(value: object) -> object:
@@ -67,9 +71,9 @@ class Sweep(Table):
         description="simulations per combination of values, with seeds `run.seed`, `run.seed` + "
         "1, ...",
     )
-    feed: Annotated[
-        Literal["scenario", "measured"], BeforeValidator(choice_validator("feed", _FEEDS))
-    ] = Field(default="scenario", description="inputs of formulas, as --feed of `tcpcast run`")
+    feed: Annotated[Literal["scenario", "measured"], Choice("feed")] = Field(
+        default="scenario", description="inputs of formulas, as --feed of `tcpcast run`"
+    )
     zip: Annotated[
         list[list[str]],
         BeforeValidator(_read_zip_groups),

@@ -15,12 +15,13 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import (
     BaseModel,
     ConfigDict,
+    GetCoreSchemaHandler,
     ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from tcpcast.errors import InputError
 from tcpcast.scenario import name_patterns
@@ -142,6 +143,11 @@ def make_validation_error(details: Iterable[InitErrorDetails]) -> ValidationErro
     return ValidationError.from_exception_data("scenario", list(details))
 
 
+def make_key_error(message: str, *location: str | int, value: object = None) -> ValidationError:
+    """Return the exception for one error, at a location relative to the table."""
+    return make_validation_error([make_error_at(message, *location, value=value)])
+
+
 def get_all_subclasses(base: type[Table]) -> list[type[Table]]:
     """Return all direct and indirect subclasses of a table."""
     return [t for child in base.__subclasses__() for t in (child, *get_all_subclasses(child))]
@@ -231,6 +237,33 @@ def choice_validator(what: str, words: Sequence[str]) -> Callable[[object], str]
         raise ValueError(unknown_word_message(what, word, words))
 
     return check
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Annotation of a ``Literal`` type: the message for other values lists the words.
+
+    ``what`` is the thing chosen, for the message: ``"scheduler"``.
+    """
+
+    what: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Return the schema of the type with a check before its own validation."""
+        check = choice_validator(self.what, typing.get_args(source))
+        return core_schema.no_info_before_validator_function(check, handler(source))
+
+
+def check_selecting_key(
+    value: Mapping[str, Any], key: str, what: str, words: Sequence[str]
+) -> dict[str, Any]:
+    """Return a table whose key, such as ``model``, is one of the given words; raise otherwise."""
+    try:
+        return {**value, key: choice_validator(what, words)(value[key])}
+    except ValueError as error:
+        raise make_key_error(str(error), key) from None
 
 
 def unknown_word_message(what: str, word: object, known: Sequence[str]) -> str:

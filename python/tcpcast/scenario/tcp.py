@@ -46,7 +46,13 @@ from tcpcast.scenario.quantities import (
     write_window,
 )
 from tcpcast.scenario.stack_facts import describe_stack
-from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
+from tcpcast.scenario.table import (
+    Choice,
+    Table,
+    choice_validator,
+    make_error_at,
+    make_validation_error,
+)
 from tcpcast.scenario.tcp_rules import (
     MAX_DUPLICATES,
     MAX_PLUS,
@@ -223,7 +229,7 @@ class Tcp(Table):
     handshake: (
         Annotated[
             Literal["none", "tcp", "tls13", "tls12"],
-            BeforeValidator(choice_validator("handshake", ("none", "tcp", "tls13", "tls12"))),
+            Choice("handshake"),
         ]
         | None
     ) = Field(

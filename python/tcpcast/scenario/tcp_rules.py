@@ -3,18 +3,16 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, WithJsonSchema
+from pydantic import Field, PlainValidator, StrictBool, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.scenario.modern_tcp import USE_CLASSIC_ADVICE
-from tcpcast.scenario.table import Table, choice_validator, make_error_at
+from tcpcast.scenario.table import Choice, Table, make_error_at
 
 MAX_PLUS = "max-plus-reno"
 
 MAX_DUPLICATES = 10**6
-
-RECOVERY_RULES = ("reno", "newreno", "newreno-patient", "tahoe")
 
 
 def _count_or(word: str) -> tuple[PlainValidator, WithJsonSchema]:
@@ -43,7 +41,7 @@ class MaxPlusRules(Table):
 
     growth: Annotated[
         Literal["after-halving", "every-ack"],
-        BeforeValidator(choice_validator("rule of growth", ("after-halving", "every-ack"))),
+        Choice("rule of growth"),
     ] = Field(
         default="after-halving",
         examples=["every-ack"],
@@ -81,7 +79,7 @@ class TcpRules(Table):
 
     recovery: Annotated[
         Literal["reno", "newreno", "newreno-patient", "tahoe"],
-        BeforeValidator(choice_validator("recovery rule", RECOVERY_RULES)),
+        Choice("recovery rule"),
     ] = Field(
         default="newreno",
         examples=["reno"],
@@ -95,9 +93,7 @@ class TcpRules(Table):
         description="use slow start at cwnd = ssthresh, where RFC 5681 also allows congestion "
         "avoidance",
     )
-    window_unit: Annotated[
-        Literal["packets", "bytes"], BeforeValidator(choice_validator("unit", ("packets", "bytes")))
-    ] = Field(
+    window_unit: Annotated[Literal["packets", "bytes"], Choice("unit")] = Field(
         default="packets",
         examples=["bytes"],
         description=(
@@ -105,9 +101,7 @@ class TcpRules(Table):
             "rounded down), or bytes (1/cwnd per ack; RFC 5681, equation 3)"
         ),
     )
-    timer_restart: Annotated[
-        Literal["ack", "send"], BeforeValidator(choice_validator("rule", ("ack", "send")))
-    ] = Field(
+    timer_restart: Annotated[Literal["ack", "send"], Choice("rule")] = Field(
         default="ack",
         examples=["send"],
         description=(
@@ -115,9 +109,7 @@ class TcpRules(Table):
             "5.3), or sending (TCP-Engset report, 3.1)"
         ),
     )
-    backoff_until: Annotated[
-        Literal["sample", "ack"], BeforeValidator(choice_validator("rule", ("sample", "ack")))
-    ] = Field(
+    backoff_until: Annotated[Literal["sample", "ack"], Choice("rule")] = Field(
         default="sample",
         examples=["ack"],
         description=(
@@ -135,7 +127,7 @@ class TcpRules(Table):
     )
     limited_transmit_on: Annotated[
         Literal["each", "second"],
-        BeforeValidator(choice_validator("duplicate", ("each", "second"))),
+        Choice("duplicate"),
     ] = Field(
         default="each",
         examples=["second"],

@@ -35,12 +35,20 @@ from tcpcast.scenario.distributions import (
     reject_single_time,
 )
 from tcpcast.scenario.empirical import Empirical
-from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, integer_annotation
+from tcpcast.scenario.quantities import (
+    PACKETS_SCHEMA,
+    Duration,
+    Size,
+    integer_annotation,
+    quantity_annotation,
+)
 from tcpcast.scenario.table import (
+    Choice,
     Table,
-    choice_validator,
+    check_selecting_key,
     get_validation_context,
     make_error_at,
+    make_key_error,
     make_missing_key_error,
     make_missing_kind_error,
     make_validation_error,
@@ -90,13 +98,9 @@ def _distribution_validator(
                 ]
             )
         if distribution not in DISTRIBUTIONS:
-            raise make_validation_error(
-                [
-                    make_error_at(
-                        unknown_word_message("distribution", distribution, DISTRIBUTIONS),
-                        "distribution",
-                    )
-                ]
+            raise make_key_error(
+                unknown_word_message("distribution", distribution, DISTRIBUTIONS),
+                "distribution",
             )
         return value
 
@@ -160,7 +164,7 @@ class OnOff(Table):
     )
     size_rounding: Annotated[
         Literal["nearest", "down"],
-        BeforeValidator(choice_validator("rounding", ("nearest", "down"))),
+        Choice("rounding"),
     ] = Field(
         default="nearest",
         examples=["down"],
@@ -168,7 +172,7 @@ class OnOff(Table):
     )
     connection: Annotated[
         Literal["new", "persistent"],
-        BeforeValidator(choice_validator("kind of connection", ("new", "persistent"))),
+        Choice("kind of connection"),
     ] = Field(
         default="new",
         examples=["persistent"],
@@ -188,7 +192,7 @@ class OnOff(Table):
     )
     start: Annotated[
         Literal["silent", "equilibrium"],
-        BeforeValidator(choice_validator("start", ("silent", "equilibrium"))),
+        Choice("start"),
     ] = Field(
         default="silent",
         examples=["equilibrium"],
@@ -241,7 +245,7 @@ StartRule = Annotated[
     | Annotated[list[Duration], Tag("a-list")]
     | Annotated[
         Literal["within-rtt"],
-        BeforeValidator(choice_validator("rule for start times", ("within-rtt",))),
+        Choice("rule for start times"),
         BeforeValidator(reject_single_time),
         Tag("a-rule"),
     ],
@@ -332,13 +336,15 @@ class Arrivals(Table):
 
     distribution: Annotated[
         Literal["poisson"],
-        BeforeValidator(choice_validator("distribution of arrivals", ("poisson",))),
+        Choice("distribution of arrivals"),
     ] = Field(examples=["poisson"], description="Poisson process")
     rate: Annotated[
         float,
-        BeforeValidator(units.parse_per_second),
-        PlainSerializer(units.format_per_second, return_type=str),
-        WithJsonSchema({"type": "string", "pattern": r"^[^/]*/[^/]*$", "examples": ["20/s"]}),
+        *quantity_annotation(
+            units.parse_per_second,
+            units.format_per_second,
+            {"type": "string", "pattern": r"^[^/]*/[^/]*$", "examples": ["20/s"]},
+        ),
     ] = Field(examples=["20/s"], description="mean number of starts per unit of time")
 
 
@@ -447,10 +453,7 @@ def _check_traffic_kind(value: object) -> object:
     if "kind" not in value:
         message = 'missing; write kind = "on-off", "bulk", "transfers" or "capture"'
         raise make_validation_error([make_missing_key_error(message, "kind")])
-    try:
-        return {**value, "kind": choice_validator("kind of traffic", TRAFFIC_KINDS)(value["kind"])}
-    except ValueError as error:
-        raise make_validation_error([make_error_at(str(error), "kind")]) from None
+    return check_selecting_key(value, "kind", "kind of traffic", TRAFFIC_KINDS)
 
 
 Traffic = Annotated[

@@ -11,23 +11,24 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import forkserver
 from tcpcast.engines import REGISTRY, check_names, may_simulate
 from tcpcast.engines.registry import Formula
-from tcpcast.errors import DomainError, InputError, MachineError, ScenarioError, TcpcastError
+from tcpcast.errors import DomainError, MachineError, TcpcastError
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.earlier_rows import EarlierRows
 from tcpcast.sweeps.folder import DIGEST_KEY, SweepFolder
-from tcpcast.sweeps.grid import evenly_spaced, make_grid
+from tcpcast.sweeps.grid import make_grid
 from tcpcast.sweeps.results import SweepResults, count_statuses
-from tcpcast.sweeps.table import get_column_kind, get_column_unit, import_sweep_packages
-from tcpcast.sweeps.worker import CellReplication, SweepSpec
+from tcpcast.sweeps.swept_keys import check_swept_keys, get_column_kinds
+from tcpcast.sweeps.table import get_column_unit, import_sweep_packages
+from tcpcast.sweeps.worker import CellReplication, SweepSpec, get_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,14 +38,16 @@ if TYPE_CHECKING:
     from tcpcast.sweeps.grid import SweepGrid
     from tcpcast.sweeps.worker import BatchResult
 
+    RunBatches = Callable[
+        [SweepSpec, int, Iterator[workers.Batch]], Iterator[tuple[int, BatchResult]]
+    ]
+    """Function that runs a number of batches and yields their parts."""
+
 FORMULA_BATCHES, MIN_FORMULA_CELLS, MAX_FORMULA_CELLS = 64, 500, 5000
 """Approximate number of batches for formulas, and minimum and maximum cells per batch."""
 
 MAX_SIMULATED_BATCHES = 1000
 """Maximum number of batches for simulations; with fewer cells, each batch has one cell."""
-
-MAX_VALIDATED_VALUES = 50
-"""Maximum number of values per key that are validated before the first run."""
 
 _NO_PROBES: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
@@ -151,15 +154,14 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
         forkserver.start_forkserver()
     import_sweep_packages("pyarrow", "pyarrow.parquet")
     plan = prepare_sweep(scenario, vary, engines=engines, replications=replications, feed=feed)
-    with ExitStack() as stack:
-        folder = None if out is None else SweepFolder(Path(out))
-        if folder is None:
-            plan = replace(plan, spec=replace(plan.spec, marks=None))
-        else:
-            stack.enter_context(folder.locked(plan.definition, plan.batches))
-        return _run_missing_batches(
-            plan, folder, stack, (processes, dask, executor), progress or _ignore_progress
-        )
+    run = partial(_run_batches, processes=processes, dask=dask, executor=executor)
+    progress = progress or (lambda _share: None)
+    if out is None:
+        plan = replace(plan, spec=replace(plan.spec, marks=None))
+        return _run_missing_batches(plan, None, run, progress)
+    folder = SweepFolder(Path(out))
+    with folder.locked(plan.definition, plan.batches):
+        return _run_missing_batches(plan, folder, run, progress)
 
 
 def prepare_sweep(
@@ -183,12 +185,12 @@ def prepare_sweep(
     base = source.with_changes({"sweep": None, **(_NO_PROBES if source.captured is None else {})})
     seed = base.run.seed
     grid = make_grid(table, seed)
-    _check_swept_keys(base, grid)
+    check_swept_keys(base, grid)
     units = len(grid) * table.replications
     batch = _choose_batch_size(units, names, table.feed)
     tables, folder = base.source_tables()
-    kinds = {axis.key: get_column_kind(axis) for axis in grid.axes}
-    version = _version()
+    kinds = get_column_kinds(base, grid.axes)
+    version = get_version()
     definition: dict[str, Any] = {
         "version": version,
         "scenario": base.resolved(),
@@ -214,45 +216,6 @@ def prepare_sweep(
     return PreparedSweep(grid, spec, definition, table.replications, seed, batch)
 
 
-def _check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
-    """Reject unknown keys and invalid values before the first run.
-
-    Contradictions between values are reported in the rows of their cells.
-    """
-    ends: tuple[dict[str, Any], ...] = ({}, grid.cell(0), grid.cell(len(grid) - 1))
-    for axis in grid.axes:
-        if axis.key == "sweep" or axis.key.startswith("sweep."):
-            raise ScenarioError(
-                f"sweep.{axis.key}: a sweep cannot vary the table [sweep]; leave this key out"
-            )
-        for value in evenly_spaced(axis, MAX_VALIDATED_VALUES):
-            # A message that not all runs have depends on other keys.
-            always: dict[InputError, None] | None = None
-            for others in ends:
-                errors = _find_errors_of_key(base, axis.key, {**others, axis.key: value})
-                always = dict.fromkeys(
-                    errors if always is None else (each for each in always if each in errors)
-                )
-                if not always:
-                    break
-            if always:
-                raise ScenarioError(*(f._replace(key=f"sweep.{f.key}") for f in always))
-
-
-def _find_errors_of_key(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[InputError]:
-    """Return the errors of a key after these changes."""
-    try:
-        base.with_changes(changes)
-    except ScenarioError as error:
-        return [each for each in error.errors if _concerns_key(each.key, key)]
-    return []
-
-
-def _concerns_key(location: str, key: str) -> bool:
-    path = location.replace('"', "")
-    return path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.")
-
-
 def _choose_batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
     """Return the number of cells per batch, which does not depend on the workers."""
     formulas = names is not None and feed == "scenario"
@@ -275,8 +238,7 @@ def _check_workers(processes: int | None, dask: str | None, executor: Executor |
 def _run_missing_batches(
     plan: PreparedSweep,
     folder: SweepFolder | None,
-    stack: ExitStack,
-    pool: tuple[int | None, str | None, Executor | None],
+    run: RunBatches,
     progress: Callable[[float], None],
 ) -> SweepResults:
     """Run all batches that do not exist yet."""
@@ -291,7 +253,7 @@ def _run_missing_batches(
     statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
-        for number, part in _iter_parts(plan, todo, known, stack, pool):
+        for number, part in _iter_parts(plan, todo, known, run):
             if folder is None:
                 data[number] = part.data
             else:
@@ -332,57 +294,48 @@ def _iter_parts(
     plan: PreparedSweep,
     todo: Sequence[int],
     known: EarlierRows,
-    stack: ExitStack,
-    pool: tuple[int | None, str | None, Executor | None],
+    run: RunBatches,
 ) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
         lazily = ((number, plan.variants(number)) for number in todo)
-        yield from _run_batches(plan, todo, lazily, stack, pool)
+        yield from run(plan.spec, len(todo), lazily)
         return
     new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
     for number in [number for number in todo if not new[number]]:
         yield number, known.join_rows(plan.spec, plan.variants(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
-    for number, part in _run_batches(plan, left, batches, stack, pool):
+    for number, part in run(plan.spec, len(left), batches):
         variants = plan.variants(number)
         same = len(new[number]) == len(variants)
         yield number, part if same else known.join_rows(plan.spec, variants, part)
 
 
-def _run_batches(
-    plan: PreparedSweep,
-    todo: Sequence[int],
+def _run_batches(  # noqa: PLR0913 - the batches, and the workers
+    spec: SweepSpec,
+    count: int,
     batches: Iterator[workers.Batch],
-    stack: ExitStack,
-    pool: tuple[int | None, str | None, Executor | None],
+    *,
+    processes: int | None,
+    dask: str | None,
+    executor: Executor | None,
 ) -> Iterator[tuple[int, BatchResult]]:
-    """Yield parts as workers finish them."""
-    count, address, executor = pool
-    if not todo:
+    """Yield the parts of ``count`` batches as workers finish them."""
+    if not count:
         return
-    if address is not None:
-        executor = stack.enter_context(workers.dask_workers(address))
+    if dask is not None:
+        with workers.dask_workers(dask) as remote:
+            yield from workers.run_in_executor(remote, spec, batches)
+        return
     if executor is not None:
-        yield from workers.run_in_executor(executor, plan.spec, batches)
+        yield from workers.run_in_executor(executor, spec, batches)
         return
-    count = min(workers.count_available_cores() if count is None else count, len(todo))
-    if count == 1:
-        yield from workers.run_locally(plan.spec, batches)
+    processes = min(processes or workers.count_available_cores(), count)
+    if processes == 1:
+        yield from workers.run_locally(spec, batches)
         return
-    preload = [REGISTRY[name].module for name in plan.spec.engines or ()]
-    with workers.local_processes(count, preload) as local:
-        yield from workers.run_in_executor(
-            local, plan.spec, batches, workers.BATCHES_PER_WORKER * count
-        )
-
-
-def _version() -> str:
-    import tcpcast  # noqa: PLC0415 - its version reads files
-
-    return tcpcast.__version__
-
-
-def _ignore_progress(_share: float) -> None:
-    """Ignore the progress."""
+    preload = [REGISTRY[name].module for name in spec.engines or ()]
+    with workers.local_processes(processes, preload) as local:
+        ahead = workers.BATCHES_PER_WORKER * processes
+        yield from workers.run_in_executor(local, spec, batches, ahead)

@@ -61,7 +61,7 @@ def _write_suffixed(suffix: str, value: float) -> str:
 
 QUANTITY_KINDS = {
     "number": QuantityKind("1", _read_number, partial(_write_suffixed, "")),
-    "ratio": QuantityKind("1", units.parse_ratio, units.format_ratio),
+    "ratio": QuantityKind("ratio", units.parse_ratio, units.format_ratio),
     "time": QuantityKind("s", units.parse_duration, units.format_duration),
     "rate": QuantityKind("bit/s", units.parse_rate, units.format_rate),
     "frequency": QuantityKind("1/s", units.parse_per_second, units.format_per_second),
@@ -77,12 +77,13 @@ _COUNT_KINDS = {"number", "packets", "bytes"}
 
 def common_quantity_kind(typed: Sequence[Any]) -> str | None:
     """Return the common kind of quantity of the values, or None."""
-    return next((name for name, kind in QUANTITY_KINDS.items() if _can_read_all(kind, typed)), None)
+    return next((name for name in QUANTITY_KINDS if is_quantity_of_kind(name, typed)), None)
 
 
-def _can_read_all(kind: QuantityKind, typed: Sequence[Any]) -> bool:
+def is_quantity_of_kind(name: str, typed: Sequence[Any]) -> bool:
+    """Return True if all values are quantities of a kind in :data:`QUANTITY_KINDS`."""
     try:
-        return all(math.isfinite(kind.read(value)) for value in typed)
+        return all(math.isfinite(QUANTITY_KINDS[name].read(value)) for value in typed)
     except (ValueError, TypeError):
         return False
 
@@ -197,9 +198,11 @@ def _check_range_ends(typed: Sequence[str], prefix: str) -> None:
         An end is not a quantity, or has no unit although the other end has one. For ambiguous
         units such as ``mbps``, the message lists the possible meanings.
     """
-    for kind in (kind for name, kind in QUANTITY_KINDS.items() if name != "number"):
-        wrong = [end for end in typed if not _can_read_all(kind, [end])]
-        as_rates = kind is QUANTITY_KINDS["rate"] and all(end.endswith("ps") for end in wrong)
+    for name, kind in QUANTITY_KINDS.items():
+        if name == "number":
+            continue
+        wrong = [end for end in typed if not is_quantity_of_kind(name, [end])]
+        as_rates = name == "rate" and all(end.endswith("ps") for end in wrong)
         if not as_rates and (
             len(wrong) == len(typed) or common_quantity_kind(wrong) not in {None, "number"}
         ):

@@ -11,7 +11,8 @@ from tcpcast.scenario import Scenario
 from tcpcast.sweeps.axes import SweepAxis
 from tcpcast.sweeps.folder import DIGEST_KEY, SweepFolder, read_definition
 from tcpcast.sweeps.results import SweepResults, count_statuses
-from tcpcast.sweeps.table import get_column_kind, get_column_unit
+from tcpcast.sweeps.swept_keys import get_column_kinds
+from tcpcast.sweeps.table import get_column_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,12 +49,6 @@ class FinishedSweep:
     def is_grid(self) -> bool:
         """Whether one or two keys vary in all combinations."""
         return len(self.groups) <= MAX_FIGURE_KEYS and all(len(group) == 1 for group in self.groups)
-
-    @property
-    def column_kinds(self) -> dict[str, tuple[str, str]]:
-        """Kind and unit of the column of each key."""
-        kinds = {axis.key: get_column_kind(axis) for axis in self.axes}
-        return {key: (kind, get_column_unit(kind)) for key, kind in kinds.items()}
 
     @property
     def table(self) -> dict[str, Any]:
@@ -109,5 +104,6 @@ def read_sweep(path: Path) -> FinishedSweep:
             "`tcpcast sweep --out` of this version"
         ) from None
     results.batches, results.interrupted = batches, len(parts) < batches
-    results.keys = {key: unit for key, (_, unit) in finished.column_kinds.items()}
+    kinds = get_column_kinds(finished.scenario, finished.axes)
+    results.keys = {key: get_column_unit(kind) for key, kind in kinds.items()}
     return finished

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from tcpcast import output, units
 from tcpcast.errors import MachineError, TcpcastError
@@ -81,25 +81,19 @@ class SweepFolder:
             The folder cannot be written.
         """
         output.check_folder(self.path)
-        there = read_definition(self.path)
-        moved = self._check_contents(there, definition)
-        name = self.path / DEFINITION_FILE
-        with ExitStack() as stack:
-            if there is not None and moved is not None:
-                self._lock(stack, name)
-                self._reuse_smaller_sweep(there, definition, moved)
-            if not name.exists():
+        with _locked_folder(self.path):
+            there = read_definition(self.path)
+            moved = self._check_contents(there, definition)
+            if there is None:
                 self._write_definition(definition)
-            self._lock(stack, name)
+            elif moved is not None:
+                self._reuse_smaller_sweep(there, definition, moved)
             for left in self.path.glob(_TEMPORARY_PATTERN):
                 left.unlink(missing_ok=True)
             for part in self.parts():
                 if int(part.stem.rpartition("-")[2]) >= batches:  # part of the smaller sweep
                     part.unlink()
             yield
-
-    def _lock(self, stack: ExitStack, name: Path) -> None:
-        _lock_file(stack.enter_context(name.open(encoding="utf-8")), self.path)
 
     def _write_definition(self, definition: Mapping[str, Any], *, force: bool = False) -> None:
         text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
@@ -274,17 +268,29 @@ def read_definition(folder: Path) -> dict[str, Any] | None:
     return definition if isinstance(definition, dict) and DIGEST_KEY in definition else None
 
 
-def _lock_file(file: TextIO, folder: Path) -> None:
-    """Lock a file until it is closed or the process ends."""
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Create a folder if it is missing, and lock it until the block or the process ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(f"cannot create {folder}: {error.strerror or error}") from error
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
+        yield
         return
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        os.close(descriptor)
         raise TcpcastError(
             f"another sweep is writing into {folder}; wait until it ends, or write another --out"
         ) from None
-    except OSError:  # a file system without locks
-        return
+    except OSError:
+        pass  # a file system without locks
+    try:
+        yield
+    finally:
+        os.close(descriptor)

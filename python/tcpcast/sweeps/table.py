@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcpcast.answer import UNITS, Note, Status, warning_severity
+from tcpcast.answer import UNITS, Note, Status, finite_or_none, warning_severity
 from tcpcast.compare import class_metrics
 from tcpcast.errors import MachineError
 from tcpcast.metrics import HEADLINE_METRICS
@@ -340,7 +339,7 @@ def _make_metric_columns(
             columns += nothing
             continue
         for part in ("value", "low", "high"):
-            values = [_finite_or_none(getattr(metric, part, None)) for metric in cells]
+            values = [finite_or_none(getattr(metric, part, None)) for metric in cells]
             columns.append(make_arrow_column(arrow, values, number))
         columns.append(
             make_arrow_column(
@@ -348,7 +347,3 @@ def _make_metric_columns(
             )
         )
     return columns
-
-
-def _finite_or_none(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

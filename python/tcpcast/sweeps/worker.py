@@ -129,7 +129,7 @@ def answer_batch(
 
 
 def _check_version(expected: str) -> None:
-    version = _version()
+    version = get_version()
     if version != expected:
         raise MachineError(
             f"the worker on {platform.node()} has tcpcast {version}, but the sweep was started "
@@ -138,7 +138,8 @@ def _check_version(expected: str) -> None:
 
 
 @functools.cache
-def _version() -> str:
+def get_version() -> str:
+    """Return the version of tcpcast."""
     import tcpcast  # noqa: PLC0415 - its version reads files
 
     return tcpcast.__version__

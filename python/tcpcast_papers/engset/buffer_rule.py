@@ -133,11 +133,12 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
         for rate_mbps, rule in _RULES_OF_TEXT.items()
     ]
     section.remarks = [
-        "N is the smallest number of sources with an open-loop load of 100 % or more. B = Q "
-        "ln(U/L) gives the text's 202 packets at 10 Mbit/s. Its 417 packets at 50 Mbit/s follow "
-        "from eq. (13) with the queue and the load of the second method (ON2, U2). This method "
-        f"gives {second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so the "
-        "paper mixes two methods.",
+        "N is the smallest number of sources with an open-loop load of 100 % or more. The text "
+        "prints 202 packets at 10 Mbit/s, which follow from B = Q ln(U/L), and 417 packets at 50 "
+        "Mbit/s, which follow from eq. (13) with the queue and the load of the paper's second "
+        "method (ON2, U2). The second method gives "
+        f"{second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so the paper "
+        "mixes two methods.",
     ]
     return [section]
 

@@ -69,14 +69,15 @@ def _table9(runs: Runs) -> Section:
     for line in published.table(9):
         section.rows += _interval_rates(line, runs)
     section.remarks = [
-        "F12-N134-10M2M-R50-WR44. Small buffers favour small files, large buffers favour large "
-        "files. With a small buffer, files of every size spend much of their time in timeouts.",
+        "The setting is F12-N134-10M2M-R50-WR44. Small buffers favour small files, large buffers "
+        "favour large files. With a small buffer, files of every size spend much of their time in "
+        "timeouts.",
         "The printed 642.9 kbit/s for EP files of more than 4096 packets at B = 150 are not "
-        "reproduced. Neither RTT gives such a rate, and phases that give it also raise the rates "
-        "of the preceding intervals. The printed value is a mean over about 20 files. It is 24 % "
-        "above the preceding interval, whereas adjacent rates in the other columns, and in the own "
-        "full run, differ by at most 4 %. With one digit changed, 542.9 would fit, but nothing in "
-        "the paper confirms a misprint.",
+        "reproduced. None of the simulated RTTs gives this rate without raising the rates of the "
+        "preceding intervals. The printed value is a mean over about 20 files. It is 24 % above "
+        "the rate of the preceding interval. Rates of adjacent intervals differ by at most 4 % in "
+        "the paper's other columns and in tcpcast's full run. A misprint of 542.9 would explain "
+        "the value, but nothing in the paper confirms it.",
     ]
     return section
 
@@ -126,8 +127,8 @@ def _table10(runs: Runs) -> Section:
                 label, line, each, column_prefix="theory_", name_prefix="theory: "
             )
     section.remarks = [
-        "F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply mean sizes of "
-        "11.88 to 11.94 packets. All are slightly below the mean of the rounded distribution "
+        "The setting is F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply "
+        "mean sizes of 11.88 to 11.94 packets, slightly below the mean of the rounded distribution "
         f"({SizeDistribution.from_setting(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs "
         "probably used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + "
         "OFF by 0.4 %.",
@@ -152,13 +153,13 @@ def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
             label = (str(sources), distribution, "largest over smallest rate, minus 1")
             section.rows.append(Row(label, "%", None, spread[sources, distribution]))
     section.remarks = [
-        "With 134 sources the mean rate hardly depends on the buffer: a large one adds waiting "
-        "time, a small one adds recovery time, and both cost the same. At a load of 163.5 % the "
-        "link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. Drops occur "
-        "before the link and use none of its capacity.",
+        "With 134 sources the mean rate hardly depends on the buffer: the waiting time in a large "
+        "buffer costs as much as the recovery time after drops at a small buffer. At a load of "
+        "163.5 % the link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. "
+        "Drops occur before the link and use none of its capacity.",
         f"With 82 sources (100.1 %) the rate varies by {spread[MODERATE_LOAD_SOURCES, 'E']:.0f} % "
         f"(E) and {spread[MODERATE_LOAD_SOURCES, 'EE(7)']:.0f} % (EE(7)) over the same buffers. "
-        "The paper also attributes the effect to the very high load.",
+        "The paper attributes the compensation to the very high load.",
     ]
     return section
 

@@ -48,16 +48,16 @@ def _table1(runs: Runs) -> Section:
     for line in published.table(1):
         section.rows.append(_share_row(line, runs))
     section.remarks = [
-        "Own is the exact distribution, rounded to the nearest packet. The note gives the share "
-        "that the simulator drew, and the published and own mean size in the interval. Tolerance: "
-        "10 % of the share or 0.05 percentage points.",
-        "In print, F = 22 E from 15 packets upwards and F = 5 EP from 63 packets upwards are one "
-        "row too high, and one share of each is missing: the means are outside the intervals of "
-        "their rows, and one row further down every column sums to 100 %.",
-        "For F = 5 and 12 the paper's EP files are slightly smaller than its distribution with the "
-        "printed k: 92.8 % have up to 6 packets, whereas the distribution gives 92.5 %, a "
-        "difference of ten standard errors of 800,000 files. Larger F show no such difference. The "
-        "reason is unknown.",
+        "Own values are from the exact distribution, rounded to the nearest packet. The note gives "
+        "the share of the simulated files, and the published and own mean sizes in the interval. "
+        "The tolerance is 10 % of the share or 0.05 percentage points.",
+        "In print, two columns are one row too high and lack one share: F = 22, E from 15 packets "
+        "upwards, and F = 5, EP from 63 packets upwards. Their means are outside the intervals of "
+        "their rows. One row further down, every column sums to 100 %.",
+        "For F = 5 and 12 the paper's EP files are slightly smaller than those of its distribution "
+        "with the printed k: 92.8 % have up to 6 packets, but the distribution gives 92.5 %. The "
+        "difference is ten standard errors of 800,000 files. For larger F there is no such "
+        "difference. The reason is unknown.",
     ]
     return section
 

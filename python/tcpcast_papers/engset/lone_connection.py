@@ -136,8 +136,9 @@ def _table3() -> Section:
                 Row(label, "1", corrected, float(own), tolerance=PRINTED_DIGITS, note=note)
             )
     section.remarks = [
-        "Published is the corrected value: five printed rows contradict their own flights, which "
-        "must add up to F. The note then gives the printed value. ON0 = m RTT0 + n Delta*.",
+        "In five printed rows the sizes of the flights do not add up to F. For these rows, the "
+        "column *published* has the corrected value, and the note has the printed value. ON0 = m "
+        "RTT0 + n Delta*.",
     ]
     return section
 
@@ -173,10 +174,10 @@ def _special_case_section(runs: Runs) -> Section:
     section.remarks = [
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
-        "(printed as 1260 seconds), while the timeout still has its minimum of 1 s. Packet 31 "
-        "waited behind 23 packets, but the next RTT sample is from packet 63. In the simulation "
-        f"files of {sizes.min()} to {sizes.max()} packets time out. Simulated: "
-        f"{_timeouts_text(runs)}.",
+        "(printed as 1260 seconds). The timeout still has its minimum of 1 s: the RTT sample of "
+        "packet 31 includes a wait behind 23 packets only, and the next RTT sample is from packet "
+        f"63. In the simulation files of {sizes.min()} to {sizes.max()} packets time out. "
+        f"Simulated: {_timeouts_text(runs)}.",
     ]
     return section
 
@@ -248,8 +249,7 @@ def _lone_queue_section(runs: Runs) -> Section:
             )
         )
     section.remarks = [
-        "The simulations exchange the rates of bottleneck and egress. For a single connection the "
-        "order of the links makes no difference, except that the queue is then at the hop that is "
-        "measured.",
+        "The simulations exchange the rates of bottleneck and egress, so that the queue is at the "
+        "measured hop. For a single connection, the order of the links makes no other difference.",
     ]
     return section

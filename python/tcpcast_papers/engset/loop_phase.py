@@ -125,22 +125,22 @@ def _remarks(runs: Runs) -> list[str]:
     }
     sooner, later = (repeated[f"RTT 50 ms, RTO {name}"] for name in MIN_RTOS_MS)
     return [
-        "With equal round-trip times each packet that an ack releases reaches the full buffer at "
-        "the same phase between two departures, which are 1.2 ms apart: at 50 ms, 0.8 ms after the "
-        "previous one. A retransmission after 1 s arrives 0.4 ms later, at the very instant of a "
-        "departure. The departure is processed first, in the paper as here, so the retransmission "
-        f"is hardly ever lost: {repeated['RTT 50 ms']} % TOTO. If the timeout is shorter by a "
-        f"nanosecond, repeated timeouts are frequent: {sooner} %. A timeout longer by 1.1 ms gives "
+        "Departures from the full buffer are 1.2 ms apart. With equal RTTs, each packet that an "
+        "ack releases reaches the buffer at the same phase, the time since the last departure. The "
+        "phase is 0.8 ms for an RTT of 50 ms. A retransmission after 1 s arrives at the instant of "
+        "a departure. The simulator processes the departure first, so the retransmission is hardly "
+        f"ever lost: {repeated['RTT 50 ms']} % TOTO. If the timeout is one nanosecond shorter, "
+        f"repeated timeouts (TOTO) are frequent: {sooner} %. A timeout longer by 1.1 ms gives "
         f"{later} %, an RTT without the acks' transmission (49.8048 ms) "
         f"{repeated['RTT 49.8048 ms']} %; the printed value is 9.9 %. The last bit of a "
-        "floating-point clock is enough to break such a tie.",
-        "A lost retransmission stalls its file for another 2 s. It usually belongs to a small "
-        "file, and large files get its share of the buffer. Near 49.7 ms the rates of Tables 8 and "
-        "9 are closest to the printed ones; no single phase gives all values of Table 7. The "
-        "setting stays as the paper gives it. A value outside its tolerance is called explained if "
-        "it is between those at 50 ms and at one of "
+        "floating-point clock can change the order of the two events.",
+        "A lost retransmission stalls its file for another 2 s. Most such files are small, and "
+        "large files get their share of the buffer. At RTTs near 49.7 ms the rates of Tables 8 and "
+        "9 are closest to the printed ones. No single RTT gives all values of Table 7, so the "
+        "tables keep the paper's RTT of 50 ms. A value outside its tolerance is called explained "
+        "if it is between those at 50 ms and at one of "
         f"{', '.join(f'{rtt:g}' for rtt in TRIED_RTTS_MS)} ms, or within the tolerance of that "
         "range.",
         "The packaged scenario web-10mbit has the same RTT, rates and minimum RTO, so its "
-        "retransmissions tie with departures as well.",
+        "retransmissions also arrive at the instants of departures.",
     ]

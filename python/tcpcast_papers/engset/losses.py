@@ -100,9 +100,9 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         label = (str(window), "drops of packet 2 per drop of packet 1")
         section.rows.append(Row(label, "1", None, second / first))
     section.remarks = [
-        "In slow start the second packet of a pair is dropped far more often than the first, "
-        "because both arrive back to back from a 100 Mbit/s link. Later packets of a file all have "
-        "about the same loss.",
+        "In slow start, packets arrive in pairs, back to back from a 100 Mbit/s link. The second "
+        "packet of a pair is dropped far more often than the first. Later packets of a file all "
+        "have about the same loss.",
     ]
     return section
 
@@ -200,16 +200,17 @@ def _table7(runs: Runs) -> Section:
             section.rows.append(sample.row((f"{name}: {reading}",), unit, None, read))
     section.remarks = [
         f"{WINDOW_44.name}. A timeout of one of the last three packets counts as TOend if the "
-        "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. In files "
-        "of 3 and 4 packets, which are nearly all here, many packets qualify for both, and the "
-        "paper does not state its choice. Rows with a colon show the other readings at an RTT of "
-        "50 ms; to explain differences, these readings are also tried at other phases.",
-        "TOTO depends on a tie: a retransmission after 1 s reaches the queue at the instant of a "
-        'departure, see "The phase of the loop".',
-        "The paper's send rate cannot be packets sent per ON time: 154.5 kbit/s and 6.3 % of "
-        "losses give 165 kbit/s. It is F 8P/(ON - last RTT), the mean size over the time until the "
-        "last packet is sent: with the printed size, ON time and queue of small files (125.3 "
-        "packets), this is 197.1 kbit/s.",
+        "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. Nearly "
+        "all files have 3 or 4 packets, so many packets belong to both classes, and the paper does "
+        "not state its choice. Rows with a colon show other definitions of the quantity at an RTT "
+        "of 50 ms. To explain differences, these definitions are also tried at other RTTs.",
+        "The share of TOTO depends on the order of simultaneous events: a retransmission after 1 s "
+        "reaches the queue at the instant of a departure (see the section on the phase of the "
+        "loop).",
+        "The paper's send rate cannot be packets sent per ON time, because 154.5 kbit/s and 6.3 % "
+        "of losses give 165 kbit/s. It is F 8P/(ON - last RTT): the mean size divided by the time "
+        "until the last packet is sent. With the printed size, ON time and queue of small files "
+        "(125.3 packets), this is 197.1 kbit/s.",
     ]
     return section
 
@@ -249,10 +250,11 @@ def _figure15(runs: Runs, folder: Path) -> Section:
                 )
             )
     section.remarks = [
-        "In the most frequent recovery, of one packet, the final ack leaves one packet fewer than "
-        "ssthresh outstanding. The sender then sends one packet if the window becomes ssthresh, or "
-        "two if this ack counts as slow start. RFC 5681 allows both if cwnd = ssthresh. The "
-        "paper's 82.8 % of two packets show that its TCP uses slow start, as the own one does.",
+        "Most recoveries repair one packet. After the final ack of such a recovery, ssthresh - 1 "
+        "packets are outstanding. The sender then sends one packet if cwnd becomes ssthresh, or "
+        "two packets if it also applies slow start to this ack. RFC 5681 allows both if cwnd = "
+        "ssthresh. In the paper 82.8 % of the bursts have two packets, so its TCP applies slow "
+        "start, as tcpcast does.",
     ]
     return section
 
@@ -293,8 +295,8 @@ def _figure16(runs: Runs, folder: Path) -> Section:
     panels[0].set_ylabel("share of timeouts in slow start (%)")
     section.figures.append(drawing.Plot(figure, folder / "figure16.png"))
     section.remarks = [
-        "W = 1: the retransmission after a timeout was also lost. W = 2: packet 1 was dropped. W = "
-        "3: only packet 2 was dropped. The paper prints no numbers.",
+        "The window W shows the cause. W = 1: the retransmission after a timeout was also lost. W "
+        "= 2: packet 1 was dropped. W = 3: only packet 2 was dropped. The paper prints no numbers.",
     ]
     return section
 
@@ -314,7 +316,7 @@ def _table8(runs: Runs) -> Section:
             label, printed = ("all", name), line.printed(column)
             section.rows.append(sample.row(label, "packets", printed, read, causes=causes))
     section.remarks = [
-        f"{WINDOW_44.name}. A rate that Table 9 prints again agrees between both values.",
+        f"{WINDOW_44.name}. If Tables 8 and 9 both print a rate, values between the two agree.",
     ]
     return section
 

@@ -75,9 +75,10 @@ def sections(runs: Runs, _: Path) -> list[Section]:
             change.row(label, "%", None, interval_reader(_SMALL_FILES_LOW_PKTS, "on_time_s"))
         )
     pacing.remarks = [
-        "The paper prints no numbers for this setting: queues are almost indiscernible from those "
-        "of 10M2M, loss and rate are similar, and the second packet is not dropped more often than "
-        "the first (sections 5.2, 5.4.2 and 5.4.3). Changes are relative to 10M2M.",
+        "The paper prints no numbers for this setting. It states that queues are almost "
+        "indiscernible from those of 10M2M, that loss and rate are similar, and that the second "
+        "packet is not dropped more often than the first (sections 5.2, 5.4.2 and 5.4.3). Changes "
+        "are relative to 10M2M.",
     ]
     bursts = Section(f"Bursts of at most {BURST_PKTS} packets", columns)
     bursts.rows = _change_rows(runs, WINDOW_44, replace(WINDOW_44, max_burst_pkts=BURST_PKTS))

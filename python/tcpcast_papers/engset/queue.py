@@ -87,8 +87,9 @@ def _table6(runs: Runs) -> Section:
         section.rows += average_rows(label, line, runs, each)
     section.rows += _max_queue_and_drop_rows(runs)
     section.remarks = [
-        "100M10M2M-R50-WR44-B200, F = 12. With increasing load the rates of all size distributions "
-        "approach the rate of the model. Its loss above 1 % is far too high, as its authors state.",
+        "The setting is 100M10M2M-R50-WR44-B200 with F = 12. With increasing load the rates of all "
+        "size distributions approach the rate of the model. The model's loss is far too high above "
+        "1 %, as the paper states.",
     ]
     return section
 
@@ -129,11 +130,12 @@ def _figure12(runs: Runs, folder: Path) -> Section:
         folder / "figure12.png",
     )
     section.remarks = [
-        "The settings of the paper's figure are lost. These settings have its load of 100 % and a "
-        "buffer according to its rule. The legend gives rate, utilisation and loss, as in the "
-        "paper.",
-        "The model's queue is close to that of exponential sizes (lower in the tail) and to that "
-        "of long-tailed sizes with a small window. With WR = 44 long-tailed sizes queue far more.",
+        "The available text does not contain the settings of the paper's figure. The settings here "
+        "have its load of 100 % and a buffer according to its rule. The legend gives rate (h), "
+        "utilisation (U) and loss (L).",
+        "The model's queue is close to the simulated queue of exponential sizes (lower in the "
+        "tail), and to that of long-tailed sizes with a small window. With long-tailed sizes and "
+        "WR = 44 the queue is far longer.",
     ]
     return section
 
@@ -146,9 +148,9 @@ def _figure13(runs: Runs, folder: Path) -> Section:
         folder / "figure13.png",
     )
     section.remarks = [
-        "At 80.5 % the model agrees with exponential sizes and underestimates EE even with WR = "
-        "12. At 119.6 % the two are closer, and the simulated curves bulge above the straight line "
-        "of the model.",
+        "At a load of 80.5 % the model agrees with exponential sizes, and underestimates the queue "
+        "of EE sizes even with WR = 12. At 119.6 % the model is closer to EE sizes, and the "
+        "simulated curves bulge above the straight line of the model.",
     ]
     return section
 

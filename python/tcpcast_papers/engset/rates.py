@@ -137,9 +137,9 @@ def _figure8(runs: Runs, folder: Path) -> Section:
     section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
     section.rows = _error_rows(points)
     section.remarks = [
-        "The paper prints no numbers here: h1 is slightly too high, h2 slightly too low, their "
-        "mean is the most accurate, and the errors decrease with increasing load. h2 does not "
-        "exist for at most as many sources as the link carries at their peak rate (N <= s).",
+        "The paper prints no numbers. It states that h1 is slightly too high and h2 slightly too "
+        "low, that their mean h is the most accurate, and that the errors decrease with increasing "
+        "load. h2 is undefined if the link carries all sources at their peak rate (N <= s).",
     ]
     return section
 
@@ -267,9 +267,9 @@ def _table4(runs: Runs) -> Section:
     for line in published.table(4):
         section.rows += _table4_rows(line, runs)
     section.remarks = [
-        "F12-10M1G-R50-N80. Change of the ON time, and of the queue that a packet finds on "
-        "arrival, with WR = 44 compared with WR = 12: small files, which are nearly all, wait "
-        "longer behind the large windows of large files.",
+        "The setting is F12-10M1G-R50-N80. The rows are changes of the ON time, and of the queue "
+        "that a packet finds on arrival, from WR = 12 to WR = 44. Small files, which are nearly "
+        "all files, wait longer behind the large windows of large files.",
     ]
     return section
 
@@ -318,6 +318,6 @@ def _model_errors(runs: Runs) -> Section:
     section.remarks = [
         "The model uses only the mean size. With WR = 44 large files fill the buffer in slow "
         "start, and all rates fall below the model. With WR = 12, which does not change ON0, the "
-        "model is accurate again.",
+        "model is accurate.",
     ]
     return section

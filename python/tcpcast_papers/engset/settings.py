@@ -113,16 +113,14 @@ class Setting:
         """Mean OFF time in seconds: 1, or 5 in the special case."""
         return 5.0 if self._is_special_case else 1.0
 
-    def scenario(
-        self, *, connections: int | None = None, seed: int = 1, replications: int = 1
-    ) -> Scenario:
+    def scenario(self, *, connections: int | None = None, seed: int = 1) -> Scenario:
         """Return the scenario to simulate.
 
         Parameters
         ----------
         connections
             Completed after the warm-up; default: as in the paper.
-        seed, replications
+        seed
             As in ``[run]`` of a scenario.
         """
         return Scenario.from_dict(
@@ -143,7 +141,7 @@ class Setting:
                     # Longer than slow start of every source, and a small part of the run.
                     "warmup": "100s" if self._is_special_case else "20s",
                     "seed": seed,
-                    "replications": replications,
+                    "replications": 1,
                 },
             }
         )

@@ -64,12 +64,13 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         section.rows += _distance_rows(runs, variants)
     section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     section.remarks = [
-        "The settings were part of the paper's plot and are lost; these settings have its "
-        "open-loop load of 100 %. The paper prints no numbers. States are observed at the first "
-        "shared link: a source is active from the arrival of its first packet there.",
+        "The available text does not contain the settings of the paper's plot. The settings here "
+        "have its open-loop load of 100 %. The paper prints no numbers. A source is active from "
+        "the arrival of its first packet at the first shared link.",
         "With exponential sizes model and simulation agree over the whole range. Longer tails with "
         "a large window shift the distribution to more active sources, and a smaller window shifts "
-        "it back. Sources share the capacity, but less abruptly than min(h0, C/j).",
+        "it back. The rate of an active source falls with the number of active sources j, but less "
+        "abruptly than min(h0, C/j).",
     ]
     return [section]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure, missing_answer_remarks
+from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure
 from tcpcast_papers.fixed_point.published import POPULATIONS, TABLE_OF_CASE, printed_cell
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
@@ -57,12 +57,13 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
                     )
     result.figures.append(_draw_figure(answers, folder))
     result.remarks = [
-        "Lines are every flow, marks are values of Tables 3 to 5. Up to the threshold of 5000 "
-        "users the shared router has little effect. Beyond it the buffer is full, and each user "
-        "gets a share of the link that falls with 1/N, whatever the backbone does.",
-        "Points of Tables 3 to 5 are from the longer runs of these tables. The realised noise "
-        "depends on the length of a run, so the losses of case 3 are not a smooth line.",
-        *missing_answer_remarks(*(each for points in answers.values() for each in points.values())),
+        "Lines are simulations of every flow; marks are values of Tables 3 to 5. Up to the "
+        "threshold of 5000 users the shared router has little effect. Above the threshold its "
+        "buffer is full, and each user gets a share of the link proportional to 1/N, whatever the "
+        "backbone does.",
+        "Points at the numbers of users of Tables 3 to 5 are from longer runs. The mean of the "
+        "simulated noise depends on the length of a run, so the losses of case 3 are not on a "
+        "smooth line.",
     ]
     return [result]
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.fixed_point.measures import missing_answer_remarks
-from tcpcast_papers.fixed_point.published import printed_cell
+from tcpcast_papers.fixed_point.published import PACKET_KBIT, printed_cell
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop
 from tcpcast_papers.reproduction import Row, Section
@@ -28,7 +27,10 @@ TRACED_SOURCES = 7500
 """Number of users N in Figure 7, whose label is barely legible."""
 SOURCES = 5000
 """Number of users N in Figure 8."""
+PAUSE_S = 3.0
+"""Minimum pause between two files."""
 MIN_FILE_PACKETS = 3
+"""Minimum packets of a file whose rate is computed."""
 DENSITY_BINS = 60
 """Approximate values of the density in Figure 8."""
 LEVELS_KBIT = (100, 300, 500, 1000, 2000)
@@ -67,9 +69,9 @@ def send_times_s(result: Answer) -> Floats:
     return chosen
 
 
-def split_at_pauses(times_s: Floats, gap_s: float = 3.0) -> list[Floats]:
-    """Split send times at pauses longer than ``gap_s``."""
-    ends = np.flatnonzero(np.diff(times_s) > gap_s) + 1
+def split_at_pauses(times_s: Floats) -> list[Floats]:
+    """Split send times at pauses longer than :data:`PAUSE_S`."""
+    ends = np.flatnonzero(np.diff(times_s) > PAUSE_S) + 1
     return [part for part in np.split(times_s, ends) if part.size]
 
 
@@ -77,42 +79,28 @@ def _figure7(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 7. Send times of a flow", ("what", "of"))
     result = runs[_traced_job(runs.sample_sizes)]
     section.remarks = [
-        f"N = {TRACED_SOURCES} (barely legible in the figure). Each file is a line whose slope is "
-        "its goodput at that time, each think time a horizontal step.",
-        *missing_answer_remarks(result),
+        f"N = {TRACED_SOURCES} (barely legible in the figure). The slope of the line during a file "
+        "is the goodput of the file. Think times are horizontal.",
     ]
-    if result.not_applicable is not None or "sequences" not in result.tables:
-        return section
     times = send_times_s(result)
     parts = split_at_pauses(times)
     figure, (axes,) = drawing.create_panels(1, width=7.0, height=3.6)
     axes.plot(times, np.arange(1, times.size + 1), ".", markersize=2.5, color=drawing.COLOURS[0])
     axes.set(xlabel="time, s", ylabel="packets sent")
     section.figures.append(drawing.Plot(figure, folder / "figure07.png"))
-    whole = [part for part in parts if part.size >= MIN_FILE_PACKETS]
-    rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
-    section.rows = [
-        Row(
-            ("packets sent", f"{runs.sample_sizes.traced_s:g} s"),
-            "packets",
-            None,
-            float(times.size),
-        ),
-        Row(
-            ("files, separated by pauses of 3 s", f"{runs.sample_sizes.traced_s:g} s"),
-            "files",
-            None,
-            float(len(parts)),
-        ),
+    rates = [
+        PACKET_KBIT * (part.size - 1) / (part[-1] - part[0])
+        for part in parts
+        if part.size >= MIN_FILE_PACKETS
     ]
-    if rates:
-        label = ("send rate within a file", "mean over files")
-        section.rows.append(Row(label, "kbit/s", None, float(np.mean(rates))))
+    time = f"{runs.sample_sizes.traced_s:g} s"
+    separated = f"files, separated by pauses of {PAUSE_S:g} s"
+    section.rows = [
+        Row(("packets sent", time), "packets", None, float(times.size)),
+        Row((separated, time), "files", None, float(len(parts))),
+        Row(("send rate within a file", "mean over files"), "kbit/s", None, float(np.mean(rates))),
+    ]
     return section
-
-
-def _goodput_tail(result: Answer) -> dict[str, Floats] | None:
-    return result.tables.get("file_goodput_tail")
 
 
 def _figure8(runs: Runs, folder: Path) -> Section:
@@ -120,11 +108,8 @@ def _figure8(runs: Runs, folder: Path) -> Section:
     result = runs[_block_job(runs.sample_sizes, runs.sample_sizes.blocks_pkts[0])]
     section.remarks = [
         f"N = {SOURCES}, per file (definition 2). The dots are the levels in Table 3.",
-        *missing_answer_remarks(result),
     ]
-    tail = _goodput_tail(result)
-    if tail is None:
-        return section
+    tail = result.tables["file_goodput_tail"]
     rate, above = tail["goodput_bps"] / 1e3, tail["by_file"]
     figure, (axes, density) = drawing.create_panels(2, width=4.8, height=3.6)
     axes.plot(rate, 1 - above, color=drawing.COLOURS[0], label="every flow")
@@ -162,15 +147,13 @@ def _figure11(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 11. Tail probability by definition", ("definition", "n", "above"))
     answers = {n: runs[_block_job(runs.sample_sizes, n)] for n in runs.sample_sizes.blocks_pkts}
     section.remarks = [
-        "Definition 1 uses n consecutive packets of a file, definition 2 whole files, definition 3 "
-        f"files of more than 10 packets; N = {SOURCES}. The paper mentions steps of definition 1. "
-        "They come from the blocks at the start of a file: their packets leave in windows of 1, 2, "
-        "4 and so on, and take similar numbers of round trips. Whole files show no steps.",
-        *missing_answer_remarks(*answers.values()),
+        "The goodput is measured over n consecutive packets of a file (definition 1), over whole "
+        "files (definition 2), or over whole files of more than 10 packets (definition 3); N = "
+        f"{SOURCES}. The paper mentions steps in the curves of definition 1. The steps come from "
+        "the first packets of a file: they leave in windows of 1, 2, 4 and so on, so many blocks "
+        "take the same number of round trips. Curves of whole files show no steps.",
     ]
-    tails = {n: tail for n, each in answers.items() if (tail := _goodput_tail(each)) is not None}
-    if not tails:
-        return section
+    tails = {n: each.tables["file_goodput_tail"] for n, each in answers.items()}
     figure, (axes,) = drawing.create_panels(1, width=6.4, height=4.2)
     styles = iter(drawing.COLOURS)
     for n, tail in tails.items():

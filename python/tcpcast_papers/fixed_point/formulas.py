@@ -14,6 +14,7 @@ from tcpcast_papers.fixed_point.published import (
     LINK_PPS,
     MEAN_SIZE_PKTS,
     MEAN_THINK_S,
+    PACKET_KBIT,
     POPULATIONS,
     PRINTED_RTT_S,
     TABLE_OF_CASE,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from tcpcast_papers.fixed_point.runs import Runs
 
 TOLERANCE = Tolerance(relative=0.03, printed_digits=True)
-PACKET_KBIT = 12.0
 PAPER_INPUTS, EVERY_FLOW = "the paper's tables", "every flow"
 
 
@@ -57,64 +57,65 @@ def equation_1_kbit(loss: float, timeouts: float, rtt_s: float) -> float:
 
 def _equation_1_section(runs: Runs) -> Section:
     section = Section(table(7).title, ("case", "N", "fed with"), others=("every flow",))
+    errors: dict[str, list[tuple[float, str]]] = {PAPER_INPUTS: [], EVERY_FLOW: []}
     for line in table(7):
         case = int(line["case"])
+        printed_goodputs = table(TABLE_OF_CASE[case]).line_with(quantity="goodput")
         for sources in POPULATIONS:
+            printed = line.printed(str(sources))
             goodput = value_or_none(
                 measure("goodput", loop_figures(runs, case, sources).exact, sources)
             )
-            label = (line["case"], str(sources))
-            printed = line.printed(str(sources))
             loss, timeouts, rtt = printed_inputs(case, sources)
-            result = equation_1_kbit(loss, timeouts, rtt)
-            longer = PRINTED_RTT_S[case].get(sources)
             cause = None
-            if longer is not None:
-                more = equation_1_kbit(loss, timeouts, longer)
-                cause = Cause("an RTT with more digits than are printed", more)
-            section.rows.append(
-                Row(
-                    (*label, PAPER_INPUTS),
+            if (unrounded_rtt := PRINTED_RTT_S[case].get(sources)) is not None:
+                rate = equation_1_kbit(loss, timeouts, unrounded_rtt)
+                cause = Cause("an RTT with more digits than are printed", rate)
+            rows = {
+                PAPER_INPUTS: Row(
+                    (line["case"], str(sources), PAPER_INPUTS),
                     "kbit/s",
                     printed,
-                    result,
+                    equation_1_kbit(loss, timeouts, rtt),
                     tolerance=TOLERANCE,
                     explained_by=cause,
                     others=(goodput,),
-                )
-            )
-            own = _equation_1_of_simulation_kbit(runs, case, sources)
-            section.rows.append(
-                Row((*label, EVERY_FLOW), "kbit/s", printed, own, others=(goodput,))
-            )
+                ),
+                EVERY_FLOW: Row(
+                    (line["case"], str(sources), EVERY_FLOW),
+                    "kbit/s",
+                    printed,
+                    _equation_1_of_simulation_kbit(runs, case, sources),
+                    others=(goodput,),
+                ),
+            }
+            section.rows += rows.values()
+            references = (printed_goodputs.value(str(sources)), goodput)
+            for (inputs, row), reference in zip(rows.items(), references, strict=True):
+                if row.own is not None and reference:
+                    place = f"case {case}, N = {sources}"
+                    errors[inputs].append((row.own / reference - 1, place))
     section.remarks = [
         "g = (MSS/RTT) sqrt(3 / (2 max(p_loss + p_to, p_idle))), p_idle = 1.65 % of the packets. "
-        "With inputs from Tables 3 to 5 it gives the paper's Table 7. Rows for *every flow* use "
-        "inputs simulated here, and the last column is the goodput of these flows.",
-        *_error_range(section.rows),
+        "With inputs from Tables 3 to 5 this equation gives the paper's Table 7. Rows for *every "
+        "flow* use inputs from simulations of every flow; the last column is the goodput in these "
+        "simulations.",
+        _error_range_remark(errors),
     ]
     return section
 
 
-def _error_range(rows: list[Row]) -> list[str]:
-    """Return the range of the equation's relative errors for both kinds of inputs."""
-    result = []
-    for row in rows:
-        case, sources, fed = row.label
-        printed = table(TABLE_OF_CASE[int(case)]).line_with(quantity="goodput").value(sources)
-        goodput = printed if fed == PAPER_INPUTS else row.others[0]
-        if row.own is not None and goodput:
-            result.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
-    errors = []
-    for whom in (PAPER_INPUTS, EVERY_FLOW):
-        own = [(error, where) for fed, error, where in result if fed == whom]
-        ends = [f"{100 * error:+.0f} % ({where})" for error, where in (min(own), max(own))]
-        errors.append(f"{ends[0]} to {ends[1]} of the goodput with inputs from {whom}")
-    return [
-        f"Relative error: {'; '.join(errors)}. Files of 50 packets end before the square-root "
-        "formula applies. At the threshold users restart their windows, but have no losses. In "
-        "overload the fair sharing of the buffer sets the rate, not the loss."
-    ]
+def _error_range_remark(errors: dict[str, list[tuple[float, str]]]) -> str:
+    ranges = []
+    for inputs, found in errors.items():
+        low, high = (f"{100 * error:+.0f} % ({place})" for error, place in (min(found), max(found)))
+        ranges.append(f"{low} to {high} of the goodput with inputs from {inputs}")
+    return (
+        f"Relative error: {'; '.join(ranges)}. A file of 50 packets is too short for the "
+        "square-root formula. At the threshold users restart their windows after idle times, but "
+        "have no losses. In overload the fair sharing of the buffer determines the rate, not the "
+        "loss."
+    )
 
 
 def _equation_1_of_simulation_kbit(runs: Runs, case: int, sources: int) -> float | None:
@@ -156,9 +157,9 @@ def _equation_3_section(runs: Runs) -> Section:
     section.remarks = [
         "B / (N B / (C (1 - p)) - I) is the goodput of an active user if N users with files of B "
         "packets and think times I together fill a link of C packets/s, and the loss is p. The "
-        "paper calls this goodput an upper bound in all cases, but it is a bound only without "
-        "loss. With loss it is below the goodput of every flow, and below the paper's own goodput: "
-        "a packet that is dropped at the full buffer has not used the link, so the link still "
-        "delivers C.",
+        "paper calls this goodput an upper bound in all cases, but it is an upper bound only "
+        "without loss. With loss it is below the goodput in simulations of every flow, and below "
+        "the goodput in the paper's own tables: a packet that is dropped at the full buffer has "
+        "not used the link, so the link still delivers C packets/s.",
     ]
     return section

@@ -38,11 +38,11 @@ def sections(_: Runs, __: Path) -> list[Section]:
         for alone, low, high in [(row.others[0] or 0.0, row.low or 0.0, row.high or 0.0)]
     )
     section.remarks = [
-        "Own is 1 - goodput/send rate of the printed values, with the limits that their rounding "
-        "leaves; published is the sum of the printed losses and timeouts. In Tables 3 to 6 the sum "
-        f"agrees in every column, and the loss alone fails in {outside}: each timeout retransmits "
-        "a packet. The losses in the paper's columns FPWI-5, FPWI-10 and NSFS-150 contradict the "
-        "rates in the same columns.",
+        "Own values are 1 - goodput/send rate of the printed rates, with an interval that contains "
+        "their rounding errors. Published values are the sum of the printed losses and timeouts. "
+        f"In Tables 3 to 6 this sum agrees in every column; the loss alone disagrees in {outside}: "
+        "each timeout retransmits a packet. In columns FPWI-5, FPWI-10 and NSFS-150 of Tables 1 "
+        "and 2, the losses contradict the rates.",
     ]
     return [section]
 

@@ -51,17 +51,19 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         ]
     result.remarks = [
         f"The shared router serves {LINK_PPS:.0f} packets/s, and at most {BUFFER_PKTS} packets can "
-        "wait. By Little's law the mean wait of delivered packets is at most "
+        "wait. By Little's law, the mean wait of delivered packets is at most "
         f"{BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the {IDLE_RTT_S:.4f} "
         f"s of the idle path the mean RTT is at most {MAX_RTT_S:.3f} s, whatever TCP does. The "
-        "paper has 1.77 and 2.21 s.",
-        "These are RTTs of reference flows. In simulations here, RTTs by the paper's schemes also "
-        "exceed the maximum over all flows: a reference flow keeps more packets in the router than "
-        "each of the flows that it represents. The tests of section 5.4 detect this.",
-        "By Little's law the RTT of every flow is the mean number of packets in the shared router "
-        "divided by its delivery rate, plus the idle path. Measured RTTs exceed this by the wait "
-        "at the source's own link, which receives a whole window in a burst: 1.2 ms per packet. In "
-        "overload they are slightly below, because packets that are pushed out of the longest "
-        "queue or retransmitted after a timeout have also waited, but have no round trip.",
+        "paper prints 1.77 and 2.21 s.",
+        "The paper's RTTs are those of its reference flows. RTTs that tcpcast computes with the "
+        "paper's schemes also exceed the maximum: a reference flow keeps more packets in the "
+        "router than each of the flows that it represents. The tests of section 5.4 detect this "
+        "difference.",
+        "In the rows *by Little's law*, the RTT is the mean number of packets in the shared router "
+        "divided by its delivery rate, plus the RTT of the idle path. Measured RTTs are longer by "
+        "the wait at the source's own link, which receives a whole window in a burst: 1.2 ms per "
+        "packet. In overload the measured RTTs are slightly shorter, because packets that are "
+        "dropped from the longest queue or retransmitted after a timeout have also waited, but "
+        "give no RTT sample.",
     ]
     return [result]

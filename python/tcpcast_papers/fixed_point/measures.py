@@ -14,7 +14,7 @@ from tcpcast_papers.fixed_point.published import (
     LEVEL_STEP_KBIT,
     LINK_PPS,
 )
-from tcpcast_papers.reproduction import Cause, Row, Tolerance
+from tcpcast_papers.reproduction import Cause, Row, Tolerance, scale_metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,17 +74,12 @@ def measure(quantity: str, result: Answer, flows: int) -> Metric | None:
             return None
         scale *= sent.value / delivered.value
     metric = result.metrics.get(name)
-    return None if metric is None else _scaled(metric, scale)
+    return None if metric is None else scale_metric(metric, scale)
 
 
 def value_or_none(metric: Metric | None) -> float | None:
     """Return the value of a metric, or None if there is none."""
     return None if metric is None else metric.value
-
-
-def _scaled(metric: Metric, scale: float) -> Metric:
-    low, high = (None if end is None else scale * end for end in (metric.low, metric.high))
-    return Metric(scale * metric.value, low, high)
 
 
 def _path_loss(result: Answer) -> Metric:
@@ -102,7 +97,7 @@ def _goodput_level(result: Answer, share: float) -> Metric | None:
         return None
     figure, low, high = (float(table[n][places[0]]) for n in ("goodput_bps", "low", "high"))
     ends = (low, high) if np.isfinite(low) and np.isfinite(high) else (None, None)
-    return _scaled(Metric(figure, *ends), 1e-3)
+    return scale_metric(Metric(figure, *ends), 1e-3)
 
 
 def queueing_rtt_s(result: Answer) -> float | None:
@@ -190,16 +185,6 @@ class SettingAnswers:
         if without is None or not tolerance.admits(without, printed):
             return None
         return Cause(WITHOUT_OWN_LINK, without)
-
-
-def missing_answer_remarks(*answers: Answer) -> list[str]:
-    """Return the reasons of answers that are left out of a section, each of them once."""
-    reasons = dict.fromkeys(
-        f"Left out, engine {each.engine}: {each.not_applicable}"
-        for each in answers
-        if each.not_applicable is not None
-    )
-    return [reason.replace("\n", "; ") for reason in reasons]
 
 
 def failed_test_remarks(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:

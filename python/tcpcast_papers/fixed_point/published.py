@@ -42,13 +42,15 @@ POPULATIONS = (2500, 5000, 7500, 10000)
 CONGESTED = (7500, 10000)
 """Populations whose demand exceeds the capacity of the link: the threshold is C I / B = 5000."""
 
-LINK_PPS = 100e6 / (8 * 1500)
+PACKET_KBIT = 12.0
+"""Size of a packet: 1500 bytes."""
+LINK_PPS = 100e3 / PACKET_KBIT
 """C: the capacity of the shared router, packets/s."""
 BUFFER_PKTS = 10_000
-BACKBONE_BUFFER_S = BUFFER_PKTS * 8 * 1500 / 80e6
+BACKBONE_BUFFER_S = BUFFER_PKTS * PACKET_KBIT / 80e3
 """Delay of the backbone router's full buffer at 80 Mbit/s; the buffer is as large as the shared
 router's."""
-MEAN_SIZE_PKTS, MEAN_THINK_S = 50.0, 30.0
+MEAN_SIZE_PKTS, MEAN_THINK_S = 50, 30
 IDLE_RTT_S = 0.10265
 """RTT of the idle path, including transmission (reconstructed)."""
 

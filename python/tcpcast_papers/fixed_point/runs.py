@@ -205,12 +205,6 @@ def fixed_point(job: Job, sample_sizes: SampleSizes, scheme: str) -> Job:
     return replace(job, length=length, scheme=scheme)
 
 
-def request_fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = PAGE_SCHEMES) -> None:
-    """Request the fixed points of a job's setting."""
-    for scheme in schemes:
-        runs.request(fixed_point(job, runs.sample_sizes, scheme))
-
-
 def fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = PAGE_SCHEMES) -> dict[str, Answer]:
     """Return the fixed points of a job's setting, by the names of their columns."""
     result = {scheme: fixed_point(job, runs.sample_sizes, scheme) for scheme in schemes}

@@ -100,16 +100,18 @@ def _section(runs: Runs, number: int) -> Section:
         if number in BACKBONE_TABLES and line["quantity"] in {"loss", "send_rate"}:
             continue
         for column, job in jobs.items():
-            printed = line.printed(column)
+            if (printed := line.printed(column)) is None:
+                continue
+            relative = TOLERANCES.get(number, LOOP_TOLERANCE)
+            tolerance = tolerance_of_value(line["quantity"], printed, relative)
             for scheme in runs.sample_sizes.scheme_tables[number]:
                 row = _row(runs, line["quantity"], (column, scheme), job, printed)
-                if row is not None and printed is not None:
-                    relative = TOLERANCES.get(number, LOOP_TOLERANCE)
-                    tolerance = tolerance_of_value(line["quantity"], printed, relative)
+                if row is not None:
                     section.rows.append(replace(row, tolerance=tolerance))
     section.remarks = [
-        "Own is the mean over runs with different seeds, with a 95 % interval over the seeds, of "
-        "the reference flows. *Failed tests* is the mean number of failed tests of section 5.4.",
+        "Own values are means of the reference flows over runs with different seeds, with a 95 % "
+        "interval over the seeds. *Failed tests* is the mean number of failed tests of section "
+        "5.4.",
         *_BACKBONE_REMARK * (number in BACKBONE_TABLES),
     ]
     return section

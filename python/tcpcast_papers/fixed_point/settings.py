@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.scenario import Scenario
 
-from tcpcast_papers.fixed_point.published import BUFFER_PKTS
+from tcpcast_papers.fixed_point.published import BUFFER_PKTS, LINK_PPS, MEAN_SIZE_PKTS, MEAN_THINK_S
 from tcpcast_papers.simulations import SEED
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ DROP_POLICIES = ("longest", "arriving")
 
 FTP_FLOWS = 24
 FTP_LINK_PPS = 100.0
-
-THINK_S, SIZE_PKTS = 30, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ class LocalLoop:
     @property
     def packets_per_s(self) -> float:
         """Approximate number of packets sent per second."""
-        return min(8333.0, self.sources * SIZE_PKTS / THINK_S)
+        return min(LINK_PPS, self.sources * MEAN_SIZE_PKTS / MEAN_THINK_S)
 
     def scenario(self, length: Length, engine_tables: Mapping[str, Any]) -> Scenario:
         """Return the scenario, with additional tables for engines."""
@@ -192,13 +190,13 @@ class LocalLoop:
             "sources": self.sources,
             "off": {
                 "distribution": "lognormal",
-                "mean": "30s",
-                "sd": f"{THINK_S * self.think_spread}s",
+                "mean": f"{MEAN_THINK_S}s",
+                "sd": f"{MEAN_THINK_S * self.think_spread}s",
             },
             "size": {
                 "distribution": "lognormal",
-                "mean": "50pkt",
-                "sd": f"{SIZE_PKTS * self.size_spread}pkt",
+                "mean": f"{MEAN_SIZE_PKTS}pkt",
+                "sd": f"{MEAN_SIZE_PKTS * self.size_spread}pkt",
             },
             "size_rounding": self.rounding,
             "connection": "persistent",

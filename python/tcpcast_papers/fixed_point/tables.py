@@ -139,30 +139,32 @@ _MAX_RTT_NOTES = {
 
 _REMARKS = {
     1: [
-        "N users share 100 Mbit/s by fair queueing. Own is every flow with rule B; if the buffer "
-        "is full, a packet of the longest queue is dropped (ties are broken at random). 95 % of "
-        "the files exceed g_95. The paper rounds g values up to 10 kbit/s, so that any value in "
-        "the step below agrees.",
+        "N users share 100 Mbit/s by fair queueing. Own values are from a simulation of every flow "
+        "with rule B; if the buffer is full, a packet of the longest queue is dropped (of a random "
+        "one if several are longest). 95 % of the files have a goodput above g_95. The paper "
+        "rounds these levels up to multiples of 10 kbit/s, so any value in the step below the "
+        "printed level agrees.",
         "The paper's RTTs at 7500 and 10000 users (1.77 and 2.21 s) have no verdict, because they "
-        "are impossible: see the section on Little's law.",
+        "violate Little's law (see that section).",
         "Up to 5000 users there are no losses, and the rules of TCP do not matter. At 5000, the "
         "threshold, small differences of the load cause large differences of the queue: see the "
         "section on the threshold.",
     ],
     2: [
-        "Before the shared router each source has its own backbone router at 80 Mbit/s. It is "
-        "loaded to 80 % by fractional Gaussian noise with a standard deviation of half the mean, H "
-        "= 0.7, and rates below 0 are cut. The paper does not state for how long the noise keeps a "
-        "rate. 100 ms are fitted to the RTT at 2500 users, which therefore has no verdict; see the "
-        "section on the time scale of the noise for other times. Loss includes both routers.",
+        "The path of each source has its own backbone router of 80 Mbit/s before the shared "
+        "router. Its cross traffic has a mean of 80 % of its rate: fractional Gaussian noise with "
+        "H = 0.7 and a standard deviation of half the mean, whose rates below 0 are cut. The paper "
+        "does not state for how long the noise keeps a rate. The time of 100 ms is fitted to the "
+        "RTT at 2500 users, which therefore has no verdict. The section on the time scale of the "
+        "noise shows other times. The loss is the total of both routers.",
     ],
     3: [
-        "As Table 4, with the backbone router loaded to 100 %, where its effect depends on its "
-        "buffer and on each percent of its realised load. While cross traffic keeps it full, "
-        "packets of the source and of the cross traffic are lost equally often. The shared router "
-        "loses nothing at 2500 users, and the losses that it adds for more users are close to the "
-        "paper's. The backbone router itself loses several times as much as in the paper, and its "
-        "queue is longer.",
+        "As Table 4, but the cross traffic has a mean of 100 %. The effect of the backbone router "
+        "then depends on its buffer and on each percent of the simulated load. While its buffer is "
+        "full, packets of the source and of the cross traffic are lost equally often. The shared "
+        "router loses no packets at 2500 users, and for more users its additional losses are close "
+        "to the paper's. The backbone router loses several times as many packets as in the paper, "
+        "and its queue is longer.",
     ],
 }
 
@@ -187,15 +189,15 @@ def _variance_section(runs: Runs) -> Section:
             )
             section.rows.append(row)
     section.remarks = [
-        "Columns are standard deviations of burst size and think time relative to Table 3, at 5000 "
-        "users, with a start in equilibrium: with residual think times.",
-        "The paper loses .03 and .08 % at 5-5 and 10-10, every flow loses nothing. *Fresh start* "
-        f"is a run of {runs.sample_sizes.variance.measured_s:g} s that starts with new think "
-        "times, the default of most simulators. Many short think times come first, so more users "
-        "than the link can carry are active at the same time, and with a spread of 10 the effect "
-        "lasts more than 10,000 s. It loses far more than the paper. It shows the direction of the "
-        "effect, but not its size, and does not count as an explanation: the start and the length "
-        "of the paper's runs are unknown.",
+        "Columns give the standard deviations of file size and think time, relative to Table 3. "
+        "There are 5000 users, and the simulation starts in equilibrium, with residual think "
+        "times.",
+        "The paper has losses of .03 and .08 % at 5-5 and 10-10; the simulation of every flow has "
+        f"none. *Fresh start* is a run of {runs.sample_sizes.variance.measured_s:g} s that starts "
+        "with new think times, the default of most simulators. Many think times are short, so at "
+        "first more users are active than the link can carry; with a spread of 10 this lasts more "
+        "than 10,000 s. The loss is far higher than in the paper. The run does not count as an "
+        "explanation, because the start and the length of the paper's runs are unknown.",
     ]
     return section
 
@@ -211,10 +213,10 @@ def _independent_section(runs: Runs) -> Section:
             row = figures.row(quantity, (str(sources),), printed, relative=INDEPENDENT_TOLERANCE)
             section.rows.append(_without_rounding_tolerance(row, quantity))
     section.remarks = [
-        "Published here are values of an independent simulation of every flow of Table 3 with the "
-        "same rules, except that a timeout retransmits nothing, 16 replications of each. Own "
-        "values are also without retransmissions. The independent round trips exclude the wait at "
-        "the source's own link, which own RTTs include.",
+        "Published values are from an independent simulator: 16 replications of Table 3 with every "
+        "flow and the same rules, except that a timeout retransmits nothing. In overload, own "
+        "values are also without these retransmissions. The independent RTTs exclude the wait at "
+        "the source's own link; own RTTs include this wait.",
     ]
     return section
 

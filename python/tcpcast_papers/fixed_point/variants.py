@@ -103,32 +103,32 @@ def _agreement_remark(rows: list[Row]) -> list[str]:
 
 
 _SCAN_REMARK = (
-    "The digit of the backbone router's rate, its buffer and the time scale of its traffic are not "
-    "legible or not stated. This is a scan of load and buffer with a time scale of 100 ms. It is "
-    "fitted: it shows the settings for which the values agree, and explains nothing."
+    "The paper's text has no legible rate of the backbone router, buffer or time scale of the "
+    "cross traffic. The rows vary load and buffer with a time scale of 100 ms. They show the "
+    "settings for which the values agree; fitted settings do not count as an explanation."
 )
 _REMARKS = {
     "Retransmission after a timeout": (
         "In the paper, 1 - goodput/send rate equals losses plus timeouts: see the section on rates "
-        "and losses. A timeout thus retransmits a packet, although the original is not lost. The "
-        "copies fill the buffer further and cause more timeouts."
+        "and losses. A timeout thus retransmits a packet that is not lost. The copies fill the "
+        "buffer and cause more timeouts."
     ),
     "Timer granularity": (
-        "The paper lists TCPtick as a parameter of the protocol, without its value. The timeout is "
-        "srtt + max(TCPtick, 4 rttvar), at least one second."
+        "The paper lists TCPtick as a parameter of the protocol, without its value. The "
+        "retransmission timeout is srtt + max(TCPtick, 4 rttvar), and at least one second."
     ),
     "Rounding of file sizes": (
-        "Sizes are drawn from a continuous distribution. Rounding down leaves half a packet less "
-        "per file: fewer packets between restarts, and a lower load."
+        "Sizes are drawn from a continuous distribution. If they are rounded down, files are half "
+        "a packet shorter on average, and the load is lower."
     ),
     "Load and buffer of the backbone router at 80 %": _SCAN_REMARK,
     "Load and buffer of the backbone router at 100 %": _SCAN_REMARK,
     "Readings of scheme 1": (
         "Scheme 1 delays the packets of a cross flow so that its queue has the distribution of the "
-        "reference flow's queue. *delay*: a delayed packet does not delay later ones, so the rate "
-        "is unchanged. *cap*: a delay postpones all later packets. *fill*: a flow also sends "
-        "whenever its queue is below a drawn number. Engine and tables use *delay*, because only "
-        "it has losses and timeouts close to the paper's at 7500 users, and depends least on the "
-        "number of reference flows. No reading gives the paper's RTTs."
+        "reference flow's queue. *delay*: a delayed packet does not delay later packets, so the "
+        "rate is unchanged. *cap*: a delay postpones all later packets. *fill*: a flow also sends "
+        "whenever its queue is below a random length. The engine and the tables use *delay*, "
+        "because only this rule has losses and timeouts close to the paper's at 7500 users, and "
+        "because it depends least on the number of reference flows. No rule gives the paper's RTTs."
     ),
 }

@@ -15,6 +15,7 @@ from tcpcast.answer import Metric
 
 from tcpcast_papers.kernel.cells import LOSS, ON_OFF, STARTUP, TRANSFERS
 from tcpcast_papers.kernel.scenarios import ACK_BYTES, LINK_DELAY_S, PACKET_BITS, startup_times_s
+from tcpcast_papers.reproduction import scale_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,8 +198,7 @@ def _completions(_: Cell, answer: Answer) -> Metric | None:
     top, under = answer.metrics.get("goodput_pps"), answer.metrics.get("mean_size_pkts")
     if top is None or under is None or not under.value:
         return None
-    low, high = (None if end is None else end / under.value for end in (top.low, top.high))
-    return Metric(top.value / under.value, low, high)
+    return scale_metric(top, 1 / under.value)
 
 
 def _delivered(cell: Cell, answer: Answer, name: str) -> Metric | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,10 +18,11 @@ from tcpcast_papers.kernel.agreement import (
 from tcpcast_papers.kernel.cells import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from tcpcast.answer import Metric
 
+    from tcpcast_papers.kernel.agreement import QuantityFormat
     from tcpcast_papers.kernel.cells import Cell, Measured
     from tcpcast_papers.kernel.runs import CellResult, KernelRuns
 
@@ -63,6 +63,18 @@ class Comparison:
     refusal: str = ""
 
     @property
+    def quantity(self) -> QuantityFormat:
+        """Description and unit of the quantity."""
+        result = quantity_format(self.name)
+        assert result is not None
+        return result
+
+    @property
+    def quantity_group(self) -> str:
+        """Description of the quantity, without the time of a start-up curve."""
+        return self.quantity.title.partition(" by ")[0]
+
+    @property
     def difference(self) -> float:
         """The simulated value minus the kernel's."""
         return math.nan if self.own is None else self.own.value - self.kernel.mean
@@ -96,15 +108,20 @@ class Comparison:
         return self.own is not None and abs(self.difference) <= self.tolerance
 
 
-def compare_cells(runs: KernelRuns) -> tuple[Comparison, ...]:
-    """Return every compared quantity of every cell.
+def compare_cells(runs: KernelRuns, kinds: Container[str] = KINDS) -> tuple[Comparison, ...]:
+    """Return every compared quantity of the cells of these kinds.
 
     Raises
     ------
     Unfinished
         The user pressed Ctrl-C before all simulations had finished.
     """
-    return tuple(line for cell in runs.cells for line in compare_cell(cell, runs.result_of(cell)))
+    return tuple(
+        line
+        for cell in runs.cells
+        if cell.kind in kinds
+        for line in compare_cell(cell, runs.result_of(cell))
+    )
 
 
 def compare_cell(cell: Cell, cell_result: CellResult) -> Iterator[Comparison]:
@@ -189,41 +206,3 @@ def csv_text(lines: Iterable[Comparison]) -> str:
 
 def _number_text(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else ""
-
-
-SUMMARY_COLUMNS = (
-    "cells",
-    "quantity",
-    "checked",
-    "agree",
-    "within the tolerance alone",
-    "median difference",
-    "not simulated",
-)
-
-
-def summary_lines(lines: Iterable[Comparison]) -> list[tuple[str, ...]]:
-    """Return the numbers of agreements, one row per kind and quantity, as :data:`SUMMARY_COLUMNS`.
-
-    The median includes absolute differences with half-widths below :data:`MAX_HALF_WIDTHS`.
-    """
-    result: dict[tuple[str, str], list[Comparison]] = {}
-    for line in lines:
-        known = quantity_format(line.name)
-        title = "" if known is None else known.title.partition(" by ")[0]
-        result.setdefault((line.cell.kind, title), []).append(line)
-    order = sorted(result.items(), key=lambda each: KINDS.index(each[0][0]))
-    return [(kind, title, *_summary_cells(each)) for (kind, title), each in order]
-
-
-def _summary_cells(lines: list[Comparison]) -> tuple[str, ...]:
-    verdicts = [line.verdict for line in lines]
-    checked = [line for line in lines if line.verdict in {AGREES, DIFFERS}]
-    narrow = [abs(line.ratio - 1) for line in checked if line.half_widths < MAX_HALF_WIDTHS]
-    return (
-        str(len(checked)),
-        str(verdicts.count(AGREES)),
-        str(sum(line.is_within_tolerance for line in checked)),
-        f"{100 * statistics.median(narrow):.1f} %" if narrow else "–",
-        str(verdicts.count(NOT_SIMULATED)),
-    )

@@ -12,7 +12,7 @@ from tcpcast_papers.kernel.cells import packaged_cells
 from tcpcast_papers.kernel.comparison import COLUMNS, compare_cells, csv_text
 from tcpcast_papers.kernel.runs import QUICK, WHOLE, KernelRuns, SampleSizes
 from tcpcast_papers.reproduction import Unfinished
-from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.runner import Paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,13 +25,14 @@ DATA_KIND = files.OutputKind("table", ",".join(COLUMNS).encode())
 
 
 def _preface(runs: KernelRuns) -> list[str]:
-    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: fewer cells, fewer runs. "
     return [
         "Linux 6.18 over an emulated link, measured in November 2026, compared with engine packet "
-        "under the same conditions: path, stack, starts, warm-up and length of each cell.",
-        "A value agrees if the two differ by at most the sum of its tolerance and the half-widths "
-        "of both 95 % intervals. No constant of the simulator is fitted to these measurements.",
-        f"{quick}{len(runs)} cells; {DATA_FILE_NAME} also contains every value.",
+        "under the same conditions: path, stack, start times, warm-up and length of each "
+        "measurement.",
+        "A value agrees if kernel and simulation differ by at most the sum of its tolerance and "
+        "the half-widths of both 95 % intervals. No constant of the simulator is fitted to these "
+        "measurements.",
+        f"{len(runs)} cells; {DATA_FILE_NAME} also contains every value.",
     ]
 
 
@@ -41,12 +42,7 @@ PAPER: Paper[SampleSizes, KernelRuns] = Paper(
     simulations=KernelRuns,
     whole=WHOLE,
     quick=QUICK,
-    parts=(
-        Part(sections.summary_section, KernelRuns.request_all),
-        Part(sections.kind_sections),
-        Part(sections.sign_test_section),
-        Part(sections.model_section),
-    ),
+    parts=(sections,),
     preface=_preface,
 )
 

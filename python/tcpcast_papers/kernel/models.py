@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from tcpcast_papers.kernel.cells import DROP_TAIL, LOSS
 from tcpcast_papers.kernel.scenarios import PACKET_BITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tcpcast_papers.kernel.cells import Cell
     from tcpcast_papers.kernel.runs import KernelRuns
@@ -112,27 +111,4 @@ def _predict_from_measurements(cell: Cell) -> Iterator[Prediction]:
         measured["send_rate_pps"].mean,
         min(most, cell.flows * float(rate)),
         bool(inside),
-    )
-
-
-SUMMARY_COLUMNS = ("model", "fed by", "stack", "cells", "in its domain", "median", "range there")
-
-
-def summary_lines(every: Iterable[Prediction]) -> list[tuple[str, ...]]:
-    """Return predicted/measured by model, feed and stack, as :data:`SUMMARY_COLUMNS`."""
-    result: dict[tuple[str, str, str], list[Prediction]] = {}
-    for each in every:
-        result.setdefault((each.model, each.feed, each.cell.stacks.split()[-1]), []).append(each)
-    return [(*key, *_summary_cells(same)) for key, same in result.items()]
-
-
-def _summary_cells(same: list[Prediction]) -> tuple[str, ...]:
-    ratios = [each.ratio for each in same if each.trusted]
-    if not ratios:
-        return str(len(same)), "0", "–", "–"
-    return (
-        str(len(same)),
-        str(len(ratios)),
-        f"{statistics.median(ratios):.2f}",
-        f"{min(ratios):.2f} to {max(ratios):.2f}",
     )

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.kernel import comparison, models, signs
-from tcpcast_papers.kernel.agreement import half_width, quantity_format
+from tcpcast_papers.kernel import models, signs
+from tcpcast_papers.kernel.agreement import half_width
 from tcpcast_papers.kernel.cells import KINDS
-from tcpcast_papers.kernel.comparison import NOT_SIMULATED, ONE_RUN, compare_cells
+from tcpcast_papers.kernel.comparison import (
+    AGREES,
+    DIFFERS,
+    MAX_HALF_WIDTHS,
+    NOT_SIMULATED,
+    ONE_RUN,
+    compare_cells,
+)
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from tcpcast_papers.kernel.comparison import Comparison
@@ -39,40 +48,46 @@ SIGN_TEST_TITLE = "Signs. Share of values above the kernel's, of those that diff
 COLUMNS = ("series", "cell", "quantity")
 
 
-def summary_section(runs: KernelRuns, _: Path) -> list[Section]:
-    """Return the summary: the numbers of values that agree, by kind and quantity."""
-    section = Section("Summary. Numbers of values that agree")
-    for row in comparison.summary_lines(compare_cells(runs)):
-        kind, title, checked, agree, close, median, missing = row
-        numbers = [
-            f"{agree} of {checked} agree, {close} of them without intervals",
-            f"median difference {median}",
-        ]
-        left = [] if missing == "0" else [f"{missing} not simulated"]
-        parts = [*(numbers if checked != "0" else []), *left]
-        section.remarks.append(f"- {kind}, {title}: {'; '.join(parts)}")
-    return [section]
+def request(runs: KernelRuns) -> None:
+    """Request every cell."""
+    runs.request_all()
 
 
-def kind_sections(runs: KernelRuns, _: Path) -> list[Section]:
-    """Return a section for each kind of cells, with one row per quantity."""
-    lines = compare_cells(runs)
-    result = []
+def sections(runs: KernelRuns, _: Path) -> Iterator[Section]:
+    """Yield the summary, a section per kind of cells, the sign test and the models."""
+    yield _summary_section(compare_cells(runs))
     for kind in KINDS:
-        rows = [_comparison_row(line) for line in lines if line.cell.kind == kind]
-        if rows:
-            result.append(Section(TITLES[kind], COLUMNS, rows))
-    return result
+        if rows := [_comparison_row(line) for line in compare_cells(runs, {kind})]:
+            yield Section(TITLES[kind], COLUMNS, rows)
+    if rows := [sign_test_row(each) for each in signs.sign_tests(compare_cells(runs))]:
+        yield Section(SIGN_TEST_TITLE, ("kind", "quantity", "stack", "queue", "buffer"), rows)
+    yield _model_section(models.predict_cells(runs))
 
 
-def sign_test_section(runs: KernelRuns, _: Path) -> list[Section]:
-    """Return the sign test: the share of values above the kernel, with one row per group."""
-    rows = [sign_test_row(each) for each in signs.sign_tests(compare_cells(runs))]
-    return (
-        [Section(SIGN_TEST_TITLE, ("kind", "quantity", "stack", "queue", "buffer"), rows)]
-        if rows
-        else []
-    )
+def _summary_section(lines: Iterable[Comparison]) -> Section:
+    """Return the numbers of values that agree, by kind and quantity."""
+    groups: dict[tuple[str, str], list[Comparison]] = {}
+    for line in lines:
+        groups.setdefault((line.cell.kind, line.quantity_group), []).append(line)
+    order = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))
+    remarks = [f"- {kind}, {title}: {_summary_text(group)}" for (kind, title), group in order]
+    return Section("Summary. Numbers of values that agree", remarks=remarks)
+
+
+def _summary_text(lines: list[Comparison]) -> str:
+    verdicts = [line.verdict for line in lines]
+    checked = [line for line in lines if line.verdict in {AGREES, DIFFERS}]
+    parts = []
+    if checked:
+        narrow = [abs(line.ratio - 1) for line in checked if line.half_widths < MAX_HALF_WIDTHS]
+        parts = [
+            f"{verdicts.count(AGREES)} of {len(checked)} agree, "
+            f"{sum(line.is_within_tolerance for line in checked)} of them without intervals",
+            f"median difference {100 * median(narrow):.1f} %" if narrow else "median difference –",
+        ]
+    if missing := verdicts.count(NOT_SIMULATED):
+        parts.append(f"{missing} not simulated")
+    return "; ".join(parts)
 
 
 def sign_test_row(each: SignTest) -> Row:
@@ -89,12 +104,11 @@ def sign_test_row(each: SignTest) -> Row:
 
 
 def _comparison_row(line: Comparison) -> Row:
-    known = quantity_format(line.name)
-    title, unit, scale = (known.title, known.unit, known.scale) if known else (line.name, "1", 1.0)
+    scale = line.quantity.scale
     kernel = line.kernel.mean * scale
     return Row.from_metric(
-        (line.cell.series, line.cell.name, title),
-        unit,
+        (line.cell.series, line.cell.name, line.quantity.title),
+        line.quantity.unit,
         Printed(_digits_text(kernel), KERNEL_COLUMN, kernel),
         line.own,
         scale,
@@ -124,20 +138,28 @@ def _digits_text(value: float, digits: int = 4) -> str:
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
-def model_section(runs: KernelRuns, _: Path) -> list[Section]:
+def _model_section(predictions: Sequence[Prediction]) -> Section:
     """Return the models and the kernel side by side, without a verdict."""
-    every = models.predict_cells(runs)
-    section = Section(
+    groups: dict[tuple[str, str, str], list[Prediction]] = {}
+    for each in predictions:
+        stack = each.cell.stacks.split()[-1]
+        groups.setdefault((each.model, each.feed, stack), []).append(each)
+    remarks = []
+    for (model, feed, stack), group in groups.items():
+        ratios = [each.ratio for each in group if each.trusted]
+        middle, span = "–", "–"
+        if ratios:
+            middle, span = f"{median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"
+        remarks.append(
+            f"- {model}, with inputs from the {feed}, {stack}: {middle} of the kernel's rate "
+            f"({span}) in {len(ratios)} of {len(group)} cells, those in its domain"
+        )
+    return Section(
         "Models. Formulas compared with the kernel",
         ("model", "fed by", "series", "cell"),
-        [_prediction_row(each) for each in every],
+        list(map(_prediction_row, predictions)),
+        remarks=remarks,
     )
-    section.remarks = [
-        f"- {model}, with inputs from the {feed}, {stack}: {median} of the kernel's rate ({span}) "
-        f"in {inside} of {cells} cells, those in its domain"
-        for model, feed, stack, cells, inside, median, span in models.summary_lines(every)
-    ]
-    return [section]
 
 
 def _prediction_row(each: Prediction) -> Row:

@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.kernel.agreement import quantity_format
 from tcpcast_papers.kernel.cells import DROP_TAIL, PAIRS
 from tcpcast_papers.kernel.scenarios import PACKET_BITS
 
@@ -106,9 +105,7 @@ def sign_tests(lines: Iterable[Comparison]) -> list[SignTest]:
 
 def _group_of_comparison(line: Comparison) -> tuple[str, ...]:
     cell = line.cell
-    known = quantity_format(line.name)
-    title = line.name if known is None else known.title.partition(" by ")[0]
-    return (cell.kind, title, cell.stacks, cell.queue, _buffer_class(cell))
+    return (cell.kind, line.quantity_group, cell.stacks, cell.queue, _buffer_class(cell))
 
 
 def _buffer_class(cell: Cell) -> str:

@@ -50,8 +50,9 @@ PRINTED_VALUE_SHEET: Sheet[Runs, Line] = Sheet(
     lambda _: printed_values(),
     (_quantity_in_unit("ms", ROUNDED_TO_TENS), _quantity_in_unit("%", PRINTED_DIGITS)),
     notes=lambda _: [
-        "All other results of the paper are plots without values. The paper calls the transmission "
-        "times an increase of the RTT, but they are shares of the delay of the shared link."
+        "All other results of the paper are plots without values. The paper calls the percentages "
+        "an increase of the RTT, but they are transmission times as shares of the delay of the "
+        "shared link."
     ],
 )
 
@@ -97,10 +98,11 @@ ALGORITHM_SHEET: Sheet[Runs, Case] = Sheet(
         ),
     ),
     notes=lambda _: [
-        "Rate of the algorithm minus that of (28) or (48), in percent of the latter; b = "
-        f"{PACKETS_PER_ACK}, RTT = {1e3 * RTT_S:g} ms, T = {1e3 * T0_S:g} ms, p_r = "
-        f"{LOST_PER_EVENT} p_e. The algorithms replace f(p) by 1 + 32 p^2. Algorithm 2 limits the "
-        "flows that time out in an event to 1, (47) to n. Q is (27) in the algorithms, and 1 below "
-        "three packets in the equations, as in (26)."
+        "The difference is (algorithm - equation) / equation, where the equation is (28) for "
+        f"algorithm 1 and (48) for algorithm 2; b = {PACKETS_PER_ACK}, RTT = {1e3 * RTT_S:g} ms, T "
+        f"= {1e3 * T0_S:g} ms, p_r = {LOST_PER_EVENT} p_e. The algorithms replace f(p) by 1 + 32 "
+        "p^2. The number of flows that time out in an event is at most 1 in algorithm 2, and at "
+        "most n in (47). Q is (27) in the algorithms; in the equations, Q is 1 for windows below "
+        "three packets, as in (26)."
     ],
 )

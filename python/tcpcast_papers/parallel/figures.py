@@ -244,10 +244,9 @@ def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
     widths = np.array([100 * each.half_width for each in seen if math.isfinite(each.half_width)])
     lossless = sum(not figure.plotted_models[0].applies(each) for each in seen)
     text = (
-        "The error is the model's rate, computed from the measured loss, RTT and T, minus the "
-        "measured send rate, divided by the latter. The simulated rates have intervals of "
-        f"{np.median(widths):.1f} % (95 %, median of {len(widths)} points; maximum "
-        f"{widths.max():.0f} %)."
+        "The error is (model - simulation) / simulation, where the model uses the measured loss, "
+        f"RTT and T. The simulated rates have intervals of {np.median(widths):.1f} % (95 %, median "
+        f"of {len(widths)} points; maximum {widths.max():.0f} %)."
     )
     if len(widths) < len(seen):
         text += f" {len(seen) - len(widths)} points have no interval."
@@ -255,31 +254,32 @@ def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
         text += f" {lossless} points without a loss are left out."
     if figure.setting in REAL_DELAYS_S:
         text += (
-            " The paper prints no values of its measurements, so this is a stand-in with the RTT "
-            "of its traceroute: senders with SACK and delayed acks on a first link of 10 Mbit/s, "
-            "with a drop-tail queue of one bandwidth-delay product and no other loss. Linux 2.6.17 "
-            "used BIC, the stand-in Reno."
+            " The paper prints no values of its measurements. The simulated path has the RTT of "
+            "the paper's traceroute, a first link of 10 Mbit/s with a drop-tail queue of one "
+            "bandwidth-delay product, and no other loss. Its senders use Reno with SACK and "
+            "delayed acks; the paper's Linux 2.6.17 used BIC."
         )
     if figure.setting in RTT_SPREADS:
         timed = 100 * np.array([each.timeout_share for each in seen if each.p <= LOSS_BINS[-2]])
         lost = np.array([each.p_r / each.p for each in seen if each.p > 0])
         text += (
             " The flows always use the full rate of the link, so a model is correct if it computes "
-            "the link's rate from the resulting loss. Packets lost per event of a flow: "
+            "the link's rate from the resulting loss. Packets lost per loss event of a flow: "
             f"{np.median(lost):.2f}; share of timeouts among these events, for p up to "
             f"{100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % (medians of the points)."
         )
     if figure.setting == DROP_TAIL:
         text += (
-            " Flows with equal round trips are synchronised: each loses and repairs one packet per "
-            "event, without the bursts that the paper mentions. Above 5 % a retransmission after a "
-            "timeout finds the queue as full as the first transmission did, and is lost far more "
-            "often than other packets. Both effects disappear if round trips differ (last figure)."
+            " Flows with equal RTTs are synchronised: each flow loses and repairs one packet per "
+            "event, without the bursts that the paper mentions. At a loss above 5 %, a "
+            "retransmission after a timeout meets a queue as full as the first transmission did, "
+            "and is lost far more often than other packets. Both effects disappear if the RTTs "
+            "differ (last figure)."
         )
     if figure.setting == DROP_TAIL_SPREAD_RTTS:
         text += (
             f" Round trips are spread evenly over {100 * RTT_SPREADS[DROP_TAIL_SPREAD_RTTS]:g} % "
-            "of their mean, for 2 flows or more. This is not in the paper, but breaks the "
+            "of their mean, for 2 flows or more. This spread is not in the paper; it breaks the "
             "synchronisation of flows."
         )
     return text

@@ -166,13 +166,14 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         row[0].set_ylabel(f"model / simulation, {setting.partition(',')[0]}")
     result.figures.append(drawing.Plot(figure, folder / "loss-events.png"))
     result.remarks = [
-        "In the paper a lost packet starts a loss event; others lost within an RTT belong to it. "
-        "The figures above use this count, from traces of every packet. PFTK's count, and the "
-        "column *by indications*, are loss indications of the sender: a fast recovery, or a "
-        "sequence of timeouts. With frequent loss the paper's count is higher: a packet is lost "
-        "during the repair of another, or a retransmission is lost after a timeout.",
-        "The figure shows the models with loss indications. Points of a queue with few losses have "
-        "no trace; each of their losses is one event and one indication.",
+        "In the paper a lost packet starts a loss event, and packets lost less than an RTT later "
+        "belong to the same event. The figures above use this count, from traces of every packet. "
+        "PFTK and the column *by indications* count loss indications of the sender: fast "
+        "recoveries and sequences of timeouts. With frequent loss the paper's count is higher, for "
+        "example if a packet is lost during the repair of another, or if a retransmission is lost "
+        "after a timeout.",
+        "The models in this figure use loss indications. Simulations of a queue with few losses "
+        "have no trace; each of their losses is one event and one indication.",
     ]
     return [result]
 

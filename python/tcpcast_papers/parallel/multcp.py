@@ -38,12 +38,13 @@ def sections(runs: Runs, _: Path) -> list[Section]:
             ("n", "loss", "sender or model"),
             list(_rows(runs)),
             remarks=[
-                "Send rates relative to n simulated flows of Reno with SACK (linux-reno), with "
-                "random loss and a shared link of 30 ms. MulTCP(n) is one connection (multcp) "
-                "whose window grows by n packets per RTT, and is multiplied by 1 - 1/(2n) after a "
-                "loss event. The models use the values measured with n flows. Losses of one RTT "
-                "are one loss event of MulTCP, but often events of several of the n flows. During "
-                "a recovery the window of MulTCP does not grow, but n - 1 of the n flows grow.",
+                "The values are send rates relative to the rate of n simulated flows of Reno with "
+                "SACK (linux-reno), with random loss and a shared link of 30 ms. MulTCP(n) is one "
+                "connection (multcp) whose window grows by n packets per RTT, and is multiplied by "
+                "1 - 1/(2n) after a loss event. The models use the values measured with n flows. "
+                "Losses within one RTT are one loss event of MulTCP, but often events of several "
+                "of the n flows. During a recovery the window of MulTCP does not grow, but n - 1 "
+                "of the n flows grow.",
             ],
         )
     ]

@@ -88,8 +88,8 @@ def _timeouts(runs: Runs) -> Section:
             result.rows.append(_row(label, model, pairs))
     result.remarks = [
         "The paper does not state its minimum timeout, and at the highest loss the models depend "
-        f"on T. The rows are the points of Figure 16 with {100 * LOSSES[-1]:g} % loss, over T; the "
-        "notes give the mean error.",
+        f"on T. The rows are for the simulations of Figure 16 with {100 * LOSSES[-1]:g} % loss, by "
+        "T; the notes give the mean error with sign.",
     ]
     return result
 
@@ -125,14 +125,15 @@ def _choices(runs: Runs) -> Section:
     tried = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
     flows = ", ".join(str(n) for n in runs.sample_sizes.varied_flows)
     result.remarks = [
-        "The paper states that it used ns-2, but not the TCP. The choices are the defaults of "
-        "Agent/TCP/Newreno and of the plain sink in ns-2 of the time: every packet is acknowledged "
-        "(b = 1), limited transmit, a minimum timeout of 200 ms and a clock of 10 ms, packets of "
-        "1000 B (the 26.7 % of 30 ms at 1 Mbit/s in section III-B are the 8 ms of one packet), and "
-        "a timer that partial acks do not restart. The window is unlimited, as the paper's rates "
-        "require. Only the shared link has RED, which drops nothing: the flows use at most half of "
-        "this link, and less of the access links. A drop-tail queue holds 64 ms of its link.",
-        f"Mean absolute errors at random loss, 30 ms, n = {flows}; the notes give the mean error "
-        f"at {tried} %.",
+        "The paper states that it used ns-2, but not which TCP. The figures use the defaults of "
+        "Agent/TCP/Newreno and of the plain sink in ns-2 of the time: an ack for every packet (b = "
+        "1), limited transmit, a minimum timeout of 200 ms, a clock of 10 ms, packets of 1000 B, "
+        "and a retransmission timer that partial acks do not restart. The packet size agrees with "
+        "section III-B, which gives the transmission time of a packet at 1 Mbit/s as 26.7 % of 30 "
+        "ms. The window is unlimited, as the paper's rates require. The shared link has RED, which "
+        "drops no packets, because the flows use at most half of this link. A drop-tail queue "
+        "holds the packets of 64 ms.",
+        f"The values are mean absolute errors with random loss and 30 ms for n = {flows}; the "
+        f"notes give the mean error at {tried} %.",
     ]
     return result

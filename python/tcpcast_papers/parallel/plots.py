@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,14 +105,6 @@ def _by_flows(
 def _set_loss_axis(axes: Axes, model: Prediction, seen: Sequence[Measured]) -> None:
     result = [model.loss(each) for each in seen if model.applies(each)]
     low, high = 0.7 * min(result), 1.4 * max(result)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1,) if high > 1000 * low else (1, 3)
-    ticks = [step * 10.0**decade for decade in decades for step in steps]
-    axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
-    axes.minorticks_off()
-    axes.tick_params(axis="x", labelsize=8)
-    axes.set_xlim(low, high)
     measure = PER_FLOW if model.measure == PER_FLOW else "p_e"
     whose = "of all flows combined" if model.measure in (BOTH, "p_e") else "of any flow"
-    axes.set_xlabel(f"loss events {whose} per packet, {measure}")
+    drawing.set_loss_axis(axes, low, high, f"loss events {whose} per packet, {measure}")

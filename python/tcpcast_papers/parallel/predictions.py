@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,62 +54,51 @@ class Prediction:
         return 0 < self.loss(seen) < 1 and 0 < seen.p_r < 1
 
 
-def _algorithm_1(measure: str, *, equations: bool = False) -> Callable[[Measured], float]:
-    def rate(seen: Measured) -> float:
-        result = parallel_throughput(
-            flows=seen.point.flows,
-            rtt_s=seen.rtt_s,
-            t0_s=seen.t0_s,
-            loss_event_ratio=seen.p if measure == PER_FLOW else seen.p_e,
-            packets_per_ack=seen.point.choice.packets_per_ack,
-            equations=equations,
-        )
-        return float(result.rate_pps)
-
-    return rate
+def _inputs(seen: Measured) -> dict[str, float]:
+    return {
+        "flows": seen.point.flows,
+        "rtt_s": seen.rtt_s,
+        "t0_s": seen.t0_s,
+        "packets_per_ack": seen.point.choice.packets_per_ack,
+    }
 
 
-def _algorithm_2(
-    *, equations: bool = False, flows_hit: bool = False
-) -> Callable[[Measured], float]:
-    def rate(seen: Measured) -> float:
-        result = cumulative_throughput(
-            flows=seen.point.flows,
-            rtt_s=seen.rtt_s,
-            t0_s=seen.t0_s,
-            loss_event_ratio_cumulative=seen.p_e,
-            loss_ratio=seen.p if flows_hit else seen.p_r,
-            packets_per_ack=seen.point.choice.packets_per_ack,
-            equations=equations,
-        )
-        return float(result.rate_pps)
-
-    return rate
+def _algorithm_1(seen: Measured, measure: str = PER_FLOW, *, equations: bool = False) -> float:
+    loss = seen.p if measure == PER_FLOW else seen.p_e
+    result = parallel_throughput(**_inputs(seen), loss_event_ratio=loss, equations=equations)
+    return float(result.rate_pps)
 
 
-def _n_times_pftk(measure: str) -> Callable[[Measured], float]:
-    def rate(seen: Measured) -> float:
-        result = multiplied_pftk_rate_pps(
-            flows=seen.point.flows,
-            rtt_s=seen.rtt_s,
-            t0_s=seen.t0_s,
-            loss_indication_ratio=seen.p if measure == PER_FLOW else seen.p_e,
-            packets_per_ack=seen.point.choice.packets_per_ack,
-        )
-        return float(result)
-
-    return rate
+def _algorithm_2(seen: Measured, *, equations: bool = False, flows_hit: bool = False) -> float:
+    result = cumulative_throughput(
+        **_inputs(seen),
+        loss_event_ratio_cumulative=seen.p_e,
+        loss_ratio=seen.p if flows_hit else seen.p_r,
+        equations=equations,
+    )
+    return float(result.rate_pps)
 
 
-ALGORITHM_1 = Prediction("algorithm 1", PER_FLOW, _algorithm_1(PER_FLOW))
-EQUATION_28 = Prediction("equation (28)", PER_FLOW, _algorithm_1(PER_FLOW, equations=True))
-PFTK = Prediction("n times PFTK", PER_FLOW, _n_times_pftk(PER_FLOW))
-ALGORITHM_1_CUMULATIVE_LOSS = Prediction("algorithm 1", CUMULATIVE, _algorithm_1(CUMULATIVE))
-PFTK_CUMULATIVE_LOSS = Prediction("n times PFTK", CUMULATIVE, _n_times_pftk(CUMULATIVE))
-ALGORITHM_2 = Prediction("algorithm 2", BOTH, _algorithm_2())
-ALGORITHM_2_FLOWS_HIT = Prediction("algorithm 2", "p_e and p", _algorithm_2(flows_hit=True))
+def _n_times_pftk(seen: Measured, measure: str = PER_FLOW) -> float:
+    loss = seen.p if measure == PER_FLOW else seen.p_e
+    return float(multiplied_pftk_rate_pps(**_inputs(seen), loss_indication_ratio=loss))
+
+
+ALGORITHM_1 = Prediction("algorithm 1", PER_FLOW, _algorithm_1)
+EQUATION_28 = Prediction("equation (28)", PER_FLOW, partial(_algorithm_1, equations=True))
+PFTK = Prediction("n times PFTK", PER_FLOW, _n_times_pftk)
+ALGORITHM_1_CUMULATIVE_LOSS = Prediction(
+    "algorithm 1", CUMULATIVE, partial(_algorithm_1, measure=CUMULATIVE)
+)
+PFTK_CUMULATIVE_LOSS = Prediction(
+    "n times PFTK", CUMULATIVE, partial(_n_times_pftk, measure=CUMULATIVE)
+)
+ALGORITHM_2 = Prediction("algorithm 2", BOTH, _algorithm_2)
+ALGORITHM_2_FLOWS_HIT = Prediction(
+    "algorithm 2", "p_e and p", partial(_algorithm_2, flows_hit=True)
+)
 """Algorithm 2 with j = p / p_e, the flows that lose packets in an event, instead of p_r / p_e."""
-EQUATION_48 = Prediction("equation (48)", BOTH, _algorithm_2(equations=True))
+EQUATION_48 = Prediction("equation (48)", BOTH, partial(_algorithm_2, equations=True))
 
 
 def ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.pftk.rounds import Rounds
     from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
-    from tcpcast_papers.simulations import Job
 
 _TEMPLATE_TRACE = trace(2, "void to alps")
+_RANDOM_LOSS_PATH = path_like(_TEMPLATE_TRACE, INDEPENDENT, DEFAULT_WINDOW_PKTS)
+
 SHARED_QUEUE_PATH = Path(
     "drop-tail with cross flows",
     _TEMPLATE_TRACE.rtt_s,
@@ -51,23 +52,24 @@ PLOTTED_MODEM_PATH = MODEM_PATHS[MODEM_WINDOWS_AND_BUFFERS_PKTS.index((32, 15))]
 """The modem in the figure; its correlation of RTT and window is as printed."""
 
 
-def request(runs: Runs) -> dict[Path, tuple[Job[SimulatedTrace], Job[Rounds]]]:
-    """Request and return the traces and the round-trip samples of both kinds of queue."""
-    weights = {SHARED_QUEUE_PATH: 4e6} | dict.fromkeys(MODEM_PATHS, 3e4)
-    return {
-        path: (
-            runs.request(TraceJob(path, INTERVALS, INTERVAL_S, 1, weight)),
-            runs.request(RoundsJob(path, HOUR_S, weight)),
-        )
-        for path, weight in weights.items()
-    }
+def request(runs: Runs) -> None:
+    """Request the traces and round-trip samples of both kinds of queue and of random loss."""
+    for path in (SHARED_QUEUE_PATH, *MODEM_PATHS):
+        runs.request(_trace_job(path))
+    for path in (SHARED_QUEUE_PATH, *MODEM_PATHS, _RANDOM_LOSS_PATH):
+        runs.request(_rounds_job(path))
 
 
-def request_independent_loss(runs: Runs) -> Job[Rounds]:
-    """Request and return the round-trip samples of a path with independent loss."""
-    return runs.request(
-        RoundsJob(path_like(_TEMPLATE_TRACE, INDEPENDENT, DEFAULT_WINDOW_PKTS), HOUR_S, 1e5)
-    )
+def _weight(path: Path) -> float:
+    return {SHARED_QUEUE_PATH: 4e6, _RANDOM_LOSS_PATH: 1e5}.get(path, 3e4)
+
+
+def _trace_job(path: Path) -> TraceJob:
+    return TraceJob(path, INTERVALS, INTERVAL_S, 1, _weight(path))
+
+
+def _rounds_job(path: Path) -> RoundsJob:
+    return RoundsJob(path, HOUR_S, _weight(path))
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
@@ -76,22 +78,23 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
         "Section 4 and Figure 21. An individual queue and a shared one", ("path", "quantity")
     )
     figure, panels = drawing.create_panels(2, width=5.0, height=3.8)
-    for path, (job, samples) in request(runs).items():
-        section.rows += _rows(path, runs[job])
-        section.rows.append(_correlation_row(path.name, runs[samples]))
+    for path in (SHARED_QUEUE_PATH, *MODEM_PATHS):
+        section.rows += _rows(path, runs[_trace_job(path)])
+        section.rows.append(_correlation_row(path.name, runs[_rounds_job(path)]))
     for axes, path in zip(panels, (SHARED_QUEUE_PATH, PLOTTED_MODEM_PATH), strict=True):
-        draw_scatter(axes, path, runs[request(runs)[path][0]].pieces, PLOTTED_MODELS)
+        draw_scatter(axes, path, runs[_trace_job(path)].pieces, PLOTTED_MODELS)
         axes.set_title(path.name, fontsize=10)
-    section.rows.append(_correlation_row("independent loss", runs[request_independent_loss(runs)]))
+    samples = runs[_rounds_job(_RANDOM_LOSS_PATH)]
+    section.rows.append(_correlation_row("independent loss", samples))
     section.figures.append(drawing.Plot(figure, folder / "figure21.png"))
     section.remarks = [
-        "The coefficient of correlation is computed from round-trip samples: each has the time "
-        "from a first transmission to its ack, and the packets in transit at its start. With "
-        "random loss, or a queue that many flows share, the RTT does not grow with the window; "
-        "with an individual queue it consists mainly of the flow's own packets.",
-        "The window and the buffer of the modem are not in the paper, so a range of both is shown, "
-        "and the claims refer to it. The larger the buffer, the higher the correlation, unless the "
-        "window limits the flow.",
+        "The correlation is computed from RTT samples: the time from a first transmission to its "
+        "ack, and the number of packets in flight when the packet was sent. With random loss, or "
+        "with a queue that many flows share, the RTT does not grow with the window. With an "
+        "individual queue, the RTT is mainly the waiting time behind the flow's own packets.",
+        "The paper does not state the window and the buffer of the modem, so the rows have a range "
+        "of both, on which the claims of the paper are tested. The larger the buffer, the higher "
+        "the correlation, unless the window limits the flow.",
     ]
     return [section]
 

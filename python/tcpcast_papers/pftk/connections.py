@@ -83,15 +83,14 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
         printed = row.line.printed("packets_sent")
         label = (row.name, loss, "packets sent by 100 connections")
         note = (
-            f"p {100 * done.pieces.trace_p:.2f} %, "
-            f"{100 * row.loss_indication_ratio:.2f} % in Table 3"
+            f"p {100 * done.pieces.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in "
+            "Table 3"
         )
         own = float(done.pieces.sent.sum())
         section.rows.append(Row(label, "packets", printed, own, note=note))
     section.remarks = [
         "Paths are defined as for Figures 7 to 12. Each point is a connection; the curves use the "
-        "mean RTT and T0 of all connections, as in the paper. Figure 18 also has the approximate "
-        "model.",
+        "mean RTT and T0 of all connections, as in the paper.",
     ]
     return section
 
@@ -107,8 +106,8 @@ def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
     )
     usable = [has_prediction(runs[job].pieces) for of_loss in jobs.values() for job in of_loss]
     section.remarks = [
-        "As Figure 19, for the connections of Table 3, with p, RTT and T0 of each single "
-        "connection. If no timer expired in it, T0 is the minimum timeout of its path. "
+        "The error is defined as in Figure 19, but with p, RTT and T0 of each connection of Table "
+        "3. If a connection has no timeout, T0 is the minimum timeout of its path. "
         f"{sum(int((~each).sum()) for each in usable)} of {sum(each.size for each in usable)} "
         "connections have no loss indication and are left out.",
     ]

@@ -5,23 +5,18 @@ from __future__ import annotations
 from tcpcast_papers.pftk import bottlenecks, connections, hours, senders, summaries, window_chain
 from tcpcast_papers.pftk.published import CITATION
 from tcpcast_papers.pftk.runs import QUICK, WHOLE, Runs, SampleSizes
-from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.runner import Paper
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = (
-        ""
-        if runs.sample_sizes == WHOLE
-        else "This is the quick run: shorter, with wider intervals. "
-    )
     return [
         f"The paper: {CITATION}. Published are the values of its Tables 2 and 3. Predictions and "
-        "errors are only plotted in the paper, without numbers, so rows about them have no "
-        "verdict; the claims refer to them. The models (b = 2) are compared with the tables "
-        "directly. The other sections repeat the paper's experiment with simulated traces, on "
-        "paths similar to the paper's.",
-        f"{quick}The page uses {len(runs)} simulations. Intervals are 95 %, over independent "
-        "traces of the same paths.",
+        "errors are only plotted in the paper, without numbers, so these rows have no verdict. The "
+        "claims of the paper are tested on these rows. The models (b = 2) are compared with the "
+        "tables directly. The other sections repeat the paper's experiment with simulated traces, "
+        "on paths similar to the paper's.",
+        f"The page uses {len(runs)} simulations. Intervals are 95 %, over independent traces of "
+        "the same paths.",
     ]
 
 
@@ -36,10 +31,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         senders,
         hours,
         connections,
-        Part(
-            bottlenecks.sections,
-            lambda runs: (bottlenecks.request(runs), bottlenecks.request_independent_loss(runs)),
-        ),
+        bottlenecks,
         window_chain,
     ),
     preface=_preface,

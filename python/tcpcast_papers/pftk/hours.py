@@ -72,13 +72,12 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     section.figures.append(plot)
     section.rows = [row for each in plotted for row in _rows(*each)]
     section.remarks = [
-        "RTT and minimum timeout are from Table 2. W_max is fitted to the row (at least 4; 32 if "
-        "no value fits), and the loss is set to give p. Packets sent, the share of timeouts and "
-        "their classes are results of the simulator, compared with the table; the paper does not "
-        "print the classes. The paper's hosts and the details of their losses are unknown, so "
-        "nothing here is checked.",
-        "An interval is in class TD if no timer expired in it, T0 if none expired twice in "
-        "sequence, T1 if one expired twice, and so on. Points are the 36 intervals of one hour; "
+        "RTT and minimum timeout are from Table 2. W_max is fitted to the row of the table (at "
+        "least 4 packets; 32 if no value fits), and the loss is set to give p. Packets sent, the "
+        "share of timeouts and the classes of intervals are results of the simulation. The paper's "
+        "hosts and the details of their losses are unknown, so these rows have no verdict.",
+        "An interval is in class TD if it has no timeout, T0 if it has only single timeouts, T1 if "
+        "a timer expired twice in sequence, and so on. Points are the 36 intervals of one hour; "
         "curves use RTT and T0 of the hour.",
     ]
     return section
@@ -129,16 +128,16 @@ def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
     of = sum(each.size for each in usable)
     skipped = of - sum(int(each.sum()) for each in usable)
     section.remarks = [
-        "The average error of section 3: |predicted - sent| / sent over the intervals of a trace, "
-        "with p of the interval, RTT and T0 of the hour and W_max; then the mean over the "
-        f"{len(traces(2))} traces of Table 2. {skipped} of {of} intervals have no loss indication, "
-        "or nothing else; no model applies to them, and they are left out. A few traces with p "
-        "near 10 % contribute most of a mean, because their intervals have about ten packets and "
-        "depend on a timer. The paper's figure has no printed numbers. TD only is (20) here, as in "
-        "the paper, and does not use W_max.",
-        "With the loss that the model assumes, rest of round, it has a larger error than with "
-        "independent loss, and overestimates: Reno then repairs many packets, at one per round "
-        "trip or after a timeout, and the model has no recovery time. Reno repairs single losses "
-        "in one round trip.",
+        "The average error of section 3 is the mean of |predicted - sent| / sent over the "
+        "intervals of a trace, with p of the interval, RTT and T0 of the hour, and W_max. The rows "
+        f"have the mean of this error over the {len(traces(2))} traces of Table 2. {skipped} of "
+        f"{of} intervals are left out, because p is 0 or 1 and no model applies. A few traces with "
+        "p near 10 % contribute most of a mean, because their intervals have about ten packets and "
+        "depend on a timer. The paper prints no numbers. TD only is (20), as in the paper, and "
+        "does not use W_max.",
+        "The model assumes that the rest of a round is lost. With this kind of loss, its error is "
+        "larger than with independent loss, and it overestimates: Reno has to repair many packets, "
+        "one per round trip or after a timeout, and the model has no recovery time. Reno repairs a "
+        "single loss in one round trip.",
     ]
     return section

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tcpcast.models.cubic import cubic_response
@@ -51,57 +51,17 @@ class Inputs:
     window_pkts: ArrayLike = np.inf
 
 
-def _full(given: Inputs) -> Floats:
-    return throughput(
-        rtt_s=given.rtt_s,
-        t0_s=given.t0_s,
-        loss_indication_ratio=given.loss_indication_ratio,
-        packets_per_ack=PACKETS_PER_ACK,
-        receiver_window_pkts=given.window_pkts,
-    ).rate_pps
+def _square_root_inputs(given: Inputs) -> dict[str, Any]:
+    return {
+        "rtt_s": given.rtt_s,
+        "loss_indication_ratio": given.loss_indication_ratio,
+        "packets_per_ack": PACKETS_PER_ACK,
+    }
 
 
-def _approximate(given: Inputs) -> Floats:
-    return approximate_rate_pps(
-        rtt_s=given.rtt_s,
-        t0_s=given.t0_s,
-        loss_indication_ratio=given.loss_indication_ratio,
-        packets_per_ack=PACKETS_PER_ACK,
-        receiver_window_pkts=given.window_pkts,
-    )
-
-
-def _td_only_equation_19(given: Inputs) -> Floats:
-    return td_only_rate_pps(
-        rtt_s=given.rtt_s,
-        loss_indication_ratio=given.loss_indication_ratio,
-        packets_per_ack=PACKETS_PER_ACK,
-    )
-
-
-def _td_only(given: Inputs) -> Floats:
-    return td_only_leading_rate_pps(
-        rtt_s=given.rtt_s,
-        loss_indication_ratio=given.loss_indication_ratio,
-        packets_per_ack=PACKETS_PER_ACK,
-    )
-
-
-def _mathis(given: Inputs) -> Floats:
-    return mathis_rate_pps(
-        rtt_s=given.rtt_s,
-        loss_indication_ratio=given.loss_indication_ratio,
-        packets_per_ack=PACKETS_PER_ACK,
-        receiver_window_pkts=given.window_pkts,
-    )
-
-
-def _cubic(given: Inputs) -> Floats:
-    return cubic_response(
-        rtt_s=given.rtt_s,
-        loss_ratio=given.loss_indication_ratio,
-        receiver_window_pkts=given.window_pkts,
-    ).rate_pps
+def _pftk_inputs(given: Inputs) -> dict[str, Any]:
+    limits = {"t0_s": given.t0_s, "receiver_window_pkts": given.window_pkts}
+    return _square_root_inputs(given) | limits
 
 
 FULL, APPROXIMATE, TD_ONLY = "full (31)", "approximate (32)", "TD only (20)"
@@ -109,12 +69,20 @@ TD_ONLY_EQUATION_19, MATHIS, CUBIC = "TD only (19)", "Mathis within W_max", "CUB
 CHAIN = "window chain"
 
 MODELS: dict[str, Callable[[Inputs], Floats]] = {
-    FULL: _full,
-    APPROXIMATE: _approximate,
-    TD_ONLY: _td_only,
-    TD_ONLY_EQUATION_19: _td_only_equation_19,
-    MATHIS: _mathis,
-    CUBIC: _cubic,
+    FULL: lambda given: throughput(**_pftk_inputs(given)).rate_pps,
+    APPROXIMATE: lambda given: approximate_rate_pps(**_pftk_inputs(given)),
+    TD_ONLY: lambda given: td_only_leading_rate_pps(**_square_root_inputs(given)),
+    TD_ONLY_EQUATION_19: lambda given: td_only_rate_pps(**_square_root_inputs(given)),
+    MATHIS: lambda given: mathis_rate_pps(
+        **_square_root_inputs(given), receiver_window_pkts=given.window_pkts
+    ),
+    CUBIC: lambda given: (
+        cubic_response(
+            rtt_s=given.rtt_s,
+            loss_ratio=given.loss_indication_ratio,
+            receiver_window_pkts=given.window_pkts,
+        ).rate_pps
+    ),
 }
 """Rates in packets/s. "TD only" does not use W_max, as in the paper; (20) is the model that its
 figures plot under that name, the square-root formula with delayed acks."""

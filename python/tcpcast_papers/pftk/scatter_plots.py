@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,23 +128,9 @@ def draw_scatter(
         axes.plot(across, packets, LINE_STYLES[model], color="black", linewidth=1.1, label=model)
     highest = max(float(sent.max(initial=1)), float(MODELS[FULL](given).max()) * pieces.piece_s)
     axes.set(ylim=(0, 1.35 * highest), ylabel=f"packets in {pieces.piece_s:.0f} s")
-    set_loss_axis(axes, float(across[0]), float(across[-1]))
+    label = "loss indications per packet, p"
+    drawing.set_loss_axis(axes, float(across[0]), float(across[-1]), label)
     axes.legend(fontsize=7, loc="upper right", framealpha=0.9, edgecolor="none")
-
-
-def set_loss_axis(axes: Axes, low: float, high: float) -> None:
-    """Set a logarithmic axis of loss from ``low`` to ``high``, labelled in percent."""
-    steps = (1, 3) if high > 30 * low else (1, 2, 5)
-    ticks = [
-        step * 10.0**decade
-        for decade in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        for step in steps
-    ]
-    axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
-    axes.minorticks_off()
-    axes.tick_params(axis="x", labelsize=8)
-    axes.set(xlim=(low, high), xlabel="loss indications per packet, p")
 
 
 def _mean_or_default(values: Floats, otherwise: float) -> float:

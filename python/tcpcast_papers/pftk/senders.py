@@ -64,9 +64,9 @@ def _timeout_percent(done: SimulatedTrace) -> float:
 
 
 _REMARK = (
-    "Traces from a Linux host are simulated with two duplicates, and for comparison with three. "
-    "The published share of timeouts is from the columns TD and TO. The paper does not describe "
-    "the losses of its paths, so the share has no verdict."
+    "Traces from a Linux host are simulated with a threshold of two duplicate acks, and for "
+    "comparison with three. The note has the published share of timeouts, TO / (TD + TO). The "
+    "paper does not describe the losses of its paths, so the share has no verdict."
 )
 
 

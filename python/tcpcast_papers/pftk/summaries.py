@@ -92,9 +92,10 @@ def _check_section() -> Section:
     wrong = sum(each.td_plus_to != each.loss_indications for each in both)
     section.remarks = [
         f"In {len(both) - wrong} rows the loss indications are the sum of TD and TO. In the other "
-        f"{wrong}, all of Table 2, they are more. It is unknown which value is wrong, so nothing "
-        "is corrected, and p uses the column of the loss indications. RTT, T0 and p are inputs of "
-        "the models. T0 of manic to baskerville is 2.305 s here, 2.495 s in another printing.",
+        f"{wrong}, all of Table 2, the loss indications are more than TD + TO. It is unknown which "
+        "value is wrong, so nothing is corrected, and p uses the column of the loss indications. "
+        "RTT, T0 and p are inputs of the models. The T0 of manic to baskerville is 2.305 s here, "
+        "and 2.495 s in another printing of the paper.",
         f"Timeouts are {100 * _timeout_share(both):.0f} % of all indications.",
     ]
     return section
@@ -132,14 +133,14 @@ def _prediction_section(number: int, folder: Path) -> Section:
             section.rows.append(Row(label, "packets", printed, float(packets)))
     section.figures.append(_draw_ratios(number, rows, windows[FULL], folder))
     section.remarks = [
-        "Published are the packets sent; the paper prints no predictions. The full model without a "
-        "window limit has a verdict: the tolerance is the sampling error of p, whose loss "
-        "indications are a count (its interval). If the model overestimates, any window limit "
-        "lowers it, but the text has no W_max, so the row cannot be settled. If it underestimates, "
-        "no window limit helps; the paper assumes b = 2, which it calls typical.",
+        "Published are the packets sent; the paper prints no predictions. Only the full model "
+        "without a window limit has a verdict. Its tolerance is the sampling error of p, which is "
+        "estimated from a count of loss indications. If the model overestimates, a window limit "
+        "lowers its prediction, but the available text has no W_max, so the row cannot be settled. "
+        "If the model underestimates, no window limit raises its prediction. The row is explained "
+        "if the prediction agrees with b = 1; the paper assumes b = 2, which it calls typical.",
         "A fitted W_max is the integer from 2 to 64 with the smallest error of this model for this "
-        "row. As each row has a free parameter, its small error does not confirm the model; it "
-        "shows which windows the rows would imply.",
+        "row. A fit has one free parameter per row, so a small error does not confirm the model.",
     ]
     return section
 
@@ -267,17 +268,16 @@ def _average_error_section() -> Section:
                 own = 100 * average_error(number, model, window)
                 section.rows.append(Row(label, "%", None, own))
     section.remarks = [
-        "The mean over traces of |predicted - sent| / sent, section 3; b = 2. The paper shows "
-        "these errors over intervals of 100 s and with each trace's W_max, in Figures 19 and 20, "
-        "and prints none. Over whole traces, and without W_max, the full model has an error of "
-        f"{100 * average_error(2, FULL, NO_WINDOW):.0f} % for the hours of Table 2, TD only "
-        f"{100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The limit of the window and the "
-        "intervals are therefore part of the method.",
-        "W_max is fitted for each formula separately, because (32) limits the rate as a minimum "
-        "and (31) gradually: (32) needs smaller windows. TD only does not use W_max. Mathis here "
-        "is (20), limited by W_max. The CUBIC response belongs to a stack that did not exist in "
-        "1998: it shows the rate that a modern sender could use. The window chain is the Markov "
-        "chain with the closed form's assumptions; it predicts less than (31), because its periods "
-        "after a timeout start from 1.",
+        "The rows have the mean of |predicted - sent| / sent (section 3) over whole traces, with b "
+        "= 2. The paper plots these errors, without numbers, for intervals of 100 s and with the "
+        "W_max of each trace (Figures 19 and 20). Over whole traces and without W_max, the full "
+        f"model has an error of {100 * average_error(2, FULL, NO_WINDOW):.0f} % for the hours of "
+        f"Table 2, TD only {100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The result of the "
+        "comparison therefore depends on W_max and on the intervals.",
+        "W_max is fitted for each formula separately: the minimum in (32) needs smaller windows "
+        "than the gradual limit in (31). TD only does not use W_max. Mathis is (20), limited by "
+        "W_max. CUBIC did not exist in 1998; its response function shows the rate of a modern "
+        "sender. The window chain is the Markov chain with the closed form's assumptions. It "
+        "predicts less than (31), because its window is 1 packet after a timeout.",
     ]
     return section

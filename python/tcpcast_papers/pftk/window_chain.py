@@ -12,7 +12,6 @@ from tcpcast.models.pftk import closed_form_error, throughput, window_chain
 from tcpcast_papers import drawing
 from tcpcast_papers.pftk.paths import REST_OF_ROUND, Path
 from tcpcast_papers.pftk.runs import TraceJob
-from tcpcast_papers.pftk.scatter_plots import set_loss_axis
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -62,8 +61,8 @@ def _closed_form_section() -> Section:
         f"Means over RTTs of {_values_text(1e3 * grid.rtt_s)} ms and W_max of "
         f"{_values_text(grid.receiver_window_pkts)}; T0 {grid.t0_s:g} s. Over the whole grid the "
         f"closed form has a mean error of {100 * np.abs(grid.error).mean():.1f} % and a maximum of "
-        f"{100 * largest:.0f} %, and nearly always overestimates: its periods after a timeout "
-        "start from half a window, and it uses means where the chain has distributions.",
+        f"{100 * largest:.0f} %, and it nearly always overestimates. It assumes half a window at "
+        "the start of the period after a timeout, and it uses means instead of distributions.",
     ]
     return section
 
@@ -128,15 +127,15 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
         axes.set_ylim(0, 1.1 * max(share for result in shares.values() for share in result))
     section.figures.append(drawing.Plot(figure, folder / "newreno.png"))
     section.remarks = [
-        "One flow of the packet engine's NewReno with an unlimited window and a minimum timeout of "
-        f"{T0_S:g} s. After a lost packet the rest of its round is also lost, as in the model. The "
-        "rate includes retransmissions, as in the formulas. NewReno sends "
+        "The simulation has one NewReno flow of engine packet, with an unlimited window and a "
+        f"minimum timeout of {T0_S:g} s. After a lost packet the rest of its round is also lost, "
+        "as in the model. The rate includes retransmissions, as in the formulas. NewReno sends "
         f"{_range_text(shares, CLOSED_FORM)} of the closed form and "
-        f"{_range_text(shares, WINDOW_CHAIN)} of the chain: it repairs one lost packet per round "
-        f"trip, and PFTK has no recovery time. It sends {_range_text(shares, WITH_RECOVERY)} of "
-        "the chain with recovery. The lowest value is at frequent losses, where the first timeout "
-        "lasts longer than T0, because the timer is still backed off. These ratios are not "
-        "checked.",
+        f"{_range_text(shares, WINDOW_CHAIN)} of the chain, because it repairs one lost packet per "
+        f"round trip, and PFTK has no recovery time. It sends {_range_text(shares, WITH_RECOVERY)} "
+        "of the chain with recovery. The ratio is lowest with frequent losses: the first timeout "
+        "is then longer than T0, because the timer is still backed off. The ratios have no "
+        "verdict.",
     ]
     return section
 
@@ -155,9 +154,7 @@ def _draw(axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]])
         label = f"of the {formula}, RTT {1e3 * rtt_s:g} ms"
         axes.plot(LOSSES, result, line, color=colour, marker="o", markersize=4, label=label)
     axes.set_title(f"b = {b}", fontsize=10)
-    set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1])
-    axes.set(
-        xlabel="p: loss of a packet if none before it in its round is lost",
-        ylabel="NewReno / formula",
-    )
+    label = "p: loss of a packet if none before it in its round is lost"
+    drawing.set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1], label)
+    axes.set_ylabel("NewReno / formula")
     axes.legend(frameon=False, fontsize=8)

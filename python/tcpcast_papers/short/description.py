@@ -10,18 +10,18 @@ from tcpcast_papers.short.runs import QUICK, WHOLE, Runs, SampleSizes
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: wider intervals. "
     return [
         f"The paper: {CITATION}. It prints two tables and a few values in its text, and plots the "
         "rest.",
-        "The path: 100 Mbit/s, RTT 100 ms, each packet of 500 bytes lost with p = 10 %, W_SS = M = "
-        "30. k counts lost transmissions, retransmissions included.",
-        "Packets are compared with three models: *as printed, d = 0*, which resumes immediately "
-        "after a fast retransmit; *d = 1*, in which the duplicate acks take a round trip; and "
-        "*refined*, in which losses of a flight share a recovery and timeouts double. All three "
-        "use the integrals according to the text instead of the misprinted ones.",
-        f"{quick}{runs.transfers:,} single transfers on new connections were simulated. Intervals "
-        "are 95 %.",
+        "The path has 100 Mbit/s and an RTT of 100 ms. Each packet of 500 bytes is lost with p = "
+        "10 %; W_SS = M = 30 packets. k is the number of lost transmissions, including "
+        "retransmissions.",
+        "Rows called *packets* are simulations. They are compared with three models: *as printed, "
+        "d = 0* resumes immediately after a fast retransmit; in *d = 1*, the duplicate acks take a "
+        "round trip; in *refined*, losses of a flight share a recovery and timeouts double. All "
+        "three use the integrals according to the text instead of the misprinted ones.",
+        f"{runs.transfers:,} single transfers on new connections were simulated. Intervals are 95 "
+        "%.",
     ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 
+from tcpcast_papers.reproduction import scale_metric
 from tcpcast_papers.sheet import Quantity, Sheet
 from tcpcast_papers.short.methods import MODEL, PACKETS, latency
 from tcpcast_papers.short.published import HEADER_BYTES, LOSS, MSS_BYTES
@@ -59,9 +60,9 @@ ONE_LOSS_SHEET: Sheet[Runs, Setting] = Sheet(
         ),
     ),
     notes=lambda _: [
-        f"Files of {SIZE_PKTS} packets with one loss: the share with a timeout, times the number "
-        "of packets. By the paper it is 1 with the proposal and an initial window of at least 2: "
-        "the last packet."
+        f"Files of {SIZE_PKTS} packets with one loss: the share of files with a timeout, times the "
+        "number of packets. According to the paper the result is 1, the last packet, for the "
+        "proposal with an initial window of at least 2."
     ],
     request=lambda runs: [
         runs.request(_one_loss_job(runs, setting)) for setting in ONE_LOSS_SETTINGS
@@ -76,9 +77,7 @@ LONG_FLOW_CASES: tuple[LongCase, ...] = tuple(
 
 
 def _timeout_percent(runs: Runs, case: LongCase) -> Metric:
-    result = runs[runs.long_flow_job(*case)].metrics["timeout_share"]
-    low, high = (None if end is None else 100 * end for end in (result.low, result.high))
-    return Metric(100 * result.value, low, high)
+    return scale_metric(runs[runs.long_flow_job(*case)].metrics["timeout_share"], 100)
 
 
 LONG_FLOW_SHEET: Sheet[Runs, LongCase] = Sheet(
@@ -89,9 +88,9 @@ LONG_FLOW_SHEET: Sheet[Runs, LongCase] = Sheet(
     lambda _: LONG_FLOW_CASES,
     (Quantity((), _timeout_percent),),
     notes=lambda _: [
-        "Timeouts in percent of the loss indications of one flow without end. With the paper's "
-        "limited transmit two packets are sent on the second duplicate; RFC 3042 sends one on each "
-        "of the first two."
+        "The values are timeouts in percent of the loss indications of one long flow. The paper's "
+        "limited transmit sends two packets on the second duplicate ack; RFC 3042 sends one packet "
+        "on each of the first two duplicate acks."
     ],
     request=lambda runs: [runs.request(runs.long_flow_job(*case)) for case in LONG_FLOW_CASES],
 )
@@ -116,7 +115,8 @@ WINDOW_SHEET: Sheet[Runs, Setting] = Sheet(
     lambda _: COMPARED_SETTINGS,
     tuple(map(_latency_reduction_quantity, (PACKETS, MODEL))),
     notes=lambda _: [
-        "Reduction of the expected latency from NewReno with W0 = 2, mean over the sizes 1 to 30."
+        "The values are reductions of the expected latency relative to NewReno with W0 = 2, "
+        "averaged over files of 1 to 30 packets."
     ],
     request=lambda runs: [
         runs.request(runs.figure_job(setting)) for setting in (NEWRENO, *COMPARED_SETTINGS)
@@ -165,11 +165,12 @@ LOAD_SHEET: Sheet[Runs, LoadCase] = Sheet(
     lambda _: LOAD_CASES,
     (Quantity((), _retransmitted_percent, note=_latency_note),),
     notes=lambda _: [
-        f"Retransmissions in percent of the packets, files of {SHORT_PKTS[0]} to {SHORT_PKTS[-1]} "
-        "packets. An exponential delay behind the link reorders packets; the column *reordered* is "
-        "the share of adjacent packets that overtake each other. Without reordering the proposal "
-        "has slightly fewer retransmissions, because timeouts repeat packets that have arrived. "
-        "With reordering its threshold of one duplicate causes needless ones."
+        f"The values are retransmissions in percent of all packets, for files of {SHORT_PKTS[0]} "
+        f"to {SHORT_PKTS[-1]} packets. An exponential delay behind the link reorders packets; the "
+        "column *reordered* is the share of adjacent packets that overtake each other. Without "
+        "reordering the proposal has slightly fewer retransmissions than the other senders, "
+        "because its fewer timeouts retransmit fewer packets that have arrived. With reordering, "
+        "its threshold of one duplicate ack causes needless retransmissions."
     ],
     request=lambda runs: [runs.request(_load_job(runs, case)) for case in LOAD_CASES],
 )

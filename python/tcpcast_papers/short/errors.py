@@ -81,20 +81,22 @@ SHEET: Sheet[Runs, Case] = Sheet(
     lambda _: [(setting, losses) for setting in ALL_SETTINGS for losses in range(MAX_LOSSES + 1)],
     tuple(map(_error_quantity, VARIANTS)),
     notes=lambda runs: [
-        "The mean of |model/packets - 1| over the sizes 1 to 30 with this number of losses.",
-        "Without losses, packets are sent in whole rounds, but the fluid model has fractions of "
-        "rounds: the model is too high within a round, and exact at its end. With b = 2 the ack "
-        "timer adds to this error. With one loss the round trip of the duplicate acks, d = 1, is "
-        "nearly everything that the printed recursion lacks.",
-        "*At any ack*: packets of a sender that ends the doubling of a timeout at any ack of new "
-        "data, as with timestamps. By default the doubling lasts until there is a new round-trip "
-        "sample, which retransmissions do not give.",
-        "With two and three losses, two errors of the model partly cancel. It uses one recovery "
-        "for each loss, although one can repair a whole flight: too slow for many packets. It "
-        "never doubles a timeout: too fast for few packets. The refined model corrects both, and "
-        "adds the ack timer if b = 2; its timeouts double while the same packet is lost again, and "
-        "are reset for the next one. With the proposal this does not help: a few packets with two "
-        "or three losses still have a timeout, and cannot share a recovery.",
+        "The error is the mean of |model/packets - 1| over files of 1 to 30 packets, for transfers "
+        "with this number of losses.",
+        "Without losses, packets are sent in whole rounds, but the model is a fluid. Its latency "
+        "is too long for sizes within a round, and exact at the end of a round. With b = 2 the ack "
+        "timer adds to this error. With one loss, the error of the printed recursion is nearly the "
+        "round trip of the duplicate acks (d = 1).",
+        "Notes with *packets at any ack* compare the model with a sender that resets a doubled "
+        "timeout at any ack of new data, as with timestamps. By default, a timeout stays doubled "
+        "until there is a new RTT sample, which retransmissions do not give.",
+        "With two and three losses, two errors of the model partly cancel. The model uses one "
+        "recovery for each loss, although one recovery can repair a whole flight; its latency is "
+        "too long for large files. The model never doubles a timeout; its latency is too short for "
+        "small files. The refined model corrects both errors, and adds the ack timer if b = 2. Its "
+        "timeouts double while the same packet is lost again, and are reset for the next packet. "
+        "The refinement does not reduce the error for the proposal: small files with two or three "
+        "losses still have a timeout, and cannot share a recovery.",
         _refinement_effect_text(runs),
     ],
     request=lambda runs: [

@@ -188,12 +188,12 @@ FIGURE9: Sheet[Runs, Case] = Sheet(
     ),
     notes=lambda _: [
         f"The proposal is for files of up to {LARGEST_SHORT_PKTS} packets of {MSS_BYTES} bytes; "
-        "larger ones use only limited transmit.",
-        "For more than about twenty packets the model is too slow, because each loss has its own "
-        "recovery. The refined model is too fast: its timeouts double only while the same packet "
-        "is lost again, but those of a sender without timestamps stay doubled for the next "
-        "packets. The formula of Cardwell, Savage and Anderson models only NewReno, and is still "
-        "slower for large files.",
+        "larger files use only limited transmit.",
+        "For more than about twenty packets the latency of the model is too long, because each "
+        "loss has its own recovery. The latency of the refined model is too short: its timeouts "
+        "double only while the same packet is lost again, but timeouts of a sender without "
+        "timestamps stay doubled for the next packets. The formula of Cardwell, Savage and "
+        "Anderson applies only to NewReno; its latency is even longer for large files.",
     ],
     figure=_draw_figure9,
 )
@@ -287,10 +287,10 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
         ),
     ),
     notes=lambda _: [
-        f"At {REDUCTION_BYTES // MSS_BYTES} packets. The paper states 10 % and 40 % for a curve "
-        "that it does not print, but not whether this is for one loss or any number, so both "
-        "readings are compared. Independent values are for one loss: with packets limited transmit "
-        "saves 1 - 0.875 s/1.000 s, 12.5 %, stated as 13.",
+        f"At {REDUCTION_BYTES // MSS_BYTES} packets. The paper states reductions of 10 % and 40 %, "
+        "but not whether they are for exactly one loss or for any number of losses, so both are "
+        "compared. Independent values are for one loss: in simulated packets, limited transmit "
+        "saves 1 - 0.875 s/1.000 s = 12.5 %, stated as 13 %.",
     ],
     figure=_draw_figure10,
 )

@@ -113,19 +113,21 @@ def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
 def _notes(runs: Runs, setting: Setting) -> list[str]:
     if setting is PROPOSAL:
         return [
-            "No peak: the curve for one loss falls from one packet, which waits for the timer, to "
-            "six packets, and then grows with the number of rounds.",
+            "The curve for one loss has no peak. The latency falls from files of one packet, which "
+            "wait for the timer, to files of six packets, and then grows with the number of "
+            "rounds.",
         ]
     notes = [
         f"Up to the peak at {peak_pkts(runs, setting, PACKETS):.0f} packets the loss of any packet "
-        "causes a timeout; for larger files recoveries are more and more frequent."
+        "causes a timeout; for larger files, a growing share of losses is repaired by fast "
+        "recovery."
     ]
     if setting.transfer.acked_packets > 1:
         notes.append(
-            "The fluid sends four packets before its window is 4; the rule of Table 2 counts "
-            "three, so the peak of the curve is one packet after the table's FileSize_min. Acks "
-            "are delayed by up to 100 ms, which only the refined model includes. The waves in the "
-            "curve of packets are odd and even sizes."
+            "The fluid model sends four packets before its window is 4 packets. The rule of Table "
+            "2 counts three, so the peak of the model's curve is one packet after the table's "
+            "FileSize_min. Acks are delayed by up to 100 ms, which only the refined model "
+            "includes. The curve of simulated packets alternates between odd and even sizes."
         )
     return notes
 

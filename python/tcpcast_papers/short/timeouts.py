@@ -90,8 +90,8 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
             Quantity(("packets",), _by_packets, published, _within_half_a_packet),
         ),
         notes=lambda _: [
-            f"By packets: for files of {SIZE_PKTS} packets with one loss, the share with a "
-            "timeout, times the number of packets, minus the last three.",
+            f"In the rows *packets*, for files of {SIZE_PKTS} packets with one loss: the share of "
+            "files with a timeout, times the number of packets, minus the last three packets.",
             note,
         ],
         request=lambda runs: [runs.request(_job(runs, line)) for line in table(number)],
@@ -101,14 +101,14 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
 SHEETS = (
     _sheet(
         1,
-        "Two cells print 1 although the initial window is large enough. The rule of all other "
-        "cells gives 0, as do packets.",
+        "Two cells print 1, although the initial window is large enough. The rule of all other "
+        "cells gives 0, and so do simulated packets.",
     ),
     _sheet(
         2,
-        "Two cells print 1 although the rule gives 0, as in Table 1. With delayed acks packets are "
-        "not compared with the rule: an ack that waits for a second packet, or for the timer, "
-        "keeps the window small for longer, so that more losses cause a timeout than in the table. "
-        "The paper states that its derivation ignores this.",
+        "Two cells print 1 although the rule gives 0, as in Table 1. Simulated packets are not "
+        "compared with the rule: delayed acks keep the window small for longer, so more losses "
+        "cause a timeout than in the table. The paper states that its derivation ignores this "
+        "effect.",
     ),
 )

@@ -92,16 +92,17 @@ SHEET: Sheet[Runs, Line] = Sheet(
         ),
     ),
     notes=lambda _: [
-        "Published here are values that were computed independently of this program: the recursion "
-        "according to its text (d = 1), and packets, the mean over all ways to lose k "
-        "transmissions of a NewReno sender on a path of infinite rate. They agree within 1 %.",
-        "With two or more losses the result depends on rules that RFCs leave open in part. By "
-        "default the doubling of a timeout lasts until there is a new round-trip sample (RFC 6298, "
-        "section 5), which retransmissions do not give. If any ack of new data ends it, as with "
+        "Published values were computed independently of tcpcast. Those of the recursion follow "
+        "its text (d = 1). Those of packets are means over all ways to lose k transmissions of a "
+        "NewReno sender on a path of infinite rate; a value agrees within 1 %.",
+        "With two or more losses the latency depends on rules that the RFCs leave partly open. By "
+        "default, a timeout stays doubled until there is a new RTT sample (RFC 6298, section 5), "
+        "which retransmissions do not give. If any ack of new data resets the timeout, as with "
         "timestamps, the values of up to 8 packets are reproduced. In files of 30 packets the "
-        "window can grow, and their values are between those of windows in whole packets and of "
-        "fractional windows (RFC 5681, equations 3 and 4), which grow slightly more slowly. The "
-        "agreement for 30 packets by default is accidental: the effects of both rules cancel.",
+        "window can grow. Their values are between those with windows in whole packets and those "
+        "with fractional windows (RFC 5681, equations 3 and 4), which grow slightly more slowly. "
+        "With the default rules, the agreement for 30 packets is accidental: the effects of both "
+        "rules cancel.",
     ],
     request=lambda runs: [
         runs.request(_job(runs, line, rules))

@@ -43,7 +43,7 @@ pub use recovery::{FlowLossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
 pub use replication_totals::ReplicationTotals;
 pub use sender_listener::SenderListener;
 pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
-pub use tcp_event::{TcpEvent, TcpProbe};
+pub use tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 pub use time_series::TimeSeries;
 pub use transfers::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
 

@@ -1,7 +1,7 @@
 //! Timeouts by kind, and statistics of recoveries (Engset report, Table 7, Figures 15 and 16).
 
 use super::replication_totals::add_elementwise;
-use super::tcp_event::TcpEvent;
+use super::tcp_event::{TcpEvent, TimeoutState};
 use crate::clock::Nanos;
 
 /// Progress of an endless flow since its start, warm-up included.
@@ -55,18 +55,12 @@ pub const TIMEOUT_KINDS: [&str; 5] = ["TObeg", "TOend", "TOTO", "TDTO", "other"]
 impl TimeoutKind {
     /// Kind of a timeout of packet `number` with `left` later packets in the file.
     #[must_use]
-    pub fn classify(
-        number: u32,
-        left: u32,
-        all_sent: bool,
-        repeated: bool,
-        in_recovery: bool,
-    ) -> Self {
-        if repeated {
+    pub fn classify(number: u32, left: u32, state: &TimeoutState) -> Self {
+        if state.repeated {
             Self::AfterTimeout
-        } else if in_recovery {
+        } else if state.in_recovery {
             Self::InRecovery
-        } else if all_sent && left < 3 {
+        } else if state.all_sent && left < 3 {
             Self::End
         } else if number <= 2 {
             Self::Beginning
@@ -109,17 +103,13 @@ fn increment_count(histogram: &mut Vec<u64>, value: u32) {
 }
 
 impl RecoveryCounters {
-    /// Counts a timeout, with the window if the sender was in slow start.
-    pub fn count_timeout(
-        &mut self,
-        kind: TimeoutKind,
-        stalled: Nanos,
-        slow_start_window: Option<u32>,
-    ) {
+    /// Counts a timeout of packet `number`; `stalled` is the time since the last transmission.
+    pub fn count_timeout(&mut self, number: u32, left: u32, state: &TimeoutState, stalled: Nanos) {
+        let kind = TimeoutKind::classify(number, left, state);
         self.timeouts[kind as usize] += 1;
         self.stalled[kind as usize] += stalled;
-        if let Some(window) = slow_start_window {
-            increment_count(&mut self.by_window, window);
+        if state.slow_start {
+            increment_count(&mut self.by_window, state.window);
         }
     }
 
@@ -153,6 +143,15 @@ impl RecoveryCounters {
 mod tests {
     use super::*;
 
+    const STATE: TimeoutState = TimeoutState {
+        all_sent: false,
+        window: 8,
+        slow_start: true,
+        repeated: false,
+        in_recovery: false,
+        rto: 1,
+    };
+
     #[test]
     fn stage_is_beyond_after_first_recovery_or_timeout() {
         let fast = TcpEvent::FastRetransmit { window: 8 };
@@ -166,23 +165,17 @@ mod tests {
         assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), FlowLossStage::Beyond);
         assert_eq!(stages(&[fast, fast]), FlowLossStage::Beyond);
         assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), FlowLossStage::Beyond);
-        let timeout = TcpEvent::Timeout {
-            number: 9,
-            left: 90,
-            all_sent: false,
-            window: 8,
-            slow_start: true,
-            repeated: false,
-            in_recovery: false,
-            rto: 1,
-        };
+        let timeout = TcpEvent::Timeout { number: 9, left: 90, state: STATE };
         assert_eq!(stages(&[timeout]), FlowLossStage::Beyond);
         assert_eq!(stages(&[timeout, fast]), FlowLossStage::Beyond);
     }
 
     #[test]
     fn timeouts_are_classified_by_cause() {
-        let kind = TimeoutKind::classify;
+        let kind = |number, left, all_sent, repeated, in_recovery| {
+            let state = TimeoutState { all_sent, repeated, in_recovery, ..STATE };
+            TimeoutKind::classify(number, left, &state)
+        };
         assert_eq!(kind(1, 2, true, true, false), TimeoutKind::AfterTimeout);
         assert_eq!(kind(9, 21, false, false, true), TimeoutKind::InRecovery);
         assert_eq!(kind(1, 2, false, false, false), TimeoutKind::Beginning);

@@ -2,7 +2,6 @@
 
 use super::{
     ClassCell, CounterTable, Probes, SequenceEvent, SizeCell, SourceRecord, TcpEvent, TcpProbe,
-    TimeoutKind,
 };
 use crate::clock::Nanos;
 
@@ -74,30 +73,24 @@ impl SenderListener<'_> {
                 let (span, sent) = (now - record.recovery_since, record.recovery_sent);
                 probes.recovery.count_recovery(span, sent, record.recovery_retransmitted, burst);
             }
-            TcpEvent::Timeout {
-                number,
-                left,
-                all_sent,
-                window,
-                slow_start,
-                repeated,
-                in_recovery,
-                rto,
-            } => {
+            TcpEvent::Timeout { number, left, state } => {
                 let stalled = now - record.last_sent;
-                let kind = TimeoutKind::classify(number, left, all_sent, repeated, in_recovery);
-                probes.recovery.count_timeout(kind, stalled, slow_start.then_some(window));
+                probes.recovery.count_timeout(number, left, &state, stalled);
                 probes.counters.add_to_class(class, ClassCell::Timeouts, 1);
                 probes.counters.add_to_size(row, SizeCell::Timeouts, 1);
                 probes.counters.add_to_size(row, SizeCell::Stalled, stalled);
-                if repeated {
+                if state.repeated {
                     probes.counters.count_repeated_timeout(class, &mut record.depth);
                 } else {
                     record.depth = 1;
                     probes.indications.add_indication(now);
                     probes.counters.add_to_class(class, ClassCell::TimeoutSequences, 1);
-                    probes.counters.add_to_class(class, ClassCell::FirstTimeout, rto);
-                    probes.counters.add_to_class(class, ClassCell::WindowAtLoss, u64::from(window));
+                    probes.counters.add_to_class(class, ClassCell::FirstTimeout, state.rto);
+                    probes.counters.add_to_class(
+                        class,
+                        ClassCell::WindowAtLoss,
+                        u64::from(state.window),
+                    );
                 }
                 if record.traced {
                     probes.trace.record_event(now, *source, number, SequenceEvent::Timeout);

@@ -50,18 +50,8 @@ pub enum TcpEvent {
         number: u32,
         /// Packets of the file after it.
         left: u32,
-        /// Whether the whole file has been sent.
-        all_sent: bool,
-        /// Window at the timeout.
-        window: u32,
-        /// Whether the sender was in slow start.
-        slow_start: bool,
-        /// Whether the timer had already expired for the same packet.
-        repeated: bool,
-        /// Whether the timeout interrupts a recovery.
-        in_recovery: bool,
-        /// Value of the expired timeout.
-        rto: Nanos,
+        /// State of the sender at expiry.
+        state: TimeoutState,
     },
     /// The window after an event.
     Window {
@@ -74,6 +64,23 @@ pub enum TcpEvent {
         /// Minimum of cwnd and the receiver window.
         window: u32,
     },
+}
+
+/// State of a sender when its retransmission timer expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeoutState {
+    /// Whether all data written so far has been sent.
+    pub all_sent: bool,
+    /// Window.
+    pub window: u32,
+    /// Whether the sender was in slow start.
+    pub slow_start: bool,
+    /// Whether the timer had already expired for the same packet.
+    pub repeated: bool,
+    /// Whether the timeout interrupts a recovery.
+    pub in_recovery: bool,
+    /// Value of the expired timeout.
+    pub rto: Nanos,
 }
 
 /// Receives the events of one sender.

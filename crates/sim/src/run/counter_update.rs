@@ -10,12 +10,8 @@ use crate::tcp::SendingEnd;
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
-    /// Updates the counters to the current time. Checks that packets are conserved and that
-    /// Little's law holds for the queue.
-    ///
-    /// # Errors
-    /// [`ConservationError`] if a check fails.
-    pub fn update_counters(&mut self) -> Result<&Probes, ConservationError> {
+    /// See [`super::Replication::flush`].
+    pub(super) fn update_counters(&mut self) -> Result<&Probes, ConservationError> {
         self.flush_queue();
         self.flush_endless_flows();
         self.flush_delivered_by_time();

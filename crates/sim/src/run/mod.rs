@@ -16,6 +16,7 @@ pub use replications::{Replication, Replications, RunControl};
 pub use watch::RunWatch;
 
 use crate::clock::Nanos;
+use crate::conservation::ConservationError;
 use crate::network::{ClassPath, Network, NextEvent, SimulatedSource};
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::queue::QueueDiscipline;
@@ -73,11 +74,14 @@ pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOP: boo
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
-    Simulation<S, Q, HAS_TAPS, HAS_HOP>
+impl<S, Q, const HAS_TAPS: bool, const HAS_HOP: bool> Replication
+    for Simulation<S, Q, HAS_TAPS, HAS_HOP>
+where
+    S: SendingEnd + Send + Sync,
+    S::Receiver: Send + Sync,
+    Q: QueueDiscipline + Send + Sync,
 {
-    /// Runs until a limit is reached or the watcher stops the run.
-    pub fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
+    fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
         if !self.create_sources(watch) {
             return StopReason::Interrupted;
         }
@@ -108,36 +112,36 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         }
     }
 
-    /// Probes, without a flush of pending counts.
-    #[must_use]
-    pub fn probes(&self) -> &Probes {
+    fn flush(&mut self) -> Result<&Probes, ConservationError> {
+        self.update_counters()
+    }
+
+    fn probes(&self) -> &Probes {
         &self.network.probes
     }
 
-    /// Current virtual time.
-    #[must_use]
-    pub fn now(&self) -> Nanos {
+    fn now(&self) -> Nanos {
         self.network.now
     }
 
-    /// Whether the warm-up has ended.
-    #[must_use]
-    pub fn is_measuring(&self) -> bool {
+    fn is_measuring(&self) -> bool {
         self.measuring
     }
 
-    /// Packets and ON time of each source since the warm-up.
-    pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
+    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
         let missing = self.class_of.len().saturating_sub(self.sources.len());
         let made = self.sources.iter().map(|source| &source.record);
-        made.chain(std::iter::repeat_n(&self.missing_record, missing))
+        Box::new(made.chain(std::iter::repeat_n(&self.missing_record, missing)))
     }
 
-    /// The capture with this index.
-    pub fn capture_mut(&mut self, index: usize) -> Option<&mut SimulatedCapture> {
+    fn capture_mut(&mut self, index: usize) -> Option<&mut SimulatedCapture> {
         self.network.probes.captures.get_mut(index)
     }
+}
 
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
+{
     fn finished_transfers(&self) -> u64 {
         if self.measuring { self.network.probes.finished_transfers() } else { 0 }
     }

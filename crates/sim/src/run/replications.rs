@@ -7,24 +7,23 @@ use crate::config::RunConfig;
 use crate::conservation::ConservationError;
 use crate::cross::CrossTrafficQueue;
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
-use crate::queue::{
-    AnyQueue, DropTail, FairQueue, ManagedQueue, QueueConfig, QueueDiscipline, RedQueue,
-};
+use crate::queue::{AnyQueue, DropTail, FairQueue, ManagedQueue, QueueConfig, RedQueue};
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
 use crate::tcp::cc::{Reno, RenoBytes};
-use crate::tcp::{AnySender, InstantFeedbackSender, Sender, SendingEnd, WindowUnit};
+use crate::tcp::{AnySender, InstantFeedbackSender, Sender, WindowUnit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// One replication: a [`Simulation`] with any queue.
+/// One replication: a [`Simulation`] with any queue, or a fixed point.
 ///
 /// The type of the simulation is selected once per run, so that packets are processed without
 /// run-time dispatch.
 pub trait Replication: Send + Sync {
-    /// See [`Simulation::advance`].
+    /// Runs until a limit is reached or the watcher stops the run.
     fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason;
 
-    /// See [`Simulation::update_counters`].
+    /// Updates the counters to the current time and checks conservation: every packet is accounted
+    /// for, and Little's law holds to the nanosecond.
     ///
     /// # Errors
     /// [`ConservationError`] if a conservation check fails.
@@ -46,183 +45,80 @@ pub trait Replication: Send + Sync {
     fn capture_mut(&mut self, _index: usize) -> Option<&mut SimulatedCapture> {
         None
     }
-}
 
-impl<S, Q, const HAS_TAPS: bool, const HAS_HOP: bool> Replication
-    for Simulation<S, Q, HAS_TAPS, HAS_HOP>
-where
-    S: SendingEnd + Send + Sync,
-    S::Receiver: Send + Sync,
-    Q: QueueDiscipline + Send + Sync,
-{
-    fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
-        self.advance(limit, watch)
+    /// Probes of the cross flows of a fixed point, as of the last [`Replication::flush`].
+    fn cross_flow_probes(&self) -> Option<&Probes> {
+        None
     }
 
-    fn flush(&mut self) -> Result<&Probes, ConservationError> {
-        self.update_counters()
-    }
-
-    fn probes(&self) -> &Probes {
-        self.probes()
-    }
-
-    fn now(&self) -> Nanos {
-        self.now()
-    }
-
-    fn is_measuring(&self) -> bool {
-        self.is_measuring()
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
-        Box::new(self.records())
-    }
-
-    fn capture_mut(&mut self, index: usize) -> Option<&mut SimulatedCapture> {
-        self.capture_mut(index)
+    /// Results of a fixed point per step and class, concatenated.
+    fn step_cells(&self) -> Option<Vec<f64>> {
+        None
     }
 }
+
+/// A simulation without taps, with the bottleneck as the only hop.
+type SingleHop<S, Q> = Simulation<S, Q, false, false>;
+
+/// A simulation with taps and hops.
+type TapsAndHops<S, Q> = Simulation<S, Q, true, true>;
 
 /// Selects the simulation type. Each kind of sender has code for any queue, with taps and hops.
 /// Common senders also have code without taps and hops for each common queue. More combinations
 /// would be too much code.
 fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    let is_plain =
-        !config.needs_packet_reports() && !config.has_stages() && !needs_any_queue(config);
-    let queue = is_plain.then_some(&config.queue);
-    if config.has_modern_tcp() {
-        return replication_with_any_sender(config, number, queue);
-    }
-    match (config.tcp.instant.is_some(), config.tcp.window_unit, queue) {
-        (true, _, Some(QueueConfig::DropTail)) => replication_without_taps_and_hops::<
-            InstantFeedbackSender,
-            _,
-        >(
-            config, number, DropTail::new(config.buffer)
-        ),
-        (true, _, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
-            replication_without_taps_and_hops::<InstantFeedbackSender, _>(
-                config,
-                number,
-                FairQueue::new(*fair, config.buffer),
-            )
+    let is_simple_queue = !needs_any_queue(config);
+    let is_single_hop = is_simple_queue && !config.needs_packet_reports() && !config.has_stages();
+    let queue = is_single_hop.then_some(&config.queue);
+    let early = || RandomStream::for_entity(config.seed, number, 0, StreamPurpose::EarlyDrop);
+    let drop_tail = || DropTail::new(config.buffer);
+    let any_queue = || create_any_queue(config, number);
+    match (config.has_modern_tcp(), config.tcp.instant.is_some(), config.tcp.window_unit, queue) {
+        (true, _, _, Some(QueueConfig::DropTail)) => {
+            Box::new(SingleHop::<AnySender, _>::new(config, drop_tail(), number))
         }
-        (true, ..) => replication_with_taps_and_hops::<InstantFeedbackSender, _>(
-            config,
-            number,
-            create_any_queue(config, number),
-        ),
-        (false, WindowUnit::Packets, _) => replication_with_classic_senders(config, number, queue),
-        (false, WindowUnit::Bytes, Some(QueueConfig::DropTail)) => {
-            replication_without_taps_and_hops::<Sender<RenoBytes>, _>(
-                config,
-                number,
-                DropTail::new(config.buffer),
-            )
+        (true, _, _, Some(QueueConfig::Managed(managed))) => {
+            let queue = ManagedQueue::new(managed.clone(), config.buffer, early());
+            Box::new(SingleHop::<AnySender, _>::new(config, queue, number))
         }
-        (false, WindowUnit::Bytes, _) => replication_with_taps_and_hops::<Sender<RenoBytes>, _>(
-            config,
-            number,
-            create_any_queue(config, number),
-        ),
-    }
-}
-
-/// Replication if at least one class has modern TCP. Sources may have any kind of endpoint.
-fn replication_with_any_sender(
-    config: &RunConfig,
-    number: u32,
-    queue: Option<&QueueConfig>,
-) -> Box<dyn Replication> {
-    match queue {
-        Some(QueueConfig::DropTail) => replication_without_taps_and_hops::<AnySender, _>(
-            config,
-            number,
-            DropTail::new(config.buffer),
-        ),
-        Some(QueueConfig::Managed(managed)) => {
-            let early = RandomStream::for_entity(config.seed, number, 0, StreamPurpose::EarlyDrop);
-            let queue = ManagedQueue::new(managed.clone(), config.buffer, early);
-            replication_without_taps_and_hops::<AnySender, _>(config, number, queue)
+        (true, ..) => Box::new(TapsAndHops::<AnySender, _>::new(config, any_queue(), number)),
+        (_, true, _, Some(QueueConfig::DropTail)) => {
+            Box::new(SingleHop::<InstantFeedbackSender, _>::new(config, drop_tail(), number))
         }
-        _ => replication_with_taps_and_hops::<AnySender, _>(
-            config,
-            number,
-            create_any_queue(config, number),
-        ),
-    }
-}
-
-/// Replication with classic senders whose windows count packets.
-fn replication_with_classic_senders(
-    config: &RunConfig,
-    number: u32,
-    queue: Option<&QueueConfig>,
-) -> Box<dyn Replication> {
-    match queue {
-        Some(QueueConfig::DropTail) => replication_without_taps_and_hops::<Sender<Reno>, _>(
-            config,
-            number,
-            DropTail::new(config.buffer),
-        ),
-        Some(QueueConfig::Red(red)) => {
-            let early = RandomStream::for_entity(config.seed, number, 0, StreamPurpose::EarlyDrop);
-            replication_without_taps_and_hops::<Sender<Reno>, _>(
-                config,
-                number,
-                RedQueue::new(*red, config.buffer, early),
-            )
+        (_, true, _, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
+            let queue = FairQueue::new(*fair, config.buffer);
+            Box::new(SingleHop::<InstantFeedbackSender, _>::new(config, queue, number))
         }
-        Some(QueueConfig::Fair(fair)) if !fair.is_random() => {
-            replication_without_taps_and_hops::<Sender<Reno>, _>(
-                config,
-                number,
-                FairQueue::new(*fair, config.buffer),
-            )
+        (_, true, ..) => {
+            Box::new(TapsAndHops::<InstantFeedbackSender, _>::new(config, any_queue(), number))
+        }
+        (.., WindowUnit::Packets, Some(QueueConfig::DropTail)) => {
+            Box::new(SingleHop::<Sender<Reno>, _>::new(config, drop_tail(), number))
+        }
+        (.., WindowUnit::Packets, Some(QueueConfig::Red(red))) => {
+            let queue = RedQueue::new(*red, config.buffer, early());
+            Box::new(SingleHop::<Sender<Reno>, _>::new(config, queue, number))
+        }
+        (.., WindowUnit::Packets, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
+            let queue = FairQueue::new(*fair, config.buffer);
+            Box::new(SingleHop::<Sender<Reno>, _>::new(config, queue, number))
         }
         // Most runs with hops or taps have this queue; 5 % faster than `any_queue`.
-        None if config.queue == QueueConfig::DropTail && !needs_any_queue(config) => {
-            replication_with_taps_and_hops::<Sender<Reno>, _>(
-                config,
-                number,
-                DropTail::new(config.buffer),
-            )
+        (.., WindowUnit::Packets, None)
+            if config.queue == QueueConfig::DropTail && is_simple_queue =>
+        {
+            Box::new(TapsAndHops::<Sender<Reno>, _>::new(config, drop_tail(), number))
         }
-        _ => replication_with_taps_and_hops::<Sender<Reno>, _>(
-            config,
-            number,
-            create_any_queue(config, number),
-        ),
+        (.., WindowUnit::Packets, _) => {
+            Box::new(TapsAndHops::<Sender<Reno>, _>::new(config, any_queue(), number))
+        }
+        (.., WindowUnit::Bytes, Some(QueueConfig::DropTail)) => {
+            Box::new(SingleHop::<Sender<RenoBytes>, _>::new(config, drop_tail(), number))
+        }
+        (.., WindowUnit::Bytes, _) => {
+            Box::new(TapsAndHops::<Sender<RenoBytes>, _>::new(config, any_queue(), number))
+        }
     }
-}
-
-/// Replication without taps and hops, with a specific queue.
-fn replication_without_taps_and_hops<S, Q>(
-    config: &RunConfig,
-    number: u32,
-    queue: Q,
-) -> Box<dyn Replication>
-where
-    S: SendingEnd + Send + Sync + 'static,
-    S::Receiver: Send + Sync,
-    Q: QueueDiscipline + Send + Sync + 'static,
-{
-    Box::new(Simulation::<S, Q, false, false>::new(config, queue, number))
-}
-
-/// Replication with taps and hops.
-fn replication_with_taps_and_hops<S, Q>(
-    config: &RunConfig,
-    number: u32,
-    queue: Q,
-) -> Box<dyn Replication>
-where
-    S: SendingEnd + Send + Sync + 'static,
-    S::Receiver: Send + Sync,
-    Q: QueueDiscipline + Send + Sync + 'static,
-{
-    Box::new(Simulation::<S, Q, true, true>::new(config, queue, number))
 }
 
 /// Whether the bottleneck receives cross packets, or packets of several lengths.
@@ -276,45 +172,35 @@ impl RunControl {
     }
 }
 
-/// All replications of a run, of type `R`. The first replication is created immediately, each other
-/// replication when a thread starts it, so that a run with thousands of replications can be stopped
-/// before most of them are set up.
-pub struct Replications<R: Replication + ?Sized = dyn Replication> {
-    runs: Vec<Option<Box<R>>>,
-    set_up: CreateReplication<R>,
+/// All replications of a run. The first replication is created immediately, each other replication
+/// when a thread starts it, so that a run with thousands of replications can be stopped before most
+/// of them are set up.
+pub struct Replications {
+    runs: Vec<Option<Box<dyn Replication>>>,
+    set_up: Box<dyn Fn(u32) -> Box<dyn Replication> + Send + Sync>,
 }
-
-type CreateReplication<R> = Box<dyn Fn(u32) -> Box<R> + Send + Sync>;
 
 impl Replications {
     /// Creates `count` replications. Only the first replication records traces and captures.
     #[must_use]
     pub fn new(config: &RunConfig, count: u32) -> Self {
-        let mut other_config = config.clone();
-        other_config.probes.traced.clear();
-        other_config.probes.captures.clear();
-        let first = create_replication(config, 0);
-        Self::with_first(
-            first,
-            count,
-            Box::new(move |number| create_replication(&other_config, number)),
-        )
+        let first_config = config.clone();
+        let mut config = config.clone();
+        config.probes.traced.clear();
+        config.probes.captures.clear();
+        Self::from_fn(count, move |number| {
+            create_replication(if number == 0 { &first_config } else { &config }, number)
+        })
     }
-}
 
-impl<R: Replication + ?Sized> Replications<R> {
     /// Creates `count` replications of any type; `set_up` creates a replication from its number.
     #[must_use]
-    pub fn from_fn(count: u32, set_up: impl Fn(u32) -> Box<R> + Send + Sync + 'static) -> Self {
-        Self::with_first(set_up(0), count, Box::new(set_up))
-    }
-
-    fn with_first(first: Box<R>, count: u32, set_up: CreateReplication<R>) -> Self {
-        let mut runs: Vec<_> = (0..count).map(|_| None).collect();
-        if let Some(slot) = runs.first_mut() {
-            *slot = Some(first);
-        }
-        Self { runs, set_up }
+    pub fn from_fn(
+        count: u32,
+        set_up: impl Fn(u32) -> Box<dyn Replication> + Send + Sync + 'static,
+    ) -> Self {
+        let runs = (0..count).map(|number| (number == 0).then(|| set_up(0))).collect();
+        Self { runs, set_up: Box::new(set_up) }
     }
 
     /// Number of replications.
@@ -387,7 +273,7 @@ impl<R: Replication + ?Sized> Replications<R> {
     }
 
     /// Replications that have been set up: all, unless the run was stopped earlier.
-    pub fn created_replications(&self) -> impl Iterator<Item = &R> {
+    pub fn created_replications(&self) -> impl Iterator<Item = &dyn Replication> {
         self.runs.iter().flatten().map(AsRef::as_ref)
     }
 

@@ -128,7 +128,7 @@ impl SendingEnd for AnySender {
                 WindowUnit::Bytes => SenderKind::Bytes(Box::default()),
             };
         }
-        dispatch!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
+        dispatch!(self, tcp, sender => sender.start_file(now, size, tcp, probe), (_sender, _rules) => ());
         PacketsToSend::default()
     }
 
@@ -143,7 +143,7 @@ impl SendingEnd for AnySender {
         let file = self.take_file_size(more);
         dispatch!(
             self, tcp,
-            sender => sender.resume(now, more, idle, tcp, probe),
+            sender => sender.send_more(now, more, idle, tcp, probe),
             (sender, rules) => sender.write_file(now, file, rules, probe)
         );
         PacketsToSend::default()
@@ -152,18 +152,18 @@ impl SendingEnd for AnySender {
     #[inline(always)]
     fn is_finished(&self) -> bool {
         match &self.end {
-            SenderKind::Modern(sender) => sender.finished(),
+            SenderKind::Modern(sender) => sender.is_finished(),
             _ => self.classic_finished(),
         }
     }
 
     fn has_packet_numbers_for(&self, more: u32) -> bool {
-        each!(&self.end, sender => sender.has_numbers(more), true)
+        each!(&self.end, sender => sender.has_packet_numbers_for(more), true)
     }
 
     #[inline(always)]
     fn timer_deadline(&self) -> Nanos {
-        each!(&self.end, sender => sender.deadline(), NEVER)
+        each!(&self.end, sender => sender.timer_deadline(), NEVER)
     }
 
     #[inline(always)]
@@ -186,11 +186,11 @@ impl SendingEnd for AnySender {
     }
 
     fn packets_in_flight(&self) -> u32 {
-        each!(&self.end, sender => sender.in_flight(), 0)
+        each!(&self.end, sender => sender.packets_in_flight(), 0)
     }
 
     fn acked_packets(&self) -> u64 {
-        each!(&self.end, sender => sender.acked(), self.acked)
+        each!(&self.end, sender => sender.acked_packets(), self.acked)
     }
 
     fn abandon(&mut self) {
@@ -314,19 +314,19 @@ impl SendingEnd for AnySender {
 impl AnySender {
     #[inline(never)]
     fn classic_finished(&self) -> bool {
-        each!(&self.end, sender => sender.finished(), true)
+        each!(&self.end, sender => sender.is_finished(), true)
     }
 
     #[inline(never)]
     fn classic_deadline(&self) -> Nanos {
-        each!(&self.end, sender => sender.deadline(), NEVER)
+        each!(&self.end, sender => sender.timer_deadline(), NEVER)
     }
 
     #[inline(never)]
     fn on_classic_ack(&mut self, now: Nanos, ack: u32, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
         match &mut self.end {
-            SenderKind::Packets(sender) => self.released = sender.on_ack(now, ack, tcp, probe),
-            SenderKind::Bytes(sender) => self.released = sender.on_ack(now, ack, tcp, probe),
+            SenderKind::Packets(sender) => self.released = sender.on_ack(now, ack, &(), tcp, probe),
+            SenderKind::Bytes(sender) => self.released = sender.on_ack(now, ack, &(), tcp, probe),
             SenderKind::Modern(_) | SenderKind::None => (),
         }
     }
@@ -378,7 +378,7 @@ impl ReceivingEnd for AnyReceiver {
 
     fn start_connection(&mut self, tcp: &TcpConfig) {
         match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Classic(receiver), None) => receiver.start(),
+            (ReceiverKind::Classic(receiver), None) => receiver.start_connection(tcp),
             (ReceiverKind::Modern(receiver), Some(rules)) => {
                 **receiver = PacketReceiver::start(rules);
             }
@@ -415,7 +415,9 @@ impl ReceivingEnd for AnyReceiver {
                 let (distinct, ack) = receiver.on_data(now, number, header, rules, ack_header);
                 ArrivalResult { distinct, ack }
             }
-            (ReceiverKind::Classic(receiver), _) => receiver.on_data(now, number, tcp),
+            (ReceiverKind::Classic(receiver), _) => {
+                receiver.on_data(now, number, &(), tcp, &mut ())
+            }
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
                 ArrivalResult { distinct: false, ack: None }
             }
@@ -425,7 +427,7 @@ impl ReceivingEnd for AnyReceiver {
     fn packets_in_order(&self) -> u32 {
         match &self.end {
             ReceiverKind::None => 0,
-            ReceiverKind::Classic(receiver) => receiver.in_order(),
+            ReceiverKind::Classic(receiver) => receiver.packets_in_order(),
             ReceiverKind::Modern(receiver) => receiver.in_order(),
         }
     }
@@ -442,7 +444,7 @@ impl ReceivingEnd for AnyReceiver {
     fn on_ack_timer(&mut self, now: Nanos, tcp: &TcpConfig, header: &mut AckHeader) -> Option<u32> {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, header),
-            (ReceiverKind::Classic(receiver), _) => receiver.on_timer(),
+            (ReceiverKind::Classic(receiver), _) => receiver.on_ack_timer(now, tcp, &mut ()),
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
         }
     }

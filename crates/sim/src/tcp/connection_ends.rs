@@ -1,7 +1,6 @@
 //! Traits of the two ends of a connection, implemented by all TCP variants.
 
-use super::cc::CongestionControl;
-use super::{ArrivalResult, PacketsToSend, Receiver, Sender, TcpConfig};
+use super::{ArrivalResult, PacketsToSend, TcpConfig};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{PacketKind, PacketLabel};
 use crate::probe::{CapturedHeader, TcpProbe};
@@ -80,7 +79,7 @@ pub trait SendingEnd: Default {
         0
     }
 
-    /// An acknowledgement arrives.
+    /// An acknowledgement arrives; `ack` is the next packet that the receiver expects.
     fn on_ack(
         &mut self,
         now: Nanos,
@@ -274,134 +273,6 @@ pub trait ReceivingEnd: Default {
     #[inline(always)]
     fn prefetch_third(&self) -> u64 {
         0
-    }
-}
-
-impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
-    type Receiver = Receiver;
-
-    #[inline(always)]
-    fn start_file(
-        &mut self,
-        now: Nanos,
-        size: u32,
-        tcp: &TcpConfig,
-        probe: &mut impl TcpProbe,
-    ) -> PacketsToSend {
-        self.start(now, size, tcp, probe)
-    }
-
-    fn send_more(
-        &mut self,
-        now: Nanos,
-        more: u32,
-        idle: IdleTime,
-        tcp: &TcpConfig,
-        probe: &mut impl TcpProbe,
-    ) -> PacketsToSend {
-        self.resume(now, more, idle, tcp, probe)
-    }
-
-    #[inline(always)]
-    fn is_finished(&self) -> bool {
-        self.finished()
-    }
-
-    fn has_packet_numbers_for(&self, more: u32) -> bool {
-        self.has_numbers(more)
-    }
-
-    #[inline(always)]
-    fn timer_deadline(&self) -> Nanos {
-        self.deadline()
-    }
-
-    fn packets_in_flight(&self) -> u32 {
-        self.in_flight()
-    }
-
-    fn acked_packets(&self) -> u64 {
-        self.acked()
-    }
-
-    fn abandon(&mut self) {
-        self.abandon();
-    }
-
-    #[inline(always)]
-    fn on_ack(
-        &mut self,
-        now: Nanos,
-        ack: u32,
-        _header: &(),
-        tcp: &TcpConfig,
-        probe: &mut impl TcpProbe,
-    ) -> PacketsToSend {
-        self.on_ack(now, ack, tcp, probe)
-    }
-
-    fn on_timer(
-        &mut self,
-        now: Nanos,
-        tcp: &TcpConfig,
-        probe: &mut impl TcpProbe,
-    ) -> PacketsToSend {
-        self.on_timer(now, tcp, probe)
-    }
-
-    #[inline(always)]
-    fn take_header(&mut self, _label: PacketLabel) -> &() {
-        &()
-    }
-
-    #[inline(always)]
-    fn prefetch(&self) -> u64 {
-        self.deadline() ^ u64::from(self.in_flight())
-    }
-}
-
-impl ReceivingEnd for Receiver {
-    type DataHeader = ();
-    type AckHeader = ();
-
-    #[inline(always)]
-    fn start_connection(&mut self, _tcp: &TcpConfig) {
-        self.start();
-    }
-
-    #[inline(always)]
-    fn on_data(
-        &mut self,
-        now: Nanos,
-        number: u32,
-        _header: &(),
-        tcp: &TcpConfig,
-        _ack_header: &mut (),
-    ) -> ArrivalResult {
-        self.on_data(now, number, tcp)
-    }
-
-    fn packets_in_order(&self) -> u32 {
-        self.in_order()
-    }
-
-    #[inline(always)]
-    fn ack_deadline(&self) -> Nanos {
-        self.ack_deadline()
-    }
-
-    fn on_ack_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _header: &mut ()) -> Option<u32> {
-        self.on_timer()
-    }
-
-    #[inline(always)]
-    fn take_header(&mut self, _label: PacketLabel) -> &() {
-        &()
-    }
-
-    #[inline(always)]
-    fn prefetch(&self) -> u64 {
-        self.ack_deadline() ^ u64::from(self.in_order())
     }
 }
 

@@ -31,14 +31,14 @@ from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.engines.packet.file_goodputs import PIECE_INDEX, estimate_exceeded_goodputs
 from tcpcast.engines.packet.memory import check_memory
+from tcpcast.engines.table_columns import part_column
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import FixedPoint
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.engines import RunOptions
-    from tcpcast.engines.packet.metric_estimates import Counts, Estimates, Floats
+    from tcpcast.engines.packet.metric_estimates import Estimates
     from tcpcast.scenario import Scenario
 
     Goodputs = tuple[int, Counts, Counts, Counts, Counts | Floats]
@@ -146,14 +146,14 @@ def _make_answer(
     return answer
 
 
-def _scale_counters_to_classes(row: Counts, weights: list[float]) -> NDArray[np.float64]:
+def _scale_counters_to_classes(row: Counts, weights: list[float]) -> Floats:
     """Scale the counters of reference flows to their class, ``[slots + 2, counters]``."""
     factors = np.ones(row.shape[1])
     first, width = len(metric_estimates.LINK_COUNTER), len(metric_estimates.CLASS_COUNTER)
     factors[metric_estimates.LINK_COUNTER["hop_drops"]] = weights[0]
     for index, weight in enumerate(weights):
         factors[first + index * width : first + (index + 1) * width] = weight
-    weighted: NDArray[np.float64] = row * factors
+    weighted: Floats = row * factors
     return weighted
 
 
@@ -201,25 +201,16 @@ def _warn_if_ended_early(answer: Answer, ended: str) -> None:
         answer.mark_incomplete("the run ended during the iterations")
 
 
-def _metric_table(by_name: Estimates) -> dict[str, NDArray[Any]]:
+def _metric_table(by_name: Estimates) -> Table:
     metrics = metric_estimates.convert_to_metrics(by_name)
-
-    def column(of: str) -> NDArray[np.float64]:
-        values = [getattr(metric, of) for metric in metrics.values()]
-        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
     return {
         "metric": np.array(list(metrics)),
-        "value": column("value"),
-        "low": column("low"),
-        "high": column("high"),
+        **{part: part_column(metrics.values(), part) for part in ("value", "low", "high")},
         "unit": np.array([UNITS[name] for name in metrics]),
     }
 
 
-def _iteration_table(
-    scenario: Scenario, steps: list[NDArray[np.float64]]
-) -> dict[str, NDArray[Any]]:
+def _iteration_table(scenario: Scenario, steps: list[Floats]) -> Table:
     """Return the values of each step, the measurement last, as means over replications."""
     cells = dict(zip(_native.STEP_CELLS, np.mean(steps, axis=0).T, strict=True))
     names = np.array([group.name for group in scenario.populations])

@@ -33,12 +33,12 @@ from tcpcast.engines.fixed_point.configuration import (
     reference_flow_counts,
 )
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts
+from tcpcast.engines.table_columns import rows_to_table
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tcpcast.engines.packet.metric_estimates import BatchCounters, Floats
+    from tcpcast.array_types import Floats, Table
+    from tcpcast.engines.packet.metric_estimates import BatchCounters
     from tcpcast.scenario import FixedPoint, Scenario
 
 MAX_BOUND = 0.2
@@ -68,10 +68,9 @@ class ConvergenceResult:
     failed: list[str] = field(default_factory=list)
 
     @property
-    def table(self) -> dict[str, NDArray[Any]]:
+    def table(self) -> Table:
         """The rows as columns; empty without rows."""
-        names = self.rows[0] if self.rows else {}
-        return {name: np.array([row[name] for row in self.rows]) for name in names}
+        return rows_to_table(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +281,7 @@ def run_convergence_tests(
     table: FixedPoint,
     reference: BatchCounters,
     cross_flows: BatchCounters,
-    steps: list[NDArray[np.float64]],
+    steps: list[Floats],
 ) -> ConvergenceResult:
     """Run the tests of each class.
 

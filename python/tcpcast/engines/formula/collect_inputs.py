@@ -29,9 +29,8 @@ from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 from tcpcast.scenario.modern_tcp import TFRC
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tcpcast.answer import Answer, Step
+    from tcpcast.array_types import Floats
     from tcpcast.scenario import Population, Scenario
     from tcpcast.scenario.tcp import Tcp
 
@@ -258,7 +257,7 @@ def collect_transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict
 
 
 def transfer_domain_values(
-    scenario: Scenario, inputs: dict[str, Step], sizes: NDArray[np.float64]
+    scenario: Scenario, inputs: dict[str, Step], sizes: Floats
 ) -> dict[str, float]:
     """Return the quantities that bound the domains of transfer formulas, by name.
 
@@ -298,9 +297,7 @@ def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:
     return warnings
 
 
-def missing_latency_s_per_size(
-    lossless_s: NDArray[np.float64], rtt_s: float
-) -> NDArray[np.float64]:
+def missing_latency_s_per_size(lossless_s: Floats, rtt_s: float) -> Floats:
     """Return the time to add to the latency of each size to reach one RTT, in seconds.
 
     The formulas count fractions of an RTT, so that a transfer below the initial window would take

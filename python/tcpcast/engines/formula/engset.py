@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
-from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
+from tcpcast.models.engset import EngsetClass, Path, shared_rate_bps, spurious_timeouts
 from tcpcast.models.engset import engset as solve_engset
 from tcpcast.scenario.distributions import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.empirical import Empirical
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Table
     from tcpcast.models.engset import EngsetResult, IsolatedConnection
     from tcpcast.models.engset.classes import ClassesResult
     from tcpcast.scenario import Scenario, Tcp
@@ -40,15 +41,9 @@ MAX_QUEUE_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngsetInputs:
-    """Inputs of TCP-Engset; use :func:`dataclasses.replace` for variations."""
+class EngsetInputs(EngsetClass):
+    """A class of sources, and the buffer of its link; None for an unlimited buffer."""
 
-    path: Path
-    sources: int
-    mean_off_s: float
-    mean_size_pkts: float
-    receiver_window_pkts: float
-    initial_window_pkts: int
     buffer_pkts: float | None
 
     def solve(self) -> EngsetResult:
@@ -59,15 +54,7 @@ class EngsetInputs:
         DomainError
             As :func:`tcpcast.models.engset.engset`.
         """
-        return solve_engset(
-            path=self.path,
-            sources=self.sources,
-            mean_off_s=self.mean_off_s,
-            mean_size_pkts=self.mean_size_pkts,
-            receiver_window_pkts=self.receiver_window_pkts,
-            initial_window_pkts=self.initial_window_pkts,
-            buffer_pkts=self.buffer_pkts,
-        )
+        return solve_engset(**{each.name: getattr(self, each.name) for each in fields(self)})
 
 
 def engset(scenario: Scenario) -> Answer:
@@ -340,7 +327,7 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     return warnings
 
 
-def _state_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
+def _state_table(result: EngsetResult) -> Table:
     probability = result.probability
     active = np.arange(result.sources + 1)
     if result.sources > MAX_COMPLETE_STATES:
@@ -355,7 +342,7 @@ def _state_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
     return {"active": active, "probability": probability, "shared_rate_bps": shared}
 
 
-def _queue_distribution_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
+def _queue_distribution_table(result: EngsetResult) -> Table:
     end = result.buffer_pkts
     if end is None:
         end = max(result.buffer_for_loss(1e-9), 1.0)

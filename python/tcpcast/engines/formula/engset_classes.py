@@ -15,14 +15,13 @@ from tcpcast.engines.formula.engset import (
     queue_rows,
 )
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.models.engset import EngsetClass, engset_classes, time_above
+from tcpcast.models.engset import engset_classes, time_above
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Floats, Table
     from tcpcast.engines.formula.engset import EngsetInputs
     from tcpcast.models.engset import ClassesResult
     from tcpcast.scenario import Scenario
@@ -44,20 +43,7 @@ def engset_of_classes(scenario: Scenario, inputs: Sequence[EngsetInputs]) -> Ans
         Packets of different sizes, or too many states.
     """
     try:
-        result = engset_classes(
-            [
-                EngsetClass(
-                    path=each.path,
-                    sources=each.sources,
-                    mean_off_s=each.mean_off_s,
-                    mean_size_pkts=each.mean_size_pkts,
-                    receiver_window_pkts=each.receiver_window_pkts,
-                    initial_window_pkts=each.initial_window_pkts,
-                )
-                for each in inputs
-            ],
-            buffer_pkts=inputs[0].buffer_pkts,
-        )
+        result = engset_classes(inputs, buffer_pkts=inputs[0].buffer_pkts)
     except DomainError as error:
         raise NotApplicable(f"TCP-Engset does not cover these classes: {error}") from error
     active = result.active_probability
@@ -96,11 +82,11 @@ def _metrics(result: ClassesResult) -> dict[str, Metric]:
     return metrics
 
 
-def _sizes(result: ClassesResult) -> NDArray[np.float64]:
+def _sizes(result: ClassesResult) -> Floats:
     return np.array([each.mean_size_pkts for each in result.classes])
 
 
-def _class_table(scenario: Scenario, result: ClassesResult) -> dict[str, NDArray[Any]]:
+def _class_table(scenario: Scenario, result: ClassesResult) -> Table:
     return {
         "name": np.array([group.name for group in scenario.populations]),
         "sources": np.array([each.sources for each in result.classes]),
@@ -111,7 +97,7 @@ def _class_table(scenario: Scenario, result: ClassesResult) -> dict[str, NDArray
     }
 
 
-def _queue_table(result: ClassesResult) -> dict[str, NDArray[Any]]:
+def _queue_table(result: ClassesResult) -> Table:
     load, mean = result.closed_loop_load, result.queue_mean_pkts
     # Without a buffer limit, the table ends at the queue that is exceeded for 1e-9 of the time.
     end = result.buffer_pkts or max(mean / load * np.log(max(load, 1e-9) / 1e-9), 1.0)

@@ -36,13 +36,11 @@ from tcpcast.models.short import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tcpcast.answer import Step
+    from tcpcast.array_types import Floats, Table
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.tcp import Tcp
 
-    Floats = NDArray[np.float64]
 
 MODEL_NAME = "the model of short transfers"
 
@@ -291,7 +289,7 @@ def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
     ]
 
 
-def _lossless_latency_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
+def _lossless_latency_table(sizes: Floats, latency: Floats) -> Table:
     return {
         "size_pkts": sizes,
         "losses": np.zeros(len(sizes), dtype=np.int64),
@@ -302,7 +300,7 @@ def _lossless_latency_table(sizes: Floats, latency: Floats) -> dict[str, NDArray
 
 def _latency_table_by_losses(
     transfer: ShortTransfer, sizes: Floats, loss: float, missing_s: Floats
-) -> dict[str, NDArray[Any]]:
+) -> Table:
     """Return the latency of each size for each number of losses that is not rare."""
     losses = np.arange(MAX_TABLE_LOSSES + 1)
     probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)

@@ -27,13 +27,10 @@ from tcpcast.metrics import CLASS_METRICS, METRICS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.emulation.traffic import TrafficOutcome
     from tcpcast.scenario import Scenario
 
-    Floats = NDArray[np.float64]
-    Table = dict[str, NDArray[Any]]
 
 KERNEL_COUNTERS = {
     "sent": "arrived",
@@ -97,7 +94,7 @@ def find_warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int
 
 def make_cumulative_counters(
     scenario: Scenario, outcome: TrafficOutcome, begin: int, finished: FinishedFiles
-) -> NDArray[np.uint64]:
+) -> Counts:
     """Return cumulative counters after the warm-up, ``[slots + 2, counters]``."""
     groups, network = scenario.populations, scenario.network
     kept = outcome.snapshots[begin:]

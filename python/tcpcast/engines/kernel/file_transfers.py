@@ -19,19 +19,18 @@ from tcpcast.engines.packet.tables import (
     size_interval_columns,
     size_interval_table,
 )
+from tcpcast.engines.table_columns import percentile_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats, Table
     from tcpcast.emulation.traffic import TrafficOutcome
     from tcpcast.engines.packet.metric_estimates import BatchCounters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
-
-    Floats = NDArray[np.float64]
-    Table = dict[str, NDArray[Any]]
 
 
 def count_senders(group: Population) -> int:
@@ -156,22 +155,11 @@ def _concatenate_column(runs: Sequence[FinishedFiles], name: str) -> NDArray[Any
 def _percentiles(runs: Sequence[FinishedFiles], is_on_off: bool) -> Table:
     """Return percentiles; nan if fewer than 10 files exceed the percentile."""
     on_s, bits = _concatenate_column(runs, "on_ns") * 1e-9, _concatenate_column(runs, "bits")
-    rows = [
-        ("on_time" if is_on_off else "completion_time", on_s, "s"),
-        ("connection_rate", bits / on_s, "bit/s"),
-    ]
-    levels = (0.5, 0.95, 0.99)
-    values = [
-        reliable_percentiles(np.quantile(row[1], levels).reshape(1, 3), np.array([on_s.size]))[0]
-        for row in rows
-    ]
+    quantiles = np.quantile([on_s, bits / on_s], (0.5, 0.95, 0.99), axis=1).T
     return {
-        "quantity": np.array([row[0] for row in rows]),
-        **{
-            f"p{q}": np.array([row[index] for row in values])
-            for index, q in enumerate((50, 95, 99))
-        },
-        "unit": np.array([row[2] for row in rows]),
+        "quantity": np.array(["on_time" if is_on_off else "completion_time", "connection_rate"]),
+        **percentile_columns(reliable_percentiles(quantiles, np.full(2, on_s.size))),
+        "unit": np.array(["s", "bit/s"]),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,17 +10,16 @@ from tcpcast.emulation.traffic import TRANSFER_COLUMNS
 from tcpcast.engines.packet.metric_estimates import point_estimate
 from tcpcast.engines.packet.reliability import reliable_percentiles
 from tcpcast.engines.packet.transfers import TimeSums, estimate_mean_time
+from tcpcast.engines.table_columns import part_column, percentile_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Table
     from tcpcast.emulation.traffic import TrafficOutcome
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
-    Table = dict[str, NDArray[Any]]
 
 TIME_EVENTS = {
     "completion_time_s": ("first_ns", "acked_ns"),
@@ -89,18 +88,16 @@ class IsolatedTransfers:
         done = means["completion_time_s"]
         if not rows:
             return {}
-        column = {
-            m: [e.value if e else np.nan for e in estimates] for m, estimates in means.items()
+        return {
+            "by_size": {
+                "size_pkts": np.array([self._pkts[index] for index in rows]),
+                "transfers": np.array([int((self._size == index).sum()) for index in rows]),
+                **{metric: part_column(mean, "value") for metric, mean in means.items()},
+                "low": part_column(done, "low"),
+                "high": part_column(done, "high"),
+                **self._percentiles(rows),
+            }
         }
-        ends = {part: [_estimate_part_or_nan(e, part) for e in done] for part in ("low", "high")}
-        table = {
-            "size_pkts": [self._pkts[index] for index in rows],
-            "transfers": [int((self._size == index).sum()) for index in rows],
-            **column,
-            **ends,
-            **self._percentiles(rows),
-        }
-        return {"by_size": {name: np.array(values) for name, values in table.items()}}
 
     def _percentiles(self, rows: list[int]) -> Table:
         """Return p50, p95 and p99 of the completion time; nan if fewer than 10 times are longer."""
@@ -108,9 +105,4 @@ class IsolatedTransfers:
         own = [times[self._size == index] for index in rows]
         percentiles = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])
         reliable = reliable_percentiles(percentiles, np.array([each.size for each in own]))
-        return {f"p{q}": reliable[:, index] for index, q in enumerate((50, 95, 99))}
-
-
-def _estimate_part_or_nan(estimate: Estimate | None, part: str) -> float:
-    value = getattr(estimate, part, None)
-    return np.nan if value is None else float(value)
+        return percentile_columns(reliable)

@@ -16,14 +16,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.accepted_suggestions import changes_to_set_stack
-from tcpcast.engines.mean_field.configuration import (
-    count_simulated_sources,
-    max_excess_delay_s,
-    scaled_configuration,
-)
 from tcpcast.engines.mean_field.scaling import scale_results
 from tcpcast.engines.packet import simulate_with_configuration
+from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
 from tcpcast.engines.packet.memory import check_memory
+from tcpcast.engines.packet.network_scale import NetworkScale
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
-    from tcpcast.engines.packet import Configure
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.return_path import ReturnLink
@@ -93,22 +89,21 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     4154 (2001), section 5; the random draws for the population are a development of this project.
     """
     check(scenario)
-    scale_factor = _sources_per_simulated_source(scenario)
-    small, configure = _scale_scenario(scenario)
+    small, scale = _scale_scenario(scenario)
     # The warnings about losses need the tables.
-    answer = simulate_with_configuration(small, replace(options, tables=True), configure)
+    answer = simulate_with_configuration(
+        small, replace(options, tables=True), functools.partial(make_configuration, scale=scale)
+    )
     answer.engine = "mean-field"
     answer.provenance |= {
         "scenario": scenario.digest(),
-        "flows": sum(
-            count_simulated_sources(group.count, scale_factor) for group in scenario.populations
-        ),
-        "each": scale_factor,
+        "flows": sum(scale.sources(group.count) for group in scenario.populations),
+        "each": scale.factor,
     }
-    if scale_factor > 1:
-        scale_results(answer, scenario, scale_factor)
+    if scale.factor > 1:
+        scale_results(answer, scenario, scale.factor)
         answer.warn(
-            *_warn_about_unvalidated_scenarios(scenario, scale_factor),
+            *_warn_about_unvalidated_scenarios(scenario, scale),
             *_warn_about_full_queue(scenario, answer),
         )
     else:
@@ -138,21 +133,17 @@ def check(scenario: Scenario) -> None:
         )
     for reason, changes in _find_unsupported_features(scenario):
         raise NotApplicable(reason, _SUGGEST_PACKET, Suggestion(changes))
-    small, configure = _scale_scenario(scenario)
-    check_memory(small, configure(small, 0.0))
+    small, scale = _scale_scenario(scenario)
+    check_memory(small, make_configuration(small, 0.0, scale))
 
 
-def _scale_scenario(scenario: Scenario) -> tuple[Scenario, Configure]:
-    """Return the scenario of the simulated sources, and its configuration."""
-    scale_factor = _sources_per_simulated_source(scenario)
-    return _with_fewer_transfers(scenario, scale_factor), functools.partial(
-        scaled_configuration, scale_factor=scale_factor
-    )
-
-
-def _sources_per_simulated_source(scenario: Scenario) -> float:
-    """Return the number of sources per simulated source."""
-    return max(1.0, scenario.senders / _max_exactly_simulated_sources(scenario))
+def _scale_scenario(scenario: Scenario) -> tuple[Scenario, NetworkScale]:
+    """Return the scenario of the simulated sources, and the scale of its network."""
+    factor = max(1.0, scenario.senders / _max_exactly_simulated_sources(scenario))
+    if scenario.run.transfers is None or factor == 1:
+        return scenario, NetworkScale(factor)
+    transfers = math.ceil(scenario.run.transfers / factor)
+    return scenario.with_changes({"run.transfers": transfers}), NetworkScale(factor)
 
 
 def _max_exactly_simulated_sources(scenario: Scenario) -> int:
@@ -190,27 +181,18 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[s
         yield reason, {"probes.flows": None, "probes.pcap": None}
 
 
-def _with_fewer_transfers(scenario: Scenario, scale_factor: float) -> Scenario:
-    """Reduce the number of transfers to the share of the simulated sources."""
-    if scenario.run.transfers is None or scale_factor == 1:
-        return scenario
-    return scenario.with_changes(
-        {"run.transfers": math.ceil(scenario.run.transfers / scale_factor)}
-    )
-
-
-def _warn_about_unvalidated_scenarios(scenario: Scenario, scale_factor: float) -> list[str]:
+def _warn_about_unvalidated_scenarios(scenario: Scenario, scale: NetworkScale) -> list[str]:
     """Return warnings about scenarios that were not compared with exact simulation."""
     warnings = [
-        *_warn_about_few_sources(scenario, scale_factor),
-        *_warn_about_small_classes(scenario, scale_factor),
+        *_warn_about_few_sources(scenario, scale),
+        *_warn_about_small_classes(scenario, scale),
     ]
     if _has_individual_buffers(scenario) or scenario.has_random_loss:
         warnings.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
             "smaller population of this scenario with engine packet"
         )
-    longer_s = max_excess_delay_s(scenario, scale_factor)
+    longer_s = max_excess_delay_s(scenario, scale)
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         warnings.append(
             f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
@@ -220,10 +202,21 @@ def _warn_about_unvalidated_scenarios(scenario: Scenario, scale_factor: float) -
     return warnings
 
 
-def _warn_about_few_sources(scenario: Scenario, scale_factor: float) -> Iterator[str]:
-    simulated = sum(
-        count_simulated_sources(group.count, scale_factor) for group in scenario.populations
-    )
+def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
+    """Return the excess delay of the idle path in seconds, for the class with the largest excess.
+
+    A packet takes longer on a scaled link, and a path with too little propagation delay cannot be
+    shortened by as much.
+    """
+    config = make_configuration(scenario, 0.0)
+    size = config["packet_bytes"] + config["ack_bytes"]
+    longer = extra_byte_ns(scenario, scale) * size
+    lacking = [longer - group["forward_ns"] - group["back_ns"] for group in config["classes"]]
+    return max(0.0, 1e-9 * float(max(lacking)))
+
+
+def _warn_about_few_sources(scenario: Scenario, scale: NetworkScale) -> Iterator[str]:
+    simulated = sum(scale.sources(group.count) for group in scenario.populations)
     enough, why = _required_sources(scenario)
     if simulated < enough:
         yield (
@@ -242,12 +235,12 @@ def _required_sources(scenario: Scenario) -> tuple[int, str]:
     return enough, "the RTT has an error above 10 %"
 
 
-def _warn_about_small_classes(scenario: Scenario, scale_factor: float) -> Iterator[str]:
+def _warn_about_small_classes(scenario: Scenario, scale: NetworkScale) -> Iterator[str]:
     small = [
         group.name
         for group in scenario.populations
-        if group.count != count_simulated_sources(group.count, scale_factor) * scale_factor
-        and count_simulated_sources(group.count, scale_factor) < MIN_CLASS_SOURCES
+        if group.count != scale.sources(group.count) * scale.factor
+        and scale.sources(group.count) < MIN_CLASS_SOURCES
     ]
     if small:
         yield (

@@ -11,14 +11,14 @@ from tcpcast.metrics import METRICS
 from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer, Metric
+    from tcpcast.array_types import Table
     from tcpcast.scenario import Scenario
 
-    Table = dict[str, NDArray[Any]]
 
 EXTENSIVE_COLUMNS = {
     *(name for name, row in METRICS.items() if row.is_extensive),
@@ -29,45 +29,37 @@ EXTENSIVE_COLUMNS = {
 SCALED_STREAM_COLUMNS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
 """Columns of the table of cross traffic that are counted, and hence scaled."""
 
-SCALED_TABLES = frozenset(
-    (
-        "by_class",
-        "by_hop",
-        "cross",
-        "queue",
-        "by_size",
-        "percentiles",
-        "file_goodput",
-        "file_goodput_by_size",
-        "file_goodput_tail",
-    )
-)
-"""Tables of files and of the queue; tables of single sources and of states are left out."""
+UNSCALED_TABLES = ("file_goodput", "file_goodput_by_size", "file_goodput_tail")
+"""Tables whose values are the same in the population."""
 
 
 def scale_results(answer: Answer, scenario: Scenario, scale_factor: float) -> None:
-    """Scale the results of the simulated sources to the population."""
+    """Scale the results of the simulated sources to the population.
+
+    Tables of single sources and of states are left out.
+    """
     answer.metrics = {
         name: _scale_metric(metric, scale_factor) if METRICS[name].is_extensive else metric
         for name, metric in answer.metrics.items()
         if not METRICS[name].needs_all_flows
     }
-    tables = {name: table for name, table in answer.tables.items() if name in SCALED_TABLES}
-    if "by_class" in tables:
-        counts = np.array([group.count for group in scenario.populations])
-        tables["by_class"] = _scale_columns(tables["by_class"], scale_factor) | {"sources": counts}
-    if "queue" in tables:
-        queue = tables["queue"]
-        tables["queue"] = queue | {"queue_pkts": np.round(queue["queue_pkts"] * scale_factor)}
-    if "by_size" in tables:
-        tables["by_size"] = _scale_columns(tables["by_size"], scale_factor)
-    if "percentiles" in tables:
-        tables["percentiles"] = _scale_queue_percentiles(tables["percentiles"], scale_factor)
-    if "by_hop" in tables:
-        tables["by_hop"] = _scale_hops(tables["by_hop"], scenario, scale_factor)
-    if "cross" in tables:
-        tables["cross"] = _scale_streams(tables["cross"], scenario, scale_factor)
-    answer.tables = tables
+    scale_table: dict[str, Callable[[Table], Table]] = {
+        "by_class": lambda table: (
+            _scale_columns(table, scale_factor)
+            | {"sources": np.array([group.count for group in scenario.populations])}
+        ),
+        "by_hop": lambda table: _scale_hops(table, scenario, scale_factor),
+        "cross": lambda table: _scale_streams(table, scenario, scale_factor),
+        "queue": lambda table: table | {"queue_pkts": np.round(table["queue_pkts"] * scale_factor)},
+        "by_size": lambda table: _scale_columns(table, scale_factor),
+        "percentiles": lambda table: _scale_queue_percentiles(table, scale_factor),
+        **dict.fromkeys(UNSCALED_TABLES, lambda table: table),
+    }
+    answer.tables = {
+        name: scale_table[name](table)
+        for name, table in answer.tables.items()
+        if name in scale_table
+    }
 
 
 def _scale_metric(metric: Metric, scale_factor: float) -> Metric:

@@ -395,9 +395,7 @@ def _warn_about_endless_retransmissions(
 ) -> list[str]:
     """Warn if instantaneous loss feedback causes endless retransmissions."""
     # Uses counters, because a run in which hardly any file ends has no metrics.
-    dropped, arrived = (
-        float(snapshot.units.class_counter(of).sum()) for of in ("queue_drops", "arrived")
-    )
+    dropped, arrived = (snapshot.units.total(of) for of in ("queue_drops", "arrived"))
     if not scenario.has_loss_feedback or dropped < MAX_FEEDBACK_LOSS * max(arrived, 1.0):
         return []
     return [

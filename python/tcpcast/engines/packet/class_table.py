@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from tcpcast.engines.table_columns import part_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Table
     from tcpcast.engines.packet.metric_estimates import Estimates
     from tcpcast.scenario.classes import Population
-    from tcpcast.statistics import Estimate
-
-    Table = dict[str, NDArray[Any]]
 
 
 def make_class_table(
@@ -50,19 +47,11 @@ def make_class_table(
         if all(value is None for value in values):
             continue
         for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-            table[metric + suffix] = np.array(
-                [get_estimate_part(v, part) for v in values], dtype=np.float64
-            )
-        bounds = np.array([get_estimate_part(v, "at_least") for v in values], dtype=np.float64)
+            table[metric + suffix] = part_column(values, part)
+        bounds = part_column(values, "at_least")
         if not np.isnan(bounds).all():
             table[f"{metric}_at_least"] = bounds
         warnings = ["" if value is None else value.interval_warning or "" for value in values]
         if len(groups) > 1 and any(warnings):  # the metrics of a single class already have them
             table[f"{metric}_interval_warning"] = np.array(warnings)
     return table
-
-
-def get_estimate_part(estimate: Estimate | None, part: str) -> float:
-    """Return ``value``, ``low`` or ``high`` of an estimate, nan if missing."""
-    value = getattr(estimate, part, None)
-    return math.nan if value is None else float(value)

@@ -91,7 +91,7 @@ def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str |
     groups = scenario.populations
     if len(groups) == 1:
         return None
-    measured_s = 1e-9 * float(snapshot.units.link("time_ns").sum())
+    measured_s = snapshot.units.measured_s
     warm_up_s = snapshot.units.elapsed_s - measured_s / snapshot.units.replications
     if scenario.run.warmup_s is None and warm_up_s > MAX_WARM_UP_SHARE * snapshot.units.elapsed_s:
         advice = _longer_run_advice(scenario)
@@ -116,12 +116,12 @@ def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str |
 
 def count_loss_indications(units: BatchCounters, numbers: Sequence[int] | None = None) -> float:
     """Return the number of loss indications of the given classes (default: all)."""
-    return float(sum(units.class_counter(cell, numbers).sum() for cell in LOSS_INDICATIONS))
+    return float(sum(units.total(cell, numbers) for cell in LOSS_INDICATIONS))
 
 
 def _loss_cycle_s(scenario: Scenario, units: BatchCounters) -> float:
     """Return the longest mean time in seconds between losses of an endless flow, excluding BBR."""
-    measured_s = 1e-9 * float(units.link("time_ns").sum())
+    measured_s = units.measured_s
     cycles = [0.0]
     for index, group in enumerate(scenario.populations):
         if group.traffic.kind == "bulk" and group.tcp.control not in RATE_BASED:

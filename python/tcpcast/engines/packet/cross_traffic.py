@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcpcast.answer import Note
 from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale
+from tcpcast.engines.table_columns import rows_to_table
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.cross_checks import find_stream_hop, get_recorded_streams
 from tcpcast.units import digits
@@ -16,14 +15,12 @@ from tcpcast.units import digits
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Table
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.cross import CrossStream
     from tcpcast.scenario.cross_checks import StreamHop
 
-    Table = dict[str, NDArray[Any]]
     Counters = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
 
 NS_PER_SECOND = 1_000_000_000
@@ -196,7 +193,7 @@ def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_
         }
         counts = _offered_and_carried_rates(counters, bits / measured_s, place.link.rate_bps)
         rows.append(identity | counts | _noise_rate_statistics(stream, counters[3], bits))
-    return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
+    return rows_to_table(rows)
 
 
 def _offered_and_carried_rates(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:

@@ -14,15 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
-    Table = dict[str, NDArray[Any]]
-    Column = NDArray[np.uint64]
-    Replication = tuple[int, Column, Column, Column, Column | NDArray[np.float64]]
+    Column = Counts
+    Replication = tuple[int, Column, Column, Column, Column | Floats]
     """Number of slots, and four columns: slot; index of the class and of :data:`PIECE_INDEX`,
     combined to one number; goodput bucket; count."""
 

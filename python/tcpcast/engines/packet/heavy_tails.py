@@ -42,7 +42,7 @@ def warn_about_heavy_tails(
     for index in numbers:
         group = scenario.populations[index]
         distribution = _size_distribution(group)
-        files = float(units.class_counter("transfers", (index,)).sum())
+        files = units.total("transfers", (index,))
         if distribution is None or files < min_files:
             continue
         if unseen_share_of_square_mean(distribution, files) > MAX_UNSEEN_SHARE:
@@ -50,7 +50,7 @@ def warn_about_heavy_tails(
                 group,
                 distribution,
                 files,
-                float(units.class_counter("transfer_packets", (index,)).sum()),
+                units.total("transfer_packets", (index,)),
             )
 
 

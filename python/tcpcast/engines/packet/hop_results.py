@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.engines.table_columns import rows_to_table
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Table
     from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.hops import Hop
@@ -28,7 +29,7 @@ def loss_at_other_hops(scenario: Scenario, snapshot: Snapshot) -> dict[str, Esti
     return {"other_loss_ratio": snapshot.units.metric("other_loss_ratio")}
 
 
-def hop_table(scenario: Scenario, snapshot: Snapshot) -> dict[str, NDArray[Any]]:
+def hop_table(scenario: Scenario, snapshot: Snapshot) -> Table:
     """Return one row per hop in path order, over all replications.
 
     If each source has its own copy of a hop, ``utilisation`` and ``queue_mean_pkts`` are means over
@@ -44,9 +45,7 @@ def hop_table(scenario: Scenario, snapshot: Snapshot) -> dict[str, NDArray[Any]]
         else _other_hop_row(scenario, snapshot, index, hop)
         for index, hop in enumerate(network.hops)
     ]
-    columns: Mapping[str, list[Any]] = {key: [row[key] for row in rows] for key in rows[0]}
-    names = np.array([hop.name for hop in network.hops])
-    return {"hop": names} | {key: np.array(column) for key, column in columns.items()}
+    return {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(rows)
 
 
 def _has_several_hops(scenario: Scenario) -> bool:
@@ -55,11 +54,11 @@ def _has_several_hops(scenario: Scenario) -> bool:
 
 def _measured_hop_row(snapshot: Snapshot, hop: Hop) -> dict[str, Any]:
     units = snapshot.units
-    drops = units.class_counter("queue_drops").sum() + units.class_counter("random_drops").sum()
+    drops = units.total("queue_drops") + units.total("random_drops")
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
     busy, queue_integral, time = (float(column.sum()) for column in sums)
     return {
-        **_loss_columns(units.class_counter("arrived").sum(), drops),
+        **_loss_columns(units.total("arrived"), drops),
         **_occupancy_columns(busy, queue_integral, time),
         **_varying_rate_utilisation(
             hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
@@ -21,13 +20,14 @@ from tcpcast.vector_products import dot_product
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from tcpcast.array_types import Counts, Floats
     from tcpcast.metrics import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.link import Link
 
-Counts = NDArray[np.uint64]
-Floats = NDArray[np.float64]
 Estimates = dict[str, Estimate | None]
 
 LINK_COUNTER = {name: index for index, name in enumerate(_native.LINK_CELLS)}
@@ -72,8 +72,12 @@ class BatchCounters:
     @property
     def elapsed_s(self) -> float:
         """Mean simulated time per replication, including the warm-up, in seconds."""
-        measured_ns = float(self.link("time_ns").sum()) / self.replications
-        return 1e-9 * (self._begins_ns + measured_ns)
+        return 1e-9 * self._begins_ns + self.measured_s / self.replications
+
+    @property
+    def measured_s(self) -> float:
+        """Time after the warm-up, summed over the replications, in seconds."""
+        return float(self.link("time_ns").sum()) * 1e-9
 
     def on_seconds(self, groups: Sequence[Population]) -> Floats:
         """Return the time per unit in which the flows are active, in seconds, ``[units]``."""
@@ -117,6 +121,16 @@ class BatchCounters:
             for number in selected
         ]
         total: Floats = self._cells[:, columns].sum(axis=1)
+        return total
+
+    def total(self, name: str, classes: Sequence[int] | None = None) -> float:
+        """Return a counter summed over the run and over some classes (default: all)."""
+        return float(self.class_counter(name, classes).sum())
+
+    def weighted_sum(self, name: str, weights: Mapping[int, float]) -> Floats:
+        """Return the sum of a class counter times the weight of the class, ``[units]``."""
+        parts = [weight * self.class_counter(name, [index]) for index, weight in weights.items()]
+        total: Floats = np.sum(parts, axis=0)
         return total
 
     def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
@@ -230,7 +244,7 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK_COUNTER["time_ns"]])) if clocks else 0
     units = BatchCounters(rows, len(scenario.populations), begins_ns=begins)
     # At most one loss event per mean RTT over all replications, in whole nanoseconds.
-    rtt_sum_ns, samples = (units.class_counter(n).sum() for n in ("rtt_sum_ns", "rtt_samples"))
+    rtt_sum_ns, samples = (units.total(n) for n in ("rtt_sum_ns", "rtt_samples"))
     events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
     return Snapshot(
         *(units, run.totals(), run.sources(), events, run.file_goodputs()),
@@ -299,7 +313,8 @@ def estimate_class_metrics(
     groups = scenario.populations
     selected = range(len(groups)) if index is None else (index,)
     seconds = units.on_seconds([groups[place] for place in selected])
-    bits = count_packet_bits(scenario, units, "transfer_packets", selected)
+    packet_bits = {place: 8.0 * groups[place].packet_bytes for place in selected}
+    bits = units.weighted_sum("transfer_packets", packet_bits)
     special = {
         "connection_rate_bps": units.ratio(
             bits, units.class_counter("on_time_ns", selected) * 1e-9
@@ -329,36 +344,15 @@ def _covers_class(group: Population, name: str) -> bool:
     return not kinds or group.traffic.kind in kinds
 
 
-def count_packet_bits(
-    scenario: Scenario, units: BatchCounters, name: str, selected: Sequence[int]
-) -> Floats:
-    """Return a packet counter of the selected classes, converted to IP bits."""
-    groups = scenario.populations
-    one, *others = {groups[index].packet_bytes for index in selected}
-    if not others:
-        return 8.0 * one * units.class_counter(name, selected)
-    parts = [
-        8.0 * groups[index].packet_bytes * units.class_counter(name, [index]) for index in selected
-    ]
-    total: Floats = np.sum(parts, axis=0)
-    return total
-
-
 def _estimate_goodput_bps(
     scenario: Scenario, units: BatchCounters, selected: Sequence[int]
 ) -> Estimate | None:
     """Return the payload delivered per second; timestamps reduce the payload of a packet."""
     groups = scenario.populations
     payload_bits = {index: 8.0 * groups[index].payload_bytes for index in selected}
-    seconds = units.on_seconds([groups[index] for index in selected])
-    one, *others = set(payload_bits.values())
+    bits = units.weighted_sum("delivered", payload_bits)
     lacking = 8.0 * units.class_counter("lacking_bytes", selected)
-    if not others and not lacking.any():
-        return units.ratio(units.class_counter("delivered", selected), seconds, scale=one)
-    parts = [
-        bits * units.class_counter("delivered", [index]) for index, bits in payload_bits.items()
-    ]
-    return units.ratio(np.sum(parts, axis=0) - lacking, seconds)
+    return units.ratio(bits - lacking, units.on_seconds([groups[index] for index in selected]))
 
 
 def _estimate_packet_rtt(

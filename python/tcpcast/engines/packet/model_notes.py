@@ -77,9 +77,7 @@ def _note_ecn_without_marks(
 
 
 def _has_drops_but_no_marks(units: BatchCounters, index: int) -> bool:
-    marked, dropped = (
-        units.class_counter(cell, (index,)).sum() for cell in ("marked", "queue_drops")
-    )
+    marked, dropped = (units.total(cell, (index,)) for cell in ("marked", "queue_drops"))
     return bool(marked == 0.0 and dropped > 0.0)
 
 
@@ -96,15 +94,13 @@ def _note_delays_in_own_links(
     """Yield a note if metrics of the queue omit delay and loss in a source's own links."""
     group = scenario.populations[index]
     own_links = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
-    samples = units.class_counter("rtt_samples", (index,)).sum()
+    samples = units.total("rtt_samples", (index,))
     if all(link.rate_bps == float("inf") for link in own_links) or samples == 0.0:
         return
-    rtt_s = 1e-9 * float(units.class_counter("rtt_sum_ns", (index,)).sum() / samples)
-    passed = float(units.class_counter("passed", (index,)).sum())  # 0 if waiting times are not kept
-    queue_s = (
-        1e-9 * float(units.class_counter("waited_ns", (index,)).sum()) / passed if passed else rtt_s
-    )
-    dropped = float(units.class_counter("access_drops", (index,)).sum())
+    rtt_s = 1e-9 * float(units.total("rtt_sum_ns", (index,)) / samples)
+    passed = units.total("passed", (index,))  # 0 if waiting times are not kept
+    queue_s = 1e-9 * units.total("waited_ns", (index,)) / passed if passed else rtt_s
+    dropped = units.total("access_drops", (index,))
     longer = (
         _has_rtt_only_from_bottleneck(scenario)
         and rtt_s - queue_s > (1.0 + MIN_RTT_INCREASE) * group.rtt_s

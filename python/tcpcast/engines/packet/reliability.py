@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats, Table
     from tcpcast.engines.packet.metric_estimates import BatchCounters, Estimates, Snapshot
     from tcpcast.metrics import Counters
     from tcpcast.scenario import Scenario
@@ -151,9 +152,7 @@ def _add_warnings(
     return replace_by_lower_bounds(scenario, snapshot, by_batches, classes)
 
 
-def reliable_percentiles(
-    percentiles: NDArray[np.float64], files: NDArray[Any]
-) -> NDArray[np.float64]:
+def reliable_percentiles(percentiles: Floats, files: NDArray[Any]) -> Floats:
     """Return the 50th, 95th and 99th percentiles; nan if fewer than 10 files exceed the percentile.
 
     Parameters
@@ -168,9 +167,7 @@ def reliable_percentiles(
     return np.where(beyond > MIN_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
 
 
-def withhold_goodput_intervals(
-    table: Mapping[str, NDArray[Any]], files: float
-) -> dict[str, NDArray[Any]]:
+def withhold_goodput_intervals(table: Mapping[str, NDArray[Any]], files: float) -> Table:
     """Return table ``file_goodput``, without intervals if there are too few files for any."""
     if files >= MIN_FILES or not table:
         return dict(table)
@@ -189,7 +186,7 @@ def warn_about_goodput_quantiles(
     estimates
         Estimates by the share of the files that exceeds them.
     """
-    files = float(units.class_counter("transfers").sum())
+    files = units.total("transfers")
     load = scenario.arriving_load
     relaxation_s = 0.0 if load is None or load >= 1.0 else _queue_relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
@@ -253,7 +250,7 @@ def _add_batch_warnings(
 
 def _rare_timeouts_warning(name: str, units: BatchCounters) -> str | None:
     """Return a message if batches differ because few packets wait for a timeout."""
-    timeouts = float(units.class_counter("timeouts").sum())
+    timeouts = units.total("timeouts")
     rare = name == "rtt_packet_mean_s" and timeouts > 0.0
     return _rare_timeouts_text(timeouts) if rare else None
 
@@ -294,14 +291,14 @@ def has_too_few_files(
     }
     if scenario.isolated_transfers is not None or not kinds & {"on-off", "transfers"}:
         return False
-    return float(units.class_counter("transfers", classes).sum()) < MIN_EVENTS
+    return units.total("transfers", classes) < MIN_EVENTS
 
 
 def _missing_in_run(scenario: Scenario, units: BatchCounters, classes: Sequence[int]) -> str | None:
     """Return a message if all metrics rest on too few files, or on too few losses of flows."""
     kinds = {scenario.populations[index].traffic.kind for index in classes}
     if kinds & {"on-off", "transfers"}:
-        files = units.class_counter("transfers", classes).sum()
+        files = units.total("transfers", classes)
         enough = min_files(scenario, float(files), count_loss_indications(units, classes))
         if files < enough:
             return f"too few files: {_count_text(files, 'file')}, {enough} are needed"
@@ -403,12 +400,12 @@ def count_effective_marks(
         for index in classes
         if groups[index].tcp.ecn and groups[index].tcp.control not in RATE_BASED
     ]
-    return float(units.class_counter("marked", responding).sum()) if responding else 0.0
+    return units.total("marked", responding) if responding else 0.0
 
 
 def _missing_in_metric(name: str, estimate: Estimate, units: BatchCounters) -> str | None:
     """Return a message if the run has too few observations for this metric."""
-    timeouts = float(units.class_counter("timeout_sequences").sum())
+    timeouts = units.total("timeout_sequences")
     losses, row = count_loss_indications(units), METRICS[name]
     is_of_timeouts = row.ratio_of[1] == TIMEOUT_SEQUENCES
     if is_of_timeouts and _rare_timeouts_text(timeouts):
@@ -473,7 +470,7 @@ def _short_run_warnings(
 
 
 def _shorter_than_text(units: BatchCounters, needed_s: float) -> str | None:
-    measured_s = float(units.link("time_ns").sum()) * 1e-9
+    measured_s = units.measured_s
     if measured_s >= needed_s:
         return None
     measured, needed = (time_text(s) for s in (measured_s, needed_s))
@@ -491,12 +488,12 @@ def _mean_file_cycle_s(scenario: Scenario, units: BatchCounters, index: int) -> 
         losses = count_loss_indications(units, (index,)) + count_effective_marks(
             scenario, units, (index,)
         )
-        measured_s = float(units.link("time_ns").sum()) * 1e-9
+        measured_s = units.measured_s
         return measured_s * group.count / losses if losses else 0.0
-    files = float(units.class_counter("transfers", (index,)).sum())
+    files = units.total("transfers", (index,))
     if files == 0.0:
         return 0.0
-    on_s = float(units.class_counter("on_time_ns", (index,)).sum()) * 1e-9 / files
+    on_s = units.total("on_time_ns", (index,)) * 1e-9 / files
     return on_s + (group.traffic.off.mean_value() if group.traffic.kind == "on-off" else 0.0)
 
 

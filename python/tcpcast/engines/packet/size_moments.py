@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Floats
     from tcpcast.scenario.distributions import Distribution
 
 MAX_FILE_PKTS = 2.0**32 - 1
@@ -85,9 +84,7 @@ def _square_mean_above(distribution: Distribution[Any], minimum: float) -> float
     return minimum**2 * distribution.share_above(minimum) + inside
 
 
-def _survival_function(
-    distribution: Distribution[Any], minimum: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _survival_function(distribution: Distribution[Any], minimum: float) -> tuple[Floats, Floats]:
     """Return geometrically spaced sizes t, the first one ``minimum``, and P(X > t)."""
     times = np.geomspace(max(minimum, 1e-3), MAX_FILE_PKTS, _INTEGRATION_STEPS)
     times[0] = minimum

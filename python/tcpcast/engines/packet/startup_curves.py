@@ -5,24 +5,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcpcast import statistics
 from tcpcast.answer import Note
+from tcpcast.engines.table_columns import part_or_nan, rows_to_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Table
     from tcpcast.scenario import Scenario
 
     Row = dict[str, Any]
 
 
-def delivered_table(
-    scenario: Scenario, packets: Sequence[Sequence[Sequence[int]]]
-) -> dict[str, NDArray[Any]]:
+def delivered_table(scenario: Scenario, packets: Sequence[Sequence[Sequence[int]]]) -> Table:
     """Return one row per class of endless flows and time of ``run.report_at``.
 
     Parameters
@@ -51,10 +47,10 @@ def delivered_table(
             for index, time_s in enumerate(scenario.run.report_at or ()):
                 rows += _delivered_row(group.name, time_s, index, payload, of_class)
         first = last if group.traffic.kind != "transfers" else first
-    if not rows:
-        return {}
-    names = [name for name in rows[0] if name != "class" or len(scenario.populations) > 1]
-    return {name: np.array([row[name] for row in rows]) for name in names}
+    table = rows_to_table(rows)
+    if len(scenario.populations) == 1:
+        table.pop("class", None)
+    return table
 
 
 def _delivered_row(
@@ -65,15 +61,12 @@ def _delivered_row(
     if not means:
         return []
     estimate = statistics.estimate_mean(means, replications=len(means))
-    ends = (None, None) if estimate is None else (estimate.low, estimate.high)
-    low, high = (math.nan if end is None else end for end in ends)
     row = {"class": name, "t_s": time_s, "bytes": math.fsum(means) / len(means)}
-    return [row | {"low": low, "high": high, "flows": sum(map(len, reached))}]
+    ends = {part: part_or_nan(estimate, part) for part in ("low", "high")}
+    return [row | ends | {"flows": sum(map(len, reached))}]
 
 
-def warn_about_unreached_times(
-    scenario: Scenario, delivered: dict[str, NDArray[Any]]
-) -> list[Note]:
+def warn_about_unreached_times(scenario: Scenario, delivered: Table) -> list[Note]:
     """Return a note if no flow reached one of the times."""
     reached = set(delivered.get("t_s", ()))
     missing = [time for time in scenario.run.report_at or () if time not in reached]

@@ -76,8 +76,8 @@ def _count_growing_flows(
     stages: np.ndarray[tuple[int], np.dtype[np.uint8]], snapshot: Snapshot, index: int
 ) -> int:
     """Count flows without a loss since their start, or during the measured time."""
-    indications = snapshot.units.class_counter("fast_retransmits", [index]).sum()
-    indications += snapshot.units.class_counter("timeout_sequences", [index]).sum()
+    indications = snapshot.units.total("fast_retransmits", [index])
+    indications += snapshot.units.total("timeout_sequences", [index])
     beyond = np.count_nonzero(stages > FIRST_RECOVERY_STAGE) if indications == 0 else 0
     return int(np.count_nonzero(stages == LOSSLESS_STAGE) + beyond)
 
@@ -86,10 +86,10 @@ def _is_limited_by_window_or_link(
     scenario: Scenario, group: Population, snapshot: Snapshot, answer: Answer, index: int
 ) -> bool:
     """Return True if a class sends as fast as its receiver windows or the links allow."""
-    seconds = snapshot.units.link("time_ns").sum() * 1e-9
+    seconds = snapshot.units.measured_s
     if not seconds:
         return False
-    rate = snapshot.units.class_counter("sent", [index]).sum() / seconds
+    rate = snapshot.units.total("sent", [index]) / seconds
     rtt = answer.metrics.get("rtt_mean_s")
     rtt_s = group.rtt_s if rtt is None else max(rtt.value, group.rtt_s)
     # Excludes start-up, in which the window opens, and the truncated last round trip.

@@ -5,20 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tcpcast import _native
 from tcpcast.answer import Note
 from tcpcast.engines.packet import cross_traffic, file_goodputs, hop_results, transfers
-from tcpcast.engines.packet.class_table import get_estimate_part, make_class_table
+from tcpcast.engines.packet.class_table import make_class_table
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, sorted_listed_sizes
-from tcpcast.engines.packet.metric_estimates import (
-    BatchCounters,
-    Counts,
-    Floats,
-    Snapshot,
-    estimate_class_metrics,
-)
+from tcpcast.engines.packet.metric_estimates import BatchCounters, Snapshot, estimate_class_metrics
 from tcpcast.engines.packet.reliability import (
     add_class_interval_warnings,
     min_transfers_by_size,
@@ -26,6 +19,12 @@ from tcpcast.engines.packet.reliability import (
     withhold_goodput_intervals,
 )
 from tcpcast.engines.packet.unfinished_transfers import has_many_unfinished
+from tcpcast.engines.table_columns import (
+    part_or_nan,
+    percentile_columns,
+    quantity_table,
+    rows_to_table,
+)
 from tcpcast.metrics import CLASS_METRICS, METRICS
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
@@ -34,10 +33,10 @@ from tcpcast.vector_products import dot_product
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.scenario import Population, Scenario
     from tcpcast.statistics import Estimate
 
-Table = dict[str, NDArray[Any]]
 
 MIN_DEATHS = 10
 """Minimum number of deaths (departures) from a state for its rate (Engset report, Figure 11)."""
@@ -69,13 +68,13 @@ def make_all_tables(
             tables |= file_goodputs.file_goodput_tables(
                 scenario, snapshot, size_interval_columns(scenario), by_share
             )
-            files = float(snapshot.units.class_counter("transfers").sum())
+            files = snapshot.units.total("transfers")
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
         tables = _transfer_tables(scenario, snapshot) | tables
     tables["red"] = _red_table(scenario, snapshot)
-    measured_s = float(snapshot.units.link("time_ns").sum()) * 1e-9
+    measured_s = snapshot.units.measured_s
     tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
     tables["by_hop"] = hop_results.hop_table(scenario, snapshot)
     tables |= _loss_tables(
@@ -123,13 +122,9 @@ def _red_table(scenario: Scenario, snapshot: Snapshot) -> Table:
         ("weight", red.weight, "1"),
         ("average_mean", _ratio_or_nan(totals["average_sum"], totals["averages_seen"]), "packet"),
         ("early_drops", early, "count"),
-        ("forced_drops", float(snapshot.units.class_counter("queue_drops").sum()) - early, "count"),
+        ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
     ]
-    return {
-        "quantity": np.array([row[0] for row in rows]),
-        "value": np.array([row[1] for row in rows], dtype=np.float64),
-        "unit": np.array([row[2] for row in rows]),
-    }
+    return quantity_table(rows)
 
 
 def _pad_to_equal_length(*columns: Counts) -> tuple[Floats, ...]:
@@ -218,7 +213,7 @@ def size_interval_table(units: BatchCounters, bits: float) -> Table:
     ]
     if not rows:
         return {}
-    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    table = rows_to_table(rows)
     table["share"] = table["transfers"] / table["transfers"].sum()
     return table
 
@@ -243,9 +238,9 @@ def _size_interval_row(
         "mean_size_pkts": total("packets") / total("transfers"),
         "connection_rate_bps": _ratio_or_nan(bits * total("packets"), on_s),
         "transfer_rate_mean_bps": bits * total("rate_sum") / (units_of_rate * total("transfers")),
-        "on_time_s": get_estimate_part(on_time, "value"),
-        "on_time_low_s": get_estimate_part(on_time, "low"),
-        "on_time_high_s": get_estimate_part(on_time, "high"),
+        "on_time_s": part_or_nan(on_time, "value"),
+        "on_time_low_s": part_or_nan(on_time, "low"),
+        "on_time_high_s": part_or_nan(on_time, "high"),
         "queue_seen_mean_pkts": _ratio_or_nan(total("queue_seen"), total("arrived")),
         "packets": int(total("arrived")),
         "drops": int(drops),
@@ -273,8 +268,8 @@ def _active_sources_table(
     )
     active = np.arange(time.size)
     size = _ratio_or_nan(
-        float(units.class_counter("transfer_packets").sum()),
-        float(units.class_counter("transfers").sum()),
+        units.total("transfer_packets"),
+        units.total("transfers"),
     )
     table = {
         "active": active,
@@ -300,13 +295,13 @@ def _connection_rates_table(snapshot: Snapshot, bits: float, *, of_sources: bool
     on_ns = np.concatenate([column for _, column in snapshot.sources]).astype(np.float64)
     active = on_ns > 0
     units = snapshot.units
-    transfers = units.class_counter("transfers").sum()
+    transfers = units.total("transfers")
     if not active.any() or not transfers:
         return {}
     time, deaths = _pad_to_equal_length(
         snapshot.totals["states_time_ns"], snapshot.totals["deaths"]
     )
-    size = float(units.class_counter("transfer_packets").sum() / transfers)
+    size = float(units.total("transfer_packets") / transfers)
     busy_s = dot_product(np.arange(time.size), time) * 1e-9
     own = sum(units.size_counter("rate_sum", row).sum() for row in range(units.size_rows))
     rates = {
@@ -336,7 +331,7 @@ def _percentile_table(scenario: Scenario, snapshot: Snapshot) -> Table:
     rows: list[tuple[str, str, Any, str]] = []
     for index, group in enumerate(scenario.populations):
         if group.traffic.kind in FILE_TIME_NAME:
-            files = snapshot.units.class_counter("transfers", [index]).sum()
+            files = snapshot.units.total("transfers", [index])
             files = 0.0 if has_many_unfinished(scenario, snapshot, [index]) else files
             values = np.array(
                 [totals["on_time_percentiles"][index], totals["rate_percentiles"][index]]
@@ -350,10 +345,7 @@ def _percentile_table(scenario: Scenario, snapshot: Snapshot) -> Table:
     return {
         **({"class": np.array([row[0] for row in rows])} if several else {}),
         "quantity": np.array([row[1] for row in rows]),
-        **{
-            f"p{q}": np.array([row[2][index] for row in rows])
-            for index, q in enumerate((50, 95, 99))
-        },
+        **percentile_columns(np.array([row[2] for row in rows])),
         "unit": np.array([row[3] for row in rows]),
     }
 
@@ -392,7 +384,7 @@ def _loss_tables(
 def _timeout_depth_table(units: BatchCounters) -> Table:
     """Return sequences by depth: T0 are single timeouts, T1 pairs, ..., T5+ six or more."""
     cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, MAX_TIMEOUT_DEPTH + 2))]
-    reached = np.array([units.class_counter(cell).sum() for cell in cells])
+    reached = np.array([units.total(cell) for cell in cells])
     if not reached[0]:
         return {}
     sequences = reached - np.append(reached[1:], 0.0)
@@ -415,14 +407,14 @@ def _loss_recovery_table(
     """
     drops = float((units.class_counter("queue_drops") + units.class_counter("random_drops")).sum())
     timeouts = float(totals["timeouts"].sum())
-    entered = float(units.class_counter("fast_retransmits").sum())
+    entered = units.total("fast_retransmits")
     recovered = float(totals["recoveries"])
-    transfers = float(units.class_counter("transfers").sum())
+    transfers = units.total("transfers")
     stalled_s = float(totals["stalled_ns"].sum()) * 1e-9
     recovery_s = float(totals["recovery_ns"]) * 1e-9
     burst = totals["by_burst"]
     on_exit = dot_product(np.arange(len(burst)), burst)
-    on_s = float(units.class_counter("on_time_ns").sum()) * 1e-9
+    on_s = units.total("on_time_ns") * 1e-9
     rows = [("timeouts_per_drop", _ratio_or_nan(timeouts, drops), "1")]
     for kind, count in zip(_native.TIMEOUT_KINDS, totals["timeouts"], strict=True):
         rows.append((f"{kind}_per_timeout", _ratio_or_nan(float(count), timeouts), "1"))
@@ -437,7 +429,7 @@ def _loss_recovery_table(
         ("recovery_time_per_transfer", _ratio_or_nan(recovery_s, transfers), "s"),
     ]
     if bits is not None:
-        sent = float(units.class_counter("sent").sum())
+        sent = units.total("sent")
         rows += [
             (
                 "rate_in_recovery",
@@ -446,11 +438,7 @@ def _loss_recovery_table(
             ),
             ("send_rate", _ratio_or_nan(bits * sent, on_s), "bit/s"),
         ]
-    return {
-        "quantity": np.array([row[0] for row in rows]),
-        "value": np.array([row[1] for row in rows], dtype=np.float64),
-        "unit": np.array([row[2] for row in rows]),
-    }
+    return quantity_table(rows)
 
 
 def trace_tables(traces: Mapping[str, Any]) -> dict[str, Table]:

@@ -13,19 +13,17 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.metric_estimates import has_queue
+from tcpcast.engines.table_columns import concatenate_tables
 from tcpcast.intervals import CONFIDENCE_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 
-    Floats = NDArray[np.float64]
-    Table = dict[str, NDArray[Any]]
-    TimeCounts = Sequence[tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]]
+    TimeCounts = Sequence[tuple[Counts, Floats, Counts]]
 
 MAX_CLASSES = 6
 """Maximum number of classes with one traced flow each; a single class has :data:`MAX_FLOWS`."""
@@ -102,7 +100,7 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
     return {name: table for name, table in tables.items() if table}
 
 
-def _align_replications(replications: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
+def _align_replications(replications: Sequence[Counts]) -> list[Counts]:
     """Return all replications with the widest slots; a short last slot is joined to the previous.
 
     Sums of queue length times time wrap at 2^64, so their differences are accumulated again.
@@ -187,7 +185,7 @@ def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
             | _estimate_columns("goodput_bps", goodput)
             | _estimate_columns("rtt_s", rtt)
         )
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return concatenate_tables(tables)
 
 
 def _class_columns(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
@@ -221,9 +219,7 @@ def _window_series(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) 
             tables.append(
                 {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | values
             )
-    if not tables:
-        return {}
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return concatenate_tables(tables)
 
 
 def _summarize_step_function(time: Floats, window: Floats, ends: Floats) -> Table:
@@ -269,14 +265,10 @@ def _completion_time_distribution(scenario: Scenario, run: _native.Simulation) -
         else set()
     )
     is_isolated = scenario.isolated_transfers is not None
-    tables = [
+    return concatenate_tables(
         _distribution_for_size(counts, row, sizes[row], is_isolated=is_isolated)
         for row in sorted(chosen)
-    ]
-    tables = [table for table in tables if table]
-    if not tables:
-        return {}
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    )
 
 
 def _distribution_for_size(
@@ -303,7 +295,7 @@ def _distribution_for_size(
     }
 
 
-def _count_transfers_within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
+def _count_transfers_within(times: Floats, number: Counts, edges: Floats) -> Floats:
     """Return the number of transfers that take at most as long as each edge."""
     sums = np.append(0.0, np.cumsum(number.astype(np.float64)))
     counts: Floats = sums[np.searchsorted(times, edges, side="right")]

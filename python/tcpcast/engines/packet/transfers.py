@@ -7,22 +7,23 @@ integer nanoseconds. The sums are exact and do not depend on the order of replic
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
+from tcpcast.engines.table_columns import part_column, percentile_columns
 from tcpcast.intervals import skew_corrected_half_widths
 from tcpcast.metrics import METRICS
 from tcpcast.statistics import MIN_EVENTS, Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from tcpcast.array_types import Table
 
-    Table = dict[str, NDArray[Any]]
     Rows = Sequence[tuple[int, int, int, tuple[int, int], tuple[int, int]]]
     Estimates = dict[str, Estimate | None]
 
@@ -116,9 +117,13 @@ def estimate_isolated_transfers(estimates: Estimates, totals: Mapping[str, Any])
     if size is not None:
         # The number per size was requested, so this is not an estimate.
         kept["mean_size_pkts"] = Estimate(size.value, None, None, math.inf, 0)
+    completions, deliveries = (
+        list(_sum_times_by_losses(rows, completions=completions).values())
+        for completions in (True, False)
+    )
     return kept | {
-        "completion_time_s": estimate_mean_time(_sum_times_by_losses(rows, completions=True)),
-        "delivery_time_s": estimate_mean_time(_sum_times_by_losses(rows, completions=False)),
+        "completion_time_s": estimate_mean_time(completions),
+        "delivery_time_s": estimate_mean_time(deliveries),
         "total_time_s": estimate_mean_time([[sums] for sums in _sum_total_times(totals)]),
     }
 
@@ -147,17 +152,18 @@ def size_table(
     min_files
         Minimum number of transfers for a confidence interval, per size; default: ``MIN_FILES``.
     """
-    rows = totals["transfers"]
-    completions = _sum_times_by_size(rows, completions=True)
-    deliveries = _sum_times_by_size(rows, completions=False)
+    completions, deliveries = (
+        _sum_times_by_losses(totals["transfers"], completions=completions)
+        for completions in (True, False)
+    )
     order = sorted(completions)
     mean = {
         index: means[index]
         if index in means
-        else _estimate_size(rows, index, min_files.get(index, MIN_FILES))
+        else _estimate_size(completions[index], min_files.get(index, MIN_FILES))
         for index in order
     }
-    counts = np.array([completions[index].count for index in order])
+    counts = np.array([sum(sums.count for sums in completions[index]) for index in order])
     percentiles = reliable_percentiles(
         np.array([totals["completion_percentiles"][index] for index in order]).reshape(-1, 3),
         counts,
@@ -165,12 +171,12 @@ def size_table(
     return {
         **{name: column[order] for name, column in sizes.items()},
         "transfers": counts,
-        "completion_time_s": _estimate_part_column(mean.values(), "value"),
-        "low": _estimate_part_column(mean.values(), "low"),
-        "high": _estimate_part_column(mean.values(), "high"),
-        "delivery_time_s": np.array([deliveries[index].mean_s for index in order]),
+        "completion_time_s": part_column(mean.values(), "value"),
+        "low": part_column(mean.values(), "low"),
+        "high": part_column(mean.values(), "high"),
+        "delivery_time_s": np.array([sum(deliveries[index], TimeSums()).mean_s for index in order]),
         **_total_time_columns(totals, order),
-        **{f"p{q}": percentiles[:, index] for index, q in enumerate((50, 95, 99))},
+        **percentile_columns(percentiles),
     }
 
 
@@ -197,10 +203,9 @@ def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     totals
         Totals of the simulator.
     """
-    counts = {
-        index: sums.count
-        for index, sums in _sum_times_by_size(totals["transfers"], completions=True).items()
-    }
+    counts = Counter[int]()
+    for size, _, count, *_ in totals["transfers"]:
+        counts[size] += count
     rows = [
         (index, name, np.array(totals["time_percentiles"][index][kind]))
         for index in sorted(counts)
@@ -217,7 +222,7 @@ def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     return {
         **{name: column[order] for name, column in sizes.items()},
         "quantity": np.array([row[1] for row in rows]),
-        **{f"p{q}": reliable[:, index] for index, q in enumerate(TIME_PERCENTILES)},
+        **percentile_columns(reliable, TIME_PERCENTILES),
         "unit": np.full(len(rows), "s"),
     }
 
@@ -239,40 +244,25 @@ def losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) 
     if independent:
         estimates = [estimate_mean_time([[sums]]) for sums in completions]
         table |= {
-            "low": _estimate_part_column(estimates, "low"),
-            "high": _estimate_part_column(estimates, "high"),
+            "low": part_column(estimates, "low"),
+            "high": part_column(estimates, "high"),
         }
     table["delivery_time_s"] = np.array([TimeSums(row[2], *row[4]).mean_s for row in rows])
     return table
 
 
-def _estimate_size(rows: Rows, size: int, min_files: int) -> Estimate | None:
+def _estimate_size(sums_by_losses: Sequence[TimeSums], min_files: int) -> Estimate | None:
     """Estimate the mean completion time of one size, without an interval for too few transfers."""
-    result = estimate_mean_time(
-        _sum_times_by_losses([row for row in rows if row[0] == size], completions=True)
-    )
+    result = estimate_mean_time([sums_by_losses])
     if result is None or result.units >= min_files:
         return result
     return result.with_warning("too few files", withheld=True)
 
 
-def _sum_times_by_losses(rows: Rows, *, completions: bool) -> list[list[TimeSums]]:
+def _sum_times_by_losses(rows: Rows, *, completions: bool) -> dict[int, list[TimeSums]]:
     """Return, per size, the sums for each number of losses."""
     strata: dict[int, list[TimeSums]] = {}
     for size, _, count, completion, delivery in rows:
         sums = TimeSums(count, *(completion if completions else delivery))
         strata.setdefault(size, []).append(sums)
-    return list(strata.values())
-
-
-def _sum_times_by_size(rows: Rows, *, completions: bool) -> dict[int, TimeSums]:
-    by_size: dict[int, TimeSums] = {}
-    for size, _, count, completion, delivery in rows:
-        sums = TimeSums(count, *(completion if completions else delivery))
-        by_size[size] = by_size.get(size, TimeSums()) + sums
-    return by_size
-
-
-def _estimate_part_column(estimates: Iterable[Estimate | None], part: str) -> NDArray[Any]:
-    values = (getattr(e, part, None) for e in estimates)
-    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    return strata

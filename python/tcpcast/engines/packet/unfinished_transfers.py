@@ -105,13 +105,13 @@ def _unfinished_share_and_bound(
     """
     of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
     progress = get_unfinished(scenario, snapshot, of_kind, kinds)
-    finished = float(snapshot.units.class_counter("transfers", of_kind).sum())
+    finished = snapshot.units.total("transfers", of_kind)
     total = finished + progress.count
     if not total or progress.count <= MAX_UNFINISHED_SHARE * total:
         return None
     if progress.age_s <= MAX_YOUNG_AGE_SHARE * snapshot.units.elapsed_s * progress.count:
         return None
-    finished_s = float(snapshot.units.class_counter("on_time_ns", of_kind).sum()) * 1e-9
+    finished_s = snapshot.units.total("on_time_ns", of_kind) * 1e-9
     mean_s = finished_s / finished if finished else 0.0
     at_least = (finished_s + progress.age_s) / total
     if at_least <= MAX_MEAN_RATIO * mean_s and progress.count < finished:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats
     from tcpcast.models.engset.flights import IsolatedConnection
     from tcpcast.models.engset.path import Path
 
@@ -102,11 +103,11 @@ class ClassesResult:
 
     classes: tuple[EngsetClass, ...]
     isolated: tuple[IsolatedConnection, ...]
-    log_probability: NDArray[np.float64]
+    log_probability: Floats
     can_overload_link: bool
-    rate_bps: NDArray[np.float64]
-    on_time_s: NDArray[np.float64]
-    transfers_per_s: NDArray[np.float64]
+    rate_bps: Floats
+    on_time_s: Floats
+    transfers_per_s: Floats
     utilisation: float
     closed_loop_load: float
     offered_load: float
@@ -115,23 +116,21 @@ class ClassesResult:
     loss_ratio: float | None
 
     @property
-    def rtt_s(self) -> NDArray[np.float64]:
+    def rtt_s(self) -> Floats:
         """Closed-loop RTT of each class, RTT0 + Q Delta."""
         delta_s = self.classes[0].path.delta_s
         return np.array([c.path.rtt0_s + self.queue_mean_pkts * delta_s for c in self.classes])
 
     @property
-    def active_probability(self) -> NDArray[np.float64]:
+    def active_probability(self) -> Floats:
         """Probabilities of the total number of active sources, shape (sum of N_k + 1,)."""
         totals = np.indices(self.log_probability.shape).sum(axis=0)
-        probability: NDArray[np.float64] = np.exp(self.log_probability)
+        probability: Floats = np.exp(self.log_probability)
         summed = np.bincount(totals.ravel(), weights=probability.ravel())
         return summed.astype(np.float64)
 
 
-def class_log_probabilities(
-    classes: Sequence[EngsetClass], peak_bps: Sequence[float]
-) -> NDArray[np.float64]:
+def class_log_probabilities(classes: Sequence[EngsetClass], peak_bps: Sequence[float]) -> Floats:
     """Return ln of the state probabilities under balanced fairness.
 
     With p(j) = 0 outside the grid and sigma_k = 8 F_k P, the probability of state j follows from
@@ -168,7 +167,7 @@ def class_log_probabilities(
     )
     # The import of scipy.special takes longer than most runs of the simulator.
     log_factorials = np.array([math.lgamma(n + 1) for n in range(max(shape))])
-    logs: NDArray[np.float64] = (
+    logs: Floats = (
         log_factorials[counts] - log_factorials[active] - log_factorials[counts - active]
     ).sum(axis=0) + np.log(ratios) @ active
     born = np.log([c.file_bits / (c.mean_off_s * link_bps) for c in classes])
@@ -263,7 +262,7 @@ def engset_classes(
 
 
 def _throughputs_bps(
-    logs: NDArray[np.float64], classes: Sequence[EngsetClass], peak_bps: Sequence[float]
+    logs: Floats, classes: Sequence[EngsetClass], peak_bps: Sequence[float]
 ) -> list[float]:
     """Return U1 C and, if the link can be overloaded, U2 C: the throughput by both methods."""
     shape, flat = logs.shape, logs.ravel()
@@ -290,9 +289,9 @@ def _throughputs_bps(
 
 def _wait_s(
     throughput_bps: float,
-    bits: NDArray[np.float64],
-    cycle_s: NDArray[np.float64],
-    rounds: NDArray[np.float64],
+    bits: Floats,
+    cycle_s: Floats,
+    rounds: Floats,
 ) -> float:
     """Return the wait per round with which the classes together have this throughput.
 

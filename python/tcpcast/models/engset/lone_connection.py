@@ -16,6 +16,7 @@ from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats
     from tcpcast.models.engset.path import Path
 
 
@@ -107,9 +108,9 @@ class LoneTransfer:
     packet is sent.
     """
 
-    sent_s: NDArray[np.float64]
-    acked_s: NDArray[np.float64]
-    rto_s: NDArray[np.float64]
+    sent_s: Floats
+    acked_s: Floats
+    rto_s: Floats
 
 
 def lone_transfer(

@@ -21,15 +21,16 @@ from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from tcpcast.array_types import Floats
     from tcpcast.models.engset.flights import IsolatedConnection
     from tcpcast.models.engset.path import Path
 
 
 def state_log_probabilities(
     *, sources: int, mean_off_s: float, isolated_on_time_s: float, servers: float
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return ln P_j, the state probabilities of the number of active sources (section 4.3).
 
     The birth rate is lambda_j = (N - j)/OFF, the death rate mu_j = min(j, s)/ON0. The logarithms of
@@ -72,9 +73,7 @@ def state_log_probabilities(
     return logs
 
 
-def shared_rate_bps(
-    *, active: ArrayLike, peak_bps: ArrayLike, link_bps: ArrayLike
-) -> NDArray[np.float64]:
+def shared_rate_bps(*, active: ArrayLike, peak_bps: ArrayLike, link_bps: ArrayLike) -> Floats:
     """Return the rate of each of j active connections, min(j h0, C)/j (Fig. 11, right).
 
     Parameters
@@ -99,9 +98,7 @@ def shared_rate_bps(
     return np.asarray(np.minimum(peak, link / j))
 
 
-def time_above(
-    *, queue_pkts: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike
-) -> NDArray[np.float64]:
+def time_above(*, queue_pkts: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike) -> Floats:
     """Return P(Q > x) = U2 exp(-x U2/Q), an exponential with mean Q (eq. 12).
 
     Parameters
@@ -133,7 +130,7 @@ def time_above(
 
 def buffer_for_loss(
     *, loss_ratio: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the buffer B = (Q/U2) ln(U2/L) with a loss of L (eq. 13).
 
     Parameters
@@ -160,7 +157,7 @@ def buffer_for_loss(
 
 def simplified_buffer_for_loss(
     *, loss_ratio: ArrayLike, queue_mean_pkts: ArrayLike, utilisation: ArrayLike
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return B = Q ln(U/L): the rule with a decay of 1/Q rather than U2/Q.
 
     This rule, not eq. 13, gives the 202 packets printed in section 5.4.1 for 10 Mbit/s (F = 500,
@@ -249,7 +246,7 @@ class EngsetResult:
     buffer_pkts: float | None
     isolated: IsolatedConnection
     offered_load: float
-    log_probability: NDArray[np.float64]
+    log_probability: Floats
     sharing: SharingResult
     rate_bps: float
     on_time_s: float
@@ -268,22 +265,11 @@ class EngsetResult:
         return self.path.rtt0_s + self.queue_mean_pkts * self.path.delta_s
 
     @property
-    def probability(self) -> NDArray[np.float64]:
+    def probability(self) -> Floats:
         """P_j, shape (N + 1,)."""
         return np.exp(self.log_probability)
 
-    @property
-    def birth_rate_per_s(self) -> NDArray[np.float64]:
-        """lambda_j = (N - j)/OFF, shape (N + 1,)."""
-        return (self.sources - np.arange(self.sources + 1)) / self.mean_off_s
-
-    @property
-    def death_rate_per_s(self) -> NDArray[np.float64]:
-        """mu_j = min(j, s)/ON0, shape (N + 1,)."""
-        states = np.arange(self.sources + 1)
-        return np.minimum(states, self.isolated.servers) / self.isolated.on_time_s
-
-    def time_above(self, queue_pkts: ArrayLike) -> NDArray[np.float64]:
+    def time_above(self, queue_pkts: ArrayLike) -> Floats:
         """Return P(Q > x) for x in packets (:func:`time_above`)."""
         return time_above(
             queue_pkts=queue_pkts,
@@ -383,7 +369,7 @@ def engset(
 
 
 def _average_over_states(
-    logs: NDArray[np.float64],
+    logs: Floats,
     isolated: IsolatedConnection,
     bits: float,
     link_bps: float,
@@ -440,7 +426,7 @@ def check_sources(sources: int) -> int:
 
 def _check_queue_arguments(
     queue_pkts: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     x, mean, share = (np.asarray(a, dtype=np.float64) for a in (queue_pkts, queue_mean_pkts, load))
     for name, values in (("queue_pkts", x), ("queue_mean_pkts", mean)):
         if not np.all(values >= 0):
@@ -452,7 +438,7 @@ def _check_queue_arguments(
 
 def _check_loss_arguments(
     loss_ratio: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     loss, mean, share = _check_queue_arguments(loss_ratio, queue_mean_pkts, load)
     if not np.all((loss > 0) & (loss < 1)):
         raise DomainError("loss_ratio must be above 0 and below 1")

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import to_positive_array, to_ratio_array
+from tcpcast.models.domain import check_arrays, to_ratio_array
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from tcpcast.array_types import Floats
 
 
 def mean_user_rate_pps(
@@ -18,7 +20,7 @@ def mean_user_rate_pps(
     mean_off_s: ArrayLike,
     mean_size_pkts: ArrayLike,
     loss_ratio: ArrayLike = 0.0,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return a = A T / (I + T) with T = B / (A (1 - p)): a user's mean rate, including think times.
 
     Parameters
@@ -47,14 +49,10 @@ def mean_user_rate_pps(
     -----
     Second half of equation (2) of section 10.
     """
-    rate, off = (
-        to_positive_array("send_rate_pps", send_rate_pps),
-        to_positive_array("mean_off_s", mean_off_s),
+    rate, off, size = check_arrays(
+        send_rate_pps=send_rate_pps, mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts
     )
-    size, p = (
-        to_positive_array("mean_size_pkts", mean_size_pkts),
-        to_ratio_array("loss_ratio", loss_ratio),
-    )
+    p = to_ratio_array("loss_ratio", loss_ratio)
     on_s = size / (rate * (1 - p))
     return np.asarray(rate * on_s / (off + on_s))
 
@@ -66,7 +64,7 @@ def fair_send_rate_pps(
     mean_off_s: ArrayLike,
     mean_size_pkts: ArrayLike,
     loss_ratio: ArrayLike = 0.0,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the A that solves N a = C: the send rate per user while on that fills the link.
 
     With a of :func:`mean_user_rate_pps`, the solution is A = S / (N S / C - I), where
@@ -98,9 +96,10 @@ def fair_send_rate_pps(
     packets lost behind the link. Packets dropped by the link's own full buffer use no capacity: do
     not count them in p (docs/background/local-loop.md).
     """
-    off, p = to_positive_array("mean_off_s", mean_off_s), to_ratio_array("loss_ratio", loss_ratio)
-    sent = to_positive_array("mean_size_pkts", mean_size_pkts) / (1 - p)
-    cycle_s = to_positive_array("sources", sources) * sent / to_positive_array("link_pps", link_pps)
-    on_s = np.maximum(cycle_s - off, 0.0)
+    off, size, count, link = check_arrays(
+        mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts, sources=sources, link_pps=link_pps
+    )
+    sent = size / (1 - to_ratio_array("loss_ratio", loss_ratio))
+    on_s = np.maximum(count * sent / link - off, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(sent / on_s)

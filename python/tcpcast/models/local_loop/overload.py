@@ -10,7 +10,9 @@ from tcpcast.models.domain import to_ratio_array
 from tcpcast.models.local_loop.fair_share import fair_send_rate_pps
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from tcpcast.array_types import Floats
 
 
 def overload_goodput_pps(
@@ -20,7 +22,7 @@ def overload_goodput_pps(
     mean_off_s: ArrayLike,
     mean_size_pkts: ArrayLike,
     loss_ratio: ArrayLike = 0.0,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return B / (N B / (C (1 - p)) - I), the goodput of a user while on if the link is full.
 
     Parameters

@@ -10,7 +10,9 @@ from tcpcast.errors import DomainError
 from tcpcast.models.domain import to_positive_array, to_ratio_array
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from tcpcast.array_types import Floats
 
 
 def restarting_goodput_pps(
@@ -19,7 +21,7 @@ def restarting_goodput_pps(
     loss_ratio: ArrayLike = 0.0,
     timeout_ratio: ArrayLike = 0.0,
     idle_restart_ratio: ArrayLike = 0.0,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return sqrt(3 / (2 max(p_loss + p_to, p_idle))) / RTT, the goodput of a user while on.
 
     A window reset after an idle time counts like a window halved by a loss; the more frequent of

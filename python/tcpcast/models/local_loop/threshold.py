@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import to_positive_array
+from tcpcast.models.domain import check_arrays, to_positive_array
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from tcpcast.array_types import Floats
 
 
 def threshold_sources(
     *, link_pps: ArrayLike, mean_off_s: ArrayLike, mean_size_pkts: ArrayLike
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return N* = C I / B, the number of users that would fill the link if files took no time.
 
     Parameters
@@ -41,8 +43,10 @@ def threshold_sources(
     Section 7.2, after Table 5. Because files do take time, slightly more than N* users still leave
     capacity, and queues grow before N*: it is the transition between the two regimes.
     """
-    link, off = to_positive_array("link_pps", link_pps), to_positive_array("mean_off_s", mean_off_s)
-    return np.asarray(link * off / to_positive_array("mean_size_pkts", mean_size_pkts))
+    link, off, size = check_arrays(
+        link_pps=link_pps, mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts
+    )
+    return np.asarray(link * off / size)
 
 
 def open_loop_load(
@@ -51,7 +55,7 @@ def open_loop_load(
     link_pps: ArrayLike,
     mean_off_s: ArrayLike,
     mean_size_pkts: ArrayLike,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return N B / (C I), the load that N users would offer if files took no time.
 
     Parameters

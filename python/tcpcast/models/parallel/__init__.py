@@ -24,10 +24,8 @@ a receiver window nor a bottleneck: :func:`limited_rate_pps` limits B(n) by both
 
 from tcpcast.models.parallel.capacity import (
     MAX_FLOWS,
-    competing_flow_rate_pps,
     flows_to_fill,
     limited_rate_pps,
-    marginal_rate_pps,
     parallel_tolerated_loss_ratio,
 )
 from tcpcast.models.parallel.throughput import (
@@ -41,11 +39,9 @@ from tcpcast.models.parallel.throughput import (
 __all__ = [
     "MAX_FLOWS",
     "ParallelThroughput",
-    "competing_flow_rate_pps",
     "cumulative_throughput",
     "flows_to_fill",
     "limited_rate_pps",
-    "marginal_rate_pps",
     "multiplied_pftk_rate_pps",
     "parallel_td_only_rate_pps",
     "parallel_throughput",

@@ -8,16 +8,13 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import (
-    to_loss_ratio_array,
-    to_packets_per_ack_array,
-    to_positive_array,
-    to_window_array,
-)
-from tcpcast.models.parallel.throughput import per_flow_model, to_flow_count_array
+from tcpcast.models.domain import check_arrays
+from tcpcast.models.parallel.throughput import per_flow_model
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from tcpcast.array_types import Floats
 
 MAX_FLOWS = 2.0**52
 """Largest n that :func:`flows_to_fill` tries."""
@@ -33,7 +30,7 @@ def limited_rate_pps(
     receiver_window_pkts: ArrayLike = np.inf,
     bottleneck_rate_pps: ArrayLike = np.inf,
     equations: bool = False,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return min(B(n), n W_max/RTT, C): the rate of n flows, limited by loss, windows and link.
 
     The paper has neither of the two limits. The fixed p holds for random loss; if the flows
@@ -58,50 +55,18 @@ def limited_rate_pps(
     DomainError
         An argument outside its domain.
     """
-    n, rtt, t0 = (
-        to_flow_count_array(flows),
-        to_positive_array("rtt_s", rtt_s),
-        to_positive_array("t0_s", t0_s),
+    n, rtt, t0, p, b, window = check_arrays(
+        flows=flows,
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_event_ratio=loss_event_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=receiver_window_pkts,
     )
-    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
-    b = to_packets_per_ack_array(packets_per_ack)
-    window = to_window_array("receiver_window_pkts", receiver_window_pkts)
-    rate = per_flow_model(n=n, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps
+    rate = per_flow_model(n, rtt, t0, p, b, equations=equations).rate_pps
     return np.asarray(
         np.minimum(np.minimum(rate, n * window / rtt), _to_capacity_array(bottleneck_rate_pps))
     )
-
-
-def marginal_rate_pps(
-    *,
-    flows: ArrayLike,
-    rtt_s: ArrayLike,
-    t0_s: ArrayLike,
-    loss_event_ratio: ArrayLike,
-    packets_per_ack: ArrayLike = 2,
-    receiver_window_pkts: ArrayLike = np.inf,
-    bottleneck_rate_pps: ArrayLike = np.inf,
-    equations: bool = False,
-) -> NDArray[np.float64]:
-    """Return the gain of one more flow: the rate of n + 1 flows minus that of n, at the same p.
-
-    If the flows themselves congest the link, the gain is smaller. Parameters, result and errors as
-    in :func:`limited_rate_pps`.
-    """
-    fewer, more = (
-        limited_rate_pps(
-            flows=n,
-            rtt_s=rtt_s,
-            t0_s=t0_s,
-            loss_event_ratio=loss_event_ratio,
-            packets_per_ack=packets_per_ack,
-            receiver_window_pkts=receiver_window_pkts,
-            bottleneck_rate_pps=bottleneck_rate_pps,
-            equations=equations,
-        )
-        for n in (to_flow_count_array(flows), to_flow_count_array(flows) + 1)
-    )
-    return np.asarray(more - fewer)
 
 
 def flows_to_fill(
@@ -113,7 +78,7 @@ def flows_to_fill(
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
     equations: bool = False,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the smallest n whose min(B(n), n W_max/RTT) at this p reaches the bottleneck's rate.
 
     Below this n, loss or the windows limit the flows; from this n on, the capacity does, and one
@@ -138,15 +103,18 @@ def flows_to_fill(
     DomainError
         An argument outside its domain, or a bottleneck that 2^52 flows do not fill.
     """
-    capacity = to_positive_array("bottleneck_rate_pps", bottleneck_rate_pps)
-    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
-    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
-    b = to_packets_per_ack_array(packets_per_ack)
-    window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    capacity, rtt, t0, p, b, window = check_arrays(
+        bottleneck_rate_pps=bottleneck_rate_pps,
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_event_ratio=loss_event_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=receiver_window_pkts,
+    )
     shape = np.broadcast_shapes(*(a.shape for a in (capacity, rtt, t0, p, b, window)))
 
-    def fills(n: NDArray[np.float64]) -> NDArray[np.bool_]:
-        rate = per_flow_model(n=n, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps
+    def fills(n: Floats) -> NDArray[np.bool_]:
+        rate = per_flow_model(n, rtt, t0, p, b, equations=equations).rate_pps
         return np.asarray((rate >= capacity) & (n * window / rtt >= capacity))
 
     # Invariant: low flows do not fill the link, high flows do.
@@ -160,39 +128,6 @@ def flows_to_fill(
     return high
 
 
-def competing_flow_rate_pps(
-    *,
-    flows: ArrayLike,
-    bottleneck_rate_pps: ArrayLike,
-    rtt_s: ArrayLike,
-    t0_s: ArrayLike,
-    loss_event_ratio: ArrayLike,
-    packets_per_ack: ArrayLike = 2,
-    receiver_window_pkts: ArrayLike = np.inf,
-    equations: bool = False,
-) -> NDArray[np.float64]:
-    """Return the rate of one flow that shares the bottleneck with ``flows``, in packets/s.
-
-    The rate of n + 1 flows divided by n + 1: flows with equal RTT, loss and window have equal
-    shares. The formula is not in the paper; it applies the paper's assumption (identically
-    distributed loss) to the bottleneck.
-
-    Parameters and errors as in :func:`limited_rate_pps`, except that the bottleneck is finite.
-    """
-    n = to_flow_count_array(flows) + 1
-    all_flows = limited_rate_pps(
-        flows=n,
-        rtt_s=rtt_s,
-        t0_s=t0_s,
-        loss_event_ratio=loss_event_ratio,
-        packets_per_ack=packets_per_ack,
-        receiver_window_pkts=receiver_window_pkts,
-        bottleneck_rate_pps=to_positive_array("bottleneck_rate_pps", bottleneck_rate_pps),
-        equations=equations,
-    )
-    return np.asarray(all_flows / n)
-
-
 def parallel_tolerated_loss_ratio(
     *,
     flows: ArrayLike,
@@ -201,7 +136,7 @@ def parallel_tolerated_loss_ratio(
     t0_s: ArrayLike,
     packets_per_ack: ArrayLike = 2,
     equations: bool = False,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the largest p at which n flows reach a total rate: the inverse of (28).
 
     Parameters
@@ -225,21 +160,21 @@ def parallel_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    target, n = to_positive_array("rate_pps", rate_pps), to_flow_count_array(flows)
-    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
-    b = to_packets_per_ack_array(packets_per_ack)
+    target, n, rtt, t0, b = check_arrays(
+        rate_pps=rate_pps, flows=flows, rtt_s=rtt_s, t0_s=t0_s, packets_per_ack=packets_per_ack
+    )
     if np.any(t0 < rtt):
         raise DomainError("t0_s must be at least rtt_s: no timer is shorter than the RTT")
 
-    def reached(p: NDArray[np.float64]) -> NDArray[np.bool_]:
-        rate = per_flow_model(n=n, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps
+    def reached(p: Floats) -> NDArray[np.bool_]:
+        rate = per_flow_model(n, rtt, t0, p, b, equations=equations).rate_pps
         return np.asarray(rate >= target)
 
     shape = np.broadcast_shapes(*(a.shape for a in (target, n, rtt, t0, b)))
     return largest_loss_ratio(reached, shape)
 
 
-def _to_capacity_array(values: ArrayLike) -> NDArray[np.float64]:
+def _to_capacity_array(values: ArrayLike) -> Floats:
     """Return C as an array; raise DomainError unless all values are above 0 or ``inf``."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all(array > 0):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.errors import DomainError
-from tcpcast.models.domain import to_loss_ratio_array, to_packets_per_ack_array, to_positive_array
+from tcpcast.models.domain import broadcast_arrays, check_arrays, to_count_array
 from tcpcast.models.pftk import throughput, timeout_sequence_s
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from tcpcast.array_types import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +38,13 @@ class ParallelThroughput:
         E[nTO], number of flows waiting for a timer at the same time, at most n, (24) or (47).
     """
 
-    rate_pps: NDArray[np.float64]
-    rounds: NDArray[np.float64]
-    flow_window_pkts: NDArray[np.float64]
-    window_pkts: NDArray[np.float64]
-    flows_hit: NDArray[np.float64]
-    timeouts_per_event: NDArray[np.float64]
-    flows_in_timeout: NDArray[np.float64]
+    rate_pps: Floats
+    rounds: Floats
+    flow_window_pkts: Floats
+    window_pkts: Floats
+    flows_hit: Floats
+    timeouts_per_event: Floats
+    flows_in_timeout: Floats
 
 
 def parallel_throughput(
@@ -88,15 +89,14 @@ def parallel_throughput(
     4 RTT and b = 2, two flows have a lower total rate than one flow by the algorithm for p from
     0.0933 to 0.0983.
     """
-    n, rtt, t0 = (
-        to_flow_count_array(flows),
-        to_positive_array("rtt_s", rtt_s),
-        to_positive_array("t0_s", t0_s),
+    arrays = check_arrays(
+        flows=flows,
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_event_ratio=loss_event_ratio,
+        packets_per_ack=packets_per_ack,
     )
-    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
-    return per_flow_model(
-        n=n, rtt=rtt, t0=t0, p=p, b=to_packets_per_ack_array(packets_per_ack), equations=equations
-    )
+    return per_flow_model(*arrays, equations=equations)
 
 
 def cumulative_throughput(
@@ -131,28 +131,21 @@ def cumulative_throughput(
     DomainError
         An argument outside its domain.
     """
-    n, rtt, t0 = (
-        to_flow_count_array(flows),
-        to_positive_array("rtt_s", rtt_s),
-        to_positive_array("t0_s", t0_s),
+    n, rtt, t0, p, packets_lost, b = check_arrays(
+        flows=flows,
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_event_ratio_cumulative=loss_event_ratio_cumulative,
+        loss_ratio=loss_ratio,
+        packets_per_ack=packets_per_ack,
     )
-    p = to_loss_ratio_array("loss_event_ratio_cumulative", loss_event_ratio_cumulative)
-    lost = to_loss_ratio_array("loss_ratio", loss_ratio) / p
-    b = to_packets_per_ack_array(packets_per_ack)
+    lost = packets_lost / p
     hit = np.minimum(lost, n)
     rounds = _mean_rounds(n, p, b, hit)
     window = n * rounds / (2 * b) * (1 + 3 * n / hit)  # (40)
     timeouts = np.minimum(lost * n / window, n if equations else 1.0)
     return _rate_with_timeouts(
-        n=n,
-        rtt=rtt,
-        t0=t0,
-        p=p,
-        b=b,
-        hit=hit,
-        rounds=rounds,
-        timeouts=timeouts,
-        equations=equations,
+        n, rtt, t0, p, b, hit=hit, rounds=rounds, timeouts=timeouts, equations=equations
     )
 
 
@@ -162,14 +155,18 @@ def parallel_td_only_rate_pps(
     rtt_s: ArrayLike,
     loss_event_ratio: ArrayLike,
     packets_per_ack: ArrayLike = 2,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return B = 1/(p E[X] RTT), the rate when no loss event is a timeout (19).
 
     Parameters and errors as in :func:`parallel_throughput`; packets/s, of the broadcast shape.
     """
-    n, rtt = to_flow_count_array(flows), to_positive_array("rtt_s", rtt_s)
-    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
-    rounds = _mean_rounds(n, p, to_packets_per_ack_array(packets_per_ack), np.asarray(1.0))
+    n, rtt, p, b = check_arrays(
+        flows=flows,
+        rtt_s=rtt_s,
+        loss_event_ratio=loss_event_ratio,
+        packets_per_ack=packets_per_ack,
+    )
+    rounds = _mean_rounds(n, p, b, np.asarray(1.0))
     return np.asarray(1 / (p * rounds * rtt))
 
 
@@ -181,7 +178,7 @@ def multiplied_pftk_rate_pps(
     loss_indication_ratio: ArrayLike,
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return n times the full PFTK model, the comparison of section VII.
 
     ``flows`` as in :func:`parallel_throughput`; ``rtt_s``, ``t0_s``, ``loss_indication_ratio``,
@@ -195,17 +192,11 @@ def multiplied_pftk_rate_pps(
         packets_per_ack=packets_per_ack,
         receiver_window_pkts=receiver_window_pkts,
     )
-    return np.asarray(to_flow_count_array(flows) * one.rate_pps)
+    return np.asarray(to_count_array("flows", flows) * one.rate_pps)
 
 
 def per_flow_model(
-    *,
-    n: NDArray[np.float64],
-    rtt: NDArray[np.float64],
-    t0: NDArray[np.float64],
-    p: NDArray[np.float64],
-    b: NDArray[np.float64],
-    equations: bool,
+    n: Floats, rtt: Floats, t0: Floats, p: Floats, b: Floats, *, equations: bool
 ) -> ParallelThroughput:
     """Return the model of section II for valid arguments."""
     hit = np.asarray(1.0)
@@ -215,24 +206,16 @@ def per_flow_model(
     if equations:
         timeouts = np.where(window <= 3, 1.0, timeouts)  # (26)
     return _rate_with_timeouts(
-        n=n,
-        rtt=rtt,
-        t0=t0,
-        p=p,
-        b=b,
-        hit=hit,
-        rounds=rounds,
-        timeouts=timeouts,
-        equations=equations,
+        n, rtt, t0, p, b, hit=hit, rounds=rounds, timeouts=timeouts, equations=equations
     )
 
 
 def _mean_rounds(
-    n: NDArray[np.float64],
-    p: NDArray[np.float64],
-    b: NDArray[np.float64],
-    hit: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    n: Floats,
+    p: Floats,
+    b: Floats,
+    hit: Floats,
+) -> Floats:
     """Return E[X] of (43), which is (17) for ``hit`` = 1; n >= hit, so the sum is above 0."""
     u = p * b * hit
     linear = u * (2 * hit - n)
@@ -240,7 +223,7 @@ def _mean_rounds(
     return np.asarray((linear + root) / (6 * n * n * p))
 
 
-def _timeout_probability(w: NDArray[np.float64]) -> NDArray[np.float64]:
+def _timeout_probability(w: Floats) -> Floats:
     """Return Q_TO of (27), with 1/w for p_lr and without the case w <= 3 of (26)."""
     kept = 1 - 1 / np.maximum(w, 1.0)
     cube = kept**3
@@ -248,15 +231,15 @@ def _timeout_probability(w: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _rate_with_timeouts(
+    n: Floats,
+    rtt: Floats,
+    t0: Floats,
+    p: Floats,
+    b: Floats,
     *,
-    n: NDArray[np.float64],
-    rtt: NDArray[np.float64],
-    t0: NDArray[np.float64],
-    p: NDArray[np.float64],
-    b: NDArray[np.float64],
-    hit: NDArray[np.float64],
-    rounds: NDArray[np.float64],
-    timeouts: NDArray[np.float64],
+    hit: Floats,
+    rounds: Floats,
+    timeouts: Floats,
     equations: bool,
 ) -> ParallelThroughput:
     """Return (28) or (48); ``timeouts`` is the number of flows that time out per loss event."""
@@ -266,23 +249,14 @@ def _rate_with_timeouts(
         sequence = t0 * (1 + 32 * p * p) / (1 - p)
     period = rounds * rtt
     waiting = np.minimum(timeouts * sequence / period, n)
-    rate = np.asarray((1 - waiting / n) / (p * period) + waiting / (sequence * (1 - p)))
-    shape = rate.shape
     return ParallelThroughput(
-        rate_pps=rate,
-        rounds=np.broadcast_to(rounds, shape),
-        flow_window_pkts=np.broadcast_to(2 * n * rounds / (b * hit), shape),
-        window_pkts=np.broadcast_to(n * rounds / (2 * b) * (1 + 3 * n / hit), shape),
-        flows_hit=np.broadcast_to(hit, shape),
-        timeouts_per_event=np.broadcast_to(timeouts, shape),
-        flows_in_timeout=np.broadcast_to(waiting, shape),
+        **broadcast_arrays(
+            rate_pps=(1 - waiting / n) / (p * period) + waiting / (sequence * (1 - p)),
+            rounds=rounds,
+            flow_window_pkts=2 * n * rounds / (b * hit),
+            window_pkts=n * rounds / (2 * b) * (1 + 3 * n / hit),
+            flows_hit=hit,
+            timeouts_per_event=timeouts,
+            flows_in_timeout=waiting,
+        )
     )
-
-
-def to_flow_count_array(values: ArrayLike) -> NDArray[np.float64]:
-    """Return n as an array; raise DomainError unless all values are integers of at least 1."""
-    array = to_positive_array("flows", values)
-    wrong = array[(array < 1) | (array != np.floor(array))]
-    if wrong.size:
-        raise DomainError(f"flows must be a whole number, at least 1, not {float(wrong[0])!r}")
-    return array

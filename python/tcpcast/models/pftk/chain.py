@@ -39,10 +39,10 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import (
+    check_arrays,
     require_window,
     to_loss_ratio_array,
     to_packets_per_ack_array,
-    to_positive_array,
 )
 from tcpcast.models.pftk.recovery import Recovery, newreno_recovery, no_recovery
 from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
@@ -51,7 +51,8 @@ from tcpcast.vector_products import dot_product
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
 
 LaterLosses = Literal["rest-of-round", "independent"]
 AfterTimeout = Literal["one", "slow-start", "half"]
@@ -148,7 +149,7 @@ class WindowChain:
         return self.sent_pkts + self.timeout_probability / (1 - self.loss_probability)
 
     def _period_s(self, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
-        rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
+        rtt, t0 = check_arrays(rtt_s=rtt_s, t0_s=t0_s)
         p = np.asarray(self.loss_probability)
         waiting = self.timeout_probability * t0 * backoff_polynomial(p) / (1 - p)
         return np.asarray(rtt * (self.rounds + 1 + self.recovery_rounds) + waiting)
@@ -405,7 +406,7 @@ def _choose_largest_window(p: float, b: int, receiver_window_pkts: float, limit:
 
 
 def _require_whole_packets_per_ack(packets_per_ack: float) -> int:
-    b = float(to_packets_per_ack_array(packets_per_ack))
+    b = float(to_packets_per_ack_array("packets_per_ack", packets_per_ack))
     if b != int(b):
         raise DomainError(
             "the Markov chain of the window needs a whole number as packets_per_ack, not "

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast.models.block_evaluation import evaluate_in_blocks
-from tcpcast.models.domain import (
-    to_loss_ratio_array,
-    to_packets_per_ack_array,
-    to_positive_array,
-    to_window_array,
-)
+from tcpcast.models.domain import check_arrays
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats, Table
+
 
 WINDOW_REGIME, TRIPLE_DUPLICATES_REGIME, TIMEOUTS_REGIME = "window", "triple duplicates", "timeouts"
 """Values of :attr:`Throughput.regime`."""
@@ -49,12 +45,12 @@ class Throughput:
         True if W_max <= E[W_u], the second branch of (31).
     """
 
-    rate_pps: NDArray[np.float64]
-    window_pkts: NDArray[np.float64]
-    unlimited_window_pkts: NDArray[np.float64]
-    rounds: NDArray[np.float64]
-    timeout_probability: NDArray[np.float64]
-    timeout_time_share: NDArray[np.float64]
+    rate_pps: Floats
+    window_pkts: Floats
+    unlimited_window_pkts: Floats
+    rounds: Floats
+    timeout_probability: Floats
+    timeout_time_share: Floats
     window_limited: NDArray[np.bool_]
 
     @property
@@ -109,17 +105,20 @@ def throughput(
     Within each branch the rate decreases in RTT and T0, and in p if T0 is at least RTT/4; between
     the branches it jumps unless b = 2 or ``continuous``.
     """
-    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
-    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
-    b = to_packets_per_ack_array(packets_per_ack)
-    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    rtt, t0, p, b, max_window = check_arrays(
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_indication_ratio=loss_indication_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=receiver_window_pkts,
+    )
     full = partial(_evaluate_full_model, continuous=continuous)
     return Throughput(**evaluate_in_blocks(full, rtt, t0, p, b, max_window))
 
 
 def _evaluate_full_model(
     rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window: Floats, *, continuous: bool
-) -> dict[str, NDArray[Any]]:
+) -> Table:
     """Return the attributes of :class:`Throughput` by name."""
     odds = (1 - p) / p
     unlimited = _window_from_odds(odds, b)
@@ -148,30 +147,33 @@ def approximate_rate_pps(
     loss_indication_ratio: ArrayLike,
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the approximate model (32): (29), at most W_max/RTT, in packets/s.
 
     Parameters and errors as in :func:`throughput`; an array of the broadcast shape. It decreases in
     p, RTT and T0 everywhere.
     """
-    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
-    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
-    b = to_packets_per_ack_array(packets_per_ack)
-    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    rtt, t0, p, b, max_window = check_arrays(
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_indication_ratio=loss_indication_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=receiver_window_pkts,
+    )
     share = np.minimum(1.0, 3 * np.sqrt(3 * b * p / 8))
     return np.asarray(np.minimum(max_window / rtt, 1 / time_per_packet_s(rtt, t0 * share, p, b)))
 
 
 def td_only_rate_pps(
     *, rtt_s: ArrayLike, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the rate when every loss indication is a triple duplicate, (18) and (19).
 
     Parameters and errors as in :func:`throughput`; packets/s, of the broadcast shape.
     """
-    rtt = to_positive_array("rtt_s", rtt_s)
-    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
-    b = to_packets_per_ack_array(packets_per_ack)
+    rtt, p, b = check_arrays(
+        rtt_s=rtt_s, loss_indication_ratio=loss_indication_ratio, packets_per_ack=packets_per_ack
+    )
     odds = (1 - p) / p
     window = _window_from_odds(odds, b)
     return np.asarray((odds + window) / (rtt * (b / 2 * window + 1)))
@@ -179,7 +181,7 @@ def td_only_rate_pps(
 
 def td_only_leading_rate_pps(
     *, rtt_s: ArrayLike, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return sqrt(3/(2bp))/RTT, the leading term (20) of (19): the square-root law.
 
     Parameters and errors as in :func:`throughput`; packets/s, of the broadcast shape.
@@ -191,53 +193,54 @@ def td_only_leading_rate_pps(
 
 def unlimited_window_pkts(
     *, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return E[W_u], the mean window at a loss indication without W_max, (13) and (30).
 
     Parameters and errors as in :func:`throughput`; packets, of the broadcast shape.
     """
-    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
-    return np.asarray(_window_from_odds((1 - p) / p, to_packets_per_ack_array(packets_per_ack)))
+    p, b = check_arrays(
+        loss_indication_ratio=loss_indication_ratio, packets_per_ack=packets_per_ack
+    )
+    return _window_from_odds((1 - p) / p, b)
 
 
-def unlimited_rounds(
-    *, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2
-) -> NDArray[np.float64]:
+def unlimited_rounds(*, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2) -> Floats:
     """Return E[X] = b E[W_u]/2, the rounds to the first loss without W_max, (11) and (15).
 
     Parameters and errors as in :func:`throughput`; rounds, of the broadcast shape.
     """
-    b = to_packets_per_ack_array(packets_per_ack)
+    (b,) = check_arrays(packets_per_ack=packets_per_ack)
     window = unlimited_window_pkts(loss_indication_ratio=loss_indication_ratio, packets_per_ack=b)
     return np.asarray(b / 2 * window)
 
 
 def window_limit_loss_ratio(
     *, receiver_window_pkts: ArrayLike, packets_per_ack: ArrayLike = 2
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the loss at which E[W_u] = W_max: W_max limits the rate below this loss.
 
     Parameters and errors as in :func:`throughput`; of the broadcast shape. 0 for an unlimited
     window, 1 for a window so small that it limits at any loss.
     """
-    b = to_packets_per_ack_array(packets_per_ack)
-    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    b, max_window = check_arrays(
+        packets_per_ack=packets_per_ack, receiver_window_pkts=receiver_window_pkts
+    )
     # (12) with E[X] = b W/2 and E[beta] = W/2, solved for (1 - p)/p.
     odds = max_window * (3 * b / 8 * max_window - b / 4 - 0.5)
     return np.asarray(1 / (1 + np.maximum(odds, 0.0)))
 
 
-def _window_from_odds(odds: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _window_from_odds(odds: Floats, b: Floats) -> Floats:
     """Return (13) from the odds (1 - p)/p."""
     first = (2 + b) / (3 * b)
     return np.asarray(first + np.sqrt(8 / (3 * b) * odds + first * first))
 
 
 def time_per_packet_s(
-    rtt: NDArray[np.float64],
-    timer: NDArray[np.float64],
-    p: NDArray[np.float64],
-    b: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    rtt: Floats,
+    timer: Floats,
+    p: Floats,
+    b: Floats,
+) -> Floats:
     """Return the denominator of (29), seconds per packet; ``timer`` is T0 times Q."""
     return np.asarray(rtt * np.sqrt(2 * b * p / 3) + timer * p * (1 + 32 * p * p))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,13 +11,13 @@ from tcpcast.models.pftk.chain import window_chain
 from tcpcast.models.pftk.closed_form import throughput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats
     from tcpcast.models.pftk.chain import AfterTimeout, LaterLosses
 
-    Floats = NDArray[np.float64]
 
 LOSS_PROBABILITIES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 RTTS_S = (0.02, 0.05, 0.1, 0.2)
@@ -70,16 +69,6 @@ class ClosedFormError:
         1 + ``error`` is the product of 1 + this and 1 + ``restart_error``.
         """
         return self.closed_form_pps / self.unbroken_chain_pps - 1
-
-    def rows(self) -> Iterator[tuple[float, float, int, float, float, float, float]]:
-        """Iterate over the grid: p, RTT in s, b, W_max, ``error``, and its two parts."""
-        axes = (self.loss_probability, self.rtt_s, self.packets_per_ack, self.receiver_window_pkts)
-        errors = self.error, self.restart_error, self.means_error
-        for index, (p, rtt, b, window) in zip(
-            np.ndindex(self.error.shape), product(*(axis.tolist() for axis in axes)), strict=True
-        ):
-            whole, restart, means = (float(each[index]) for each in errors)
-            yield p, rtt, b, window, whole, restart, means
 
 
 def closed_form_error(

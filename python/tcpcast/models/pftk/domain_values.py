@@ -10,7 +10,9 @@ from tcpcast.models.domain import LOSS_RATIO, T0_RTTS, TIMEOUT_TIME_SHARE
 from tcpcast.models.pftk.closed_form import throughput
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from tcpcast.array_types import Floats
 
 
 def path_domain_values(
@@ -20,7 +22,7 @@ def path_domain_values(
     t0_s: ArrayLike,
     packets_per_ack: ArrayLike,
     receiver_window_pkts: ArrayLike,
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """Return the quantities that bound the domains of path formulas.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import to_packets_per_ack_array, to_positive_array, to_window_array
+from tcpcast.models.domain import check_arrays
 from tcpcast.models.pftk.closed_form import (
     approximate_rate_pps,
     throughput,
@@ -17,6 +17,8 @@ from tcpcast.models.pftk.closed_form import (
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from tcpcast.array_types import Floats
 
 
 def tolerated_loss_ratio(
@@ -27,7 +29,7 @@ def tolerated_loss_ratio(
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
     continuous: bool = False,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the largest p at which the full model has a given rate: the inverse of (31).
 
     Parameters
@@ -52,12 +54,13 @@ def tolerated_loss_ratio(
     DomainError
         An argument outside its domain, or a rate that no loss above 0 allows.
     """
-    target, rtt, t0 = (
-        to_positive_array(name, values)
-        for name, values in (("rate_pps", rate_pps), ("rtt_s", rtt_s), ("t0_s", t0_s))
+    target, rtt, t0, max_window, b = check_arrays(
+        rate_pps=rate_pps,
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        receiver_window_pkts=receiver_window_pkts,
+        packets_per_ack=packets_per_ack,
     )
-    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
-    b = to_packets_per_ack_array(packets_per_ack)
     if np.any(t0 < rtt):
         raise DomainError("t0_s must be at least rtt_s: no timer is shorter than the RTT")
     if np.any(target >= max_window / rtt):
@@ -65,7 +68,7 @@ def tolerated_loss_ratio(
             "rate_pps must be below receiver_window_pkts/rtt_s, the rate without loss"
         )
 
-    def rate(p: NDArray[np.float64], cap: ArrayLike) -> NDArray[np.float64]:
+    def rate(p: Floats, cap: ArrayLike) -> Floats:
         return throughput(
             rtt_s=rtt,
             t0_s=t0,
@@ -92,22 +95,25 @@ def tolerated_loss_ratio_approximate(
     t0_s: ArrayLike,
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the largest p at which (32) has a given rate, at most W_max/RTT.
 
     Parameters, result and errors as in :func:`tolerated_loss_ratio`, except that T0 need only be
     above 0.
     """
-    target = to_positive_array("rate_pps", rate_pps)
-    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
-    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
-    b = to_packets_per_ack_array(packets_per_ack)
+    target, rtt, t0, max_window, b = check_arrays(
+        rate_pps=rate_pps,
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        receiver_window_pkts=receiver_window_pkts,
+        packets_per_ack=packets_per_ack,
+    )
     if np.any(target > max_window / rtt):
         raise DomainError(
             "rate_pps must be at most receiver_window_pkts/rtt_s, the rate without loss"
         )
 
-    def reached(p: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def reached(p: Floats) -> NDArray[np.bool_]:
         rate = approximate_rate_pps(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p, packets_per_ack=b)
         return np.asarray(rate >= target)
 

@@ -20,9 +20,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from tcpcast.array_types import Floats
 
-    Floats = NDArray[np.float64]
 
 DUPLICATE_THRESHOLD = 3
 

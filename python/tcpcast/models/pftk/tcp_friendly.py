@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import to_loss_ratio_array, to_packets_per_ack_array, to_positive_array
+from tcpcast.models.domain import check_arrays, to_positive_array
 from tcpcast.models.pftk.closed_form import time_per_packet_s
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from tcpcast.array_types import Floats
 
 
 def tcp_friendly_rate_pps(
@@ -20,7 +22,7 @@ def tcp_friendly_rate_pps(
     loss_event_ratio: ArrayLike,
     t0_s: ArrayLike | None = None,
     packets_per_ack: ArrayLike = 1,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return RFC 5348's throughput equation in packets/s: the Reno-equivalent rate.
 
     X/s = 1/(R sqrt(2bp/3) + t_RTO (3 sqrt(3bp/8)) p (1 + 32 p^2)), section 3.1. It is (29)
@@ -47,10 +49,10 @@ def tcp_friendly_rate_pps(
     DomainError
         An argument outside its domain.
     """
-    rtt = to_positive_array("rtt_s", rtt_s)
+    rtt, p, b = check_arrays(
+        rtt_s=rtt_s, loss_event_ratio=loss_event_ratio, packets_per_ack=packets_per_ack
+    )
     t0 = 4 * rtt if t0_s is None else to_positive_array("t0_s", t0_s)
-    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
-    b = to_packets_per_ack_array(packets_per_ack)
     return np.asarray(1 / time_per_packet_s(rtt, t0 * 3 * np.sqrt(3 * b * p / 8), p, b))
 
 
@@ -60,17 +62,16 @@ def tcp_friendly_loss_event_ratio(
     rtt_s: ArrayLike,
     t0_s: ArrayLike | None = None,
     packets_per_ack: ArrayLike = 1,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the p at which RFC 5348's equation gives a rate (section 6.3.1), at most 1.
 
     ``rate_pps`` in packets/s, above 0; the others and the errors as in
     :func:`tcp_friendly_rate_pps`.
     """
-    target, rtt = to_positive_array("rate_pps", rate_pps), to_positive_array("rtt_s", rtt_s)
+    target, rtt, b = check_arrays(rate_pps=rate_pps, rtt_s=rtt_s, packets_per_ack=packets_per_ack)
     t0 = 4 * rtt if t0_s is None else to_positive_array("t0_s", t0_s)
-    b = to_packets_per_ack_array(packets_per_ack)
 
-    def reached(p: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def reached(p: Floats) -> NDArray[np.bool_]:
         rate = tcp_friendly_rate_pps(rtt_s=rtt, loss_event_ratio=p, t0_s=t0, packets_per_ack=b)
         return np.asarray(rate >= target)
 

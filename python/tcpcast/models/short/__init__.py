@@ -19,7 +19,6 @@ from tcpcast.models.short.lossless_latency import lossless_latency_s
 from tcpcast.models.short.recursion import (
     conditional_latency_s,
     expected_latency_s,
-    relative_reduction,
 )
 from tcpcast.models.short.window_growth import (
     ShortTransfer,
@@ -38,6 +37,5 @@ __all__ = [
     "losses_considered",
     "lossless_latency_s",
     "min_recoverable_pkts",
-    "relative_reduction",
     "timeout_packets",
 ]

@@ -10,9 +10,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy import sparse
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
     Integers = NDArray[np.intp]
 
 
@@ -117,11 +117,10 @@ def make_graded_mesh(
 
 @dataclass(frozen=True, slots=True)
 class BlockMatrix:
-    """A sparse matrix with ``count`` rows, in blocks, for a small number of products.
+    """A sparse matrix with ``count`` rows, in blocks.
 
-    It adds in the same order as ``scipy.sparse``, so the results are bit-identical. A product takes
-    several times as long, but the import of ``scipy.sparse`` takes as long as about eighty
-    products.
+    Its products are bit-identical to those of ``scipy.sparse``, whose import takes as long as about
+    eighty products of this class.
     """
 
     blocks: list[InterpolationBlock]
@@ -135,25 +134,3 @@ class BlockMatrix:
             products *= block.parts
             result[block.which] = np.add.reduce(products, axis=0)
         return result
-
-
-def assemble_interpolation_matrix(
-    blocks: list[InterpolationBlock], count: int, size: int, *, few_products: bool
-) -> sparse.csr_array | BlockMatrix:
-    """Return the interpolation matrix, (count, size), assembled from the blocks of each value.
-
-    ``few_products`` is True for a small number of products.
-    """
-    if few_products:
-        return BlockMatrix(blocks, count)
-    from scipy import sparse  # noqa: PLC0415 - slower than the computation with few losses
-
-    lengths = np.zeros(count, dtype=np.intp)
-    for block in blocks:
-        lengths[block.which] = len(block.places)
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    places, parts = np.empty(starts[-1], dtype=np.intp), np.empty(starts[-1])
-    for block in blocks:
-        positions = starts[block.which] + np.arange(len(block.places))[:, None]
-        places[positions], parts[positions] = block.places, block.parts
-    return sparse.csr_array((parts, places, starts), shape=(count, size))

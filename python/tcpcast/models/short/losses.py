@@ -11,9 +11,10 @@ from tcpcast.errors import DomainError
 from tcpcast.models.short.window_growth import file_sizes
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
 
 LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-printed"]
 

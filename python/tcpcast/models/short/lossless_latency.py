@@ -9,9 +9,9 @@ import numpy as np
 from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file_sizes
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
 
 
 def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:

@@ -10,12 +10,9 @@ import numpy as np
 from tcpcast.models.short.interpolation_mesh import BlockMatrix
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Floats
     from tcpcast.models.short.stage_integrals import LatencyMeshes, TransferRows
     from tcpcast.models.short.window_growth import ShortTransfer
-
-    Floats = NDArray[np.float64]
 
 
 MAX_FLIGHT_LOSSES = 24

@@ -29,9 +29,10 @@ from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
 
 NEGLIGIBLE_TERM = 1e-7
 """The sum over k stops at the first k above its mean whose term is below this share of the sum."""
@@ -186,41 +187,3 @@ def _handshake_timeouts_s(transfer: ShortTransfer, loss: float) -> float:
         rtt_s=transfer.rtt_s, forward_loss_ratio=loss, syn_timeout_s=transfer.syn_timeout_s
     )
     return float(latency) - transfer.rtt_s
-
-
-def relative_reduction(
-    base: ShortTransfer,
-    changed: ShortTransfer,
-    size_pkts: ArrayLike,
-    *,
-    loss: float | None = None,
-) -> Floats:
-    """Return the share by which a change reduces the latency of transfers with a loss (Figure 10).
-
-    Parameters
-    ----------
-    base, changed
-        Sender and path, without and with the change.
-    size_pkts
-        File sizes in packets, at least 1; any shape.
-    loss
-        None: given exactly one lost packet, as in Figure 10. A probability above 0 and below 1:
-        given at least one lost packet, at that loss.
-
-    Returns
-    -------
-    ndarray
-        1 - L(changed)/L(base), of the shape of ``size_pkts``.
-
-    Raises
-    ------
-    DomainError
-        An argument outside the domain above, or too many losses to consider.
-    """
-    before, after = (
-        conditional_latency_s(transfer, size_pkts, max_losses=1)[1]
-        if loss is None
-        else expected_latency_s(transfer, size_pkts, loss=loss, given_loss=True)
-        for transfer in (base, changed)
-    )
-    return np.asarray(1 - after / before)

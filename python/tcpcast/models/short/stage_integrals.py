@@ -20,7 +20,6 @@ from tcpcast.models.short.interpolation_mesh import (
     BlockMatrix,
     InterpolationBlock,
     InterpolationMesh,
-    assemble_interpolation_matrix,
     make_graded_mesh,
 )
 from tcpcast.models.short.lossless_latency import rest_latency_s, restart_latency_s
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
-    from scipy import sparse
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
     Integers = NDArray[np.intp]
 
 MAX_DOUBLINGS = 6
@@ -44,10 +43,6 @@ SACK_MESH_FACTOR = 2
 
 Up to eight losses L_k has the same accuracy, 0.1 %.
 """
-
-MAX_BLOCK_MATRIX_LOSSES = 40
-"""Up to this number of losses, all products with BlockMatrix take less time than the import of
-scipy.sparse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +251,7 @@ class LossStageIntegral:
     rows: TransferRows
     exponent: int
     _nodes: _QuadratureNodes
-    _follows: sparse.csr_array | BlockMatrix | None
+    _follows: BlockMatrix | None
     _weight: Floats
 
     @classmethod
@@ -277,15 +272,7 @@ class LossStageIntegral:
             if np.any(part.high > part.low)
         ]
         nodes = _QuadratureNodes.concatenate(groups)
-        follows = None
-        if max_losses > 1:
-            size = tables.tail + tables.tails
-            follows = assemble_interpolation_matrix(
-                nodes.blocks,
-                len(nodes.row),
-                size,
-                few_products=max_losses <= MAX_BLOCK_MATRIX_LOSSES,
-            )
+        follows = BlockMatrix(nodes.blocks, len(nodes.row)) if max_losses > 1 else None
         weight = nodes.weight * nodes.share ** (losses - exponent)
         return cls(rows, exponent, nodes, follows, weight)
 

@@ -15,7 +15,7 @@ from tcpcast.models.domain import require_not_negative, require_positive, requir
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.output import save_figure
-from tcpcast.report.chart import import_figure_class
 from tcpcast.report.trace import worst_first_order
 from tcpcast.report.trace_figures.direction_data import (
     direction_of_row,
@@ -25,14 +24,14 @@ from tcpcast.report.trace_figures.sequence import draw_sequence
 from tcpcast.report.trace_verdict import all_directions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.figure import Figure
 
     from tcpcast.captures import Capture
+    from tcpcast.report.trace_figures.direction_data import Direction
 
 MAX_DIRECTIONS = 8
-DPI = 130
 
 
 def plot(
@@ -67,48 +66,36 @@ def plot(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    blank = make_figure_factory()
     target = Path(folder)
     written = []
     for capture, stem in zip(captures, file_name_prefixes(captures), strict=True):
-        for name, figure in _figures(capture, blank):
+        for name, figure in _figures(capture):
             written.append(save_figure(figure, target / f"{stem}-{name}.{form}", force=force))
     return written
 
 
-def make_figure_factory() -> Callable[[float, float], Figure]:
-    """Return a function that creates an empty figure from its width and height in inches."""
-    new_figure = import_figure_class()
-
-    def blank(width: float, height: float) -> Figure:
-        return new_figure(figsize=(width, height), dpi=DPI, layout="constrained")
-
-    return blank
-
-
-def _figures(
-    capture: Capture, new_figure: Callable[[float, float], Figure]
-) -> Iterator[tuple[str, Figure]]:
+def _figures(capture: Capture) -> Iterator[tuple[str, Figure]]:
     """Yield names and figures, one at a time to save memory."""
-    for each in worst_directions(capture, MAX_DIRECTIONS):
-        for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
-            figure = draw(each, new_figure)
-            if figure is not None:
-                yield f"{each.name}-{name}", figure
-    for name, figure in model_figures(capture, new_figure, MAX_DIRECTIONS):
+    for direction in worst_directions(capture, MAX_DIRECTIONS):
+        yield from _direction_figures(direction)
+    for name, figure in model_figures(capture, MAX_DIRECTIONS):
         yield f"{name}-model", figure
+
+
+def _direction_figures(direction: Direction) -> Iterator[tuple[str, Figure]]:
+    for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
+        figure = draw(direction)
+        if figure is not None:
+            yield f"{direction.name}-{name}", figure
 
 
 def worst_figures(captures: Sequence[Capture], max_count: int) -> Iterator[tuple[str, Figure]]:
     """Yield the figures of the ``max_count`` worst directions of all captures, the worst first."""
-    blank = make_figure_factory()
     names = file_name_prefixes(captures)
     table = all_directions(captures)
     starts = np.cumsum([0, *(capture.connections["src"].size for capture in captures)])
     for row in worst_first_order(table)[:max_count].tolist():
         index = int(np.searchsorted(starts, row, side="right")) - 1
-        each = direction_of_row(captures[index], row - int(starts[index]))
-        for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
-            figure = draw(each, blank)
-            if figure is not None:
-                yield f"{names[index]}-{each.name}-{name}", figure
+        direction = direction_of_row(captures[index], row - int(starts[index]))
+        for name, figure in _direction_figures(direction):
+            yield f"{names[index]}-{name}", figure

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.capture_tables import rows_of_direction, tables_by_name
+from tcpcast.captures.table import select_rows
 from tcpcast.report.chart_text import write_titles
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.report.trace import worst_first_order
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Direction:
 
 
 def _amount(name: str, value: float, unit: str) -> list[str]:
-    return [name + amount_text(float(f"{value:.3g}"), unit)] if np.isfinite(value) else []
+    return [name + three_digit_text(value, unit)] if np.isfinite(value) else []
 
 
 def file_name_prefixes(captures: Iterable[Capture]) -> list[str]:
@@ -114,7 +115,7 @@ def direction_of_row(capture: Capture, row: int) -> Direction:
     """Return the direction in a row of ``connections``."""
     return Direction(
         file=file_name(capture),
-        row={name: column[row] for name, column in capture.connections.items()},
+        row=select_rows(capture.connections, row),
         by_table={
             name: rows_of_direction(table, row)
             for name, table in tables_by_name(capture).items()

@@ -10,19 +10,21 @@ import numpy as np
 from tcpcast.captures.groups import host_address
 from tcpcast.captures.model_curves import PFTK_LABEL, mean_model_inputs, model_curves
 from tcpcast.captures.models import NO_LOSS_CLASS, TD_CLASS, measured_intervals
-from tcpcast.captures.table import INTERVAL_S
+from tcpcast.captures.table import INTERVAL_S, select_rows
+from tcpcast.report.chart import new_figure
 from tcpcast.report.chart_text import LABEL_POINTS, EndLabel, label_line_ends, write_titles
 from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from tcpcast.report.trace import worst_first_order
 from tcpcast.report.trace_figures.direction_data import file_name, file_stem
 from tcpcast.report.trace_figures.palette import (
+    TRACE_DPI,
     Mark,
     simplify_axes,
     three_digits,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -47,9 +49,7 @@ CLASS_MARKS = {
 """Interval classes of PFTK (section 3), by the longest sequence of timeouts: none, one, two etc."""
 
 
-def model_figures(
-    capture: Capture, new_figure: Callable[[float, float], Figure], max_count: int
-) -> Iterator[tuple[str, Figure]]:
+def model_figures(capture: Capture, max_count: int) -> Iterator[tuple[str, Figure]]:
     """Yield a name and a figure for each pair of hosts with enough lossy intervals."""
     connections = capture.connections
     drawn = 0
@@ -57,7 +57,7 @@ def model_figures(
         points, path = interval_points(capture, rows), mean_model_inputs(connections, rows)
         if path is None or np.count_nonzero(points["loss_indication_ratio"] > 0) < MIN_INTERVALS:
             continue
-        figure = new_figure(*FIGURE_SIZE_IN)
+        figure = new_figure(FIGURE_SIZE_IN, TRACE_DPI)
         _draw(figure.add_subplot(), points, path)
         setup = f"{file_name(capture)}: {' > '.join(ends)}; {_subtitle(points, path)}"
         write_titles(figure, _title(points, path), setup)
@@ -95,7 +95,7 @@ def interval_points(capture: Capture, rows: Counts) -> Table:
     """
     measured = measured_intervals(capture, rows)
     kept = (measured["length_s"] >= MIN_INTERVAL_S) & (measured["sent_pkts"] > 0)
-    points = {name: column[kept] for name, column in measured.items()}
+    points = select_rows(measured, kept)
     return points | {"pkts_in_100_s": points["sent_pkts"] * INTERVAL_S / points["length_s"]}
 
 

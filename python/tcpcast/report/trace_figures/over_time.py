@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.report.chart import new_figure
 from tcpcast.report.palette import BLUE, REFERENCE
 from tcpcast.report.trace_figures.direction_data import finite_range
 from tcpcast.report.trace_figures.palette import (
     LIMIT_STYLES,
     LOSS_INDICATION_MARKS,
+    TRACE_DPI,
     WINDOW_COLOUR,
     legend_above,
     simplify_axes,
@@ -19,8 +21,6 @@ from tcpcast.report.trace_figures.palette import (
 from tcpcast.report.trace_figures.sequence import BYTE_UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -47,15 +47,13 @@ LOG_AXIS_RATIO = 12.0
 """Ratio of maximum to median RTT above which the RTT axis is logarithmic."""
 
 
-def draw_over_time(
-    direction: Direction, new_figure: Callable[[float, float], Figure]
-) -> Figure | None:
+def draw_over_time(direction: Direction) -> Figure | None:
     """Return three panels over a common time axis, or None if there are no rounds."""
     rounds = direction.table("rounds")
     if rounds is None:
         return None
     edges = _edges(direction, rounds)
-    figure = new_figure(*FIGURE_SIZE_IN)
+    figure = new_figure(FIGURE_SIZE_IN, TRACE_DPI)
     flight, rtt, limits = figure.subplots(3, sharex=True, height_ratios=[3, 2, 1.5])
     _draw_flight(flight, direction, edges, rounds)
     _draw_rtt(rtt, direction, edges[:-1], rounds)

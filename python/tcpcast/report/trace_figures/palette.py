@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 DATA_COLOUR, ACK_COLOUR, WINDOW_COLOUR, SACK_COLOUR = "#333333", "#999999", "#9A7D0A", PURPLE
 
+TRACE_DPI = 130
+"""Resolution of figures of captures in dots per inch."""
 
 MAX_LARGE_POINTS = 60
 """Number of points of one kind above which points are drawn smaller."""

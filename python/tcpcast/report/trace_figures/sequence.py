@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.report.chart import new_figure
 from tcpcast.report.chart_text import LABEL_POINTS, EndLabel, label_line_ends
 from tcpcast.report.trace_figures.palette import (
     ACK_COLOUR,
@@ -13,6 +14,7 @@ from tcpcast.report.trace_figures.palette import (
     DATA_COLOUR,
     OTHER_CAUSES,
     SACK_COLOUR,
+    TRACE_DPI,
     WINDOW_COLOUR,
     Mark,
     legend_above,
@@ -20,8 +22,6 @@ from tcpcast.report.trace_figures.palette import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -43,9 +43,7 @@ MAX_SINGLE_PANEL = 1.6
 BYTE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
-def draw_sequence(
-    direction: Direction, new_figure: Callable[[float, float], Figure]
-) -> Figure | None:
+def draw_sequence(direction: Direction) -> Figure | None:
     """Draw a panel of the transfer, and a detail panel where retransmissions are most frequent."""
     trail = direction.table("trail")
     if trail is None or not is_transmission(trail).any():
@@ -54,7 +52,7 @@ def draw_sequence(
     full = (float(time.min()), float(time.max()))
     thinned = thinning_factor(direction, trail)
     part = detail_span(time, trail, max(DETAIL_SENDS // thinned, MIN_DETAIL_SENDS))
-    figure = new_figure(WIDTH_IN, 3.6 if part is None else 6.4)
+    figure = new_figure((WIDTH_IN, 3.6 if part is None else 6.4), TRACE_DPI)
     panels = figure.subplots(1 if part is None else 2, squeeze=False)[:, 0]
     label = "sent" if thinned == 1 else f"sent (one of {thinned})"
     _draw(panels[0], time, trail, full, label)

@@ -10,7 +10,7 @@ from tcpcast.compare import metric_with_interval
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import select_path_formulas
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.queue import QUEUE_NAMES
 from tcpcast.web.copied_texts import commands_for_scenario_file, program_of_tables
@@ -196,7 +196,7 @@ def _payload_share(scenario: Scenario) -> float:
 
 
 def _winner_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
-    each = amount_text(float(f"{_equal_share_bps(values):.3g}"), "bit/s")
+    each = three_digit_text(_equal_share_bps(values), "bit/s")
     first = verdict(
         Scenario.from_dict(remove_omitted_keys(dict(_winner_tables(values)))), [], simulated
     )

@@ -12,7 +12,7 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS_FAMILY as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount_text, interval_text, scale_for_metric, value_text
+from tcpcast.report.quantity import interval_text, scale_for_metric, three_digit_text, value_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import parse_toml, read_packaged_text
@@ -265,7 +265,7 @@ def _buffer_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | 
     plan = _run_plan(values)
     rules = plan.tables["rules"]
     rows = [
-        [str(rule), f"{packets:,.0f} packets", amount_text(float(f"{delay:.3g}"), "s")]
+        [str(rule), f"{packets:,.0f} packets", three_digit_text(delay, "s")]
         for rule, packets, delay in zip(
             rules["rule"], rules["buffer_pkts"], rules["delay_s"], strict=True
         )

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
-from tcpcast.path.option_definitions import PATH_OPTIONS as ROWS
 from tcpcast.path.options import (
     RANGE_OPTIONS,
     PathOptions,
@@ -19,6 +18,7 @@ from tcpcast.path.options import (
     read_transfer_size_pkts,
 )
 from tcpcast.path.prediction import select_path_formulas
+from tcpcast.path_option_definitions import PATH_OPTIONS as ROWS
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import (
     SIMULATION,
@@ -31,7 +31,7 @@ from tcpcast.report.prediction import (
     transfer_headline,
     transfer_rates_text,
 )
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.web.copied_texts import program_of_tables, shell_command
 from tcpcast.web.questions.fields import Field, stack_field
 from tcpcast.web.questions.names import PageNames
@@ -81,7 +81,10 @@ def _path_field(name: str) -> Field:
 
 
 RTT, LOSS, RATE, FLOWS, SIZE = map(_path_field, ("rtt", "loss", "rate", "flows", "size"))
-_COMMON_FIELDS = (stack_field(), *map(_path_field, ("buffer", "rwnd", "mss", "iw", "min_rto")))
+_COMMON_FIELDS = (
+    stack_field(),
+    *(_path_field(name) for name, row in ROWS.items() if row.form_field and not row.form_field.low),
+)
 
 
 def _path_options(values: Values) -> tuple[PathOptions, dict[str, str]]:
@@ -148,7 +151,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
 
 def _limits_sentence(prediction: Prediction) -> str:
     flows = prediction.scenario.senders
-    each = amount_text(float(f"{prediction.goodput_bps / flows:.3g}"), "bit/s")
+    each = three_digit_text(prediction.goodput_bps / flows, "bit/s")
     limits = limits_text(prediction)
     text = f"{each} per flow; {limits}" if flows > 1 else limits
     return f"{text[0].upper()}{text[1:]}."

@@ -2,7 +2,8 @@
 
 use super::reorder::ReorderBitmap;
 use crate::clock::{NEVER, Nanos};
-use crate::tcp::TcpConfig;
+use crate::packet::PacketLabel;
+use crate::tcp::{ReceivingEnd, TcpConfig};
 
 /// Result of an arriving data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,32 +29,27 @@ impl Default for Receiver {
     }
 }
 
-impl Receiver {
-    /// Starts a new connection.
+impl ReceivingEnd for Receiver {
+    type DataHeader = ();
+    type AckHeader = ();
+
     #[inline(always)]
-    pub fn start(&mut self) {
+    fn start_connection(&mut self, _tcp: &TcpConfig) {
         self.next = 1;
         self.unacknowledged = 0;
         self.ack_deadline = NEVER;
         self.held.clear();
     }
 
-    /// Number of packets received in order.
-    #[must_use]
-    pub fn in_order(&self) -> u32 {
-        self.next - 1
-    }
-
-    /// Deadline of the delayed acknowledgement, [`NEVER`] if none is pending.
     #[inline(always)]
-    #[must_use]
-    pub fn ack_deadline(&self) -> Nanos {
-        self.ack_deadline
-    }
-
-    /// A data packet arrives.
-    #[inline(always)]
-    pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> ArrivalResult {
+    fn on_data(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        _header: &(),
+        tcp: &TcpConfig,
+        _ack_header: &mut (),
+    ) -> ArrivalResult {
         // Packets that fill all or part of a gap are acknowledged immediately: RFC 5681, section
         // 4.2.
         let in_order = number == self.next && self.held.is_empty();
@@ -68,6 +64,31 @@ impl Receiver {
         ArrivalResult { distinct, ack }
     }
 
+    fn packets_in_order(&self) -> u32 {
+        self.next - 1
+    }
+
+    #[inline(always)]
+    fn ack_deadline(&self) -> Nanos {
+        self.ack_deadline
+    }
+
+    fn on_ack_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _header: &mut ()) -> Option<u32> {
+        self.take_ack()
+    }
+
+    #[inline(always)]
+    fn take_header(&mut self, _label: PacketLabel) -> &() {
+        &()
+    }
+
+    #[inline(always)]
+    fn prefetch(&self) -> u64 {
+        self.ack_deadline ^ u64::from(self.packets_in_order())
+    }
+}
+
+impl Receiver {
     /// Handles a packet above a gap, a packet that fills a gap, or a duplicate.
     #[inline(never)]
     fn insert_out_of_order(&mut self, number: u32) -> bool {
@@ -79,11 +100,6 @@ impl Receiver {
             self.next += 1;
         }
         true
-    }
-
-    /// The delayed acknowledgement is due.
-    pub fn on_timer(&mut self) -> Option<u32> {
-        self.take_ack()
     }
 
     fn delay_ack(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
@@ -112,7 +128,7 @@ mod tests {
         let tcp = TcpConfig::default();
         let mut receiver = Receiver::default();
         let acks: Vec<_> = [1, 2, 4, 5, 4, 3, 2]
-            .map(|n| receiver.on_data(0, n, &tcp))
+            .map(|n| receiver.on_data(0, n, &(), &tcp, &mut ()))
             .map(|a| (a.distinct, a.ack.unwrap()))
             .to_vec();
         let expected =
@@ -124,16 +140,20 @@ mod tests {
     fn delayed_acks_wait_for_second_packet_or_timer_except_above_holes() {
         let tcp = TcpConfig { delayed_acks: true, ack_timeout: 200, ..TcpConfig::default() };
         let mut receiver = Receiver::default();
-        assert_eq!(receiver.on_data(10, 1, &tcp).ack, None);
+        assert_eq!(receiver.on_data(10, 1, &(), &tcp, &mut ()).ack, None);
         assert_eq!(receiver.ack_deadline(), 210);
-        assert_eq!(receiver.on_data(20, 2, &tcp).ack, Some(3));
+        assert_eq!(receiver.on_data(20, 2, &(), &tcp, &mut ()).ack, Some(3));
         assert_eq!(receiver.ack_deadline(), NEVER);
-        assert_eq!(receiver.on_data(30, 4, &tcp).ack, Some(3));
-        assert_eq!(receiver.on_data(40, 3, &tcp).ack, Some(5));
-        assert_eq!(receiver.on_data(42, 7, &tcp).ack, Some(5));
-        assert_eq!(receiver.on_data(44, 5, &tcp).ack, Some(6), "7 is still above a gap");
-        assert_eq!(receiver.on_data(46, 6, &tcp).ack, Some(8));
-        assert_eq!(receiver.on_data(50, 8, &tcp).ack, None);
-        assert_eq!(receiver.on_timer(), Some(9));
+        assert_eq!(receiver.on_data(30, 4, &(), &tcp, &mut ()).ack, Some(3));
+        assert_eq!(receiver.on_data(40, 3, &(), &tcp, &mut ()).ack, Some(5));
+        assert_eq!(receiver.on_data(42, 7, &(), &tcp, &mut ()).ack, Some(5));
+        assert_eq!(
+            receiver.on_data(44, 5, &(), &tcp, &mut ()).ack,
+            Some(6),
+            "7 is still above a gap"
+        );
+        assert_eq!(receiver.on_data(46, 6, &(), &tcp, &mut ()).ack, Some(8));
+        assert_eq!(receiver.on_data(50, 8, &(), &tcp, &mut ()).ack, None);
+        assert_eq!(receiver.on_ack_timer(0, &tcp, &mut ()), Some(9));
     }
 }

@@ -12,11 +12,14 @@
 
 use super::cc::CongestionControl;
 use super::packets_to_send::PacketsToSend;
+use super::receiver::Receiver;
 use super::rto::RtoEstimator;
 use crate::clock::{NEVER, Nanos};
-use crate::probe::{TcpEvent, TcpProbe};
+use crate::packet::PacketLabel;
+use crate::probe::{TcpEvent, TcpProbe, TimeoutState};
 use crate::tcp::{
-    BackoffUntil, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, TcpConfig, TimerRestart,
+    BackoffUntil, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, SendingEnd, TcpConfig,
+    TimerRestart,
 };
 
 /// Maximum number of packets that limited transmit sends beyond cwnd (RFC 3042, section 2).
@@ -84,9 +87,10 @@ impl<C: CongestionControl + Default> Default for Sender<C> {
     }
 }
 
-impl<C: CongestionControl + Default> Sender<C> {
-    /// Starts a new connection that sends `size` packets.
-    pub fn start(
+impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
+    type Receiver = Receiver;
+
+    fn start_file(
         &mut self,
         now: Nanos,
         size: u32,
@@ -103,7 +107,7 @@ impl<C: CongestionControl + Default> Sender<C> {
 
     /// Sends `more` packets on the same connection: window, round-trip estimate and numbers
     /// continue.
-    pub fn resume(
+    fn send_more(
         &mut self,
         now: Nanos,
         more: u32,
@@ -111,7 +115,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
-        debug_assert!(self.finished(), "transfers of a connection do not overlap");
+        debug_assert!(self.is_finished(), "transfers of a connection do not overlap");
         if self.recover == ENDED_WITH_FILE {
             self.cc.on_recovered();
             self.recover = 0;
@@ -129,49 +133,107 @@ impl<C: CongestionControl + Default> Sender<C> {
         sent
     }
 
-    /// Whether enough packet numbers are left to send `more` packets.
-    #[must_use]
-    pub fn has_numbers(&self, more: u32) -> bool {
+    fn has_packet_numbers_for(&self, more: u32) -> bool {
         more < u32::MAX - 1 - self.size
     }
 
-    /// Whether everything has been acknowledged.
     #[inline(always)]
-    #[must_use]
-    pub fn finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.una > self.size
     }
 
-    /// Expiry of the retransmission timer, [`NEVER`] if it is off.
     #[inline(always)]
-    #[must_use]
-    pub fn deadline(&self) -> Nanos {
+    fn timer_deadline(&self) -> Nanos {
         self.deadline
     }
 
+    fn packets_in_flight(&self) -> u32 {
+        self.fresh.saturating_sub(self.una)
+    }
+
+    fn acked_packets(&self) -> u64 {
+        u64::from(self.una) - 1
+    }
+
+    fn abandon(&mut self) {
+        self.deadline = NEVER;
+        self.fresh = self.una;
+    }
+
+    /// An acknowledgement arrives; `ack` is the next packet that the receiver expects.
+    #[inline(always)]
+    fn on_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        _header: &(),
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> PacketsToSend {
+        let sent = if ack > self.una {
+            self.on_new_ack(now, ack, tcp, probe)
+        } else if ack == self.una && self.next > self.una {
+            self.on_duplicate_ack(now, tcp, probe)
+        } else {
+            return PacketsToSend::default();
+        };
+        self.report_window(now, tcp, probe);
+        sent
+    }
+
+    /// The retransmission timer expired: go back to the first unacknowledged packet.
+    fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> PacketsToSend {
+        let repeated = self.timed_out == self.una;
+        probe.on_tcp_event(
+            now,
+            TcpEvent::Timeout {
+                number: self.una,
+                left: self.size - self.una,
+                state: TimeoutState {
+                    all_sent: self.fresh > self.size,
+                    window: self.send_window(tcp),
+                    slow_start: self.cc.in_slow_start(),
+                    repeated,
+                    in_recovery: self.phase == RecoveryPhase::Recovery,
+                    rto: self.rto.rto(),
+                },
+            },
+        );
+        self.go_back_n(tcp, repeated);
+        self.timed_out = self.una;
+        self.timed = match tcp.backoff_until {
+            BackoffUntil::Sample => NOT_TIMED,
+            BackoffUntil::Ack => BACK_OFF_PENDING,
+        };
+        self.rto.double_timeout(tcp);
+        self.deadline = now + self.rto.rto();
+        let sent = self.send_allowed(now, tcp);
+        self.report_window(now, tcp, probe);
+        sent
+    }
+
+    #[inline(always)]
+    fn take_header(&mut self, _label: PacketLabel) -> &() {
+        &()
+    }
+
+    #[inline(always)]
+    fn prefetch(&self) -> u64 {
+        self.deadline ^ u64::from(self.packets_in_flight())
+    }
+}
+
+impl<C: CongestionControl + Default> Sender<C> {
     /// Packets sent and not yet acknowledged.
     #[inline(always)]
     #[must_use]
     pub fn outstanding_packets(&self) -> u32 {
         self.next - self.una
-    }
-
-    /// Packets sent at least once and not yet acknowledged, including those before a timeout.
-    #[must_use]
-    pub fn in_flight(&self) -> u32 {
-        self.fresh.saturating_sub(self.una)
-    }
-
-    /// Packets acknowledged.
-    #[must_use]
-    pub fn acked(&self) -> u64 {
-        u64::from(self.una) - 1
-    }
-
-    /// The application has gone: nothing more is sent.
-    pub fn abandon(&mut self) {
-        self.deadline = NEVER;
-        self.fresh = self.una;
     }
 
     /// Flight size that a loss halves: the outstanding packets, at most one window.
@@ -193,26 +255,6 @@ impl<C: CongestionControl + Default> Sender<C> {
     #[must_use]
     pub fn send_window(&self, tcp: &TcpConfig) -> u32 {
         self.cc.cwnd().min(tcp.receiver_window)
-    }
-
-    /// An acknowledgement arrives; `ack` is the next packet that the receiver expects.
-    #[inline(always)]
-    pub fn on_ack(
-        &mut self,
-        now: Nanos,
-        ack: u32,
-        tcp: &TcpConfig,
-        probe: &mut impl TcpProbe,
-    ) -> PacketsToSend {
-        let sent = if ack > self.una {
-            self.on_new_ack(now, ack, tcp, probe)
-        } else if ack == self.una && self.next > self.una {
-            self.on_duplicate_ack(now, tcp, probe)
-        } else {
-            return PacketsToSend::default();
-        };
-        self.report_window(now, tcp, probe);
-        sent
     }
 
     #[inline(always)]
@@ -237,7 +279,7 @@ impl<C: CongestionControl + Default> Sender<C> {
             }
             self.timed = NOT_TIMED;
         }
-        if self.finished() {
+        if self.is_finished() {
             self.deadline = NEVER;
             if self.phase == RecoveryPhase::Recovery {
                 self.phase = RecoveryPhase::Open;
@@ -354,40 +396,6 @@ impl<C: CongestionControl + Default> Sender<C> {
         let beyond = self.cc.cwnd().saturating_add(MAX_LIMITED_TRANSMIT).min(tcp.receiver_window);
         let limit = u64::from(self.una) + u64::from(beyond);
         self.send_below(now, limit.min(u64::from(self.next) + max), tcp)
-    }
-
-    /// The retransmission timer expired: go back to the first unacknowledged packet.
-    pub fn on_timer(
-        &mut self,
-        now: Nanos,
-        tcp: &TcpConfig,
-        probe: &mut impl TcpProbe,
-    ) -> PacketsToSend {
-        let repeated = self.timed_out == self.una;
-        probe.on_tcp_event(
-            now,
-            TcpEvent::Timeout {
-                number: self.una,
-                left: self.size - self.una,
-                all_sent: self.fresh > self.size,
-                window: self.send_window(tcp),
-                slow_start: self.cc.in_slow_start(),
-                repeated,
-                in_recovery: self.phase == RecoveryPhase::Recovery,
-                rto: self.rto.rto(),
-            },
-        );
-        self.go_back_n(tcp, repeated);
-        self.timed_out = self.una;
-        self.timed = match tcp.backoff_until {
-            BackoffUntil::Sample => NOT_TIMED,
-            BackoffUntil::Ack => BACK_OFF_PENDING,
-        };
-        self.rto.double_timeout(tcp);
-        self.deadline = now + self.rto.rto();
-        let sent = self.send_allowed(now, tcp);
-        self.report_window(now, tcp, probe);
-        sent
     }
 
     /// Goes back to the first unacknowledged packet, with a window of one packet.

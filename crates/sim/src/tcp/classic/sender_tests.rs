@@ -43,8 +43,8 @@ impl Record {
             TcpEvent::FastRetransmit { .. } => Some("fast-retransmit".to_owned()),
             TcpEvent::PartialAck => Some("partial".to_owned()),
             TcpEvent::Recovered { burst } => Some(format!("recovered({burst})")),
-            TcpEvent::Timeout { repeated: false, .. } => Some("timeout".to_owned()),
-            TcpEvent::Timeout { repeated: true, .. } => Some("timeout-again".to_owned()),
+            TcpEvent::Timeout { state, .. } if state.repeated => Some("timeout-again".to_owned()),
+            TcpEvent::Timeout { .. } => Some("timeout".to_owned()),
             TcpEvent::IdleRestart => Some("idle-restart".to_owned()),
             TcpEvent::RttSample { .. }
             | TcpEvent::TailLossProbe { .. }
@@ -95,12 +95,12 @@ fn trace(tcp: &TcpConfig, size: u32, script: &str) -> Sender<Reno> {
         let now = tokens.next().expect(line).parse::<u64>().expect(line) * MILLISECOND;
         let mut record = Record::default();
         let sent = match (tokens.next(), tokens.next()) {
-            (Some("start"), None) => sender.start(now, size, tcp, &mut record),
+            (Some("start"), None) => sender.start_file(now, size, tcp, &mut record),
             (Some("ack"), Some(ack)) => {
-                sender.on_ack(now, ack.parse().expect(line), tcp, &mut record)
+                sender.on_ack(now, ack.parse().expect(line), &(), tcp, &mut record)
             }
             (Some("timer"), None) => {
-                assert_eq!(sender.deadline(), now, "the timer is not due: {line}");
+                assert_eq!(sender.timer_deadline(), now, "the timer is not due: {line}");
                 sender.on_timer(now, tcp, &mut record)
             }
             _ => panic!("no such event: {line}"),
@@ -120,7 +120,7 @@ fn check(sender: &Sender<Reno>, record: &Record, state: &str, line: &str) {
         match key {
             "cwnd" => assert_eq!(sender.cc.cwnd().to_string(), value(), "cwnd: {line}"),
             "ssthresh" => assert_eq!(sender.cc.ssthresh().to_string(), value(), "ssthresh: {line}"),
-            "timer" => assert_eq!(milliseconds(sender.deadline()), value(), "timer: {line}"),
+            "timer" => assert_eq!(milliseconds(sender.timer_deadline()), value(), "timer: {line}"),
             "rtt" => {
                 assert_eq!(record.rtt().map_or("none".into(), milliseconds), value(), "{line}")
             }
@@ -157,7 +157,7 @@ fn slow_start_doubles_up_to_the_receiver_window() {
         306  ack 18  ->        | timer off
         ",
     );
-    assert!(sender.finished());
+    assert!(sender.is_finished());
 }
 
 #[test]
@@ -646,7 +646,7 @@ fn tahoe_restarts_slow_start_from_one_packet_after_three_duplicates() {
         112  ack 1  ->
         ",
     );
-    assert_eq!(sender.deadline(), 1102 * MILLISECOND);
+    assert_eq!(sender.timer_deadline(), 1102 * MILLISECOND);
 }
 
 #[test]
@@ -1041,11 +1041,11 @@ fn recovery_has_at_most_two_windows_outstanding() {
             ",
         );
         for _ in 0..97 {
-            sender.on_ack(200 * MILLISECOND, 1, &tcp, &mut Record::default());
+            sender.on_ack(200 * MILLISECOND, 1, &(), &tcp, &mut Record::default());
         }
         assert_eq!(sender.outstanding_packets(), max, "{receiver_window}");
         // A repaired hole allows new packets; the next hole is equally large.
-        let sent = sender.on_ack(201 * MILLISECOND, 3, &tcp, &mut Record::default());
+        let sent = sender.on_ack(201 * MILLISECOND, 3, &(), &tcp, &mut Record::default());
         let more = if receiver_window == 1000 { 1 } else { 2 };
         assert_eq!((sent.retransmit, sent.count), (3, more), "{receiver_window}");
     }
@@ -1068,7 +1068,7 @@ fn transfer_can_end_during_recovery() {
             203  ack 9  ->     | timer off
             ",
         );
-        assert!(sender.finished());
+        assert!(sender.is_finished());
     }
 }
 
@@ -1116,14 +1116,14 @@ fn one_packet_of_each_flight_is_timed() {
     let mut record = Record::default();
     let mut in_flight = VecDeque::new();
     let mut timed = Vec::new();
-    let mut sent = sender.start(0, 200, &tcp, &mut record);
-    while !sender.finished() {
+    let mut sent = sender.start_file(0, 200, &tcp, &mut record);
+    while !sender.is_finished() {
         in_flight.extend(sent.packets().map(|(number, _)| number));
         if sender.timed != NOT_TIMED && timed.last() != Some(&sender.timed) {
             timed.push(sender.timed);
         }
         let number: u32 = in_flight.pop_front().expect("a packet is in flight");
-        sent = sender.on_ack(u64::from(number), number + 1, &tcp, &mut record);
+        sent = sender.on_ack(u64::from(number), number + 1, &(), &tcp, &mut record);
     }
     assert_eq!(timed, [1, 3, 7, 15, 31, 63, 107, 151, 195]);
     let samples = record.0.iter().filter(|e| matches!(e, TcpEvent::RttSample { .. })).count();
@@ -1135,17 +1135,15 @@ fn timeout_events_describe_sender_state() {
     let tcp = TcpConfig { initial_window: 4, ..newreno() };
     let mut sender = Sender::<Reno>::default();
     let mut record = Record::default();
-    sender.start(0, 9, &tcp, &mut record);
+    sender.start_file(0, 9, &tcp, &mut record);
     for _ in 0..3 {
-        sender.on_ack(MILLISECOND, 1, &tcp, &mut record);
+        sender.on_ack(MILLISECOND, 1, &(), &tcp, &mut record);
     }
-    sender.on_timer(sender.deadline(), &tcp, &mut record);
-    sender.on_timer(sender.deadline(), &tcp, &mut record);
+    sender.on_timer(sender.timer_deadline(), &tcp, &mut record);
+    sender.on_timer(sender.timer_deadline(), &tcp, &mut record);
     let timeouts: Vec<_> =
         record.0.iter().filter(|e| matches!(e, TcpEvent::Timeout { .. })).copied().collect();
-    let first = TcpEvent::Timeout {
-        number: 1,
-        left: 8,
+    let first = TimeoutState {
         all_sent: false,
         window: 5,
         slow_start: false,
@@ -1153,17 +1151,16 @@ fn timeout_events_describe_sender_state() {
         in_recovery: true,
         rto: SECOND,
     };
-    let second = TcpEvent::Timeout {
-        number: 1,
-        left: 8,
-        all_sent: false,
+    let second = TimeoutState {
         window: 1,
         slow_start: true,
         repeated: true,
         in_recovery: false,
         rto: 2 * SECOND,
+        ..first
     };
-    assert_eq!(timeouts, [first, second]);
+    let timeout = |state| TcpEvent::Timeout { number: 1, left: 8, state };
+    assert_eq!(timeouts, [first, second].map(timeout));
 }
 
 /// A receiver behind a pipe that loses selected packets.
@@ -1200,11 +1197,11 @@ fn timeouts_after_one_loss(tcp: &TcpConfig, size: u32) -> Vec<u32> {
         };
         let mut sender = Sender::<Reno>::default();
         let mut record = Record::default();
-        far.receive(0, sender.start(0, size, tcp, &mut record));
+        far.receive(0, sender.start_file(0, size, tcp, &mut record));
         while let Some((now, ack)) = far.acks.pop_front() {
-            far.receive(now, sender.on_ack(now, ack, tcp, &mut record));
+            far.receive(now, sender.on_ack(now, ack, &(), tcp, &mut record));
         }
-        !sender.finished()
+        !sender.is_finished()
     };
     (1..=size).filter(|&number| ends_in_a_timeout(number)).collect()
 }
@@ -1277,7 +1274,7 @@ proptest! {
         let mut record = Record::default();
         let mut once = BTreeSet::new();
         let mut now = 0;
-        let mut sent = sender.start(now, size, &tcp, &mut record);
+        let mut sent = sender.start_file(now, size, &tcp, &mut record);
         for _ in 0..20_000 {
             for (number, kind) in sent.packets() {
                 prop_assert!(number >= sender.una && number <= size);
@@ -1285,25 +1282,25 @@ proptest! {
                 prop_assert_eq!(once.insert(number), kind == PacketKind::Data);
             }
             far.receive(now, sent);
-            if sender.finished() {
+            if sender.is_finished() {
                 break;
             }
-            prop_assert!(sender.deadline() >= now && sender.deadline() < NEVER);
+            prop_assert!(sender.timer_deadline() >= now && sender.timer_deadline() < NEVER);
             prop_assert!(sender.cc.cwnd() >= 1);
             prop_assert!(sender.cc.ssthresh() >= window.min(2));
             prop_assert!(sender.outstanding_packets() > 0);
-            let answer = far.acks.front().copied().filter(|(at, _)| *at <= sender.deadline());
+            let answer = far.acks.front().copied().filter(|(at, _)| *at <= sender.timer_deadline());
             if let Some((at, ack)) = answer {
                 far.acks.pop_front();
                 now = at;
-                sent = sender.on_ack(now, ack, &tcp, &mut record);
+                sent = sender.on_ack(now, ack, &(), &tcp, &mut record);
             } else {
-                now = sender.deadline();
+                now = sender.timer_deadline();
                 sent = sender.on_timer(now, &tcp, &mut record);
             }
         }
-        prop_assert!(sender.finished());
-        prop_assert_eq!(sender.deadline(), NEVER);
+        prop_assert!(sender.is_finished());
+        prop_assert_eq!(sender.timer_deadline(), NEVER);
         prop_assert_eq!(once.len(), size as usize);
     }
 }
@@ -1327,8 +1324,8 @@ fn resumed(tcp: &TcpConfig, since_ack_ms: u64, since_sent_ms: u64) -> (String, u
         IdleTime { since_ack: since_ack_ms * MILLISECOND, since_sent: since_sent_ms * MILLISECOND };
     let now = 400 * MILLISECOND + idle.since_ack;
     let mut record = Record::default();
-    let sent = sender.resume(now, 20, idle, tcp, &mut record);
-    assert_eq!(sender.deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
+    let sent = sender.send_more(now, 20, idle, tcp, &mut record);
+    assert_eq!(sender.timer_deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
     let restarted = tcp.idle_restart.is_restart_due(idle, SECOND);
     assert_eq!(record.loss_events(), vec!["idle-restart"; usize::from(restarted)]);
     (format_packets(sent), sender.cc.cwnd(), sender.cc.ssthresh())
@@ -1359,7 +1356,7 @@ fn idle_restart_begins_with_initial_window() {
         let tcp = TcpConfig { idle_restart, ..newreno() };
         let mut sender = repaired_at_end(&tcp);
         let idle = IdleTime { since_ack: 2 * SECOND, since_sent: 2 * SECOND };
-        sender.resume(4 * SECOND, 20, idle, &tcp, &mut Record::default());
+        sender.send_more(4 * SECOND, 20, idle, &tcp, &mut Record::default());
         assert_eq!((sender.cc.cwnd(), sender.cc.ssthresh()), (2, ssthresh));
     }
 }
@@ -1389,7 +1386,7 @@ fn inflated_window_is_deflated_before_next_file() {
     assert!(sender.cc.cwnd() > ssthresh, "inflated by duplicates");
     let tcp = newreno();
     let idle = IdleTime { since_ack: 0, since_sent: SECOND / 10 };
-    let sent = sender.resume(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
+    let sent = sender.send_more(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
     assert_eq!((sender.cc.cwnd(), sent.count), (ssthresh, ssthresh));
     assert_eq!(sent.from, 11);
 }
@@ -1398,6 +1395,6 @@ fn inflated_window_is_deflated_before_next_file() {
 fn has_numbers_until_packet_numbers_are_exhausted() {
     let tcp = newreno();
     let sender = trace(&tcp, 14, "0 start -> 1 2");
-    assert!(sender.has_numbers(u32::MAX - 16));
-    assert!(!sender.has_numbers(u32::MAX - 15));
+    assert!(sender.has_packet_numbers_for(u32::MAX - 16));
+    assert!(!sender.has_packet_numbers_for(u32::MAX - 15));
 }

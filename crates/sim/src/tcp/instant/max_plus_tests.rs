@@ -174,8 +174,12 @@ fn timeout_reduces_window_to_one_and_retransmits_timed_packet() {
     assert!(matches!(
         bench.log.0[..],
         [
-            TcpEvent::Timeout { number: 8, window: 8, all_sent: false, .. },
-            TcpEvent::Timeout { number: 16, window: 1, .. },
+            TcpEvent::Timeout {
+                number: 8,
+                state: TimeoutState { window: 8, all_sent: false, .. },
+                ..
+            },
+            TcpEvent::Timeout { number: 16, state: TimeoutState { window: 1, .. }, .. },
         ]
     ));
     let mut never = Bench::started(100, tcp(InstantLossRules { timeout: false, ..RULES }));

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::PacketLabel;
-use crate::probe::{TcpEvent, TcpProbe};
+use crate::probe::{TcpEvent, TcpProbe, TimeoutState};
 use serde::Deserialize;
 use tcpcast_link::ring_buffer::RingBuffer;
 
@@ -325,12 +325,14 @@ impl SendingEnd for InstantFeedbackSender {
         let timeout = TcpEvent::Timeout {
             number,
             left: self.size - self.acked - self.out,
-            all_sent: self.acked + self.out == self.size,
-            window: self.window_packets(tcp),
-            slow_start: self.cwnd < self.ssthresh,
-            repeated: false,
-            in_recovery: false,
-            rto: self.rto.rto(),
+            state: TimeoutState {
+                all_sent: self.acked + self.out == self.size,
+                window: self.window_packets(tcp),
+                slow_start: self.cwnd < self.ssthresh,
+                repeated: false,
+                in_recovery: false,
+                rto: self.rto.rto(),
+            },
         };
         probe.on_tcp_event(now, timeout);
         self.halve_on_loss(rules);

@@ -132,7 +132,7 @@ impl PacketSender {
     /// Whether all data has been acknowledged.
     #[inline(always)]
     #[must_use]
-    pub fn finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.sender.is_data_acknowledged() && !self.is_opening()
     }
 
@@ -145,14 +145,14 @@ impl PacketSender {
 
     /// Whether enough packet numbers are left to send `more` packets.
     #[must_use]
-    pub fn has_numbers(&self, more: u32) -> bool {
+    pub fn has_packet_numbers_for(&self, more: u32) -> bool {
         more < u32::MAX - 1 - self.size
     }
 
     /// Expiry of the timer, `NEVER` if it is off.
     #[inline(always)]
     #[must_use]
-    pub fn deadline(&self) -> Nanos {
+    pub fn timer_deadline(&self) -> Nanos {
         let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
         opening.unwrap_or_else(|| self.sender.deadline())
     }
@@ -174,14 +174,14 @@ impl PacketSender {
 
     /// Outstanding data packets.
     #[must_use]
-    pub fn in_flight(&self) -> u32 {
+    pub fn packets_in_flight(&self) -> u32 {
         let (acked, sent) = self.acked_and_sent();
         sent - acked
     }
 
     /// Acknowledged packets of files.
     #[must_use]
-    pub fn acked(&self) -> u64 {
+    pub fn acked_packets(&self) -> u64 {
         u64::from(self.acked)
     }
 
@@ -211,7 +211,7 @@ impl PacketSender {
         if packets > 0 && !self.is_opening() {
             self.acked += packets;
             probe.on_tcp_event(now, TcpEvent::Acked { packets });
-            if tcp.closes && self.finished() {
+            if tcp.closes && self.is_finished() {
                 self.sender.abandon();
             }
         }
@@ -242,7 +242,7 @@ impl PacketSender {
     /// Ends the reported recovery when the recovery phase ends, or when the file ends.
     fn report_recovery(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.sender.phase().name() {
-            PhaseName::Recovery if !self.finished() => return,
+            PhaseName::Recovery if !self.is_finished() => return,
             PhaseName::Loss => (),
             _ => probe.on_tcp_event(now, TcpEvent::Recovered { burst: 0 }),
         }
@@ -428,28 +428,10 @@ impl<P: TcpProbe> PacketProbeAdapter<'_, P> {
                 *self.recovery = ReportedRecovery::Begun;
                 self.probe.on_tcp_event(now, TcpEvent::FastRetransmit { window });
             }
-            SenderEvent::Timeout {
-                first,
-                all_sent,
-                window,
-                slow_start,
-                repeated,
-                in_recovery,
-                rto,
-                ..
-            } => {
+            SenderEvent::Timeout { first, state } => {
                 let number = first + 1;
-                let timeout = TcpEvent::Timeout {
-                    number,
-                    left: self.size.saturating_sub(number),
-                    all_sent,
-                    window,
-                    slow_start,
-                    repeated,
-                    in_recovery,
-                    rto,
-                };
-                self.probe.on_tcp_event(now, timeout);
+                let left = self.size.saturating_sub(number);
+                self.probe.on_tcp_event(now, TcpEvent::Timeout { number, left, state });
             }
             SenderEvent::IdleRestart => self.probe.on_tcp_event(now, TcpEvent::IdleRestart),
             SenderEvent::LossProbe { retransmits } => {

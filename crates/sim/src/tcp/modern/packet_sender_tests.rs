@@ -64,7 +64,7 @@ fn fin_is_separate_if_all_data_was_already_sent() {
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (0, true)]);
     assert_eq!(sent[2].short, Some(52), "headers and timestamps");
-    assert_eq!(sender.in_flight(), 2, "only packets with data count");
+    assert_eq!(sender.packets_in_flight(), 2, "only packets with data count");
     let mut last = None;
     for packet in &sent {
         let (distinct, ack) = arrive(&mut receiver, packet, &tcp);
@@ -72,7 +72,7 @@ fn fin_is_separate_if_all_data_was_already_sent() {
         last = ack;
     }
     sender.on_ack(RTT, &last.unwrap().1, &tcp, &mut NoProbe);
-    assert!(sender.finished() && sender.acked() == 2);
+    assert!(sender.is_finished() && sender.acked_packets() == 2);
 }
 
 #[test]
@@ -111,8 +111,11 @@ fn finished_sender_has_no_timer() {
     let sent = burst(&mut sender, 0, &tcp);
     let (_, ack) = arrive(&mut receiver, &sent[0], &tcp);
     sender.on_ack(RTT, &ack.unwrap().1, &tcp, &mut NoProbe);
-    assert!(sender.finished(), "even if its FIN is lost");
-    assert_eq!((sender.deadline(), sender.pace_at()), (crate::clock::NEVER, crate::clock::NEVER));
+    assert!(sender.is_finished(), "even if its FIN is lost");
+    assert_eq!(
+        (sender.timer_deadline(), sender.pace_at()),
+        (crate::clock::NEVER, crate::clock::NEVER)
+    );
     assert!(burst(&mut sender, RTT, &tcp).is_empty());
 }
 
@@ -122,14 +125,14 @@ fn rfc_8985_6_2_sack_of_fin_detects_lost_last_packet() {
     let mut sender = started(FileSize::of_full_packets(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
-    let probe = sender.deadline();
+    let probe = sender.timer_deadline();
     assert!(probe > 2 * RTT, "the tail loss probe is due after two round trips");
     let (distinct, ack) = arrive(&mut receiver, &sent[1], &tcp);
     let (number, header) = ack.unwrap();
     assert_eq!((distinct, number), (false, 1));
     sender.on_ack(RTT, &header, &tcp, &mut NoProbe);
     assert!(burst(&mut sender, RTT, &tcp).is_empty(), "the packet may be late");
-    let late = sender.deadline();
+    let late = sender.timer_deadline();
     assert!(late < RTT * 3 / 2, "{late}: after a quarter of the minimum round-trip time");
     sender.on_timer(late, &tcp, &mut NoProbe);
     let sent = burst(&mut sender, late, &tcp);
@@ -151,5 +154,5 @@ fn last_packet_has_remaining_length() {
     }
     assert_eq!(receiver.receiver.next_expected(), 1 + 2 * 1448 + 448 + 1, "including FIN");
     sender.on_ack(RTT, &last.unwrap().1, &tcp, &mut NoProbe);
-    assert!(sender.finished() && sender.acked() == 3);
+    assert!(sender.is_finished() && sender.acked_packets() == 3);
 }

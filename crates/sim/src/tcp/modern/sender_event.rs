@@ -1,6 +1,7 @@
 //! Events published by a modern sender.
 
 use crate::clock::Nanos;
+use crate::probe::TimeoutState;
 
 /// Reason why a window reduction was found to be unnecessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,22 +52,10 @@ pub enum SenderEvent {
     ReorderTimeout,
     /// The retransmission timer expired.
     Timeout {
-        /// First unacknowledged byte.
-        una: u64,
         /// Number of the first unacknowledged packet, from 0.
         first: u32,
-        /// Whether all written data has been sent.
-        all_sent: bool,
-        /// Congestion window at expiry.
-        window: u32,
-        /// Whether the sender was in slow start.
-        slow_start: bool,
-        /// Whether the timer had already expired, and nothing was acknowledged since then.
-        repeated: bool,
-        /// Whether the sender was in fast recovery.
-        in_recovery: bool,
-        /// Timeout value.
-        rto: Nanos,
+        /// State of the sender at expiry.
+        state: TimeoutState,
     },
     /// A packet is marked lost.
     Lost {

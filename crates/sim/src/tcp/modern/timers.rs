@@ -8,6 +8,7 @@ use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::{LossDetection, MILLISECOND, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
 use crate::clock::{NEVER, Nanos};
+use crate::probe::TimeoutState;
 
 /// Added to waiting times, so that packets can arrive.
 const TIMER_MARGIN: Nanos = 2 * MILLISECOND;
@@ -129,9 +130,7 @@ impl Sender {
             self.timer = TimerPurpose::Off;
             return;
         }
-        let event = SenderEvent::Timeout {
-            una: self.una,
-            first: self.flight.first_number(),
+        let state = TimeoutState {
             all_sent: self.unsent_bytes() == 0,
             window: self.window.cwnd,
             slow_start: self.window.in_slow_start(),
@@ -139,7 +138,8 @@ impl Sender {
             in_recovery: matches!(self.phase, RecoveryPhase::Recovery { .. }),
             rto: self.rtt.rto(),
         };
-        probe.on_sender_event(now, event);
+        let first = self.flight.first_number();
+        probe.on_sender_event(now, SenderEvent::Timeout { first, state });
         self.enter_loss_phase(now, stack, probe);
         self.backoff += 1;
         self.rtt.double_timeout(stack);

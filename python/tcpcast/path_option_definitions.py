@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from tcpcast.command_option import REQUIRED, FormField, Option
+from tcpcast.command_option import REQUIRED, FormField, Option, options_by_key
 
 
 def _option_field(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> Any:
@@ -100,7 +100,10 @@ class PathOptionValues:
         ),
     )
     delayed_acks: bool = _option_field(
-        "", "Use delayed acks: one ack per two packets.", default=False
+        "",
+        "Use delayed acks: one ack per two packets.",
+        default=False,
+        keys=("tcp.delayed_acks",),
     )
     min_rto: str | None = _option_field(
         "TIME",
@@ -127,3 +130,6 @@ PATH_OPTIONS = {
     each.name: replace(each.metadata["row"], name=each.name) for each in fields(PathOptionValues)
 }
 """Definitions of the options by name, in the order of ``predict --help``."""
+
+OPTIONS_BY_KEY = options_by_key(PATH_OPTIONS.values())
+"""Options by key of the scenario, for messages."""
