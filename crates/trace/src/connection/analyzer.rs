@@ -4,14 +4,12 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use super::PREFETCH_BATCH;
 use super::analysis_batch::{AnalysisBatch, AnalysisStep};
 use super::connection_state::{Connection, ConnectionBeginning};
 use super::segment_encoding::decode_segments;
 use crate::analysis::{ConnectionEnd, ConnectionReport, EventQuota};
 use crate::segment::Segment;
-
-/// Number of connections prefetched together.
-pub(super) const PREFETCHED: usize = 16;
 
 /// Connections by slot. Processes their steps in the order of the capture.
 #[derive(Debug)]
@@ -75,7 +73,7 @@ impl Analyzer {
     pub(super) fn run_batch(&mut self, batch: &AnalysisBatch) -> Vec<(u64, ConnectionReport)> {
         let mut reports = Vec::new();
         let (mut beginnings, mut logs) = (batch.beginnings.iter(), batch.logs.as_slice());
-        for steps in batch.steps.chunks(PREFETCHED) {
+        for steps in batch.steps.chunks(PREFETCH_BATCH) {
             self.prefetch(steps.iter().map(|step| step.0));
             for &(slot, step) in steps {
                 match step {

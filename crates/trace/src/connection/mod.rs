@@ -24,6 +24,8 @@ const MIN_LARGE_SEGMENTS: u64 = 1 << 14;
 /// Maximum number of additional threads: one thread reads, one looks up connections, one analyses
 /// them.
 const MAX_THREADS: usize = 2;
+/// Number of connections prefetched together.
+const PREFETCH_BATCH: usize = 16;
 /// Number of segments per batch for the table thread.
 const TABLE_BATCH: usize = 1024;
 

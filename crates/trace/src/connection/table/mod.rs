@@ -20,8 +20,8 @@ use segment_log::{LogChunks, LogState};
 use slot_index::SlotIndex;
 
 use super::MemoryLimits;
+use super::PREFETCH_BATCH;
 use super::analysis_executor::AnalysisExecutor;
-use super::analyzer::PREFETCHED;
 use super::connection_state::ConnectionBeginning;
 use crate::analysis::{
     ConnectionEnd, ConnectionReport, EventQuota, RecentSegments, is_copy_of_recent,
@@ -324,7 +324,7 @@ impl ConnectionTable {
         let mut left = slots.into_iter();
         std::iter::from_fn(move || {
             while self.analysis.wants_reports() {
-                let next: Vec<_> = left.by_ref().take(PREFETCHED).collect();
+                let next: Vec<_> = left.by_ref().take(PREFETCH_BATCH).collect();
                 if next.is_empty() {
                     break;
                 }

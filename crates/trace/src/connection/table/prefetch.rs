@@ -9,7 +9,7 @@ use std::mem::take;
 use super::ConnectionTable;
 use super::connection_entry::ConnectionEntry;
 use super::connection_key::ConnectionKey;
-use crate::connection::analyzer::PREFETCHED;
+use crate::connection::PREFETCH_BATCH;
 use crate::segment::Segment;
 
 /// Number of segments looked up together.
@@ -78,7 +78,7 @@ impl ConnectionTable {
     #[inline]
     pub(super) fn mark_log_due(&mut self, slot: usize) {
         self.due.push(slot);
-        if self.due.len() == PREFETCHED {
+        if self.due.len() == PREFETCH_BATCH {
             self.analyze_due_logs();
         }
     }

@@ -4,7 +4,7 @@
 //! hardly more. In most captures, most connections are shorter: such a connection is analysed in
 //! one go when it ends, and needs about a kilobyte until then.
 
-use crate::connection::analyzer::PREFETCHED;
+use crate::connection::PREFETCH_BATCH;
 use crate::connection::segment_encoding::{LONGEST, SHORT, SegmentEncoder, ShortForm};
 use crate::segment::{Nanos, Segment};
 
@@ -204,7 +204,7 @@ impl LogChunks {
     /// Prefetches several logs, alternating one chunk of each, because the number of the next chunk
     /// must also be fetched.
     pub(super) fn prefetch_logs<'a>(&self, logs: impl Iterator<Item = &'a SegmentLog>) -> u64 {
-        let mut indices = [NONE; PREFETCHED];
+        let mut indices = [NONE; PREFETCH_BATCH];
         indices.iter_mut().zip(logs).for_each(|(index, log)| *index = log.first);
         let mut sum = 0;
         for _ in 0..MAX_BYTES / CHUNK {
