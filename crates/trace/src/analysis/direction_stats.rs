@@ -10,8 +10,7 @@ use super::limit_evidence::EvidenceSums;
 use super::loss_indications::{
     FirstTimeoutMean, LossIndication, LossIndicationCounts, PftkIndicationRule, RetransInfo,
 };
-use super::recovery::{RetransCause, RetransVerdict};
-use super::retransmission_cause::RetransCauses;
+use super::retransmission_cause::{RetransCause, RetransCauses, RetransVerdict};
 use super::rounds::{RoundSummary, Rounds};
 use super::rtt::{RttReport, SampleStats, TimeAverage};
 use super::sequence_numbers::is_earlier_timestamp;

@@ -2,7 +2,8 @@
 //! paper's rule.
 
 use super::flight::SentRange;
-use super::recovery::{DUPLICATE_THRESHOLD, IndicationKind, RetransCause, RetransVerdict};
+use super::recovery::DUPLICATE_THRESHOLD;
+use super::retransmission_cause::{IndicationKind, RetransCause, RetransVerdict};
 use crate::segment::Nanos;
 
 /// Timeout sequences are counted by depth up to this; the last class includes all longer ones.

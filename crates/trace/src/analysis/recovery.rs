@@ -1,16 +1,10 @@
 //! Classifies retransmissions: reconstructs the state of the sender's loss recovery from the
 //! capture.
 
-pub use super::retransmission_cause::{IndicationKind, RetransCause};
-use super::rtt::RttEstimate;
+use super::retransmission_cause::{IndicationKind, RetransCause, RetransVerdict};
+use super::sender_state::{MAX_REACTION_TIME, MIN_RTO_MINUS_SRTT, SenderState};
 use crate::segment::Nanos;
 
-/// Longest reaction time of a sender to an acknowledgement. Later segments were sent by a timer or
-/// by pacing.
-const MAX_REACTION_TIME: Nanos = 3_000_000;
-/// Smallest term that common stacks add to SRTT for the RTO. Reordering timers are shorter than one
-/// SRTT.
-const MIN_RTO_MINUS_SRTT: f64 = 200e6;
 /// RFC 6298, (2.4): 1 s minus a tolerance of one timer tick.
 const RFC_MIN_TIMEOUT: Nanos = 900_000_000;
 /// A timer may expire one tick earlier than estimated.
@@ -37,40 +31,6 @@ pub(super) struct RetransmittedSegment {
     /// True if these bytes had already been retransmitted.
     pub(super) repeated: bool,
 }
-
-/// State of the direction when a segment is retransmitted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SenderState<'a> {
-    pub(super) acknowledged: u64,
-    pub(super) next: u64,
-    /// False if one end does not support SACK.
-    pub(super) sack: bool,
-    pub(super) sacked_bytes: u64,
-    pub(super) estimate: &'a RttEstimate,
-    /// Round-trip time between the tap and the sender.
-    pub(super) tap_rtt: Nanos,
-}
-
-impl SenderState<'_> {
-    /// Longest reaction time of the sender, seen at the tap.
-    fn max_reaction_time(&self) -> Nanos {
-        self.tap_rtt.saturating_add(self.tap_rtt / 2 + MAX_REACTION_TIME)
-    }
-}
-
-/// Classification of a retransmission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RetransVerdict {
-    pub(super) cause: RetransCause,
-    /// Set if the retransmission starts a new loss indication.
-    pub(super) indication: Option<IndicationKind>,
-    /// Time since the retransmission timer was started.
-    pub(super) waited: Nanos,
-}
-
-/// Verdict for data of a handshake, whose retransmission is not a loss indication.
-pub(super) const HANDSHAKE_CLASS: RetransVerdict =
-    RetransVerdict { cause: RetransCause::Unexplained, indication: None, waited: 0 };
 
 /// State of a sender's loss recovery.
 #[derive(Clone, Debug, Default)]
@@ -261,7 +221,7 @@ impl RecoveryTracker {
             return run(self.entered);
         }
         let since_progress = run(self.last_advance.max(resent.last_sent.unwrap_or(0)));
-        let explained = idle as f64 >= MIN_RTO_SHARE * min_timeout(sender);
+        let explained = idle as f64 >= MIN_RTO_SHARE * sender.min_timeout();
         if !explained && self.is_rto_despite_sack(resent, sender, since_progress) {
             return since_progress;
         }
@@ -431,7 +391,7 @@ impl RecoveryTracker {
                 return Some(RetransCause::TailLossProbe);
             }
         }
-        let expired = idle as f64 >= MIN_RTO_SHARE * min_timeout(sender);
+        let expired = idle as f64 >= MIN_RTO_SHARE * sender.min_timeout();
         (head && (expired || self.only_timer_explains(resent, sender, idle))).then(|| {
             self.depth = self.depth.saturating_add(1);
             RetransCause::Timeout { depth: self.depth }
@@ -523,12 +483,4 @@ impl RecoveryTracker {
             RetransCause::AfterTimeout | RetransCause::Unexplained => None,
         }
     }
-}
-
-/// Returns the shortest possible RTO, ns. RACK and probe timers can be shorter.
-fn min_timeout(sender: &SenderState<'_>) -> f64 {
-    let tap_rtt = sender.tap_rtt as f64;
-    let smoothed = sender.estimate.srtt_ns().map(|smoothed| smoothed + tap_rtt);
-    let min = smoothed.map_or(MIN_RTO_MINUS_SRTT, |smoothed| smoothed.min(MIN_RTO_MINUS_SRTT));
-    sender.estimate.rto_ns(min).map_or(MIN_RTO_MINUS_SRTT, |timeout| timeout + tap_rtt)
 }

@@ -1,5 +1,7 @@
 //! Causes of retransmissions and kinds of loss indications.
 
+use crate::segment::Nanos;
+
 /// Cause of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetransCause {
@@ -80,3 +82,17 @@ pub enum IndicationKind {
     /// A sequence of timeouts of the same segment.
     To,
 }
+
+/// Classification of a retransmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RetransVerdict {
+    pub(super) cause: RetransCause,
+    /// Set if the retransmission starts a new loss indication.
+    pub(super) indication: Option<IndicationKind>,
+    /// Time since the retransmission timer was started.
+    pub(super) waited: Nanos,
+}
+
+/// Verdict for data of a handshake, whose retransmission is not a loss indication.
+pub(super) const HANDSHAKE_CLASS: RetransVerdict =
+    RetransVerdict { cause: RetransCause::Unexplained, indication: None, waited: 0 };

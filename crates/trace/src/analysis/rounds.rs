@@ -6,7 +6,7 @@
 //! ([`transfer_limits`](super::transfer_limits)).
 
 use super::packed_rounds::PackedRounds;
-use super::recovery::{IndicationKind, RetransCause, RetransVerdict};
+use super::retransmission_cause::{IndicationKind, RetransCause, RetransVerdict};
 use super::round::{Round, WaitReason};
 use super::rtt::Correlation;
 use super::slow_start::{SlowStartDetector, SlowStartGrowth, WindowReductions};

@@ -1,6 +1,6 @@
 //! Points of a time-sequence plot, thinned if there are too many.
 
-use super::recovery::RetransCause;
+use super::retransmission_cause::RetransCause;
 use crate::segment::Nanos;
 
 /// Kind of a point.
