@@ -151,7 +151,7 @@ impl DataEvent<'_> {
     /// for queues.
     fn max_sender_reaction(&self) -> Nanos {
         let tap_rtt = self.rtt_to(self.from);
-        tap_rtt + tap_rtt / 4 + MAX_REACTION_TIME
+        tap_rtt.saturating_add(tap_rtt / 4).saturating_add(MAX_REACTION_TIME)
     }
 
     fn segment_size(&self) -> SegmentSize {

@@ -56,7 +56,9 @@ impl EvidenceSums {
         let begins = fresh.time.saturating_sub(self.last) > MAX_BURST_GAP;
         self.last = fresh.time;
         self.short_segments += u64::from(fresh.short);
-        if fresh.time.saturating_sub(fresh.peer_time) > MAX_REACTION_TIME + fresh.tap_rtt {
+        if fresh.time.saturating_sub(fresh.peer_time)
+            > fresh.tap_rtt.saturating_add(MAX_REACTION_TIME)
+        {
             self.unprompted_bytes += fresh.end.saturating_sub(fresh.start);
             if begins {
                 self.add_unprompted_burst(fresh.time, fresh.start);

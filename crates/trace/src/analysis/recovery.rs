@@ -328,8 +328,9 @@ impl RecoveryTracker {
         {
             return false;
         }
-        let quiet =
-            |since: Nanos| resent.time.saturating_sub(since) > sender.tap_rtt + MAX_REACTION_TIME;
+        let quiet = |since: Nanos| {
+            resent.time.saturating_sub(since) > sender.tap_rtt.saturating_add(MAX_REACTION_TIME)
+        };
         let late = sender
             .estimate
             .rto_ns(0.0)
@@ -429,8 +430,8 @@ impl RecoveryTracker {
         resent: &RetransmittedSegment,
         sender: &SenderState<'_>,
     ) -> bool {
-        let prompt =
-            resent.time.saturating_sub(self.last_advance) <= sender.tap_rtt + MAX_REACTION_TIME;
+        let prompt = resent.time.saturating_sub(self.last_advance)
+            <= sender.tap_rtt.saturating_add(MAX_REACTION_TIME);
         sender.sack
             && self.sack_seen
             && prompt
