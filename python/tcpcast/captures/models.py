@@ -168,7 +168,7 @@ def _domain_masks(table: Table, path: Table, loss: Column) -> Table:
     """Return, for each model, a mask of rows with inputs in its domain."""
     known = has_model_inputs(loss, path)
     values = path_domain_values(
-        loss_ratio=loss[known], **{name: path[name][known] for name in PATH_INPUTS}
+        loss_indication_ratio=loss[known], **{name: path[name][known] for name in PATH_INPUTS}
     )
     values[EXPECTED_LOSSES] = loss[known] * table["data_packets"][known]
     found = {name: np.ones(loss.size, dtype=np.bool_) for name in MODEL_LABELS}
@@ -210,7 +210,7 @@ def measured_loss_ratio(table: Table) -> Column:
     return np.asarray(ratio if exact is None else np.where(np.isfinite(exact), exact, ratio))
 
 
-def _cardwell_pps(table: Table, loss: Column, path: Table) -> Column:
+def _cardwell_pps(table: Table, loss: Column, path: dict[str, Any]) -> Column:
     """Return packets sent divided by the latency in Cardwell's model, which includes slow start."""
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
