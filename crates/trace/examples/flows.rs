@@ -37,12 +37,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Uses the number of threads in `THREADS`, by default one per additional processor.
+/// Uses an additional thread, except for `THREADS=0`.
 fn connections() -> Connections {
-    let threads = std::env::var("THREADS").ok().and_then(|text| text.parse().ok());
-    threads.map_or_else(Connections::default, |threads| {
-        Connections::on_threads(MemoryLimits::default(), threads)
-    })
+    let threaded = std::env::var("THREADS").map_or(true, |text| text != "0");
+    Connections::with_thread(MemoryLimits::default(), threaded)
 }
 
 fn show(report: &ConnectionReport) {

@@ -24,6 +24,7 @@ from tcpcast.captures.failed_connections import failed_table
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.model_rates import rate_columns
 from tcpcast.captures.models import model_errors, model_intervals, models
+from tcpcast.captures.quantity_text import counted
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_of_each_direction, service_table
 from tcpcast.captures.table import Table, direction_table, event_table, interval_table, round_table
@@ -374,7 +375,7 @@ def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
     if evicted:
         after_one_packet = f" ({single:,} of them had one packet)" if single else ""
         lines.append(
-            f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{after_one_packet}: "
+            f"{counted(evicted, 'connection')} evicted{after_one_packet}: "
             f"more than {max_connections:,} connections were active at the same time. Later "
             "packets of an evicted connection count as a new connection; raise --max-connections"
         )
@@ -386,7 +387,7 @@ def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
         )
     if rest["uncaptured"]:
         lines.append(
-            f"{rest['uncaptured']:,} direction{'' if rest['uncaptured'] == 1 else 's'} with "
+            f"{counted(rest['uncaptured'], 'direction')} with "
             f"acknowledgements but no data: {rest['uncaptured_bytes']:,} bytes were acknowledged. "
             "Losses, round-trip times and limits are unknown; capture both directions"
         )

@@ -12,8 +12,9 @@ import numpy as np
 
 from tcpcast.captures import cause_remedies, cause_rules, limit_remedies
 from tcpcast.captures.predicted_gain import Gains
-from tcpcast.captures.quantity_text import percent
+from tcpcast.captures.quantity_text import percent, sentence_case
 from tcpcast.captures.service_advice import service_verdicts
+from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
             rows = np.flatnonzero((keys == limit) & (evident == of_cause))
             if not rows.size:
                 continue
-            part = {name: column[rows] for name, column in table.items()}
+            part = select_rows(table, rows)
             shares = [NO_SHARE_TEXTS] * rows.size if of_cause else _share_texts(part, limit)
             found = zip(rows.tolist(), shares, remedy(Gains.from_table(part)), strict=True)
             for row, (share, also, second), each in found:
@@ -94,7 +95,7 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
 
 def _second_action(table: Table, row: int, limit: str) -> str:
     """Return the action against the second limit of a row as a clause."""
-    part = {name: column[[row]] for name, column in table.items()}
+    part = select_rows(table, [row])
     remedy = REMEDIES_BY_LIMIT[limit](Gains.from_table(part))[0]
     return f"for the {LIMIT_NAMES[limit]}, {remedy.action}"
 
@@ -111,7 +112,7 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     for row, found in enumerate(limit_of_each_direction(table)):
         limit, share, also, remedy, then = found
         start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))
-        second = f" {then[:1].upper()}{then[1:]}." if then else ""
+        second = f" {sentence_case(then)}." if then else ""
         said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{second}{more[row]}"
     if not services:
         return said
@@ -133,17 +134,12 @@ def has_evident_cause(table: Table) -> np.ndarray[Any, Any]:
     return np.asarray(table["cause_evident"] & np.isin(table["cause"], list(REMEDIES_BY_CAUSE)))
 
 
-def share_of_limit(table: Table, limit: str) -> np.ndarray[Any, Any]:
-    """Return the share of the time with a given limit for each row."""
-    return table[f"share_{limit}"]
-
-
 def share_of_main_limit(table: Table) -> np.ndarray[Any, Any]:
     """Return the share of the time with the limit ``limited_by`` of each row; NaN if unknown."""
     found = np.full(table["src"].size, np.nan)
     for limit in REMEDIES_BY_LIMIT:
         rows = table["limited_by"] == limit
-        found[rows] = share_of_limit(table, limit)[rows]
+        found[rows] = table[f"share_{limit}"][rows]
     return found
 
 
@@ -154,9 +150,9 @@ def _share_texts(table: Table, limit: str) -> list[tuple[str, str, str]]:
     """
     if limit == "unknown":
         return [NO_SHARE_TEXTS] * table["src"].size
-    first = share_of_limit(table, limit)
+    first = table[f"share_{limit}"]
     others = [name for name in REMEDIES_BY_LIMIT if name not in (limit, "unknown")]
-    rest = np.nan_to_num(np.stack([share_of_limit(table, name) for name in others]))
+    rest = np.nan_to_num(np.stack([table[f"share_{name}"] for name in others]))
     second = rest.argmax(axis=0)
     said = []
     for at, value in enumerate(first.tolist()):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.services import service_of_each_direction, service_table
+from tcpcast.captures.table import select_rows
 from tcpcast.captures.tap_comparison import totals_by_tap_order
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
         for name, table in tables_by_name(capture).items()
         if DIRECTION_COLUMN in table
     }
-    connections = {name: column[rows] for name, column in capture.connections.items()}
+    connections = select_rows(capture.connections, rows)
     for name in ("requests", "failed"):
         table = getattr(capture, name)
         kept = np.isin(table["connection"], connections["connection"])
-        changed[name] = {key: column[kept] for key, column in table.items()}
+        changed[name] = select_rows(table, kept)
     changed["services"] = service_table(changed["requests"])
     connections["service"] = service_of_each_direction(
         connections, changed["requests"], changed["services"]
@@ -83,5 +84,5 @@ def rows_of_direction(table: Table, direction: int) -> Table:
 
 def _renumber_directions(table: Table, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Table:
     kept = np.isin(table[DIRECTION_COLUMN], rows)
-    part = {name: column[kept] for name, column in table.items()}
+    part = select_rows(table, kept)
     return part | {DIRECTION_COLUMN: np.searchsorted(rows, part[DIRECTION_COLUMN])}

@@ -21,6 +21,7 @@ from tcpcast.captures.loss_evidence import (
     reordered_packets,
     unnecessary_retransmissions,
 )
+from tcpcast.captures.table import is_tap_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,44 +179,38 @@ class Evidence:
     @classmethod
     def from_table(cls, table: Table) -> Evidence:
         """Return the evidence from the table of directions."""
-        away = np.isin(table["tap_side"], ("receiver", "middle"))
-        rtt = path_rtt_s(table)
+        away, rtt = is_tap_away(table), path_rtt_s(table)
+        needed = table["retransmissions"] - unnecessary_retransmissions(table)
         with np.errstate(divide="ignore", invalid="ignore"):
             round_trips = table["duration_s"] / rtt
-            filled = table["goodput_bps"] / 8 * rtt / table["window_max_bytes"]
             queue = np.where(
                 away, table["queue_delay_s"] / rtt, table["queue_at_loss_s"] / table["rtt_min_s"]
             )
-            unprompted = table["unprompted_bytes"] / table["unique_bytes"]
-            short_per_rtt = table["short_segments"] / round_trips
-            over_model = table["send_rate_pps"] / table["pftk_pps"]
             flight = table["flight_mean_bytes"] / table["flight_max_bytes"]
-            usual = table["rtt_karn_p50_s"] / table["rtt_min_s"] - 1
-            link_used = table["goodput_bps"] / table["bottleneck_rate_bps"]
-        return cls(
-            limited_by=table["limited_by"],
-            shares={name[6:]: table[name] for name in table if name.startswith("share_")},
-            is_tap_away=away,
-            unprompted_share=unprompted,
-            short_segments_per_rtt=short_per_rtt,
-            pacing_gaps=table["pacing_gaps"],
-            pacing_variation=table["pacing_variation"],
-            window_fill_ratio=filled,
-            round_trips=round_trips,
-            packets=table["data_packets"],
-            reordered_packets=reordered_packets(table),
-            has_retransmissions=table["retransmissions"] > 0,
-            necessary_retransmissions=table["retransmissions"] - unnecessary_retransmissions(table),
-            loss_indications=table["td"] + table["to"],
-            rate_variation=table["loss_rate_variation"],
-            mean_flight_ratio=np.where(away, np.nan, flight),
-            median_queue_ratio=usual,
-            queue_ratio=queue,
-            is_bbr=table["looks_like"] == BBR,
-            link_rate_share=link_used,
-            measured_to_pftk_ratio=over_model,
-            is_lossless_from_syn=table["syn_captured"] & (table["retransmissions"] == 0),
-        )
+            return cls(
+                limited_by=table["limited_by"],
+                shares={name[6:]: table[name] for name in table if name.startswith("share_")},
+                is_tap_away=away,
+                unprompted_share=table["unprompted_bytes"] / table["unique_bytes"],
+                short_segments_per_rtt=table["short_segments"] / round_trips,
+                pacing_gaps=table["pacing_gaps"],
+                pacing_variation=table["pacing_variation"],
+                window_fill_ratio=table["goodput_bps"] / 8 * rtt / table["window_max_bytes"],
+                round_trips=round_trips,
+                packets=table["data_packets"],
+                reordered_packets=reordered_packets(table),
+                has_retransmissions=table["retransmissions"] > 0,
+                necessary_retransmissions=needed,
+                loss_indications=table["td"] + table["to"],
+                rate_variation=table["loss_rate_variation"],
+                mean_flight_ratio=np.where(away, np.nan, flight),
+                median_queue_ratio=table["rtt_karn_p50_s"] / table["rtt_min_s"] - 1,
+                queue_ratio=queue,
+                is_bbr=table["looks_like"] == BBR,
+                link_rate_share=table["goodput_bps"] / table["bottleneck_rate_bps"],
+                measured_to_pftk_ratio=table["send_rate_pps"] / table["pftk_pps"],
+                is_lossless_from_syn=table["syn_captured"] & (table["retransmissions"] == 0),
+            )
 
     def has_main_state(self, *limits: str) -> Column:
         """Return a mask of rows that spend most of the time in these states."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from tcpcast.captures.model_rates import (
     cubic_pps,
-    has_model_inputs,
     measured_loss_and_rate,
     model_inputs,
     pftk_pps,
+    rates_where_known,
 )
 
 if TYPE_CHECKING:
@@ -98,15 +98,10 @@ def identify_congestion_control(table: Table, rounds: Table) -> Table:
 def exceeds_loss_based_rate(table: Table) -> Column:
     """Return a mask of directions with SACK that send more than a loss-based window allows."""
     ratio, rate = measured_loss_and_rate(table)
-    given = model_inputs(table) | {"packets_per_ack": np.ones(ratio.size)}
-    found = np.zeros(ratio.size, dtype=bool)
-    enough = table["td"] + table["to"] >= MIN_LOSS_INDICATIONS
-    known = has_model_inputs(ratio, given) & enough & (table["by_sack"] > 0)
-    if known.any():
-        path = {name: column[known] for name, column in given.items()}
-        most = np.fmax(pftk_pps(ratio[known], path), cubic_pps(ratio[known], path))
-        found[known] = rate[known] > MIN_RATIO_TO_LOSS_BASED_RATE * most
-    return found
+    inputs = model_inputs(table) | {"packets_per_ack": np.ones(ratio.size)}
+    by_model = [rates_where_known(model, ratio, inputs) for model in (pftk_pps, cubic_pps)]
+    enough = (table["td"] + table["to"] >= MIN_LOSS_INDICATIONS) & (table["by_sack"] > 0)
+    return enough & (rate > MIN_RATIO_TO_LOSS_BASED_RATE * np.fmax(*by_model))
 
 
 def flight_decrease_share(table: Table, rounds: Table) -> Column:

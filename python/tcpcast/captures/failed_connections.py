@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.quantity_text import time
-from tcpcast.captures.table import endpoint_text, text_column, to_datetimes
+from tcpcast.captures.quantity_text import counted, time
+from tcpcast.captures.table import endpoint_text, select_rows, text_column, to_datetimes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-KIND_PHRASES = {
-    "unanswered": "unanswered",
-    "refused": "refused",
-    "half_open": "half-open",
-    "silent": "silent",
-    "reset": "reset",
-}
-"""Phrases for the kinds of failures, in descending order of severity."""
+KINDS = ("unanswered", "refused", "half_open", "silent", "reset")
+"""Kinds of failures, in descending order of severity."""
 
 STAGE_PHRASES = {
     "handshake": "during the handshake",
@@ -65,7 +59,7 @@ def failure_count(counts: Mapping[str, int]) -> int:
 
 def _count_by_kind(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the number of failed connections per kind."""
-    failures = {kind: counts.get(kind, 0) for kind in KIND_PHRASES}
+    failures = {kind: counts.get(kind, 0) for kind in KINDS}
     failures["reset"] -= counts.get("reset_without_loss", 0)
     return failures
 
@@ -80,7 +74,7 @@ def main_failure(table: Table, failures: str) -> str:
     ]
     if not groups:
         return failures
-    part = {name: column[groups[0]] for name, column in table.items()}
+    part = select_rows(table, groups[0])
     size = len(groups[0])
     reason = _VERDICT_REASONS[str(part["failure"][0])](part)
     return f"{failures}{f', {size:,} of them because' if len(groups) > 1 else ':'} {reason}"
@@ -96,8 +90,8 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     """Return one sentence on all failed connections, or "" if none failed."""
     failures = _count_by_kind(counts)
     harmless = counts.get("reset_without_loss", 0)
-    kinds = [f"{count:,} {KIND_PHRASES[kind]}" for kind, count in failures.items() if count]
-    of_all = f"of {connections:,} connection{_plural_suffix(connections)}"
+    kinds = [f"{count:,} {kind.replace('_', '-')}" for kind, count in failures.items() if count]
+    of_all = f"of {counted(connections, 'connection')}"
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
         more = "more" if kinds else of_all
@@ -115,11 +109,10 @@ def rows_by_kind(table: Table) -> list[list[int]]:
     order: dict[tuple[Any, ...], list[int]] = {}
     for row, (key, server) in enumerate(zip(keys, servers, strict=True)):
         order.setdefault((*key, server), []).append(row)
-    worst = list(KIND_PHRASES)
 
     def rank(rows: list[int]) -> tuple[int, bool, int]:
         failure, _, stage = keys[rows[0]]
-        return worst.index(failure), stage in STAGES_WITHOUT_LOSS, -len(rows)
+        return KINDS.index(failure), stage in STAGES_WITHOUT_LOSS, -len(rows)
 
     return sorted(order.values(), key=rank)
 
@@ -127,21 +120,16 @@ def rows_by_kind(table: Table) -> list[list[int]]:
 def failure_sentences(table: Table, max_sentences: int = MAX_SENTENCES) -> list[str]:
     """Return one sentence per server and kind of failure, sorted by severity, then frequency."""
     groups = rows_by_kind(table)
-    lines = [
-        _failure_line({name: column[rows] for name, column in table.items()})
-        for rows in groups[:max_sentences]
-    ]
+    lines = [_failure_line(select_rows(table, rows)) for rows in groups[:max_sentences]]
     if len(groups) > max_sentences:
         left = len(groups) - max_sentences
-        lines.append(
-            f"{left:,} more kind{_plural_suffix(left)} of failure; to list all, add --table failed"
-        )
+        lines.append(f"{counted(left, 'more kind')} of failure; to list all, add --table failed")
     return lines
 
 
 def _failure_line(table: Table) -> str:
     """Return the sentence on connections of one kind to one server."""
-    row = {name: column[0] for name, column in table.items()}
+    row = select_rows(table, 0)
     count = table["client"].size
     subject = f"{row['client']} > {row['server']}"
     if count > 1:
@@ -153,7 +141,7 @@ def _unanswered_syn_text(_: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
     over = f" over {time(waited)}" if waited > 0 else ""
     return (
-        f"{tries:,} SYN{_plural_suffix(tries)}{over} without a response. A firewall drops them, "
+        f"{counted(tries, 'SYN')}{over} without a response. A firewall drops them, "
         "the host is down, or the responses take another path; check the address, the port and the "
         "firewall"
     )
@@ -170,7 +158,7 @@ def _refused_text(row: Row, _: Table) -> str:
 def _half_open_text(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
-        f"{tries:,} SYN-ACK{_plural_suffix(tries)} without an ack from the client. The ack was "
+        f"{counted(tries, 'SYN-ACK')} without an ack from the client. The ack was "
         "lost or took another path, the client has terminated, or the source address of the SYN is "
         "forged (a SYN flood)"
     )
@@ -282,8 +270,4 @@ def keepalive_sentence(counts: Mapping[str, int]) -> list[str]:
         if lost
         else "all answered: the connections are idle but alive"
     )
-    return [f"{probes:,} keepalive probe{_plural_suffix(probes)}, {result}"]
-
-
-def _plural_suffix(count: int) -> str:
-    return "" if count == 1 else "s"
+    return [f"{counted(probes, 'keepalive probe')}, {result}"]

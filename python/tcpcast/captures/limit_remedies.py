@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tcpcast.captures.congestion_control import BBR
+from tcpcast.captures.congestion_control import BBR, MIN_LOSS_INDICATIONS
 from tcpcast.captures.predicted_gain import Gains, lossless_round_trips
-from tcpcast.captures.quantity_text import digits, mean_rtt, percent, rate, size, time, times
+from tcpcast.captures.quantity_text import (
+    counted,
+    digits,
+    mean_rtt,
+    percent,
+    rate,
+    sentence_case,
+    size,
+    time,
+    times,
+)
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -37,8 +47,6 @@ MIN_SPURIOUS_SHARE = 0.5
 """Minimum share of unnecessary retransmissions for the advice that the RTO is too short."""
 MAX_MEASURED_TO_MODEL_RATIO = 2.5
 """Ratio of the measured to the predicted rate above which the model does not apply."""
-MIN_LOSS_INDICATIONS = 20
-"""Minimum number of loss indications for a comparison of measured and predicted rates."""
 MIN_OUTAGE_TIMEOUTS = 4
 """Minimum number of consecutive timeouts that indicate an outage of the path."""
 FREQUENT_LOSS_RATIO = 0.1
@@ -141,7 +149,7 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     times_closed = "once" if closed == 1 else f"{closed:,} times"
     often = f", and closed {times_closed}" if closed else ""
     seen = [
-        f"{count:,} {name}{'' if count == 1 else 's'}"
+        counted(count, name)
         for name, count in (
             ("window probe", int(table["zero_window_probes"][at])),
             ("window update", int(table["window_updates"][at])),
@@ -252,7 +260,7 @@ def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
             )
             action = f"{raised} or {action}"
         else:
-            end = f". {action[:1].upper()}{action[1:]}."
+            end = f". {sentence_case(action)}."
         ends.append(Remedy(start, end, action))
     return ends
 
@@ -315,7 +323,7 @@ def _bbr_loss_texts(gains: Gains, at: int) -> tuple[str, str]:
     share = gains.table["throughput_bps"][at] / link
     used = f"; it uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
     action = "the sender behaves like BBR, whose rate hardly depends on losses"
-    return action, f" {action[:1].upper()}{action[1:]}{used}."
+    return action, f" {sentence_case(action)}{used}."
 
 
 def _inapplicable_model_texts(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
@@ -328,7 +336,7 @@ def _inapplicable_model_texts(gains: Gains, at: int, model: str, factor: float) 
     )
     action = f"no model applies, because {why}"
     end = f"; the measured rate is {times(factor)} the rate of {model}."
-    return action, f" {action[:1].upper()}{action[1:]}{end}"
+    return action, f" {sentence_case(action)}{end}"
 
 
 def _lossless_advice(gains: Gains, at: int) -> Remedy:
@@ -337,7 +345,7 @@ def _lossless_advice(gains: Gains, at: int) -> Remedy:
         longer = "take a longer capture"
         return Remedy(
             "",
-            f". The capture contains {again:,} retransmission{'' if again == 1 else 's'}, but not "
+            f". The capture contains {counted(again, 'retransmission')}, but not "
             f"the loss indications, RTT and window that a model needs. {longer.capitalize()}.",
             longer,
         )
@@ -367,7 +375,7 @@ def remedies_for_timeout(gains: Gains) -> list[Remedy]:
     needless = table["spurious_dsack"] + table["spurious_eifel"]
     ends = []
     for at, count in enumerate(table["timeouts"].tolist()):
-        start = f": {count:,} timeout{'' if count == 1 else 's'}"
+        start = f": {counted(count, 'timeout')}"
         if table["t0_s"][at] > 0:
             start += f", T0 = {time(table['t0_s'][at])}"
         start += f", with an RTT of {mean_rtt(table, at)}" if rtt[at] > 0 else ""
@@ -424,7 +432,7 @@ def remedies_for_bottleneck(gains: Gains) -> list[Remedy]:
             other = f". The mean rate was only {rate(mean)} because of other limits"
         else:
             other = ""
-        end = f". {action[:1].upper()}{action[1:]}{other}"
+        end = f". {sentence_case(action)}{other}"
         queue = float(table["rtt_mean_s"][at] / least[at]) if least[at] > 0 else math.nan
         if queue >= MIN_LONG_QUEUE_RTT_RATIO:
             end += (

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.direction_selection import seconds_since
+from tcpcast.captures.loss_evidence import rtts_at_losses
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
@@ -141,7 +142,6 @@ def queueing_delays_at_losses_s(capture: Capture, losses_table: str) -> Column:
         of_it, its = (
             slice(*np.searchsorted(rows, (each, each + 1))) for rows in (at, losses["direction"])
         )
-        row = np.fmax(np.searchsorted(times[of_it], losses["time"][its], "right") - 1, 0)
-        longer = np.fmax(rtt[of_it][row], rtt[of_it][np.fmax(row - 1, 0)])
-        apart.append(longer - least[each])
+        longest = rtts_at_losses(times[of_it], rtt[of_it], losses["time"][its])
+        apart.append(longest - least[each])
     return np.concatenate(apart)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.direction_selection import seconds_since
+from tcpcast.captures.table import is_tap_away
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -48,7 +49,7 @@ def reordered_packets(table: Table) -> Column:
     reordered packets that were not retransmitted; the other ones are unnecessary retransmissions
     without a timeout.
     """
-    away = np.isin(table["tap_side"], ("receiver", "middle"))
+    away = is_tap_away(table)
     again = np.fmax(unnecessary_retransmissions(table) - table["timeouts"], 0)
     return np.asarray(table["out_of_order"] + np.where(away, 0, table["late_packets"] + again))
 
@@ -88,13 +89,22 @@ def _row_bounds(directions: Column, size: int) -> Column:
 
 
 def _rtt_at_losses(times: Column, rtt: Column, losses: Column) -> float:
-    """Return the median RTT at losses: for each loss, the longer RTT of its and the last round."""
+    """Return the median RTT at losses; NaN without RTTs."""
     timed = np.isfinite(rtt)
-    if not timed.any():
-        return np.nan
-    times, rtt = times[timed], rtt[timed]
+    return (
+        float(np.median(rtts_at_losses(times[timed], rtt[timed], losses)))
+        if timed.any()
+        else np.nan
+    )
+
+
+def rtts_at_losses(times: Column, rtt: Column, losses: Column) -> Column:
+    """Return, for each loss, the longer RTT of the round of the loss and the round before.
+
+    ``times`` are the times of the rounds, and ``losses`` the times of the losses, both sorted.
+    """
     row = np.fmax(np.searchsorted(times, losses, "right") - 1, 0)
-    return float(np.median(np.fmax(rtt[row], rtt[np.fmax(row - 1, 0)])))
+    return np.asarray(np.fmax(rtt[row], rtt[np.fmax(row - 1, 0)]))
 
 
 def _rate_variation(acked: Column, losses: Column, rtt: float) -> float:

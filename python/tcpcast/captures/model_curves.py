@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.model_rates import model_inputs
-from tcpcast.captures.models import INTERVAL_S
+from tcpcast.captures.table import INTERVAL_S, select_rows
 from tcpcast.models.pftk import approximate_rate_pps, td_only_leading_rate_pps, throughput
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def mean_model_inputs(connections: Table, rows: Counts) -> dict[str, float] | No
 
     None if no direction has both a round-trip time and a window.
     """
-    table = {name: column[rows] for name, column in connections.items()}
+    table = select_rows(connections, rows)
     path, weight = model_inputs(table), table["data_packets"].astype(float)
     known = np.isfinite(path["rtt_s"]) & (path["rtt_s"] > 0) & (weight > 0)
     known &= path["receiver_window_pkts"] >= 1

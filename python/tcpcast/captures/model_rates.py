@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.table import select_rows
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.pftk import throughput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tcpcast.captures.table import Table
 
     Column = np.ndarray[Any, Any]
@@ -29,18 +32,13 @@ def rate_columns(table: Table) -> Table:
     ratio, rate = measured_loss_and_rate(table)
     with np.errstate(divide="ignore", invalid="ignore"):
         retransmitted = table["retransmissions"] / table["data_packets"]
-    rates = {name: np.full(ratio.size, np.nan) for name in ("pftk_pps", "mathis_pps")}
-    given = model_inputs(table)
-    known = has_model_inputs(ratio, given)
-    if known.any():
-        path = {name: column[known] for name, column in given.items()}
-        rates["pftk_pps"][known] = pftk_pps(ratio[known], path)
-        rates["mathis_pps"][known] = mathis_pps(ratio[known], path)
+    inputs = model_inputs(table)
     return {
         "loss_indication_ratio": ratio,
         "retransmit_ratio": retransmitted,
         "send_rate_pps": rate,
-        **rates,
+        "pftk_pps": rates_where_known(pftk_pps, ratio, inputs),
+        "mathis_pps": rates_where_known(mathis_pps, ratio, inputs),
     }
 
 
@@ -72,35 +70,34 @@ def model_inputs(table: Table) -> Table:
     }
 
 
-def pftk_pps(loss: Column, given: Table) -> Column:
+def rates_where_known(
+    model: Callable[[Column, Table], Column], loss: Column, inputs: Table
+) -> Column:
+    """Return the rate of a model for each row; NaN for rows without :func:`has_model_inputs`."""
+    rates = np.full(loss.size, np.nan)
+    known = has_model_inputs(loss, inputs)
+    if known.any():
+        rates[known] = model(loss[known], select_rows(inputs, known))
+    return rates
+
+
+def pftk_pps(loss: Column, inputs: dict[str, Any]) -> Column:
     """Return PFTK's rate (31) in packets/s for losses and other :func:`model_inputs`."""
-    return throughput(
-        rtt_s=given["rtt_s"],
-        t0_s=given["t0_s"],
-        loss_indication_ratio=loss,
-        packets_per_ack=given["packets_per_ack"],
-        receiver_window_pkts=given["receiver_window_pkts"],
-    ).rate_pps
+    return throughput(loss_indication_ratio=loss, **inputs).rate_pps
 
 
-def cubic_pps(loss: Column, given: Table) -> Column:
+def cubic_pps(loss: Column, inputs: Table) -> Column:
     """Return the rate of CUBIC's response function in packets/s, at most W_max/RTT."""
+    window = inputs["receiver_window_pkts"]
     return cubic_response(
-        rtt_s=given["rtt_s"],
-        loss_ratio=loss,
-        receiver_window_pkts=given["receiver_window_pkts"],
+        rtt_s=inputs["rtt_s"], loss_ratio=loss, receiver_window_pkts=window
     ).rate_pps
 
 
-def mathis_pps(loss: Column, given: Table) -> Column:
+def mathis_pps(loss: Column, inputs: Table) -> Column:
     """Return the rate of the square-root formula in packets/s, at most W_max/RTT."""
-    rate = mathis_rate_pps(
-        rtt_s=given["rtt_s"],
-        loss_indication_ratio=loss,
-        packets_per_ack=given["packets_per_ack"],
-        receiver_window_pkts=given["receiver_window_pkts"],
-    )
-    return np.asarray(rate)
+    path = {name: inputs[name] for name in inputs if name != "t0_s"}
+    return np.asarray(mathis_rate_pps(loss_indication_ratio=loss, **path))
 
 
 def has_model_inputs(loss: Column, given: Table) -> Column:

@@ -7,7 +7,7 @@ always measured over the whole capture (:func:`tcpcast.captures.model_rates.mode
 
 from __future__ import annotations
 
-import math
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,9 @@ from tcpcast.captures.model_rates import (
     mathis_pps,
     model_inputs,
     pftk_pps,
+    rates_where_known,
 )
+from tcpcast.captures.table import INTERVAL_S, select_rows
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
@@ -39,9 +41,6 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-INTERVAL_S = 100
-"""Length of the intervals in seconds, as in the PFTK paper."""
-
 UNNECESSARY_RTO_RETRANS_SHARE = 0.5
 """Among the segments that a sender without SACK retransmits after an RTO, the assumed share that
 had already arrived. In simulations with 2 to 8 % loss, the share is 40 to 60 %."""
@@ -57,33 +56,22 @@ def _pftk_by_bytes(loss: Column, path: Table) -> Column:
 
 
 def _pftk_approximate_pps(loss: Column, path: Table) -> Column:
-    return approximate_rate_pps(
-        rtt_s=path["rtt_s"],
-        t0_s=path["t0_s"],
-        loss_indication_ratio=loss,
-        packets_per_ack=path["packets_per_ack"],
-        receiver_window_pkts=path["receiver_window_pkts"],
-    )
+    return approximate_rate_pps(loss_indication_ratio=loss, **path)
 
 
 def _chain_pps(loss: Column, path: Table) -> Column:
     """Return the rate by the Markov chain for each direction, with b rounded to an integer."""
-    rows = zip(loss, *(path[name] for name in PATH_INPUTS), strict=True)
-    return np.array([_chain_of_direction(*map(float, row)) for row in rows])
-
-
-def _chain_of_direction(
-    loss: float, rtt: float, timer: float, acknowledged: float, most: float
-) -> float:
-    try:
-        chain = window_chain(
-            loss_probability=loss,
-            packets_per_ack=max(1, round(acknowledged)),
-            receiver_window_pkts=most,
-        )
-    except DomainError:  # too many states: an unlimited window with very small loss
-        return math.nan
-    return float(chain.rate_pps(rtt_s=rtt, t0_s=timer))
+    rates = np.full(loss.size, np.nan)
+    for row, p in enumerate(loss.tolist()):
+        rtt, t0, acknowledged, window = (float(path[name][row]) for name in PATH_INPUTS)
+        packets_per_ack = max(1, round(acknowledged))
+        # Fails with too many states: an unlimited window with very small loss.
+        with contextlib.suppress(DomainError):
+            chain = window_chain(
+                loss_probability=p, packets_per_ack=packets_per_ack, receiver_window_pkts=window
+            )
+            rates[row] = chain.rate_pps(rtt_s=rtt, t0_s=t0)
+    return rates
 
 
 def _td_only_pps(loss: Column, path: Table) -> Column:
@@ -157,16 +145,14 @@ def models(capture: Capture, rows: Column) -> Table:
         divided by the latency in Cardwell's model. Columns such as ``pftk_trusted`` are True if the
         inputs are in the domain of the model.
     """
-    table = {name: column[rows] for name, column in capture.connections.items()}
+    table = select_rows(capture.connections, rows)
     path, loss = model_inputs(table), table["loss_indication_ratio"]
     known = has_model_inputs(loss, path)
-    rates = {name: np.full(rows.size, np.nan) for name in MODEL_LABELS}
-    given = {name: column[known] for name, column in path.items()}
-    for name, rate in LOSS_MODELS.items():
-        rates[name][known] = rate(loss[known], given)
+    rates = {name: rates_where_known(rate, loss, path) for name, rate in LOSS_MODELS.items()}
     rates["bbr_bound"] = _bbr_bound_pps(table)
+    rates["cardwell"] = np.full(rows.size, np.nan)
     if known.any():
-        of_known = {name: column[known] for name, column in table.items()}
+        of_known, given = (select_rows(part, known) for part in (table, path))
         rates["cardwell"][known] = _cardwell_pps(of_known, loss[known], given)
     return {
         "direction": rows,
@@ -182,7 +168,7 @@ def _domain_masks(table: Table, path: Table, loss: Column) -> Table:
     """Return, for each model, a mask of rows with inputs in its domain."""
     known = has_model_inputs(loss, path)
     values = path_domain_values(
-        loss_ratio=loss[known], **{name: path[name][known] for name in PATH_INPUTS}
+        loss_indication_ratio=loss[known], **{name: path[name][known] for name in PATH_INPUTS}
     )
     values[EXPECTED_LOSSES] = loss[known] * table["data_packets"][known]
     found = {name: np.ones(loss.size, dtype=np.bool_) for name in MODEL_LABELS}
@@ -224,7 +210,7 @@ def measured_loss_ratio(table: Table) -> Column:
     return np.asarray(ratio if exact is None else np.where(np.isfinite(exact), exact, ratio))
 
 
-def _cardwell_pps(table: Table, loss: Column, path: Table) -> Column:
+def _cardwell_pps(table: Table, loss: Column, path: dict[str, Any]) -> Column:
     """Return packets sent divided by the latency in Cardwell's model, which includes slow start."""
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -232,13 +218,10 @@ def _cardwell_pps(table: Table, loss: Column, path: Table) -> Column:
     window = np.fmax(np.nan_to_num(table["initial_window_pkts"], nan=1.0), 1.0)
     latency = cardwell_latency(
         size_pkts=np.fmax(size, 1.0),
-        rtt_s=path["rtt_s"],
-        t0_s=path["t0_s"],
         loss_ratio=loss,
         initial_window_pkts=window,
-        packets_per_ack=path["packets_per_ack"],
-        receiver_window_pkts=path["receiver_window_pkts"],
         connection=False,
+        **path,
     ).latency_s
     return np.asarray(sent / latency)
 
@@ -262,13 +245,11 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
     measured = measured_intervals(capture, rows)
     loss, length = measured["loss_indication_ratio"], measured["length_s"]
     at = measured["direction"]
-    path = model_inputs({name: column[at] for name, column in capture.connections.items()})
-    known = has_model_inputs(loss, path)
-    predicted = {}
-    for name, rate in LOSS_MODELS.items():
-        column = np.full(at.size, np.nan)
-        column[known] = rate(loss[known], {key: each[known] for key, each in path.items()})
-        predicted[f"{name}_pkts"] = column * length
+    path = model_inputs(select_rows(capture.connections, at))
+    predicted = {
+        f"{name}_pkts": rates_where_known(rate, loss, path) * length
+        for name, rate in LOSS_MODELS.items()
+    }
     return measured | predicted
 
 
@@ -291,9 +272,9 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
         of the interval; and ``sent_pkts``.
     """
     kept = np.isin(capture.intervals["direction"], rows)
-    table = {name: column[kept] for name, column in capture.intervals.items()}
+    table = select_rows(capture.intervals, kept)
     at = table["direction"]
-    of_all = {name: column[at] for name, column in capture.connections.items()}
+    of_all = select_rows(capture.connections, at)
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = (table["td"] + table["to"]) / sent

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.model_rates import cubic_pps, has_model_inputs, model_inputs
+from tcpcast.captures.table import is_tap_away
 from tcpcast.models.parallel import limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import td_only_rate_pps, throughput, unlimited_window_pkts
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tcpcast.captures.table import Table
 
     Column = np.ndarray[Any, Any]
@@ -63,7 +66,7 @@ class Gains:
         least, most = CUBIC_REDUCTION_RANGE
         cubic = (table["window_reduction"] > least) & (table["window_reduction"] < most)
         seen = table["bottleneck_rate_bps"]
-        away = np.isin(table["tap_side"], ("middle", "receiver"))
+        away = is_tap_away(table)
         return cls(
             table=table,
             inputs=inputs | {"loss_indication_ratio": loss},
@@ -81,10 +84,7 @@ class Gains:
 
     def pftk_pps(self, **changed: Any) -> Column:
         """Return PFTK's rate (31) with some inputs replaced, in packets/s."""
-        rate = np.full(self.has_inputs.size, np.nan)
-        if self.has_inputs.any():
-            rate[self.has_inputs] = throughput(**self._select_inputs(changed)).rate_pps
-        return rate
+        return self._results(lambda given: throughput(**given).rate_pps, **changed)
 
     def pftk_gain(self, **changed: Any) -> Column:
         """Return the ratio of PFTK's rates (31) with and without replaced inputs."""
@@ -92,29 +92,22 @@ class Gains:
 
     def gain_without_timeouts(self) -> Column:
         """Return the ratio of PFTK's rate with only TD losses (19) to its full rate (31)."""
-        factor = np.full(self.has_inputs.size, np.nan)
-        if self.has_inputs.any():
-            given = self._select_inputs({})
+
+        def td_only(given: dict[str, Any]) -> Column:
             most = given.pop("receiver_window_pkts") / given["rtt_s"]
             del given["t0_s"]
-            factor[self.has_inputs] = np.minimum(td_only_rate_pps(**given), most)
-        return np.asarray(factor / self.pftk_pps())
+            return np.minimum(td_only_rate_pps(**given), most)
+
+        return np.asarray(self._results(td_only) / self.pftk_pps())
 
     def loss_model_gain(self, **changed: Any) -> Column:
         """Return the rate ratio for changed loss or RTT, by CUBIC's response function or PFTK."""
-        factor = self.pftk_gain(**changed)
-        chosen = self.has_inputs & self.is_cubic
-        if chosen.any():
-            after, before = (self._cubic_pps(chosen, change) for change in (changed, {}))
-            factor[chosen] = after / before
-        return factor
+        by_cubic = self._cubic_pps(**changed) / self._cubic_pps()
+        return np.where(self.is_cubic, by_cubic, self.pftk_gain(**changed))
 
     def measured_to_model_ratio(self) -> Column:
         """Return the measured rate divided by the rate of the model in :meth:`loss_model_gain`."""
-        model = self.pftk_pps()
-        chosen = self.has_inputs & self.is_cubic
-        if chosen.any():
-            model[chosen] = self._cubic_pps(chosen, {})
+        model = np.where(self.is_cubic, self._cubic_pps(), self.pftk_pps())
         return np.asarray(self.table["send_rate_pps"] / model)
 
     def parallel_flows_gain(self, flows: int) -> tuple[Column, Column]:
@@ -123,17 +116,19 @@ class Gains:
         The other rows use algorithm 1, which assumes few flows in RTO. If its result has more flows
         in RTO, n times PFTK is used, which means a gain of n.
         """
-        factor = np.full(self.has_inputs.size, np.nan)
-        by_n_times = np.zeros(self.has_inputs.size, dtype=bool)
-        if self.has_inputs.any():
-            given = self._select_inputs({})
+
+        def gain(given: dict[str, Any]) -> Column:
             given["loss_event_ratio"] = given.pop("loss_indication_ratio")
             many, one = (limited_rate_pps(flows=n, **given) for n in (flows, 1))
+            return np.asarray(many / one)
+
+        def flows_in_timeout(given: dict[str, Any]) -> Any:
+            given["loss_event_ratio"] = given.pop("loss_indication_ratio")
             del given["receiver_window_pkts"]
-            in_timeout = parallel_throughput(flows=1, **given).flows_in_timeout
-            by_n_times[self.has_inputs] = in_timeout > MAX_TIMEOUT_SHARE
-            factor[self.has_inputs] = np.where(in_timeout > MAX_TIMEOUT_SHARE, flows, many / one)
-        return factor, by_n_times
+            return parallel_throughput(flows=1, **given).flows_in_timeout
+
+        by_n_times = self._results(flows_in_timeout) > MAX_TIMEOUT_SHARE
+        return np.where(by_n_times, flows, self._results(gain)), by_n_times
 
     def rate_after_gain_bps(self, factor: Column) -> Column:
         """Return the measured rate times a factor, limited by the bottleneck, in payload bit/s."""
@@ -141,31 +136,29 @@ class Gains:
 
     def window_for_loss_bytes(self) -> Column:
         """Return E[W_u] (30) in bytes, the window above which loss is the limit."""
-        window = np.full(self.has_inputs.size, np.nan)
-        if self.has_inputs.any():
-            given = self._select_inputs({})
-            window[self.has_inputs] = unlimited_window_pkts(
-                loss_indication_ratio=given["loss_indication_ratio"],
-                packets_per_ack=given["packets_per_ack"],
-            )
+        names = ("loss_indication_ratio", "packets_per_ack")
+        window = self._results(
+            lambda given: unlimited_window_pkts(**{name: given[name] for name in names})
+        )
         return np.asarray(window * self.table["segment_bytes"])
 
     def window_for_link_bytes(self) -> Column:
         """Return the rate of the bottleneck times the minimum RTT in bytes; NaN if unknown."""
         return np.where(np.isinf(self.max_rate_bps), np.nan, self.max_rate_bps) * self.rtt_min_s / 8
 
-    def _select_inputs(self, changed: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: np.broadcast_to(values, self.has_inputs.shape)[self.has_inputs]
-            for name, values in (self.inputs | changed).items()
-        }
+    def _cubic_pps(self, **changed: Any) -> Column:
+        return self._results(
+            lambda given: cubic_pps(given["loss_indication_ratio"], given), **changed
+        )
 
-    def _cubic_pps(self, chosen: Column, changed: dict[str, Any]) -> Column:
-        given = {
-            name: np.broadcast_to(values, self.has_inputs.shape)[chosen]
-            for name, values in (self.inputs | changed).items()
-        }
-        return cubic_pps(given["loss_indication_ratio"], given)
+    def _results(self, model: Callable[[dict[str, Any]], Any], **changed: Any) -> Column:
+        """Return the result of a model with some inputs replaced; NaN for rows without inputs."""
+        result, rows = np.full(self.has_inputs.size, np.nan), self.has_inputs
+        if rows.any():
+            inputs = (self.inputs | changed).items()
+            given = {name: np.broadcast_to(value, rows.shape)[rows] for name, value in inputs}
+            result[rows] = model(given)
+        return result
 
 
 @lru_cache(maxsize=4096)

@@ -47,9 +47,19 @@ def time(seconds: float) -> str:
 
 
 def mean_rtt(table: Table, at: int) -> str:
-    """Return the mean RTT of a row: ``83.7 ms``, or ``at min_digits ...`` for a lower bound."""
-    bound = "at min_digits " if table["rtt_lower_bound"][at] else ""
+    """Return the mean RTT of a row: ``83.7 ms``, or ``at least ...`` for a lower bound."""
+    bound = "at least " if table["rtt_lower_bound"][at] else ""
     return f"{bound}{time(table['rtt_mean_s'][at])}"
+
+
+def counted(count: float, noun: str) -> str:
+    """Return ``1 packet`` or ``1,200 packets``; ``noun`` is singular."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def sentence_case(text: str) -> str:
+    """Return a text with its first letter in upper case; other letters are unchanged."""
+    return text[:1].upper() + text[1:]
 
 
 def percent(share: float) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from tcpcast import units
 from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, measure_flows
 from tcpcast.captures.direction_selection import describe_directions
+from tcpcast.captures.limit_remedies import MIN_OUTAGE_TIMEOUTS
 from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.replay_tcp import (
     MIN_DIFFERENCE_RATIO,
@@ -51,9 +52,6 @@ MAX_REPLICATIONS = 32
 
 MAX_EQUAL_RTT_RATIO = 1.016
 """Ratio of median to minimum RTT up to which both RTTs are considered equal."""
-
-MIN_OUTAGE_TIMEOUTS = 4
-"""Number of consecutive timeouts from which an outage of the path is assumed."""
 
 MIN_WARNING_SHARE = 0.2
 """Minimum share of the time for a limit to be named in a warning."""

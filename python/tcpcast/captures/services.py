@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.table import select_rows
+
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
 
@@ -39,12 +41,12 @@ def service_table(requests: Table) -> Table:
     """Return one row per service with enough separable requests, sorted by number of requests."""
     names, service = np.unique(requests["server"], return_inverse=True)
     rows = [
-        _service_row(str(name), {key: column[service == at] for key, column in requests.items()})
+        _service_row(str(name), select_rows(requests, service == at))
         for at, name in enumerate(names.tolist())
     ]
     kept = [row for row in rows if row["requests"] - row["not_separable"] >= MIN_REQUESTS]
     kept.sort(key=lambda row: (-row["requests"], row["server"]))
-    empty = _service_row("", {key: column[:0] for key, column in requests.items()})
+    empty = _service_row("", select_rows(requests, slice(0)))
     return {
         key: np.array([row[key] for row in kept], dtype=_column_dtype(empty[key])) for key in empty
     }
@@ -70,7 +72,7 @@ def service_of_each_direction(connections: Table, requests: Table, found: Table)
 
 def _service_row(name: str, every: Table) -> dict[str, Any]:
     """Return the row of one service."""
-    good = {key: column[every["separable"]] for key, column in every.items()}
+    good = select_rows(every, every["separable"])
     whole = good["last_byte_s"]
     row: dict[str, Any] = {
         "server": name,

@@ -9,6 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+INTERVAL_S = 100
+"""Length of the intervals in seconds, as in the PFTK paper."""
+
 Table = dict[str, np.ndarray[Any, Any]]
 """Columns of equal length by name."""
 
@@ -62,7 +65,7 @@ def direction_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Ta
         table[end] = text_column(endpoint_text(*given) for given in native[end])
     table["start"] = to_datetimes(native["start_ns"])
     table["limited_by"] = text_column(limit_names)[native["limited_by"]]
-    away = np.isin(table["tap_side"], ("middle", "receiver"))
+    away = is_tap_away(table)
     queued = table["queue_delay_s"]
     between = table["tap_to_sender_s"] + np.nan_to_num(queued)
     table["rtt_mean_s"] = table["rtt_over_time_s"] + np.where(away, between, 0.0)
@@ -73,7 +76,7 @@ def direction_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Ta
 def interval_table(native: Mapping[str, Any]) -> Table:
     """Return the table of intervals; ``start_s`` is relative to the direction's first data."""
     rest = {name: native[name] for name in native if name not in {"direction", "index"}}
-    return {"direction": native["direction"], "start_s": native["index"] * 100, **rest}
+    return {"direction": native["direction"], "start_s": native["index"] * INTERVAL_S, **rest}
 
 
 def event_table(native: Mapping[str, Any]) -> Table:
@@ -88,6 +91,11 @@ def event_table(native: Mapping[str, Any]) -> Table:
 def round_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Table:
     """Return the table of rounds; ``limit_names`` names the codes in ``limited_by``."""
     return event_table({**native, "limited_by": text_column(limit_names)[native["limited_by"]]})
+
+
+def is_tap_away(table: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return a mask of directions with a tap that is known not to be at the sender."""
+    return np.isin(table["tap_side"], ("middle", "receiver"))
 
 
 def to_datetimes(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

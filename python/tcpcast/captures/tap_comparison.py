@@ -51,9 +51,12 @@ def loss_denominators(columns: Table) -> Column:
     The denominator is the number of packets at the first tap, without packets in flight at the end.
     It is 0 if the direction is not seen at both taps.
     """
-    forward = columns["passes"] == "before-after"
-    first = np.where(forward, columns["packets_seen_before"], columns["packets_seen_after"])
+    first = _packets_at_first_tap(columns, columns["passes"] == "before-after")
     return np.where(columns["seen_at_both"] > 0, first - columns["under_way"], 0)
+
+
+def _packets_at_first_tap(columns: Table, is_forward: Column) -> Column:
+    return np.where(is_forward, columns["packets_seen_before"], columns["packets_seen_after"])
 
 
 def totals_by_tap_order(columns: Table) -> Table:
@@ -82,15 +85,14 @@ def totals_by_tap_order(columns: Table) -> Table:
 
 def is_comparable(between: Table) -> bool:
     """Return True if both taps captured enough common packets, per order, to trust the loss."""
-    forward = between["passes"] == "before-after"
-    first = np.where(forward, between["packets_seen_before"], between["packets_seen_after"])
+    first = _packets_at_first_tap(between, between["passes"] == "before-after")
     return bool((between["seen_at_both"] >= MIN_COMMON_SHARE * first).all())
 
 
 def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     """Return the warnings about the comparison."""
     raw = native["columns"]
-    first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])
+    first = _packets_at_first_tap(raw, raw["forward"])
     lines = [f"second tap: {warning}" for warning in native["warnings"]]
 
     def add(count: int, text: str) -> None:

@@ -14,8 +14,9 @@ import numpy as np
 from tcpcast.captures.advice import NamedLimit, limit_keys, limit_of_each_direction
 from tcpcast.captures.failed_connections import failure_count, main_failure
 from tcpcast.captures.groups import ANY_HOST, group_mask
-from tcpcast.captures.quantity_text import digits, percent, rate, volume
+from tcpcast.captures.quantity_text import counted, digits, percent, rate, sentence_case, volume
 from tcpcast.captures.service_advice import latency_sentence
+from tcpcast.captures.table import select_rows
 from tcpcast.captures.tap_comparison import is_comparable
 from tcpcast.limit_names import LIMIT_NAMES, with_article
 
@@ -44,8 +45,7 @@ def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None
     if len(captures) == 1:
         return verdict
     others = [each for each in captures if each is not main and failure_count(each.rest)]
-    files = f"{len(others):,} other capture{'' if len(others) == 1 else 's'}"
-    more = f" In {files}, connections failed." if others else ""
+    more = f" In {counted(len(others), 'other capture')}, connections failed." if others else ""
     return f"Most data are in {main.file}: {verdict}{more}"
 
 
@@ -80,7 +80,7 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
         "only part of the capture was read" if capture.damaged or capture.interrupted else "",
     ]
     sentence = "; ".join(filter(None, parts)) + "."
-    return sentence[0].upper() + sentence[1:]
+    return sentence_case(sentence)
 
 
 def is_about_failures(capture: Capture) -> bool:
@@ -113,7 +113,7 @@ def limit_bytes(table: Table) -> Table:
 
 def directions_without_service(table: Table) -> Table:
     """Return the directions that do not belong to a service."""
-    return {name: column[table["service"] < 0] for name, column in table.items()}
+    return select_rows(table, table["service"] < 0)
 
 
 def _data_statement(capture: Capture, groups: Table | None) -> str:
@@ -129,7 +129,7 @@ def _data_statement(capture: Capture, groups: Table | None) -> str:
     largest = int(separate["bytes"].max(initial=-1))
     if sizes.size and sizes.max() >= largest:
         row = int(np.argmax(sizes))
-        return latency_sentence({name: column[row] for name, column in capture.services.items()})
+        return latency_sentence(select_rows(capture.services, row))
     if largest < MIN_MAIN_SHARE * separate["bytes"].sum():
         return _all_transfers_statement(separate)
     return _transfer_statement(
@@ -171,7 +171,7 @@ def _limit_and_action(table: Table, row: int) -> str:
 
 
 def _limit_of(table: Table, row: int) -> NamedLimit:
-    return limit_of_each_direction({name: column[[row]] for name, column in table.items()})[0]
+    return limit_of_each_direction(select_rows(table, [row]))[0]
 
 
 def _all_transfers_statement(table: Table) -> str:
@@ -204,14 +204,14 @@ def _group_statement(table: Table, groups: Table) -> str:
     row = int(np.argmax(groups["bytes"]))
     ends = str(groups["src"][row]), str(groups["dst"][row])
     flows, bps = int(groups["flows"][row]), float(groups["throughput_bps"][row])
-    who = f"{flows:,} flow{'' if flows == 1 else 's'}" + "".join(
+    who = counted(flows, "flow") + "".join(
         f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end != ANY_HOST
     )
     most = "the most data of all groups, " if groups["src"].size > 1 else ""
     sent = f"send{'s' if flows == 1 else ''} {most}{volume(float(groups['bytes'][row]))}"
     speed = f" at {rate(bps)}" if math.isfinite(bps) else ""
     inside = group_mask(table, *ends)
-    part = {name: column[inside] for name, column in table.items()}
+    part = select_rows(table, inside)
     found = limit_bytes(part)
     limit = str(found["limit"][0])
     if found["byte_share"][0] < MIN_MAIN_SHARE or limit == UNKNOWN:

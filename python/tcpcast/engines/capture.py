@@ -27,9 +27,10 @@ from tcpcast.captures.direction_selection import (
 )
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
-from tcpcast.captures.models import INTERVAL_S, LOSS_MODELS, model_intervals, models
+from tcpcast.captures.models import LOSS_MODELS, model_intervals, models
 from tcpcast.captures.models import model_errors as errors_of
 from tcpcast.captures.replay import replay
+from tcpcast.captures.table import INTERVAL_S
 from tcpcast.errors import CaptureError, NotApplicable
 from tcpcast.scenario.modern_tcp import get_congestion_control
 

@@ -9,7 +9,7 @@ bytes are also managed.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, ManagedQueue, Pie
 from tcpcast.scenario.link import Link
@@ -111,18 +111,27 @@ def _finite_bps(rate: float) -> int:
 
 def _discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     queue, mtu_bytes = link.queue, scenario.network.packet_bytes
-    if isinstance(queue, FqCodel):
-        codel = _codel_config(queue, mtu_bytes)
-        return {"fq-codel": {"codel": codel, "queues": queue.flows, "quantum_bytes": queue.quantum}}
-    if isinstance(queue, Codel):
-        return {"codel": _codel_config(queue, mtu_bytes)}
-    if isinstance(queue, Pie):
-        return {"pie": _pie_config(queue, mtu_bytes)}
-    if isinstance(queue, FairQueue):
-        return {"drr": _drr_config(scenario, queue)}
-    if isinstance(queue, Red) and isinstance(link, Link):
-        return {"red": _red_config(scenario, link)}
-    return "head-drop" if isinstance(queue, HeadDrop) else "drop-tail"
+    match queue:
+        case "droptail":
+            config: Choice = "drop-tail"
+        case HeadDrop():
+            config = "head-drop"
+        case FqCodel():  # before Codel, its base class
+            codel = _codel_config(queue, mtu_bytes)
+            numbers = {"queues": queue.flows, "quantum_bytes": queue.quantum}
+            config = {"fq-codel": {"codel": codel, **numbers}}
+        case Codel():
+            config = {"codel": _codel_config(queue, mtu_bytes)}
+        case Pie():
+            config = {"pie": _pie_config(queue, mtu_bytes)}
+        case FairQueue():
+            config = {"drr": _drr_config(scenario, queue)}
+        case Red():
+            assert isinstance(link, Link)  # a return link has no RED
+            config = {"red": _red_config(scenario, link)}
+        case _:
+            assert_never(queue)
+    return config
 
 
 def _codel_config(queue: Codel, mtu_bytes: int) -> Config:

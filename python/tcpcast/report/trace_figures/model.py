@@ -9,8 +9,8 @@ import numpy as np
 
 from tcpcast.captures.groups import host_address
 from tcpcast.captures.model_curves import PFTK_LABEL, mean_model_inputs, model_curves
-from tcpcast.captures.models import INTERVAL_S, NO_LOSS_CLASS, TD_CLASS, measured_intervals
-from tcpcast.captures.table import select_rows
+from tcpcast.captures.models import NO_LOSS_CLASS, TD_CLASS, measured_intervals
+from tcpcast.captures.table import INTERVAL_S, select_rows
 from tcpcast.report.chart import new_figure
 from tcpcast.report.chart_text import LABEL_POINTS, EndLabel, label_line_ends, write_titles
 from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILION
