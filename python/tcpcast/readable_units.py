@@ -26,9 +26,9 @@ def time_text(seconds: float) -> str:
     return _with_unit(seconds, TIME_LADDER)
 
 
-def count_text(count: float, noun: str) -> str:
-    """Return an integer with a noun: ``1 flow``, ``2 flows``."""
-    return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
+def count_text(number: float, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 packet``, ``2,000 packets``."""
+    return f"{number:,.0f} {noun if round(number) == 1 else plural or f'{noun}s'}"
 
 
 def readable_unit(value: float, ladder: Sequence[tuple[float, str]]) -> tuple[float, str]:

@@ -63,7 +63,7 @@ def test_bounds_are_inclusive_and_alternatives_suffice() -> None:
 def test_trust_works_on_arrays() -> None:
     losses = np.array([0.001, 0.05, 0.2])
     values = path_domain_values(
-        loss_ratio=losses,
+        loss_indication_ratio=losses,
         rtt_s=0.1,
         t0_s=1.0,
         packets_per_ack=1,

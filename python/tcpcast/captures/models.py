@@ -168,7 +168,7 @@ def _domain_masks(table: Table, path: Table, loss: Column) -> Table:
     """Return, for each model, a mask of rows with inputs in its domain."""
     known = has_model_inputs(loss, path)
     values = path_domain_values(
-        loss_ratio=loss[known], **{name: path[name][known] for name in PATH_INPUTS}
+        loss_indication_ratio=loss[known], **{name: path[name][known] for name in PATH_INPUTS}
     )
     values[EXPECTED_LOSSES] = loss[known] * table["data_packets"][known]
     found = {name: np.ones(loss.size, dtype=np.bool_) for name in MODEL_LABELS}

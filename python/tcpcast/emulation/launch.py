@@ -13,14 +13,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcpcast.emulation.link_outcome import LinkOutcome
 from tcpcast.errors import MachineError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _PROCESS_MODULE = "tcpcast.emulation.link_process"
 _PROGRAM_SIGNALS = [

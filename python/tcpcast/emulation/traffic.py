@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcpcast.emulation.launch import start_link
 from tcpcast.errors import MachineError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 FLOW_COUNTERS = (
     *("arrived", "queue_drops", "random_drops", "passed", "waited_ns", "marked"),

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcpcast.answer import UNITS, Answer, Metric, Note, Status
 from tcpcast.errors import TcpcastError
 from tcpcast.metrics import METRICS
 from tcpcast.units import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 MAX_NAME_LENGTH = 60
 """Maximum length of the names of metrics, tables, columns and units, in characters."""

@@ -212,8 +212,7 @@ def _answer_by_path_model(
     from tcpcast.engines.formula.input_types import make_step  # noqa: PLC0415
 
     inputs = collect_path_inputs(name, scenario, measured)
-    values = (inputs.loss, inputs.rtt_s, inputs.t0_s, inputs.packets_per_ack, inputs.window_pkts)
-    given = dict(zip(MODEL_PARAMETERS, values, strict=True))
+    given = inputs.model_arguments
     rate = float(rate_pps(**{key: given[key] for key in _get_model_inputs(name, rate_pps)}))
     if not rate >= 0:
         raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")

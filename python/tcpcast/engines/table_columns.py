@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from tcpcast.array_types import Floats, Table
+from tcpcast.array_types import Floats, Table
 
 
 def rows_to_table(rows: Sequence[Mapping[str, Any]]) -> Table:

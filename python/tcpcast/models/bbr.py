@@ -22,18 +22,13 @@ versions of BBR, which respond to losses.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import broadcast_arrays, check_arrays, to_ratio_array, to_window_array
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats
-
 
 PROBE_GAIN = 1.25
 """Factor by which BBR exceeds its bandwidth estimate to probe for more."""

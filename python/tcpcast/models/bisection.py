@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from tcpcast.array_types import Floats
+from tcpcast.array_types import Floats
 
 BISECTION_STEPS = 64
 """Number of halvings of the searched range of ln(p/(1-p)), enough for the precision of a float."""

@@ -7,16 +7,13 @@ main memory; with a few thousand it does not.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from tcpcast.array_types import Table
+from tcpcast.array_types import Table
 
 VALUES_PER_BLOCK = 1 << 14
 """Values per block: about ten such arrays fit into the cache of one core."""

@@ -13,19 +13,14 @@ first loss (11) is limited to W_max in Q (17). The rate (22) counts the delivere
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import broadcast_arrays, check_arrays, require_not_negative
 from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequence_s
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
-
 
 SYN_TIMEOUT_S = 3.0
 """T_s when the paper was written (RFC 1122); RFC 6298 (2.1) has 1 s."""

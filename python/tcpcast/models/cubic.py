@@ -14,17 +14,13 @@ The tables of sections 5.1 and 5.2, and those of RFC 8312, use Reno's window fro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import broadcast_arrays, check_arrays, to_positive_array
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats
 
 CUBIC_C = 0.4
 """C of RFC 9438 (section 5.1), packets/s^3."""

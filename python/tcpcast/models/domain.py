@@ -7,21 +7,16 @@ The ``require_...`` functions check an argument; their message states its valid 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats
-
 
 LOSS_RATIO = "loss_ratio"
 T0_RTTS = "t0_rtts"

@@ -7,16 +7,11 @@ timeouts and recovery time, so it overestimates the rate above a few per cent of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.models.domain import check_arrays
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
 
 
 def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> Floats:

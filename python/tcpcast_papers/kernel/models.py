@@ -101,7 +101,7 @@ def _predict_from_measurements(cell: Cell) -> Iterator[Prediction]:
         rate = cubic_response(rtt_s=rtt, loss_ratio=p, receiver_window_pkts=window).rate_pps
     else:
         model, rate = "pftk", throughput(loss_indication_ratio=p, **fed).rate_pps
-    inside = is_in_domain(model, **path_domain_values(loss_ratio=p, **fed))
+    inside = is_in_domain(model, **path_domain_values(loss_indication_ratio=p, **fed))
     most = cell.rate_bps / PACKET_BITS
     yield Prediction(
         cell,

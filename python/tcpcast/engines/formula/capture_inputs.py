@@ -9,6 +9,7 @@ from tcpcast.engines.formula.input_types import (
     PathInputs,
     delivered_bits_per_sent_packet,
     get_positive_metric,
+    make_path_inputs,
     make_step,
 )
 from tcpcast.errors import NotApplicable
@@ -67,30 +68,26 @@ def path_inputs_of_capture(model: str, measured: Answer | None) -> PathInputs:
         make_step("p", loss, "1", "capture: loss_indication_ratio"),
         *rtt_and_t0_steps_of_capture(model, trace),
     ]
-    flows, b = (
-        get_capture_value(trace, "flows") or 1,
-        get_capture_value(trace, "packets_per_ack") or 1.0,
-    )
     window = get_capture_value(trace, "w_max_pkts")
     limit = "largest window announced" if window is not None else "not announced: unlimited"
     max_window = math.inf if window is None else max(window, 1.0)
     steps += [
-        make_step("b", b, "packet", "capture: packets per ACK"),
+        make_step(
+            "b",
+            get_capture_value(trace, "packets_per_ack") or 1.0,
+            "packet",
+            "capture: packets per ACK",
+        ),
         make_step("W_max", max_window, "packet", f"capture: {limit}"),
-        make_step("n", flows, "1", "capture: flows active at the same time"),
+        make_step(
+            "n",
+            get_capture_value(trace, "flows") or 1,
+            "1",
+            "capture: flows active at the same time",
+        ),
     ]
-    by_symbol = {entry["symbol"]: entry for entry in steps}
-    return PathInputs(
-        flows=int(flows),
-        loss=loss,
-        rtt_s=by_symbol["RTT"]["value"],
-        t0_s=by_symbol["T0"]["value"],
-        packets_per_ack=b,
-        window_pkts=max_window,
-        delivered_bits=delivered_bits_per_sent_packet(trace),
-        capacity=None,
-        steps=by_symbol,
-    )
+    delivered_bits = delivered_bits_per_sent_packet(trace)
+    return make_path_inputs(steps, window_pkts=max_window, delivered_bits=delivered_bits)
 
 
 def rtt_and_t0_steps_of_capture(model: str, measured: Answer) -> list[Step]:

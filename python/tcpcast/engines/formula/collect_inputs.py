@@ -20,6 +20,7 @@ from tcpcast.engines.formula.input_types import (
     PathInputs,
     delivered_bits_per_sent_packet,
     get_positive_metric,
+    make_path_inputs,
     make_step,
 )
 from tcpcast.engines.registry import check_packet_sizes_are_equal
@@ -73,27 +74,20 @@ def collect_path_inputs(model: str, scenario: Scenario, measured: Answer | None)
         steps = _measured_steps(model, scenario, group, measured)
         delivered = delivered_bits_per_sent_packet(measured)
     tcp = scenario.populations[0].tcp
-    b = tcp.packets_per_growth
     window = float(tcp.receiver_window)
     # Measured values already include the effects of links.
     link = find_limiting_link(scenario, group) if measured is None else None
     limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
     steps += [
-        make_step("b", b, "packet", packets_per_ack_source_text(tcp)),
+        make_step("b", tcp.packets_per_growth, "packet", packets_per_ack_source_text(tcp)),
         make_step("W_max", window, "packet", limit),
         make_step("n", group.count, "1", "traffic.flows"),
     ]
-    by_symbol = {entry["symbol"]: entry for entry in steps}
-    return PathInputs(
-        flows=group.count,
-        loss=by_symbol["p"]["value"],
-        rtt_s=by_symbol["RTT"]["value"],
-        t0_s=by_symbol["T0"]["value"],
-        packets_per_ack=b,
+    return make_path_inputs(
+        steps,
         window_pkts=window,
         delivered_bits=delivered,
         capacity=link,
-        steps=by_symbol,
         warnings=tuple(warnings),
     )
 

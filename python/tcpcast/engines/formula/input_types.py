@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from tcpcast.models.pftk import path_domain_values
 
@@ -51,20 +51,49 @@ class PathInputs:
         """Total capacity of the path over all flows; inf if unlimited."""
         return math.inf if self.capacity is None else self.capacity.pps
 
+    @property
+    def model_arguments(self) -> dict[str, Any]:
+        """Arguments of :func:`tcpcast.models.pftk.throughput`, by name."""
+        return {
+            "loss_indication_ratio": self.loss,
+            "rtt_s": self.rtt_s,
+            "t0_s": self.t0_s,
+            "packets_per_ack": self.packets_per_ack,
+            "receiver_window_pkts": self.window_pkts,
+        }
+
     def domain_values(self) -> dict[str, float]:
         """Return the quantities that bound the domains of formulas, by name."""
-        values = path_domain_values(
-            loss_ratio=self.loss,
-            rtt_s=self.rtt_s,
-            t0_s=self.t0_s,
-            packets_per_ack=self.packets_per_ack,
-            receiver_window_pkts=self.window_pkts,
-        )
+        values = path_domain_values(**self.model_arguments)
         return {name: float(value) for name, value in values.items()}
 
     def select_steps(self, *symbols: str) -> list[Step]:
         """Return the derivation steps of some inputs, in the given order."""
         return [self.steps[symbol] for symbol in symbols]
+
+
+def make_path_inputs(
+    steps: list[Step],
+    *,
+    window_pkts: float,
+    delivered_bits: float | None,
+    capacity: LinkCapacity | None = None,
+    warnings: tuple[str, ...] = (),
+) -> PathInputs:
+    """Return the inputs from the derivation steps of p, RTT, T0, b, W_max and n."""
+    by_symbol = {step["symbol"]: step for step in steps}
+    return PathInputs(
+        flows=int(by_symbol["n"]["value"]),
+        loss=by_symbol["p"]["value"],
+        rtt_s=by_symbol["RTT"]["value"],
+        t0_s=by_symbol["T0"]["value"],
+        packets_per_ack=by_symbol["b"]["value"],
+        window_pkts=window_pkts,
+        delivered_bits=delivered_bits,
+        capacity=capacity,
+        steps=by_symbol,
+        warnings=warnings,
+    )
 
 
 def make_step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:

@@ -48,6 +48,16 @@ class LocalLoopInputs:
     loss: float
     steps: dict[str, Step]
 
+    @property
+    def model_arguments(self) -> dict[str, float]:
+        """Arguments of the formulas for a full link, without the loss, by name."""
+        return {
+            "sources": self.sources,
+            "link_pps": self.link_pps,
+            "mean_off_s": self.mean_off_s,
+            "mean_size_pkts": self.mean_size_pkts,
+        }
+
     def select_steps(self, *symbols: str) -> list[Step]:
         """Return the derivation steps of some inputs, in the given order."""
         return [self.steps[symbol] for symbol in symbols]
@@ -178,13 +188,15 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
         fill the link.
     """
     inputs, threshold = _require_overload("fair shares of a full link", scenario, measured)
-    means = {"mean_off_s": inputs.mean_off_s, "mean_size_pkts": inputs.mean_size_pkts}
-    rate = float(
-        model.fair_send_rate_pps(
-            sources=inputs.sources, link_pps=inputs.link_pps, loss_ratio=inputs.loss, **means
+    rate = float(model.fair_send_rate_pps(**inputs.model_arguments, loss_ratio=inputs.loss))
+    mean_rate = float(
+        model.mean_user_rate_pps(
+            send_rate_pps=rate,
+            loss_ratio=inputs.loss,
+            mean_off_s=inputs.mean_off_s,
+            mean_size_pkts=inputs.mean_size_pkts,
         )
     )
-    mean_rate = float(model.mean_user_rate_pps(send_rate_pps=rate, loss_ratio=inputs.loss, **means))
     goodput = rate * (1 - inputs.loss)
     on_s = inputs.mean_size_pkts / goodput
     answer = _make_overload_answer("fair-share", inputs, threshold, goodput)
@@ -250,15 +262,7 @@ def _require_overload(
 
 
 def _overload_bound_pps(inputs: LocalLoopInputs, loss: float) -> float:
-    return float(
-        model.overload_goodput_pps(
-            sources=inputs.sources,
-            link_pps=inputs.link_pps,
-            mean_off_s=inputs.mean_off_s,
-            mean_size_pkts=inputs.mean_size_pkts,
-            loss_ratio=loss,
-        )
-    )
+    return float(model.overload_goodput_pps(**inputs.model_arguments, loss_ratio=loss))
 
 
 def _make_overload_answer(

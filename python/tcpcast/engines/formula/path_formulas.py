@@ -37,13 +37,7 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
         As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
     inputs = collect_path_inputs("PFTK", scenario, measured)
-    result = model.throughput(
-        rtt_s=inputs.rtt_s,
-        t0_s=inputs.t0_s,
-        loss_indication_ratio=inputs.loss,
-        packets_per_ack=inputs.packets_per_ack,
-        receiver_window_pkts=inputs.window_pkts,
-    )
+    result = model.throughput(**inputs.model_arguments)
     sequence = model.timeout_sequence_s(t0_s=inputs.t0_s, loss_indication_ratio=inputs.loss)
     limited = bool(result.window_limited)
     branch = "W_max, as E[W_u] >= W_max" if limited else "E[W_u], as E[W_u] < W_max"

@@ -137,10 +137,10 @@ def _min_cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
 def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     """Return the requirements as sentences: BDP and windows, then socket buffers."""
     each = "one flow" if sizing.flows == 1 else f"each of {sizing.flows:,} flows"
-    pipe = _count_text(math.ceil(sizing.bdp_pkts - ROUNDING_TOLERANCE), "packet")
-    window = _count_text(sizing.window_pkts, "packet")
+    pipe = readable_units.count_text(math.ceil(sizing.bdp_pkts - ROUNDING_TOLERANCE), "packet")
+    window = readable_units.count_text(sizing.window_pkts, "packet")
     payload = bytes_text(sizing.full_window_bytes)
-    full = f"{_count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
+    full = f"{readable_units.count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
     return [
         f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: {each} needs a window of {window} to "
         f"fill the link, and a window of {full} to keep the link full after a loss reduces "
@@ -174,7 +174,7 @@ def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
 
 def flows_to_fill_text(sizing: PathRequirements) -> str:
     """Return the numbers of CUBIC and BBR flows that fill the link, as a sentence."""
-    cubic = f"{_count_text(sizing.cubic_flows, 'flow')} of CUBIC"
+    cubic = f"{readable_units.count_text(sizing.cubic_flows, 'flow')} of CUBIC"
     if sizing.bbr_flows is None:
         return f"To fill the link, use {cubic}; BBR does not sustain its rate above a loss of 20 %."
     return f"To fill the link, use {cubic} or {sizing.bbr_flows} of BBR."
@@ -232,7 +232,3 @@ def bytes_text(size: float) -> str:
         if size >= scale:
             return f"{float(f'{size / scale:.3g}'):g} {unit}"
     return f"{size:.0f} B"
-
-
-def _count_text(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -99,19 +99,13 @@ def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str |
     of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
     if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
         cycles = f"{MIN_CYCLES} cycles of {BBR_CYCLE_S:g} s, in which the shares of BBR flows vary"
-        return (
-            f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
-        )
-    each_s, cycle_s = (
-        measured_s / snapshot.units.replications,
-        _loss_cycle_s(scenario, snapshot.units),
-    )
-    if of_bbr and each_s < MIN_LOSS_CYCLES * cycle_s:
+    else:
+        cycle_s = _loss_cycle_s(scenario, snapshot.units)
+        each_s = measured_s / snapshot.units.replications
+        if not of_bbr or each_s >= MIN_LOSS_CYCLES * cycle_s:
+            return None
         cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the mean time between losses of a flow"
-        return (
-            f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
-        )
-    return None
+    return f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
 
 
 def count_loss_indications(units: BatchCounters, numbers: Sequence[int] | None = None) -> float:

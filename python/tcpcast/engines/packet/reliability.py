@@ -24,7 +24,7 @@ from tcpcast.engines.packet.convergence import (
 from tcpcast.engines.packet.heavy_tails import warn_about_heavy_tails
 from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
-from tcpcast.readable_units import time_text
+from tcpcast.readable_units import count_text, time_text
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, find_correlated_metrics
@@ -195,7 +195,7 @@ def warn_about_goodput_quantiles(
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
-        why = f"too few files: {_count_text(files, 'file')}, {needed:,} are needed; no interval for"
+        why = f"too few files: {count_text(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
     short = find_correlated_metrics(estimates)
@@ -258,7 +258,7 @@ def _rare_timeouts_warning(name: str, units: BatchCounters) -> str | None:
 def _rare_timeouts_text(timeouts: float) -> str | None:
     if timeouts >= MIN_EVENTS:
         return None
-    return f"too few timeouts: {_count_text(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
+    return f"too few timeouts: {count_text(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
 
 
 def _rule_of_three_interval(name: str, estimate: Estimate, units: BatchCounters) -> Estimate:
@@ -301,14 +301,14 @@ def _missing_in_run(scenario: Scenario, units: BatchCounters, classes: Sequence[
         files = units.total("transfers", classes)
         enough = min_files(scenario, float(files), count_loss_indications(units, classes))
         if files < enough:
-            return f"too few files: {_count_text(files, 'file')}, {enough} are needed"
+            return f"too few files: {count_text(files, 'file')}, {enough} are needed"
         return None
     losses = count_loss_indications(units, classes)
     if losses >= MIN_EVENTS or (losses == 0 and not scenario.has_random_loss):
         return None
     if count_effective_marks(scenario, units, classes) >= MIN_EVENTS:
         return None
-    return f"too few losses: {_count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
+    return f"too few losses: {count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
 
 def min_transfers_by_size(scenario: Scenario, snapshot: Snapshot) -> dict[int, int]:
@@ -411,7 +411,7 @@ def _missing_in_metric(name: str, estimate: Estimate, units: BatchCounters) -> s
     if is_of_timeouts and _rare_timeouts_text(timeouts):
         return _rare_timeouts_text(timeouts)
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
-        return f"too few losses: {_count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
+        return f"too few losses: {count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
         return f"too few fast retransmits: {losses - timeouts:.0f}, {MIN_EVENTS} are needed"
     if row.can_be_constant and estimate.differing_units is not None:
@@ -432,12 +432,8 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
         return None
     differ = "all batches of the run are equal"
     if differing_units > 0:
-        differ = f"{_count_text(differing_units, 'batch differs', 'batches differ')} from the rest"
+        differ = f"{count_text(differing_units, 'batch differs', 'batches differ')} from the rest"
     return f"too few values: {differ}, but {MIN_EVENTS} batches must differ from the rest"
-
-
-def _count_text(number: float, what: str, several: str = "") -> str:
-    return f"{number:,.0f} {what if round(number) == 1 else several or f'{what}s'}"
 
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_not_negative, require_positive, require_window
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROUNDING_TOLERANCE = 1e-9
 """Relative tolerance of comparisons that distinguish cases: 0.048/0.006 must count as 8."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.models.domain import to_ratio_array
 from tcpcast.models.local_loop.fair_share import fair_send_rate_pps
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
 
 
 def overload_goodput_pps(

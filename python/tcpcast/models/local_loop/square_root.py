@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import to_positive_array, to_ratio_array
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
 
 
 def restarting_goodput_pps(

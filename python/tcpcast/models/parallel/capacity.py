@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.bisection import largest_loss_ratio
 from tcpcast.models.domain import check_arrays
 from tcpcast.models.parallel.throughput import per_flow_model
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats
 
 MAX_FLOWS = 2.0**52
 """Largest n that :func:`flows_to_fill` tries."""

@@ -33,10 +33,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import (
     check_arrays,
@@ -47,12 +49,6 @@ from tcpcast.models.domain import (
 from tcpcast.models.pftk.recovery import Recovery, newreno_recovery, no_recovery
 from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
 from tcpcast.vector_products import dot_product
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats
-
 
 LaterLosses = Literal["rest-of-round", "independent"]
 AfterTimeout = Literal["one", "slow-start", "half"]

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats, Table
 from tcpcast.models.block_evaluation import evaluate_in_blocks
 from tcpcast.models.domain import check_arrays
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats, Table
-
 
 WINDOW_REGIME, TRIPLE_DUPLICATES_REGIME, TIMEOUTS_REGIME = "window", "triple duplicates", "timeouts"
 """Values of :attr:`Throughput.regime`."""

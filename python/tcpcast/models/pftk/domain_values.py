@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.models.domain import LOSS_RATIO, T0_RTTS, TIMEOUT_TIME_SHARE
 from tcpcast.models.pftk.closed_form import throughput
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
 
 
 def path_domain_values(
     *,
-    loss_ratio: ArrayLike,
+    loss_indication_ratio: ArrayLike,
     rtt_s: ArrayLike,
     t0_s: ArrayLike,
     packets_per_ack: ArrayLike,
@@ -27,7 +22,7 @@ def path_domain_values(
 
     Parameters
     ----------
-    loss_ratio, rtt_s, t0_s, packets_per_ack, receiver_window_pkts
+    loss_indication_ratio, rtt_s, t0_s, packets_per_ack, receiver_window_pkts
         Inputs of the formulas, as for :func:`tcpcast.models.pftk.throughput`.
 
     Returns
@@ -44,12 +39,12 @@ def path_domain_values(
     result = throughput(
         rtt_s=rtt_s,
         t0_s=t0_s,
-        loss_indication_ratio=loss_ratio,
+        loss_indication_ratio=loss_indication_ratio,
         packets_per_ack=packets_per_ack,
         receiver_window_pkts=receiver_window_pkts,
     )
     return {
-        LOSS_RATIO: np.asarray(loss_ratio, dtype=np.float64),
+        LOSS_RATIO: np.asarray(loss_indication_ratio, dtype=np.float64),
         T0_RTTS: np.asarray(t0_s, dtype=np.float64) / np.asarray(rtt_s, dtype=np.float64),
         TIMEOUT_TIME_SHARE: result.timeout_time_share,
     }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.bisection import largest_loss_ratio
 from tcpcast.models.domain import check_arrays
@@ -14,11 +14,6 @@ from tcpcast.models.pftk.closed_form import (
     throughput,
     window_limit_loss_ratio,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats
 
 
 def tolerated_loss_ratio(

@@ -12,16 +12,12 @@ by w - d rounds of recovery. With h = w/2, rounded down:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tcpcast.array_types import Floats
-
+from tcpcast.array_types import Floats
 
 DUPLICATE_THRESHOLD = 3
 

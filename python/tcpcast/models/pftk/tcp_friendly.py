@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats
 from tcpcast.models.bisection import largest_loss_ratio
 from tcpcast.models.domain import check_arrays, to_positive_array
 from tcpcast.models.pftk.closed_form import time_per_packet_s
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats
 
 
 def tcp_friendly_rate_pps(

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.models.domain import (
     check_arrays,
     require_positive,
     to_loss_ratio_array,
     to_window_array,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
 
 
 def timeout_probability(*, window_pkts: ArrayLike, loss_indication_ratio: ArrayLike) -> Floats:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.short.window_growth import file_sizes
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
-
 
 LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-printed"]
 

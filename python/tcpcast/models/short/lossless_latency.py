@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file_sizes
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
 
 
 def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.short.losses import (
@@ -25,14 +27,6 @@ from tcpcast.models.short.lossless_latency import (
 from tcpcast.models.short.recovery_sharing import SeparateRecovery, SharedRecovery
 from tcpcast.models.short.stage_integrals import LatencyMeshes, LossStageIntegral, TransferRows
 from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file_sizes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import ArrayLike
-
-    from tcpcast.array_types import Floats
-
 
 NEGLIGIBLE_TERM = 1e-7
 """The sum over k stops at the first k above its mean whose term is below this share of the sum."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_not_negative, require_positive, require_window
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tcpcast.array_types import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
