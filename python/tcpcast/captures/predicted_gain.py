@@ -93,7 +93,7 @@ class Gains:
     def gain_without_timeouts(self) -> Column:
         """Return the ratio of PFTK's rate with only TD losses (19) to its full rate (31)."""
 
-        def td_only(given: dict[str, Any]) -> Column:
+        def td_only(given: dict[str, Any]) -> Any:
             most = given.pop("receiver_window_pkts") / given["rtt_s"]
             del given["t0_s"]
             return np.minimum(td_only_rate_pps(**given), most)

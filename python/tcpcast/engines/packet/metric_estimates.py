@@ -339,7 +339,7 @@ def _covers_class(group: Population, name: str) -> bool:
     if name == "total_time_s":
         return group.opens_connections
     if name == "idle_restart_ratio":
-        return _keeps_connection_open(group)
+        return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
     kinds = METRICS[name].file_kinds
     return not kinds or group.traffic.kind in kinds
 
@@ -369,11 +369,6 @@ def _estimate_packet_rtt(
     return units.ratio(
         units.class_counter(sum_ns, selected) * 1e-9, units.class_counter(packets, selected)
     )
-
-
-def _keeps_connection_open(group: Population) -> bool:
-    """Return True if the connection of a source stays open during OFF times."""
-    return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
 
 
 def estimate_link_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
@@ -468,15 +463,12 @@ def point_estimate(value: float) -> Estimate:
 def convert_to_metrics(estimates: Estimates) -> dict[str, Metric]:
     """Return the existing estimates as the metrics of an answer, in display order."""
     known = {name: e for name, e in estimates.items() if e is not None}
-    return {name: _to_metric(known[name]) for name in sort_metrics(known)}
-
-
-def _to_metric(estimate: Estimate) -> Metric:
-    return Metric(
-        *(estimate.value, estimate.low, estimate.high),
-        interval_warning=estimate.interval_warning,
-        at_least=estimate.at_least,
-    )
+    return {
+        name: Metric(
+            *(e.value, e.low, e.high), interval_warning=e.interval_warning, at_least=e.at_least
+        )
+        for name, e in ((name, known[name]) for name in sort_metrics(known))
+    }
 
 
 def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, list[Floats]]:

@@ -244,15 +244,10 @@ def _add_batch_warnings(
     name: str, estimate: Estimate, units: BatchCounters, *, correlated: bool
 ) -> Estimate:
     for warning in _short_run_warnings_by_metric(estimate, correlated=correlated):
-        estimate = estimate.with_warning(_rare_timeouts_warning(name, units) or warning)
+        # The batches of this metric may differ because few packets wait for a timeout.
+        timeouts = units.total("timeouts") if name == "rtt_packet_mean_s" else 0.0
+        estimate = estimate.with_warning((timeouts and _rare_timeouts_text(timeouts)) or warning)
     return estimate
-
-
-def _rare_timeouts_warning(name: str, units: BatchCounters) -> str | None:
-    """Return a message if batches differ because few packets wait for a timeout."""
-    timeouts = units.total("timeouts")
-    rare = name == "rtt_packet_mean_s" and timeouts > 0.0
-    return _rare_timeouts_text(timeouts) if rare else None
 
 
 def _rare_timeouts_text(timeouts: float) -> str | None:
