@@ -48,7 +48,7 @@ def create_panels(
 def curve_with_intervals(
     x: ArrayLike, rows: Floats, label: str = "", style: Style | None = None
 ) -> Drawable:
-    """Return a line; points with error bars if a second row contains half-widths of intervals."""
+    """Return a line, or points with error bars if ``rows`` has half-widths as its second row."""
     y, *half = rows
     if not half:
         return Series(x, y, label, style or {})

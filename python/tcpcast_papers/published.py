@@ -21,7 +21,7 @@ WHOLE, QUICK, BOTH = "whole", "quick", "both"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a printed table. Cells keep the digits as printed."""
+    """A line of a printed table. Its cells are texts with the digits as printed."""
 
     cells: dict[str, str]
 

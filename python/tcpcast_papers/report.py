@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """A known difference and its reason, or known differences of several rows.
+    """Known difference of a row, or of several rows with the same reason.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class KnownDifference:
 class Report:
     """Reproduction of a whole paper, with sections in the order of the paper.
 
-    ``accepted`` lists the known differences. ``interrupted`` is true if only some sections
+    ``interrupted`` is true if only some sections
     were finished and no page was written. ``write_errors`` has a message for each file that could
     not be written.
     """
@@ -82,14 +82,14 @@ class Report:
 
     @property
     def new(self) -> list[tuple[str, Row]]:
-        """The rows of ``failed`` that are not accepted."""
+        """The rows of ``differing`` whose difference is not known."""
         return [each for each in self.differing if self.reason(*each) is None]
 
     @property
     def gone(self) -> list[KnownDifference]:
-        """The accepted differences whose rows no longer differ.
+        """The known differences whose rows no longer differ; none after an interruption.
 
-        An unsettled row counts as different. An interrupted reproduction returns none.
+        An unsettled row counts as different.
         """
         doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
         there = [(title, row) for title, row in self.rows if row.verdict in doubtful]

@@ -1,9 +1,9 @@
 """Results of a reproduction: published values and tcpcast's side by side, with a verdict per row.
 
-Each row states whether the two values agree within a :class:`Tolerance`, which the page lists.
-A row has no tolerance and no verdict if the paper prints no value, or if its value is not meant to
-be reproduced. A value that does not agree may have a :class:`Cause`: tcpcast's value after one
-change of the simulation, which shows the origin of the difference.
+The verdict states whether the two values agree within a :class:`Tolerance`. A row has no tolerance
+and no verdict if the paper prints no value, or if the value is not meant to be reproduced. A value
+that does not agree may have a :class:`Cause`: tcpcast's value after one change of the simulation,
+which shows the origin of the difference.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Verdict(Enum):
 class Printed:
     """A value with its digits as printed.
 
-    ``source`` is the word for its origin, such as "published". ``unrounded`` is the value before
-    rounding if it is known; comparisons then use it instead.
+    ``source`` is the heading of its column, such as "published". ``unrounded`` is the value before
+    rounding if it is known; comparisons then use ``unrounded``.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Values for which a statement of a paper holds; a limit that is infinite does not apply."""
+    """Values for which a statement of a paper holds; an infinite limit means no limit."""
 
     low: float
     high: float
@@ -148,10 +148,9 @@ class Cause:
     own: float
 
     def spans(self, own: float, reach: tuple[float, float]) -> bool:
-        """Return whether the range from ``own`` to the value of the cause meets ``reach``.
+        """Return whether the range from ``own`` to the value of the cause overlaps ``reach``.
 
-        The cause moves tcpcast's value across this range, so it explains every published value
-        inside the range, and within the tolerance of its ends. It does not explain other values.
+        ``reach`` is the range of values that agree with the published value.
         """
         if not (math.isfinite(own) and math.isfinite(self.own)):
             return False
@@ -191,7 +190,7 @@ class Row:
     others
         Further values of tcpcast, one for each of the section's ``others``; None for a gap.
     withheld
-        Whether each of ``others`` failed its own tests and is therefore shown in brackets.
+        Whether to show each of ``others`` in brackets, because it failed its own tests.
     fixed_verdict
         Verdict of a statement that no value can settle; ``note`` has the reason.
     """

@@ -46,7 +46,7 @@ first metric."""
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value that tcpcast computed for a row: the first, a further, or one after a change."""
+    """One of tcpcast's values of a row: its own value, a further value, or the value of a cause."""
 
     section: Section
     row: Row
@@ -55,13 +55,13 @@ class _Value:
 
 
 _Match = tuple[_Value, str, float]
-"""A value of a row, and the name and value of the same number in the answer of a run; "" and nan if
-the row combines several numbers."""
+"""A value of a row, and name and value of the equal number in the answer of a run; "" and nan if
+the value combines several numbers."""
 
 
 @dataclass(slots=True)
 class _File:
-    """A run to write, with the values of the report that it repeats, in their order."""
+    """A run to write as a file, and the values of the report that the run repeats."""
 
     run: RecordedRun
     sections: dict[int, Section] = field(default_factory=dict)
@@ -202,7 +202,7 @@ def _assign_file_names(files: Sequence[_File]) -> dict[str, _File]:
 
 
 def _distinguishing_keys(tables: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return keys whose values differ between scenarios, without keys that follow from others."""
+    """Return a few keys whose values distinguish the scenarios."""
     keys = dict.fromkeys(key for table in tables for key in table)
     chosen: list[str] = []
     distinct = 1

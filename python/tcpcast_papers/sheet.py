@@ -1,8 +1,7 @@
-"""Sheets: a table or figure of a paper as data.
+"""Sheets: a table or figure of a paper, described by data and functions.
 
 A sheet has cases, for example the lines of a CSV file, and quantities. Each quantity computes one
-value per case and reads the published value to compare it with. A claim of a paper is thus one
-line of data with its label, value and tolerance, and a quantity that computes tcpcast's value.
+value per case, and returns the published value to compare it with.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Case = TypeVar("Case")
 def metric_from_half_width(
     value: float, half: float | None = None, least: float = -math.inf
 ) -> Metric:
-    """Return a value and its interval from the half-width, limited to at least ``least``."""
+    """Return a metric with this half-width; value and lower end are at least ``least``."""
     if half is None:
         return Metric(value)
     return Metric(max(value, least), max(value - half, least), value + half)
@@ -56,10 +55,10 @@ class Quantity(Generic[Runs, Case]):
     published
         Value to compare with, or None.
     tolerance
-        Tolerance for all cases or per case; None shows the row without a verdict. For a misprinted
-        value, the verdict is then "paper inconsistent".
+        Tolerance for all cases or per case. A row without a tolerance has no verdict; if its
+        printed value is a misprint, the verdict is "paper inconsistent".
     condition
-        Selects the cases that have this quantity.
+        Returns whether a case has this quantity.
     note
         A comment on the row.
     causes
@@ -122,8 +121,8 @@ class Sheet(Generic[Runs, Case]):
         The sheet has one row for each case and quantity whose condition it meets.
     notes
         Paragraphs below the table.
-    wants
-        Requests the simulations that the sheet needs and no other sheet requests.
+    request
+        Requests the simulations; None if there are none, or if other sheets request them.
     figure
         Draws the figure and names its file in the folder.
     others

@@ -1,4 +1,4 @@
-"""Simulations of a reproduction: requested first, then run in parallel, each of them once."""
+"""Simulations of a reproduction: all are requested first, then each runs once, in parallel."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 SEED = 1
 _MAX_TABLE_ROWS = 100
-"""Maximum number of rows of a table whose numbers are compared with rows of the report; papers
-print no numbers of larger tables, such as traces."""
+"""Maximum number of rows of a recorded table; papers print no numbers of larger tables, such as
+traces."""
 
 Result_co = TypeVar("Result_co", covariant=True)
 SampleSizes = TypeVar("SampleSizes")
@@ -37,8 +37,8 @@ Result = TypeVar("Result")
 class RecordedRun:
     """A run of an engine, and the numbers of its answer by name.
 
-    The name of a number in a table has the column and the first cell of its row, for example
-    ``by_size.completion_time_s, size_pkts 8``.
+    A number is a metric or a cell of a table. The name of a cell consists of the table, its column
+    and the first cell of its row, for example ``by_size.completion_time_s, size_pkts 8``.
     """
 
     scenario: Scenario
@@ -52,7 +52,7 @@ RowPlace = tuple[str, tuple[str, ...]]
 
 @dataclass(slots=True)
 class ResultReaders:
-    """Sections that read the result of a job, and rows that are known to depend on it."""
+    """Sections and rows whose values are computed from the result of a job."""
 
     sections: list[Section] = field(default_factory=list)
     rows: set[RowPlace] = field(default_factory=set)
@@ -142,7 +142,7 @@ class Simulations(Generic[SampleSizes]):
         self._keys_read.clear()
 
     def compute_row(self, title: str, compute: Callable[[], Row]) -> Row:
-        """Return the row that ``compute`` returns, and assign the results that it reads to it."""
+        """Return the row of ``compute``, and assign the used results to the row."""
         before, self._keys_read = self._keys_read, {}
         row = compute()
         for key in self._keys_read:

@@ -230,15 +230,15 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
         (30.0, 0, "timeout"),
     ]
     table = {
-        section_name: np.array([mark[index] for mark in marks])
-        for index, section_name in enumerate(("time_s", "flow", "event"))
+        name: np.array([mark[index] for mark in marks])
+        for index, name in enumerate(("time_s", "flow", "event"))
     }
     values = {"send_rate_pps": 10.0, "loss_ratio": 0.3, "rtt_mean_s": 0.1}
     result = measured_by_lost_packets(
         Point(2, loss=0.1),
         Answer(
             "packet",
-            metrics={section_name: Metric(value) for section_name, value in values.items()},
+            metrics={name: Metric(value) for name, value in values.items()},
             tables={"sequences": table},
             warmup_s=0.8,
         ),
@@ -338,9 +338,9 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("section_name", PICTURES)
-def test_every_figure_is_plotted_and_on_the_page(quick: Report, section_name: str) -> None:
-    check_figure(quick, section_name)
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> None:
+    check_figure(quick, name)
 
 
 def check_values(report: Report) -> None:

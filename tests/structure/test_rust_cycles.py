@@ -53,11 +53,11 @@ class Crate:
                     r"#\[cfg\(test\)\]\s*mod \w+ \{", text
                 )[0]
         self.local_names = {
-            (module, name): path
+            (module, name): target
             for module, text in self.text.items()
             for _, tree in USE.findall(text)
             for item, name in expand_use(tree)
-            if (path := self.absolute(module, item)) is not None
+            if (target := self.absolute(module, item)) is not None
         }
 
     def absolute(self, module: Module, path: Module) -> Module | None:

@@ -1,7 +1,7 @@
 //! Virtual time in integer nanoseconds since the start of a run, and exact transmission times.
 
 use std::num::NonZeroU64;
-pub use tcpcast_link::time::{NEVER, Nanos, SECOND};
+pub use tcpcast_link::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use tcpcast_link::transmit;
 /// Transmitter of a shared link, for packets of one length unless specified otherwise.
 pub use tcpcast_link::transmit::ConstantRate as Transmitter;

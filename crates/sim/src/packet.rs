@@ -3,6 +3,11 @@
 use std::fmt;
 use tcpcast_link::Ecn;
 
+/// IPv4 and TCP headers without options.
+pub const HEADER_BYTES: u32 = 40;
+/// The timestamp option with its padding (RFC 7323, appendix A).
+pub const TIMESTAMP_BYTES: u32 = 12;
+
 /// A packet. Sequence and acknowledgement numbers count packets, starting at 1.
 ///
 /// The two words are passed in registers. Four fields would be passed in memory by calls that are

@@ -1,6 +1,6 @@
 //! Handshakes in the network, compared with exact calculations.
 
-use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
+use tcpcast_sim::clock::{MILLISECOND, Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{HandshakeSums, ProbeConfig};
 use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
@@ -10,7 +10,6 @@ use tcpcast_sim::{
     RunConfig, RunControl, RunLimit, StopReason, Traffic,
 };
 
-const MILLISECOND: Nanos = SECOND / 1000;
 const RTT: Nanos = 100 * MILLISECOND;
 const RATE: u64 = 10_000_000;
 

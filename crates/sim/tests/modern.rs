@@ -7,12 +7,10 @@ mod startup;
 
 use link::{Faults, Link};
 use proptest::prelude::*;
-use tcpcast_sim::clock::NEVER;
+use tcpcast_sim::clock::{MILLISECOND, NEVER};
 use tcpcast_sim::tcp::modern::{
     ArrivingAck, PacketMarks, Preset, SackBlock, SendReason, Sender, Stack, Timestamps,
 };
-
-const MILLISECOND: u64 = 1_000_000;
 
 /// Checks the invariants of a sender.
 fn check(sender: &Sender, now: u64) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::queue::{self as disciplines, CodelConfig, FqCodelConfig, PieConfig};
-use tcpcast_sim::clock::{Nanos, SECOND};
+use tcpcast_sim::clock::{MILLISECOND, Nanos, SECOND};
 use tcpcast_sim::cross::{ArrivalProcess, CrossConfig};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, TapPlace};
 use tcpcast_sim::queue::{
@@ -18,8 +18,6 @@ use tcpcast_sim::{
     InitialState, LinkLossConfig, LossModel, LossPlace, Replications, ReturnConfig, RunConfig,
     RunControl, RunLimit, SizeRounding, StopReason, Traffic,
 };
-
-const MILLISECOND: Nanos = SECOND / 1000;
 
 fn modern(preset: Preset) -> TcpConfig {
     opened(preset, HandshakeKind::None)

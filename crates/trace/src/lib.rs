@@ -19,9 +19,8 @@ pub use analysis::{
 };
 pub use between::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
 pub use connection::{Connections, MemoryLimits};
-pub use frame::TunnelKinds;
+pub use frame::{SkipReason, TunnelKinds};
 pub use reader::{
-    CaptureReader, Damage, DamageKind, ReadError, ReadSummary, SkipReason, SkippedFrames,
-    StopRequested,
+    CaptureReader, Damage, DamageKind, ReadError, ReadSummary, SkippedFrames, StopRequested,
 };
 pub use segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};

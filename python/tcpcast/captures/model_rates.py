@@ -81,7 +81,7 @@ def rates_where_known(
     return rates
 
 
-def pftk_pps(loss: Column, inputs: Table) -> Column:
+def pftk_pps(loss: Column, inputs: dict[str, Any]) -> Column:
     """Return PFTK's rate (31) in packets/s for losses and other :func:`model_inputs`."""
     return throughput(loss_indication_ratio=loss, **inputs).rate_pps
 

@@ -210,7 +210,7 @@ def measured_loss_ratio(table: Table) -> Column:
     return np.asarray(ratio if exact is None else np.where(np.isfinite(exact), exact, ratio))
 
 
-def _cardwell_pps(table: Table, loss: Column, path: Table) -> Column:
+def _cardwell_pps(table: Table, loss: Column, path: dict[str, Any]) -> Column:
     """Return packets sent divided by the latency in Cardwell's model, which includes slow start."""
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):

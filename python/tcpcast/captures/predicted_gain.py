@@ -93,7 +93,7 @@ class Gains:
     def gain_without_timeouts(self) -> Column:
         """Return the ratio of PFTK's rate with only TD losses (19) to its full rate (31)."""
 
-        def td_only(given: Table) -> Column:
+        def td_only(given: dict[str, Any]) -> Any:
             most = given.pop("receiver_window_pkts") / given["rtt_s"]
             del given["t0_s"]
             return np.minimum(td_only_rate_pps(**given), most)
@@ -117,12 +117,12 @@ class Gains:
         in RTO, n times PFTK is used, which means a gain of n.
         """
 
-        def gain(given: Table) -> Column:
+        def gain(given: dict[str, Any]) -> Column:
             given["loss_event_ratio"] = given.pop("loss_indication_ratio")
             many, one = (limited_rate_pps(flows=n, **given) for n in (flows, 1))
             return np.asarray(many / one)
 
-        def flows_in_timeout(given: Table) -> Column:
+        def flows_in_timeout(given: dict[str, Any]) -> Any:
             given["loss_event_ratio"] = given.pop("loss_indication_ratio")
             del given["receiver_window_pkts"]
             return parallel_throughput(flows=1, **given).flows_in_timeout
@@ -151,7 +151,7 @@ class Gains:
             lambda given: cubic_pps(given["loss_indication_ratio"], given), **changed
         )
 
-    def _results(self, model: Callable[[Table], Any], **changed: Any) -> Column:
+    def _results(self, model: Callable[[dict[str, Any]], Any], **changed: Any) -> Column:
         """Return the result of a model with some inputs replaced; NaN for rows without inputs."""
         result, rows = np.full(self.has_inputs.size, np.nan), self.has_inputs
         if rows.any():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcpcast.readable_units import rate_text, time_text
+
 if TYPE_CHECKING:
     from tcpcast.emulation.link_outcome import DirectionCounts, LinkOutcome
 
@@ -17,8 +19,8 @@ def link_lines(outcome: LinkOutcome) -> list[str]:
     if outcome.pauses:
         lines.append(
             f"the link's clock was paused {outcome.pauses} times while this machine was busy, "
-            f"{_duration(outcome.away_ns)} in total, at most "
-            f"{_duration(outcome.longest_pause_ns)} at a time"
+            f"{time_text(outcome.away_ns / 1e9)} in total, at most "
+            f"{time_text(outcome.longest_pause_ns / 1e9)} at a time"
         )
     return lines
 
@@ -37,24 +39,10 @@ def _direction_lines(name: str, counts: DirectionCounts, seconds: float) -> list
     if counts.marked:
         dropped.append(f"{counts.marked} marked")
     numbers = [f"{counts.entered} packets", f"{counts.delivered} delivered", *dropped]
-    wait, late = _duration(counts.wait_mean_ns), _duration(counts.late_p50_ns)
-    high_wait, high_late = _duration(counts.wait_p95_ns), _duration(counts.late_p99_ns)
+    wait, late = time_text(counts.wait_mean_ns / 1e9), time_text(counts.late_p50_ns / 1e9)
+    high_wait, high_late = time_text(counts.wait_p95_ns / 1e9), time_text(counts.late_p99_ns / 1e9)
     return [
-        f"{name}: {', '.join(numbers)}; {_rate_text(rate)}",
+        f"{name}: {', '.join(numbers)}; {rate_text(rate)}",
         f"  queueing delay {wait} on average, {high_wait} at the 95th percentile; "
         f"packets late by {late} at the median, {high_late} at the 99th percentile",
     ]
-
-
-def _rate_text(bps: float) -> str:
-    for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if bps >= scale:
-            return f"{bps / scale:.4g} {unit}"
-    return f"{bps:.4g} bit/s"
-
-
-def _duration(nanoseconds: int) -> str:
-    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if nanoseconds >= scale:
-            return f"{nanoseconds / scale:.3g} {unit}"
-    return f"{nanoseconds} ns"

@@ -204,6 +204,18 @@ def svg_figure(name: str, figure: Figure) -> document.Figure:
     return document.Figure(short, caption, is_wide=figure.get_figwidth() > MAX_NARROW_WIDTH_IN)
 
 
+def figure_parts(
+    heading: str, figures: Iterable[tuple[str, Figure]], explanation: str = ""
+) -> Iterator[document.Part]:
+    """Yield a section with figures as SVG; nothing if there is no figure."""
+    shown = [svg_figure(name, figure) for name, figure in figures]
+    if shown:
+        yield document.Heading(heading)
+        if explanation:
+            yield document.Paragraph(explanation, "aside")
+        yield from shown
+
+
 def _has_rows(answer: Answer, table: str, column: str) -> bool:
     columns = answer.tables.get(table, {})
     return column in columns and all(len(c) > 0 for c in columns.values())

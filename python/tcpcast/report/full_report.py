@@ -125,29 +125,19 @@ def _hidden_warnings(compared: ComparedAnswers, scenario: Scenario) -> Iterator[
 
 
 def _inline_run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
-    from tcpcast.report.figures import iter_figures, svg_figure  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_parts, iter_figures  # noqa: PLC0415 - matplotlib is slow to import
 
-    shown = [svg_figure(name, figure) for name, figure in iter_figures(compared.answers, scenario)]
-    if shown:
-        yield Heading("Figures")
-        yield Paragraph(
-            "In figures that show both, lines are calculated and points are simulated. Bands and "
-            "bars are 95 % intervals.",
-            "aside",
-        )
-        yield from shown
+    text = "In figures that show both, lines are calculated and points are simulated. Bands and "
+    text += "bars are 95 % intervals."
+    yield from figure_parts("Figures", iter_figures(compared.answers, scenario), text)
 
 
 def _inline_capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
-    from tcpcast.report.figures import svg_figure  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_parts  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.trace_figures import worst_figures  # noqa: PLC0415
 
-    shown = [
-        svg_figure(name, figure) for name, figure in worst_figures(captures, MAX_DRAWN_DIRECTIONS)
-    ]
-    if shown:
-        yield Heading("Figures of the worst transfers")
-        yield from shown
+    figures = worst_figures(captures, MAX_DRAWN_DIRECTIONS)
+    yield from figure_parts("Figures of the worst transfers", figures)
 
 
 def _provenance_parts(compared: ComparedAnswers) -> Iterator[Part]:

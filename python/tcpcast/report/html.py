@@ -17,7 +17,7 @@ from tcpcast.report.document import (
     SideBySide,
     Table,
 )
-from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, difference_text, row_scale
+from tcpcast.report.quantity import difference_text, is_marked, row_scale
 from tcpcast.report.side_by_side import (
     KIND_LABELS,
     difference_heading,
@@ -165,8 +165,7 @@ def _html_table_heading(inner: str, right: bool) -> str:
 
 
 def _html_table_cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:
-    marked = text == ABSENT_MARK or text.endswith(UNTRUSTED_MARK)
-    names = " ".join(filter(None, ("r" if right else "", kind, "dim" if marked else "")))
+    names = " ".join(filter(None, ("r" if right else "", kind, "dim" if is_marked(text) else "")))
     classes = f' class="{names}"' if names else ""
     return f"<td{classes}>{inner}</td>"
 

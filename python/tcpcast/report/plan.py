@@ -129,11 +129,10 @@ def _inline_figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
     """Yield the figure of a plan that has a curve."""
     if "curve" not in plan.tables or not all(map(len, plan.tables["curve"].values())):
         return
-    from tcpcast.report.figures import svg_figure  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_parts  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.plan_figures import FILE_NAMES, plan_figure  # noqa: PLC0415
 
-    yield Heading("Figure")
-    yield svg_figure(FILE_NAMES[plan.unit], plan_figure(plan, scenario))
+    yield from figure_parts("Figure", [(FILE_NAMES[plan.unit], plan_figure(plan, scenario))])
 
 
 def _advice_parts(plan: Plan) -> list[Part]:

@@ -20,6 +20,7 @@ from tcpcast.report.chart import (
     ReferenceLine,
     Series,
     TextNote,
+    answer_line,
     points_from_metrics,
     scenario_subtitle,
 )
@@ -75,7 +76,6 @@ _MODEL_LABELS = {
     "bbr": "BBR\u2019s bound",
 }
 """Labels of the model curves in plans for one path, by column."""
-_ANSWER_LINE_STYLE = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
 _ANSWER_POINT_STYLE: Style = {"color": BLACK, "marker": "D", "linestyle": "none", "zorder": 20}
 _SIMULATED_LABEL = "packet (simulated), 95 % interval"
 
@@ -161,7 +161,7 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     """Yield marks for the model's answer, and for the simulated answer with its interval."""
     if plan.has_model:
         value = plan.value / x.factor
-        yield ReferenceLine(value, style=_ANSWER_LINE_STYLE, axis="x")
+        yield answer_line(value)
         doubt = " (not to be trusted)" if plan.untrusted else ""
         text = f"by the model: {_answer_text(plan.value, plan)}{doubt}"
         yield Series([value], [target], text, _ANSWER_POINT_STYLE)

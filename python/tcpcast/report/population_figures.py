@@ -15,6 +15,7 @@ from tcpcast.report.chart import (
     ReferenceLine,
     Series,
     TextNote,
+    answer_line,
     scenario_subtitle,
 )
 from tcpcast.report.palette import BLACK, COLOURS
@@ -83,12 +84,10 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
 
 def _answer_marks(plan: Plan) -> list[Drawable]:
     marks: list[Drawable] = []
-    colour = {"color": BLACK}
     if not plan.undecided:
-        line = colour | {"linewidth": 0.8, "linestyle": "--"}
-        marks.append(ReferenceLine(plan.value, style=line, axis="x"))
+        marks.append(answer_line(plan.value))
     if plan.low is not None and plan.high is not None:
-        marks.append(ReferenceLine(plan.low, style=colour, axis="x", span_end=plan.high))
+        marks.append(ReferenceLine(plan.low, style={"color": BLACK}, axis="x", span_end=plan.high))
     return marks
 
 

@@ -253,15 +253,24 @@ def _sizing_advice(prediction: Prediction) -> list[str]:
 
 def _dagger_reasons(prediction: Prediction) -> list[Paragraph]:
     """Return the reasons for daggers; formulas with the same reason share a line."""
-    by_reason: dict[str, list[str]] = {}
-    for answer in prediction.answers:
-        for note in answer.notes:
-            if note.kind == "outside":
-                by_reason.setdefault(with_option_names(note), []).append(answer.engine)
+    reasons = (
+        (with_option_names(note), answer.engine)
+        for answer in prediction.answers
+        for note in answer.notes
+        if note.kind == "outside"
+    )
     return [
         Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED_MARK} ")
-        for reason, engines in by_reason.items()
+        for reason, engines in _engines_by_text(reasons).items()
     ]
+
+
+def _engines_by_text(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the engines of each text from pairs of text and engine."""
+    engines: dict[str, list[str]] = {}
+    for text, engine in pairs:
+        engines.setdefault(text, []).append(engine)
+    return engines
 
 
 def _warning_parts(prediction: Prediction, *, show_all: bool = False) -> list[Paragraph]:
@@ -313,7 +322,7 @@ def _scenarios_of(prediction: Prediction) -> list[Scenario]:
 
 def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
     """Return inapplicable models with reasons; models with the same reason share a line."""
-    by_reason: dict[str, list[str]] = {}
+    reasons = []
     lossless = loss_ratio(prediction.scenario) == 0
     others = {why for each in _scenarios_of(prediction) for why in find_omitted_formulas(each)}
     for answer in prediction.answers:
@@ -322,10 +331,10 @@ def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
         needs_loss = any(each.changes.keys() == {_LOSS_KEY} for each in answer.suggestions)
         no_loss = "there is no random loss"  # one text for all models
         reason = no_loss if lossless and needs_loss else refusal_with_option_names(answer)
-        by_reason.setdefault(reason, []).append(answer.engine)
+        reasons.append((reason, answer.engine))
     lines = [
         f"{', '.join(engines)} {'does' if len(engines) == 1 else 'do'} not apply: {reason}"
-        for reason, engines in by_reason.items()
+        for reason, engines in _engines_by_text(reasons).items()
     ]
     return [Paragraph(text, "aside", " - ") for text in lines]
 

@@ -155,6 +155,11 @@ def difference_text(difference: Difference | None) -> str:
     return f"{shown} {'pp' if difference.in_percentage_points else '%'}"
 
 
+def is_marked(cell: str) -> bool:
+    """Return True for the text of an absent or untrusted value."""
+    return cell == ABSENT_MARK or cell.endswith(UNTRUSTED_MARK)
+
+
 def has_untrusted(metrics: Iterable[Metric | None]) -> bool:
     """Return True if a value is marked as untrusted."""
     return any(f is not None and not f.trusted for f in metrics)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.answer import Metric
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.report.key_labels import key_label
@@ -92,6 +93,14 @@ class MetricGrid:
     marks: np.ndarray[Any, np.dtype[np.object_]]
     interval_warnings: np.ndarray[Any, np.dtype[np.object_]]
     text_value: str = ""
+
+    def metric(self, index: Any) -> Metric:
+        """Return the value at an index, with its interval or the reason for its absence."""
+        low, high = float(self.low[index]), float(self.high[index])
+        warning = self.interval_warnings[index] or None
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return Metric(float(self.value[index]), interval_warning=warning)
+        return Metric(float(self.value[index]), low, high, interval_warning=warning)
 
     @property
     def is_marked(self) -> np.ndarray[Any, np.dtype[np.bool_]]:

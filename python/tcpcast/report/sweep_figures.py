@@ -229,7 +229,7 @@ class FigureHeading(NamedTuple):
     """The title and the subtitle of a figure."""
 
     title: str
-    setup: str
+    subtitle: str
 
 
 def _largest_value(grids: Sequence[MetricGrid]) -> float:
@@ -274,7 +274,7 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     y = _value_axis(f"{metric_label(metric)}{_unit_suffix(scale)}", grids, levels, scale)
     panel = Panel(series, _key_axis(x), y)
     return Chart(
-        title=heading.title, subtitle=heading.setup, panels=[panel], legend_position="below"
+        title=heading.title, subtitle=heading.subtitle, panels=[panel], legend_position="below"
     ).draw()
 
 
@@ -367,7 +367,7 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     rows = math.ceil(len(shown) / columns)
     size = 1.4 + 2.9 * columns, 0.9 + 2.7 * rows
     figure = new_figure(size)
-    write_titles(figure, heading.title, heading.setup)
+    write_titles(figure, heading.title, heading.subtitle)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     values = trusted_values(shown) / scale.factor
     low, high = float(values.min()), float(values.max())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE_METRICS
 from tcpcast.readable_units import count_text
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table, command_parts
@@ -156,14 +155,10 @@ def _metric_table(
 
 
 def _cell_text(grid: MetricGrid, indices: tuple[int, ...], scale: Scale) -> str:
-    value = float(grid.value[indices])
-    if not math.isfinite(value):
+    metric = grid.metric(indices)
+    if not math.isfinite(metric.value):
         return ABSENT_MARK
-    low, high = (float(end[indices]) for end in (grid.low, grid.high))
-    known = math.isfinite(low) and math.isfinite(high)
-    doubt = grid.interval_warnings[indices] or None
-    figure = Metric(value, low if known else None, high if known else None, interval_warning=doubt)
-    text = f"{value_text(figure, scale)}{grid.marks[indices]} {interval_text(figure, scale)}"
+    text = f"{value_text(metric, scale)}{grid.marks[indices]} {interval_text(metric, scale)}"
     return text.rstrip()
 
 
@@ -213,7 +208,7 @@ def _column_pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any
 
 
 def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
-    from tcpcast.report.figures import svg_figure  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_parts  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
     if not sweep.is_grid:
@@ -222,11 +217,8 @@ def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator
         return
     setup = sweep_subtitle(sweep.scenario, sweep.results.keys)
     drawn = iter_sweep_figures(rows, sweep.results.keys, setup, levels)
-    shown = [svg_figure(name, figure) for name, figure in drawn]
-    if shown:
-        yield Heading("Figures")
-        yield Paragraph("Formulas are lines; simulations are points with 95 % intervals.", "aside")
-        yield from shown
+    text = "Formulas are lines; simulations are points with 95 % intervals."
+    yield from figure_parts("Figures", drawn, text)
 
 
 def _provenance_text(sweep: FinishedSweep) -> str:

@@ -5,11 +5,11 @@ A difference is named only if the 95 % intervals are disjoint; untrusted values 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Metric
 from tcpcast.report.headline import differ_beyond_intervals
 from tcpcast.report.quantity import UNTRUSTED_MARK, metric_label
 from tcpcast.units import digits
@@ -17,6 +17,7 @@ from tcpcast.units import digits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tcpcast.answer import Metric
     from tcpcast.report.quantity import Scale
     from tcpcast.report.sweep_cells import MetricGrid, SweptKey
 
@@ -73,13 +74,11 @@ def _value_range_text(low: float, high: float, scale: Scale) -> str:
 
 
 def _metric_at(grid: MetricGrid, index: Any) -> Metric:
-    low, high = (float(end[index]) for end in (grid.low, grid.high))
-    known = np.isfinite(low) and np.isfinite(high)
-    doubt = grid.interval_warnings[index] or (
-        "no interval" if grid.is_simulated and not known else None
-    )
-    value = float(grid.value[index])
-    return Metric(value, low if known else None, high if known else None, interval_warning=doubt)
+    """Return the value at an index; a simulation without an interval has a warning."""
+    metric = grid.metric(index)
+    if grid.is_simulated and metric.low is None and metric.interval_warning is None:
+        return replace(metric, interval_warning="no interval")
+    return metric
 
 
 def _level_text(grid: MetricGrid, key: SweptKey, scale: Scale, levels: Sequence[float]) -> str:

@@ -29,7 +29,7 @@ from tcpcast.report.document import (
     SideBySide,
     Table,
 )
-from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, difference_text, row_scale
+from tcpcast.report.quantity import difference_text, is_marked, row_scale
 from tcpcast.report.side_by_side import (
     engines_with_intervals,
     interval_cell,
@@ -91,7 +91,7 @@ def layout_lines(parts: Iterable[Part], width: int) -> Iterator[Line]:
             case Heading():
                 yield from (
                     *_paragraph_lines(BLANK_LINE, width),
-                    *_paragraph_lines(_heading_paragraph(part), width),
+                    *_paragraph_lines(Paragraph(part.text, "heading"), width),
                 )
             case Table():
                 yield from _table_lines(part, width)
@@ -150,10 +150,6 @@ def bar_text(share: float, length: int = MAX_BAR_WIDTH) -> str:
 
 def _styled_line(shown: str, style: Style = "") -> Line:
     return Line(((shown, style),))
-
-
-def _heading_paragraph(part: Heading) -> Paragraph:
-    return Paragraph(part.text, "heading")
 
 
 def _paragraph_lines(part: Paragraph, width: int) -> Iterator[Line]:
@@ -329,16 +325,12 @@ def _row_line(
 ) -> Line:
     spans: list[Span] = [(" ", "")]
     for index, (column, width, cell) in enumerate(zip(columns, widths, cells, strict=True)):
-        own: Style = "bold" if heading else "dim" if _is_marked(cell) else style
+        own: Style = "bold" if heading else "dim" if is_marked(cell) else style
         padding = " " * (width - _text_width(cell))
         gap = _COLUMN_GAP if index else ""
         before, after = (gap + padding, "") if column.right else (gap, padding)
         spans += [(before, ""), (cell, own), (after, "")]
     return Line(tuple(spans))
-
-
-def _is_marked(cell: str) -> bool:
-    return cell == ABSENT_MARK or cell.endswith(UNTRUSTED_MARK)
 
 
 def _text_width(shown: str) -> int:
@@ -388,7 +380,7 @@ def _comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
             yield Line(
                 (
                     (engine.ljust(widths[0]) + _COLUMN_GAP + " " * (widths[1] - len(value)), ""),
-                    (value, "dim" if _is_marked(value) else ""),
+                    (value, "dim" if is_marked(value) else ""),
                     (_COLUMN_GAP + bounds + end.rjust(room - len(bounds)), ""),
                 )
             )

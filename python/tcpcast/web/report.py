@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import output
 from tcpcast.errors import MachineError
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.report.figures import figure_parts
 from tcpcast.report.figures import iter_figures as drawn_figures
-from tcpcast.report.figures import svg_figure
 from tcpcast.report.html import html_page
 from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK
 from tcpcast.report.summary import MAX_WARNINGS
@@ -148,16 +148,10 @@ def _over_time_parts(request: Mapping[str, Any]) -> Iterator[Part]:
     """Yield figures of the simulated run over time, or of its completion times."""
     try:
         scenario, found = run_over_time(request)
-        shown = [
-            svg_figure(n, drawn)
-            for n, drawn in drawn_figures([found], scenario)
-            if n in _RUN_FIGURES
-        ]
+        figures = drawn_figures([found], scenario)
+        yield from figure_parts("Simulated run", ((n, f) for n, f in figures if n in _RUN_FIGURES))
     except MachineError:
         return  # already reported for the curve
-    if shown:
-        yield Heading("Simulated run")
-        yield from shown
 
 
 def _input_parts(result: Mapping[str, Any]) -> Iterator[Part]:

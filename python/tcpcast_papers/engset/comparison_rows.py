@@ -26,19 +26,20 @@ AVERAGES = {
 """Averages over all files: column of the tables, unit, and how to read them from an answer."""
 
 TRIED_RTTS_MS = (49.7, 49.8048, 49.4, 49.1)
-"""RTTs that are tried as causes of a difference; 49.8048 ms excludes the transmission of acks."""
+"""RTTs that are tried as causes of a difference. 49.8048 ms is the RTT without the transmission
+times of acks."""
 
 LOSSY_BUFFERS_PKTS = (50, 150)
 """Buffers of Tables 8 and 9 that overflow; with 750 packets there are hardly any losses."""
 
 
 def with_rtt(each: Setting, rtt_ms: float) -> Setting:
-    """Return the setting with another RTT, which changes the phase of the loop."""
+    """Return the setting with another RTT; see :mod:`.loop_phase` for the effect."""
     return replace(each, rtt_ms=rtt_ms)
 
 
 def phase_causes(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
-    """Yield the setting at other phases, as causes for ``Sample.row``; none without losses."""
+    """Yield causes for ``Sample.row``: the setting with other RTTs; none if there are no losses."""
     for rtt_ms in tried_rtts_ms(each):
         sample = runs.sample(with_rtt(each, rtt_ms))
         yield f"the phase of the loop, RTT {rtt_ms:g} ms", sample, None

@@ -191,7 +191,7 @@ def causes_at_tried_rtts(
 def timeout_share_causes(
     runs: Runs, each: Setting, low_pkts: int
 ) -> Iterable[tuple[str, Sample, Read]]:
-    """Return another interpretation of the share of the ON time in timeouts by size."""
+    """Return causes of a difference in the share of the ON time in timeouts of a size interval."""
     read = count_since_last_transmission(
         interval_reader(low_pkts, "timeout_time_share", 100), low_pkts
     )

@@ -1,11 +1,11 @@
 """The phase of the loop: Tables 7 to 9 with other round-trip times.
 
 With equal round-trip times, each packet that an ack releases arrives at the full buffer at the same
-phase: the same time after the last departure from the bottleneck. This time is RTT0 minus the
-transmission time of a packet, modulo the transmission time of 1.2 ms. With RTT0 = 50 ms it is 0.8
-ms, and a retransmission 1 s later arrives exactly at a departure, which is processed first and
-frees a slot. In the paper's simulator, rounding of the clock may separate the two events. Runs at
-other phases show how much the results depend on the phase.
+phase: the same time after the last departure from the bottleneck. The phase is RTT0 minus the
+transmission time of a packet, modulo the transmission time of 1.2 ms. With RTT0 = 50 ms the phase
+is 0.8 ms, and a retransmission 1 s later arrives exactly at a departure. The simulator processes
+the departure first, which frees a slot. In the paper's simulator, rounding of the clock may change
+the order of the two events. Runs with other RTTs show how much the results depend on the phase.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.published import Line
 
 SCANNED_RTTS_MS = (49.1, 49.2, 49.4, 49.6, 49.7, 49.8048, 49.9, 49.95, 50)
-"""RTTs of the scan. Their range is most of the transmission time of a packet, 1.2 ms."""
+"""RTTs of the scan. They cover most phases: phases repeat every 1.2 ms of RTT."""
 
 MIN_RTOS_MS = {"1 ns shorter": 999.999_999, "1.1 ms longer": 1001.1}
 """Minimum RTOs that expire shortly before a departure instead of at the same time; departures are

@@ -141,7 +141,7 @@ TABLE7_READERS: dict[str, Read] = {
 
 
 def _other_interpretations() -> dict[str, dict[str, Read]]:
-    """Return other interpretations of quantities that the paper does not define."""
+    """Return functions for other definitions of quantities that the paper does not define."""
     waited = {interpretations.SINCE_OWN_TRANSMISSION: interpretations.count_since_last_transmission}
     classes = {
         f"{kind} per TO": {
@@ -201,7 +201,7 @@ def _table7(runs: Runs) -> Section:
     section.remarks = [
         f"{WINDOW_44.name}. A timeout of one of the last three packets counts as TOend if the "
         "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. Nearly "
-        "all files have 3 or 4 packets, so many packets belong to both classes, and the paper does "
+        "all files have 3 or 4 packets. Many packets belong to both classes, and the paper does "
         "not state its choice. Rows with a colon show other definitions of the quantity at an RTT "
         "of 50 ms. To explain differences, these definitions are also tried at other RTTs.",
         "The share of TOTO depends on the order of simultaneous events: a retransmission after 1 s "

@@ -48,7 +48,7 @@ MIN_FILE_PKTS = 3
 TAIL_SHARE = "10%"
 
 MAX_TRACED_BUFFER_PKTS = 150
-"""Buffers up to this size overflow so often that timeouts are analysed."""
+"""Maximum buffer of a setting whose flows are traced; larger buffers cause too few timeouts."""
 
 _RATES_PATTERN = re.compile(r"(?:\d+(?:\.\d+)?[kMG])+")
 _RATE_PATTERN = re.compile(r"(\d+(?:\.\d+)?)([kMG])")

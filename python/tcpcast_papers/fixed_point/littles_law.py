@@ -55,10 +55,9 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         f"{BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the {IDLE_RTT_S:.4f} "
         f"s of the idle path the mean RTT is at most {MAX_RTT_S:.3f} s, whatever TCP does. The "
         "paper prints 1.77 and 2.21 s.",
-        "The paper's RTTs are those of its reference flows. RTTs that tcpcast computes with the "
-        "paper's schemes also exceed the maximum: a reference flow keeps more packets in the "
-        "router than each of the flows that it represents. The tests of section 5.4 detect this "
-        "difference.",
+        "The paper prints RTTs of its reference flows. RTTs that tcpcast computes with the paper's "
+        "schemes also exceed the maximum: a reference flow keeps more packets in the router than "
+        "each of the flows that it represents. The tests of section 5.4 detect this difference.",
         "In the rows *by Little's law*, the RTT is the mean number of packets in the shared router "
         "divided by its delivery rate, plus the RTT of the idle path. Measured RTTs are longer by "
         "the wait at the source's own link, which receives a whole window in a burst: 1.2 ms per "

@@ -37,7 +37,7 @@ QUANTITY_LABELS: dict[str, tuple[str, str]] = {
     "g_50": ("g_50", "kbit/s"),
     "idleness": ("idleness", "%"),
 }
-"""Description and unit of each quantity of the tables."""
+"""Description and unit of each quantity, by its name in the CSV files."""
 
 GOODPUT_LEVELS = {"g_95": 0.95, "g_90": 0.9, "g_80": 0.8, "g_50": 0.5}
 """Share of the files whose goodput exceeds the level, by the name of the level."""
@@ -51,7 +51,7 @@ WITHOUT_OWN_LINK = "an RTT without the wait at the source's own link"
 def measure(quantity: str, result: Answer, flows: int) -> Metric | None:
     """Return a quantity of :data:`QUANTITY_LABELS` in its unit, or None if it is missing.
 
-    The send rate while on is the goodput while on, times packets sent per packet delivered.
+    The send rate of an active flow is its goodput times packets sent per packet delivered.
     """
     if quantity in GOODPUT_LEVELS:
         return _goodput_level(result, GOODPUT_LEVELS[quantity])

@@ -1,8 +1,8 @@
-"""Parameters and rules that the paper leaves open: the tables' columns after one change each.
+"""Parameters and rules that the paper leaves open: columns of the tables after one change each.
 
-A line of ``variants.csv`` is one simulation of a column of Table 3, 4, 5 or 6. Its section compares
-all values of the column. A value that agrees only after a change is marked as fitted, because a
-setting found by trial explains nothing.
+Each line of ``variants.csv`` simulates a column of Table 3, 4, 5 or 6 with one change. The sections
+compare all values of these columns with the printed values. Values of the backbone router that
+agree are marked as fitted, because a setting found by trial does not count as an explanation.
 """
 
 from __future__ import annotations

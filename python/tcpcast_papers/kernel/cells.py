@@ -1,6 +1,6 @@
 """Cells of the measurements: a path, its flows, and the results of the kernel.
 
-A cell combines all runs of one set of conditions. A measured quantity is a mean over the runs with
+A cell combines all runs under the same conditions. A measured quantity is a mean over the runs with
 half the width of its 95 % interval: from the t distribution over runs, from order statistics for
 percentiles, from the Poisson distribution for counts. The packaged table (``data/measured.csv``)
 has one line per cell and quantity; :mod:`.measurement_files` creates it from the original files.
@@ -104,7 +104,7 @@ class Cell:
     tcp
         Keys of TCP that differ from the stack's defaults.
     unsupported
-        Deviation of the kernel from the nearest stack, if no key can express it; otherwise "".
+        Reason why no stack and keys describe the kernel's settings; "" if they do.
     measured
         Results of the kernel, by quantity.
     """

@@ -1,8 +1,8 @@
 """Sign test: whether the simulator is above or below the kernel in nearly all cells of a group.
 
-Single values may agree within wide intervals although all of them are on one side. A group is
-defined by quantity, kind of cells, stack, queue, and buffer size: below the bandwidth-delay
-product, or not.
+Values may agree within wide intervals although the simulator is above the kernel in all of them. A
+group consists of the values with the same quantity, kind of cells, stack, queue and buffer size
+(below the bandwidth-delay product, or not).
 """
 
 from __future__ import annotations

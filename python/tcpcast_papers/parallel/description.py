@@ -20,11 +20,11 @@ def _preface(runs: Runs) -> list[str]:
         f"The paper: {CITATION}. Its results are figures without numbers, so nearly all rows have "
         "no verdict. The claims of the paper are tested on these rows.",
         "p is the number of loss events of single flows per packet. p_e is the number of loss "
-        "events of all flows together per packet, at most one per round trip. p_r is the share of "
-        "lost packets. As in the paper, the models use the measured values of each simulation: p, "
-        "p_e, p_r, RTT, and the mean first timeout T. Loss events are counted from lost packets, "
-        "as in the paper; the column *by indications* has the errors if the models use the "
-        "senders' loss indications instead.",
+        "events of the aggregate of all flows per packet, at most one per round trip. p_r is the "
+        "share of lost packets. As in the paper, the models use the measured values of each "
+        "simulation: p, p_e, p_r, RTT, and the mean first timeout T. Loss events are counted from "
+        "lost packets, as in the paper; the column *by indications* has the errors if the models "
+        "use the senders' loss indications instead.",
         f"The page uses {len(runs)} simulated points with {runs.sample_sizes.replications} "
         "replications each, except for points with traces of every packet.",
     ]

@@ -1,10 +1,10 @@
 """Loss events counted from lost packets, as in the paper, and loss indications of the senders.
 
-In the paper a lost packet starts an event; packets lost less than an RTT later belong to it. The
-metrics count loss indications of the sender: a fast recovery or a sequence of timeouts, with any
-number of lost packets. The two differ if losses are frequent: a second loss an RTT later, during
-the repair of the first, is a separate event, but belongs to the same indication. The same holds
-for a retransmission that is lost after a timeout.
+In the paper a lost packet starts a loss event; packets lost less than an RTT later belong to the
+same event. The metrics count loss indications of the sender: a fast recovery or a sequence of
+timeouts, with any number of lost packets. The counts differ if losses are frequent: a packet that
+is lost an RTT later, during the repair of the first, starts another event, but belongs to the same
+indication. The same applies to a retransmission that is lost after a timeout.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _timeout_share(rows: Sequence[Trace]) -> float:
 
 
 def _prediction_section(number: int, folder: Path) -> Section:
-    """Return the models' predictions for each trace, with the printed packets."""
+    """Return the models' predictions for each trace, next to the printed number of packets."""
     rows = traces(number)
     section = Section(
         f"{published.table(number).title}: predicted", ("trace", "p", "W_max", "model")

@@ -17,7 +17,7 @@ mod tcp_info;
 mod traffic_tally;
 
 use crate::capture::LinkCapture;
-use crate::command::LinkError;
+use crate::command::{FAR_ADDRESS, LinkError};
 use crate::forwarding::{ForwardingLoop, ForwardingResult, StopHandle};
 use crate::namespace::spawn_thread;
 use crate::network::{DeviceKind, EmulatedNetwork};
@@ -36,8 +36,6 @@ use traffic_tally::SharedTally;
 
 /// Port on which senders listen.
 const SENDER_PORT: u16 = 5001;
-/// Address of the far end.
-const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
 /// Maximum number of flows, each of which needs a namespace.
 pub const MAX_FLOWS: usize = 256;
 

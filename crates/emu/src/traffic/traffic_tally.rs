@@ -292,7 +292,8 @@ impl PacketObserver for SharedTally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::{FAR_ADDRESS, near_address};
+    use crate::command::FAR_ADDRESS;
+    use crate::traffic::near_address;
     use std::net::Ipv4Addr;
 
     /// A TCP packet with 40 bytes of headers.

@@ -2,17 +2,13 @@
 
 use super::directions::link_directions;
 use super::files::{IsolatedTransfers, SourceId, file_generator};
-use super::linux::{parse_side, reopen_pipe};
+use super::sandboxed_run::{create_capture_file, run_in_sandbox};
 use crate::python_config::PlainConfig;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::num::NonZeroU32;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
-use tcpcast_emu::sandbox;
 use tcpcast_emu::traffic::{FlowConfig, RunSchedule, TrafficCommand};
 use tcpcast_sim::RunConfig;
 
@@ -46,7 +42,7 @@ struct ScheduleDict {
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(super) struct TrafficDict {
+struct TrafficDict {
     config: PlainConfig<RunConfig>,
     flows: Vec<FlowDict>,
     far_sysctls: Vec<(String, String)>,
@@ -95,10 +91,7 @@ impl TrafficDict {
             wanted: wanted.map(|(warm_up, files)| (Duration::from_nanos(warm_up), files)),
             slot: slot_ns.map(|slot| Duration::from_nanos(slot.max(1))),
         };
-        let capture = match self.capture {
-            Some((at, path)) => Some((parse_side(&at)?, File::create(path)?)),
-            None => None,
-        };
+        let capture = create_capture_file(self.capture)?;
         Ok(TrafficCommand {
             forward,
             back,
@@ -115,28 +108,12 @@ impl TrafficDict {
 
 pub(super) fn run_traffic_dict(
     py: Python<'_>,
-    traffic: TrafficDict,
+    traffic: &Bound<'_, PyAny>,
     lifeline: i32,
     answer: i32,
 ) -> PyResult<i32> {
-    let lifeline = OwnedFd::from(reopen_pipe(lifeline, OpenOptions::new().read(true))?);
-    let answer = reopen_pipe(answer, OpenOptions::new().write(true))?;
-    let command = traffic.into_command()?;
-    Ok(py.detach(|| run_traffic_command(command, &lifeline, answer)))
-}
-
-fn run_traffic_command(command: TrafficCommand, lifeline: &OwnedFd, mut answer: File) -> i32 {
-    let Ok(mut inside) = answer.try_clone() else { return 3 };
-    let status = sandbox::run_in_sandbox(move || match command.run_flows(lifeline, &mut inside) {
-        Ok(()) => 0,
-        Err(error) => {
-            // Ignore a closed pipe: without a reader, the status is not used either.
-            let _ = writeln!(inside, "fault {error}");
-            error.exit_status()
-        }
-    });
-    status.unwrap_or_else(|error| {
-        let _ = writeln!(answer, "fault {error}");
-        3
+    let command = traffic.extract::<TrafficDict>()?.into_command()?;
+    run_in_sandbox(py, lifeline, answer, |lifeline, answer| {
+        command.run_flows(lifeline, answer).map(|()| 0)
     })
 }

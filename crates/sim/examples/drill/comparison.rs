@@ -1,13 +1,12 @@
 //! PacketComparison of sent packets with the packets that a script expects.
 
 use super::packet::{EcnSpec, PacketSpec};
-use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::clock::{MILLISECOND, Nanos};
 use tcpcast_sim::tcp::modern::{EcnCodepoint, Segment, Timestamps};
 
 /// Start time of a script, late enough that no timestamp is zero.
 pub const SCRIPT_START: Nanos = 100_000_000_000;
 /// A millisecond.
-pub const MILLISECOND: Nanos = 1_000_000;
 /// Default tolerance of the time of a packet, as in packetdrill.
 const DEFAULT_TOLERANCE: Nanos = 4 * MILLISECOND;
 

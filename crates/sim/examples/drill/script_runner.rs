@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use super::assertion::{self, Variables};
 use super::comparison::{
-    MILLISECOND, PacketComparison, SCRIPT_START, format_seconds, format_segment, format_spec,
+    PacketComparison, SCRIPT_START, format_seconds, format_segment, format_spec,
 };
 use super::event::{Action, Event, EventTime};
 use super::packet::{EcnSpec, PacketSpec};
 use super::stack_settings::StackSettings;
 use super::system_call::SystemCall;
 use super::{ScriptError, failed, not_supported};
-use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::clock::{MILLISECOND, Nanos};
 use tcpcast_sim::tcp::modern::{
     ApplicationReading, CongestionControlKind, Connection, ConnectionState, EcnCodepoint, Preset,
     SackBlock, Segment, SegmentFlags, SegmentOptions, Timestamps,

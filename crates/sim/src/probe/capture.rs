@@ -1,7 +1,7 @@
 //! Packet captures at selected places of the path.
 
-use crate::clock::{Nanos, SECOND};
-use crate::packet::{Packet, PacketKind, PacketLabel};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::packet::{HEADER_BYTES, Packet, PacketKind, PacketLabel, TIMESTAMP_BYTES};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -112,13 +112,6 @@ struct PendingPacket {
     packet: Packet,
     shown: CapturedHeader,
 }
-
-/// IPv4 and TCP headers without options.
-const HEADERS: u32 = 40;
-/// Unit of the timestamp option's values.
-const MILLISECOND: Nanos = 1_000_000;
-/// The timestamp option with padding.
-const TIMESTAMP_BYTES: u32 = 12;
 
 impl SimulatedCapture {
     /// Creates a capture of the first `limit` packets; nothing is recorded before
@@ -262,7 +255,7 @@ impl SegmentWriter {
     fn write_packet(&mut self, pending: &PendingPacket) -> io::Result<()> {
         let PendingPacket { at, packet, shown, .. } = pending;
         let class = self.classes[pending.class];
-        let mss = class.packet_bytes - HEADERS;
+        let mss = class.packet_bytes - HEADER_BYTES;
         // The timestamp option reduces the payload.
         let stamped = shown.options.timestamps.is_some();
         let payload = mss - if stamped { TIMESTAMP_BYTES } else { 0 };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::clock::constant_rate_transmitter;
+use crate::clock::{MILLISECOND, constant_rate_transmitter};
 use crate::packet::{PacketKind, PacketLabel};
 use crate::queue::{OpportunityTrace, TokenRate};
 use crate::random::{NamedStream, StreamPurpose};
@@ -9,8 +9,6 @@ use tcpcast_link::Ecn;
 use tcpcast_link::queue::{
     Codel, CodelConfig, CodelRules, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline as _,
 };
-
-const MILLISECOND: Nanos = 1_000_000;
 
 #[derive(Default)]
 struct Lengths(Vec<(usize, Nanos)>);

@@ -1,8 +1,6 @@
 use super::*;
-use crate::clock::{NEVER, constant_rate_transmitter};
+use crate::clock::{MILLISECOND, NEVER, constant_rate_transmitter};
 use std::num::NonZeroU64;
-
-const MILLISECOND: Nanos = 1_000_000;
 
 struct Seen(Vec<usize>);
 

@@ -3,12 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use tcpcast_sim::clock::MILLISECOND;
 use tcpcast_sim::tcp::modern::{
     ArrivingAck, ArrivingData, EcnCodepoint, OutgoingAck, PacketToSend, Receiver, SendReason,
     Sender, SenderEvent, Stack, Timestamps, timestamp_at,
 };
-
-const MILLISECOND: u64 = 1_000_000;
 
 /// Faults of the link, in percent of packets.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,9 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::link::{Faults, Link};
+use tcpcast_sim::clock::MILLISECOND;
 use tcpcast_sim::tcp::modern::{Preset, Stack};
-
-const MILLISECOND: u64 = 1_000_000;
 
 /// Measured run: milliseconds since accept, window, bytes acknowledged.
 type Series = Vec<(f64, u32, u64)>;

@@ -4,17 +4,16 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::take;
 
-use super::flight::SentRange;
 use super::intervals::{Interval, Intervals};
 use super::ip_id_steps::IpIdSteps;
 use super::limit_evidence::EvidenceSums;
 use super::loss_indications::{
-    FirstTimeoutMean, LossIndication, LossIndicationCounts, PftkIndicationRule,
+    FirstTimeoutMean, LossIndication, LossIndicationCounts, PftkIndicationRule, RetransInfo,
 };
 use super::recovery::{RetransCause, RetransVerdict};
-use super::report::{RetransCauses, Retransmission, RttReport, SpuriousRetransmissions};
+use super::retransmission_cause::RetransCauses;
 use super::rounds::{RoundSummary, Rounds};
-use super::rtt::{SampleStats, TimeAverage};
+use super::rtt::{RttReport, SampleStats, TimeAverage};
 use super::sequence_numbers::is_earlier_timestamp;
 use super::sequence_plot::{PointKind, SequencePlot};
 use crate::segment::Nanos;
@@ -87,21 +86,31 @@ pub(super) struct DirectionStats {
     pub(super) plot: Option<SequencePlot>,
 }
 
-/// A classified retransmission.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RetransInfo {
-    pub(super) sent: SentRange,
-    /// Number of packets in the frame; more than one if the frame is aggregated.
-    pub(super) packets: u64,
-    /// Offset of the first byte in the direction.
-    pub(super) offset: u64,
-    pub(super) verdict: RetransVerdict,
-    pub(super) next: u64,
-    pub(super) duplicates: u32,
-    /// True for the oldest segment in flight.
-    pub(super) oldest: bool,
-    /// True if the segment was retransmitted before.
-    pub(super) repeated: bool,
+/// Unnecessary retransmissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpuriousRetransmissions {
+    /// Reported by DSACK (RFC 2883).
+    pub dsack: u64,
+    /// Detected by the echoed timestamp (Eifel, RFC 3522).
+    pub eifel: u64,
+    /// DSACKs without a captured retransmission: the network duplicated a packet.
+    pub unexplained_dsack: u64,
+}
+
+/// A retransmitted segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retransmission {
+    /// Capture time.
+    pub time: Nanos,
+    /// Offset of the first byte in this direction.
+    pub offset: u64,
+    /// Payload, bytes.
+    pub bytes: u32,
+    /// Cause of the retransmission.
+    pub cause: RetransCause,
+    /// True if the retransmission was unnecessary: the receiver had the data (DSACK), or
+    /// acknowledged the original (Eifel).
+    pub spurious: bool,
 }
 
 impl DirectionStats {

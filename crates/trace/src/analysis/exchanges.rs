@@ -10,7 +10,7 @@ use std::mem::take;
 
 use super::direction_stats::EventQuota;
 use super::flow::Flow;
-use super::tap_side::TapRtts;
+use super::tap_side::{MIN_REMOTE_RTT, TapRtts};
 use crate::segment::{Nanos, Segment};
 
 /// Longest reaction time of an end with data to a segment from the other end.
@@ -20,8 +20,6 @@ const MAX_REACTION_TIME: Nanos = 1_500_000;
 const DELAYED_ACK_TIMES: std::ops::Range<Nanos> = 20_000_000..500_000_000;
 /// Initial window in segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
-/// Round-trip time to an end from which the tap counts as remote.
-const MIN_REMOTE_RTT: Nanos = 1_000_000;
 /// Pacing spreads a window over a round trip, so gaps longer than this fraction (one quarter) are
 /// caused by the server.
 const MIN_PAUSE_RTT_DIVISOR: Nanos = 4;

@@ -3,8 +3,21 @@
 
 use super::exchanges::Exchanges;
 use super::flow::Flow;
-use super::report::ConnectionEnd;
 use crate::segment::{Flags, Nanos, Segment};
+
+/// How a connection ended, as far as captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConnectionEnd {
+    /// The capture ended first.
+    #[default]
+    Open,
+    /// Both ends sent a FIN.
+    Closed,
+    /// A RST ended the connection.
+    Reset,
+    /// Evicted because too many connections were alive; this connection had been idle the longest.
+    Evicted,
+}
 
 /// Maximum number of unanswered transmissions of a live peer: a tail-loss probe and a timeout may
 /// be two losses.

@@ -1,13 +1,15 @@
 //! Analysis of the data that one end sends.
 
-use super::direction_stats::{DirectionStats, EventQuota, RetransInfo};
+use super::direction_counts::DirectionCounts;
+use super::direction_stats::{DirectionStats, EventQuota};
 use super::flight::{OverlapHistory, SegmentsInFlight, SentRange};
 use super::limit_evidence::NewSegment;
-use super::negotiated_options::NegotiatedOptions;
+use super::loss_indications::RetransInfo;
+use super::negotiated_options::{AnnouncedOptions, NegotiatedOptions};
 use super::out_of_window::{MAX_WINDOW, OutOfWindowTracker, SequenceCheck};
 use super::recovery::{HANDSHAKE_CLASS, RecoveryTracker, RetransmittedSegment, SenderState};
-use super::report::{AnnouncedOptions, DirectionCounts};
-use super::rounds::{NewData, WaitReason};
+use super::round::WaitReason;
+use super::rounds::NewData;
 use super::rtt::RttEstimate;
 use super::scoreboard::SackScoreboard;
 use super::sequence_numbers::{first_number, is_earlier_timestamp, unwrap_near};

@@ -1,7 +1,7 @@
 //! Evidence from single packets for the cause of the rate: data that no acknowledgement triggered,
 //! even gaps between them, and timestamp delays at a receiver.
 
-use super::rounds::MIN_REMOTE_RTT;
+use super::tap_side::MIN_REMOTE_RTT;
 use crate::segment::Nanos;
 
 /// Longest reaction time of a sender with data and an open window to an acknowledgement. Other data

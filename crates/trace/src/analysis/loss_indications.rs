@@ -1,7 +1,7 @@
 //! Loss indications, counted by tcpcast's rule, which classifies each retransmission, and by the
 //! paper's rule.
 
-use super::direction_stats::RetransInfo;
+use super::flight::SentRange;
 use super::recovery::{DUPLICATE_THRESHOLD, IndicationKind, RetransCause, RetransVerdict};
 use crate::segment::Nanos;
 
@@ -52,6 +52,23 @@ impl LossIndicationCounts {
         self.td_paper += u64::from(kind == Some(IndicationKind::Td));
         self.to_paper += u64::from(kind == Some(IndicationKind::To));
     }
+}
+
+/// A classified retransmission.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RetransInfo {
+    pub(super) sent: SentRange,
+    /// Number of packets in the frame; more than one if the frame is aggregated.
+    pub(super) packets: u64,
+    /// Offset of the first byte in the direction.
+    pub(super) offset: u64,
+    pub(super) verdict: RetransVerdict,
+    pub(super) next: u64,
+    pub(super) duplicates: u32,
+    /// True for the oldest segment in flight.
+    pub(super) oldest: bool,
+    /// True if the segment was retransmitted before.
+    pub(super) repeated: bool,
 }
 
 /// The rule of PFTK's authors: TD after three duplicates, otherwise a timeout.

@@ -7,6 +7,7 @@
 
 mod acknowledgements;
 mod aggregated_frames;
+mod direction_counts;
 mod direction_stats;
 mod duplicates;
 mod exchanges;
@@ -24,6 +25,7 @@ mod packed_rounds;
 mod recovery;
 mod report;
 mod retransmission_cause;
+mod round;
 mod rounds;
 mod rtt;
 mod scoreboard;
@@ -41,18 +43,20 @@ pub(crate) use flow::{ConnectionContext, Flow};
 pub(crate) use negotiated_options::NegotiatedOptions;
 pub(crate) use tap_side::TapRtts;
 
+pub use direction_counts::DirectionCounts;
+pub use direction_stats::{Retransmission, SpuriousRetransmissions};
 pub use exchanges::Exchange;
-pub use failure::{FailureDetails, FailureKind, FailureStage};
+pub use failure::{ConnectionEnd, FailureDetails, FailureKind, FailureStage};
 pub use intervals::{INTERVAL_S, Interval};
 pub use limit_evidence::LimitEvidence;
 pub use loss_indications::{DEPTHS, LossIndication, LossIndicationCounts};
+pub use negotiated_options::AnnouncedOptions;
 pub use recovery::{IndicationKind, RetransCause};
-pub use report::{
-    AnnouncedOptions, ConnectionEnd, ConnectionReport, DirectionCounts, DirectionReport,
-    RetransCauses, Retransmission, RttReport, SlowStartGrowth, SpuriousRetransmissions,
-};
-pub use rounds::Round;
-pub use rtt::DurationReport;
+pub use report::{ConnectionReport, DirectionReport};
+pub use retransmission_cause::RetransCauses;
+pub use round::{Round, TRANSFER_LIMITS, TransferLimit};
+pub use rtt::{DurationReport, RttReport};
 pub use sequence_plot::{PlotPoint, PointKind};
+pub use slow_start::SlowStartGrowth;
 pub use tap_side::TapSide;
-pub use transfer_limits::{TRANSFER_LIMITS, TransferLimit, TransferLimits};
+pub use transfer_limits::TransferLimits;

@@ -1,7 +1,22 @@
 //! TCP options negotiated in the SYNs of both ends.
 
-use super::flow::Flow;
-use super::report::AnnouncedOptions;
+/// Options that the sender of this direction announced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnnouncedOptions {
+    /// Largest segment that the end accepts, bytes.
+    pub mss: Option<u16>,
+    /// Shift of the windows that the end announces.
+    pub window_scale: Option<u8>,
+    /// The end accepts SACK.
+    pub sack: bool,
+    /// The end sends timestamps.
+    pub timestamps: bool,
+    /// The end supports ECN.
+    pub ecn: bool,
+    /// True if the SYN was captured completely; if not, absent options may still have been
+    /// negotiated.
+    pub complete: bool,
+}
 
 /// Options of a direction that both SYNs negotiated. The options change only with a SYN.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,11 +30,13 @@ pub(crate) struct NegotiatedOptions {
 }
 
 impl NegotiatedOptions {
-    /// Returns the options for data from `own` to `peer`.
-    pub(crate) fn from_flows(own: &Flow, peer: &Flow) -> Self {
-        let (sends, takes) = (&own.announced, &peer.announced);
-        let (syn, answer) = (own.isn.is_some(), peer.isn.is_some());
-        let lacks = |seen: bool, end: &AnnouncedOptions| seen && end.complete && !end.sack;
+    /// Returns the options for data from an end that announced `sends` to an end that announced
+    /// `takes`. `syn` and `answer` tell whether the SYNs of these two ends were captured.
+    pub(crate) fn from_announced(
+        (syn, sends): (bool, AnnouncedOptions),
+        (answer, takes): (bool, AnnouncedOptions),
+    ) -> Self {
+        let lacks = |seen: bool, end: AnnouncedOptions| seen && end.complete && !end.sack;
         Self {
             // RFC 7323, section 2.2: scaling applies only if both ends sent the option. A SYN-ACK
             // with the option implies both.

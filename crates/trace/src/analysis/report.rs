@@ -1,31 +1,21 @@
 //! The report of a connection: counters, timings and classified events per direction.
 
+use super::direction_counts::DirectionCounts;
+use super::direction_stats::{Retransmission, SpuriousRetransmissions};
 use super::exchanges::Exchange;
-use super::failure::FailureDetails;
+use super::failure::{ConnectionEnd, FailureDetails};
 use super::intervals::Interval;
 use super::limit_evidence::LimitEvidence;
 use super::loss_indications::{LossIndication, LossIndicationCounts};
-use super::recovery::RetransCause;
-use super::rounds::Round;
-use super::rtt::DurationReport;
+use super::negotiated_options::AnnouncedOptions;
+use super::retransmission_cause::RetransCauses;
+use super::round::Round;
+use super::rtt::RttReport;
 use super::sequence_plot::PlotPoint;
+use super::slow_start::SlowStartGrowth;
 use super::tap_side::TapSide;
 use super::transfer_limits::TransferLimits;
 use crate::segment::{Endpoint, Nanos};
-
-/// How a connection ended, as far as captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ConnectionEnd {
-    /// The capture ended first.
-    #[default]
-    Open,
-    /// Both ends sent a FIN.
-    Closed,
-    /// A RST ended the connection.
-    Reset,
-    /// Evicted because too many connections were alive; this connection had been idle the longest.
-    Evicted,
-}
 
 /// Report of a connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,213 +47,6 @@ pub struct ConnectionReport {
     /// Both directions; the first is from the opener or, without a SYN, from the sender of the
     /// first segment.
     pub directions: Box<[DirectionReport; 2]>,
-}
-
-/// Counters of a direction. Frames captured twice are counted only in `capture_duplicates`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)] // the fields that most packets change come first
-pub struct DirectionCounts {
-    /// Segments.
-    pub packets: u64,
-    /// Bytes of IP packets, including headers.
-    pub ip_bytes: u64,
-    /// Segments with payload.
-    pub data_packets: u64,
-    /// Payload bytes, including retransmissions.
-    pub bytes: u64,
-    /// Payload bytes, each counted once.
-    pub unique_bytes: u64,
-    /// Acknowledgements of new data of this direction.
-    pub acks: u64,
-    /// Data packets covered by `acks`.
-    pub acknowledged_packets: u64,
-    /// Duplicate acknowledgements (RFC 5681, section 2).
-    pub duplicate_acks: u64,
-    /// Data segments of which at least a part had been sent before.
-    pub retransmissions: u64,
-    /// Payload bytes of retransmissions.
-    pub retransmitted_bytes: u64,
-    /// Retransmitted SYNs.
-    pub syn_retransmissions: u64,
-    /// Retransmitted FINs.
-    pub fin_retransmissions: u64,
-    /// Segments reordered before the tap, but sent only once.
-    pub out_of_order: u64,
-    /// Packets that reached the receiver after later packets (which were SACKed before), but were
-    /// never retransmitted: they were reordered, not lost.
-    pub late_packets: u64,
-    /// Probes of a closed window, which are not counted as losses.
-    pub zero_window_probes: u64,
-    /// Keepalive probes.
-    pub keep_alives: u64,
-    /// Keepalive probes without an answer.
-    pub keep_alives_unanswered: u64,
-    /// Frames captured twice.
-    pub capture_duplicates: u64,
-    /// Bytes that were acknowledged but not captured.
-    pub missing_bytes: u64,
-    /// Frames larger than the MSS because of segmentation offload. All other counters count the
-    /// packets in such frames.
-    pub super_segments: u64,
-    /// Packets in these frames, not counting the first packet of each frame.
-    pub aggregated: u64,
-    /// IP packets analysed only by their first fragment.
-    pub fragments: u64,
-    /// Packets with the mark *congestion experienced*.
-    pub ce_marks: u64,
-    /// Segments with the ECN echo flag.
-    pub ecn_echoes: u64,
-    /// Segments with the flag *congestion window reduced*.
-    pub window_reductions: u64,
-    /// Number of times that the receiver closed its window.
-    pub zero_windows: u64,
-    /// Acknowledgements of no new data that only enlarge the receive window.
-    pub window_updates: u64,
-    /// Segments and acknowledgements with numbers more than 1 GiB away, beyond any window.
-    pub out_of_window: u64,
-}
-
-/// Retransmissions by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RetransCauses {
-    /// After duplicate acknowledgements.
-    pub duplicates: u64,
-    /// After SACK.
-    pub sack: u64,
-    /// By RACK's timer or delayed by pacing.
-    pub rack: u64,
-    /// By the retransmission timer.
-    pub timeout: u64,
-    /// In slow start after a timeout.
-    pub after_timeout: u64,
-    /// Tail-loss probes.
-    pub tail_loss_probe: u64,
-    /// Without a visible cause.
-    pub unexplained: u64,
-}
-
-impl RetransCauses {
-    pub(super) fn add(&mut self, cause: RetransCause, packets: u64) {
-        let count = match cause {
-            RetransCause::Duplicates => &mut self.duplicates,
-            RetransCause::Sack => &mut self.sack,
-            RetransCause::Rack => &mut self.rack,
-            RetransCause::Timeout { .. } => &mut self.timeout,
-            RetransCause::AfterTimeout => &mut self.after_timeout,
-            RetransCause::TailLossProbe => &mut self.tail_loss_probe,
-            RetransCause::Unexplained => &mut self.unexplained,
-        };
-        *count += packets;
-    }
-
-    /// Fast retransmits of any kind.
-    #[must_use]
-    pub fn fast_retransmits(&self) -> u64 {
-        self.duplicates + self.sack + self.rack
-    }
-
-    /// All retransmissions.
-    #[must_use]
-    pub fn all_retransmissions(&self) -> u64 {
-        let timers = self.timeout + self.after_timeout + self.tail_loss_probe;
-        self.fast_retransmits() + timers + self.unexplained
-    }
-}
-
-/// Options that the sender of this direction announced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AnnouncedOptions {
-    /// Largest segment that the end accepts, bytes.
-    pub mss: Option<u16>,
-    /// Shift of the windows that the end announces.
-    pub window_scale: Option<u8>,
-    /// The end accepts SACK.
-    pub sack: bool,
-    /// The end sends timestamps.
-    pub timestamps: bool,
-    /// The end supports ECN.
-    pub ecn: bool,
-    /// True if the SYN was captured completely; if not, absent options may still have been
-    /// negotiated.
-    pub complete: bool,
-}
-
-/// Unnecessary retransmissions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpuriousRetransmissions {
-    /// Reported by DSACK (RFC 2883).
-    pub dsack: u64,
-    /// Detected by the echoed timestamp (Eifel, RFC 3522).
-    pub eifel: u64,
-    /// DSACKs without a captured retransmission: the network duplicated a packet.
-    pub unexplained_dsack: u64,
-}
-
-/// Round-trip times of a direction's data, measured at the tap.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RttReport {
-    /// RTT by Karn's rule. Each acknowledgement gives one sample: the time since the newest segment
-    /// that it acknowledges was sent.
-    pub karn: Option<DurationReport>,
-    /// Largest of these samples for acknowledgements of two or more segments, s, which receivers do
-    /// not delay.
-    pub undelayed_max_s: Option<f64>,
-    /// RTT as the sender measures it: the time since the oldest newly acknowledged segment was
-    /// sent; in recovery, the oldest newly SACKed segment. The RTT includes the delay of delayed
-    /// acknowledgements.
-    pub sender: Option<DurationReport>,
-    /// Time average of `sender`, s: samples are first averaged per quarter of a second, so that
-    /// simultaneous samples count once.
-    pub over_time_s: Option<f64>,
-    /// RTT by echoed timestamps, including retransmitted segments.
-    pub timestamps: Option<DurationReport>,
-    /// Minimum round-trip time between the tap and the sender of the data, s.
-    pub tap_to_sender_s: Option<f64>,
-    /// Number of samples that time one segment at a time and no retransmissions, as a sender
-    /// without timestamps does.
-    pub round_samples: u64,
-    /// Mean of these samples, s.
-    pub round_mean_s: Option<f64>,
-    /// Correlation of the duration of these rounds with the data in flight at their start.
-    pub flight_correlation: Option<f64>,
-    /// True if the RTT is withheld, because the capture lacks acknowledgements without data, and
-    /// acknowledgements with data came later than a receiver may delay an acknowledgement.
-    pub withheld: bool,
-}
-
-/// Growth of the data in flight in slow starts without another limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SlowStartGrowth {
-    /// Growth, bytes.
-    pub grown_bytes: u64,
-    /// Bytes acknowledged during this growth.
-    pub acked_bytes: u64,
-    /// Acknowledgements during this growth.
-    pub acks: u64,
-}
-
-impl SlowStartGrowth {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.grown_bytes += other.grown_bytes;
-        self.acked_bytes += other.acked_bytes;
-        self.acks += other.acks;
-    }
-}
-
-/// A retransmitted segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retransmission {
-    /// Capture time.
-    pub time: Nanos,
-    /// Offset of the first byte in this direction.
-    pub offset: u64,
-    /// Payload, bytes.
-    pub bytes: u32,
-    /// Cause of the retransmission.
-    pub cause: RetransCause,
-    /// True if the retransmission was unnecessary: the receiver had the data (DSACK), or
-    /// acknowledged the original (Eifel).
-    pub spurious: bool,
 }
 
 /// Report of one direction: the data from one end, and their acknowledgements.

@@ -25,6 +25,53 @@ pub enum RetransCause {
     Unexplained,
 }
 
+/// Retransmissions by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetransCauses {
+    /// After duplicate acknowledgements.
+    pub duplicates: u64,
+    /// After SACK.
+    pub sack: u64,
+    /// By RACK's timer or delayed by pacing.
+    pub rack: u64,
+    /// By the retransmission timer.
+    pub timeout: u64,
+    /// In slow start after a timeout.
+    pub after_timeout: u64,
+    /// Tail-loss probes.
+    pub tail_loss_probe: u64,
+    /// Without a visible cause.
+    pub unexplained: u64,
+}
+
+impl RetransCauses {
+    pub(super) fn add(&mut self, cause: RetransCause, packets: u64) {
+        let count = match cause {
+            RetransCause::Duplicates => &mut self.duplicates,
+            RetransCause::Sack => &mut self.sack,
+            RetransCause::Rack => &mut self.rack,
+            RetransCause::Timeout { .. } => &mut self.timeout,
+            RetransCause::AfterTimeout => &mut self.after_timeout,
+            RetransCause::TailLossProbe => &mut self.tail_loss_probe,
+            RetransCause::Unexplained => &mut self.unexplained,
+        };
+        *count += packets;
+    }
+
+    /// Fast retransmits of any kind.
+    #[must_use]
+    pub fn fast_retransmits(&self) -> u64 {
+        self.duplicates + self.sack + self.rack
+    }
+
+    /// All retransmissions.
+    #[must_use]
+    pub fn all_retransmissions(&self) -> u64 {
+        let timers = self.timeout + self.after_timeout + self.tail_loss_probe;
+        self.fast_retransmits() + timers + self.unexplained
+    }
+}
+
 /// Kind of loss indication, as the papers count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndicationKind {

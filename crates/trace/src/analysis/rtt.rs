@@ -1,8 +1,39 @@
 //! Round-trip times: samples, their distribution, and the sender's estimate for its timer.
 
 use super::histogram::Histogram;
-use super::report::RttReport;
 use crate::segment::Nanos;
+
+/// Round-trip times of a direction's data, measured at the tap.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RttReport {
+    /// RTT by Karn's rule. Each acknowledgement gives one sample: the time since the newest segment
+    /// that it acknowledges was sent.
+    pub karn: Option<DurationReport>,
+    /// Largest of these samples for acknowledgements of two or more segments, s, which receivers do
+    /// not delay.
+    pub undelayed_max_s: Option<f64>,
+    /// RTT as the sender measures it: the time since the oldest newly acknowledged segment was
+    /// sent; in recovery, the oldest newly SACKed segment. The RTT includes the delay of delayed
+    /// acknowledgements.
+    pub sender: Option<DurationReport>,
+    /// Time average of `sender`, s: samples are first averaged per quarter of a second, so that
+    /// simultaneous samples count once.
+    pub over_time_s: Option<f64>,
+    /// RTT by echoed timestamps, including retransmitted segments.
+    pub timestamps: Option<DurationReport>,
+    /// Minimum round-trip time between the tap and the sender of the data, s.
+    pub tap_to_sender_s: Option<f64>,
+    /// Number of samples that time one segment at a time and no retransmissions, as a sender
+    /// without timestamps does.
+    pub round_samples: u64,
+    /// Mean of these samples, s.
+    pub round_mean_s: Option<f64>,
+    /// Correlation of the duration of these rounds with the data in flight at their start.
+    pub flight_correlation: Option<f64>,
+    /// True if the RTT is withheld, because the capture lacks acknowledgements without data, and
+    /// acknowledgements with data came later than a receiver may delay an acknowledgement.
+    pub withheld: bool,
+}
 
 /// For the time average, samples are first averaged over intervals of this length, the sampling
 /// interval of the kernel counters used for validation.

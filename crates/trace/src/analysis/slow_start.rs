@@ -1,8 +1,26 @@
 //! Changes of the flight per round: growth in slow start, and reduction by a recovery.
 
-use super::report::SlowStartGrowth;
-use super::rounds::{Round, TimeByCause, WaitReason};
+use super::round::{Round, TimeByCause, WaitReason};
 use crate::segment::Nanos;
+
+/// Growth of the data in flight in slow starts without another limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowStartGrowth {
+    /// Growth, bytes.
+    pub grown_bytes: u64,
+    /// Bytes acknowledged during this growth.
+    pub acked_bytes: u64,
+    /// Acknowledgements during this growth.
+    pub acks: u64,
+}
+
+impl SlowStartGrowth {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.grown_bytes += other.grown_bytes;
+        self.acked_bytes += other.acked_bytes;
+        self.acks += other.acks;
+    }
+}
 
 /// Minimum growth per round in slow start. If every second segment is acknowledged, the flight
 /// grows by at least half (RFC 5681, section 3.1).

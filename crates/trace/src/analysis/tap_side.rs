@@ -16,6 +16,8 @@ pub enum TapSide {
     Unknown,
 }
 
+/// Round-trip time to an end from which the tap counts as remote.
+pub(super) const MIN_REMOTE_RTT: Nanos = 1_000_000;
 /// The tap is at an end whose share of the round trip is at most this.
 const MAX_NEAR_RTT_SHARE: f64 = 0.1;
 /// Shorter round trips are within a machine or rack, so that both ends are near.

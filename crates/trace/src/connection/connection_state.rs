@@ -94,11 +94,10 @@ impl Connection {
     fn on_syn(&mut self, syn: &Segment, from: usize) {
         let opener = if syn.flags.any(Flags::ACK) { 1 - from } else { from };
         self.opener.get_or_insert(opener);
-        let [first, second] = &mut self.flows;
-        (first.negotiated, second.negotiated) = (
-            NegotiatedOptions::from_flows(first, second),
-            NegotiatedOptions::from_flows(second, first),
-        );
+        let [first, second] =
+            self.flows.each_ref().map(|flow| (flow.isn.is_some(), flow.announced));
+        self.flows[0].negotiated = NegotiatedOptions::from_announced(first, second);
+        self.flows[1].negotiated = NegotiatedOptions::from_announced(second, first);
     }
 
     #[cold]

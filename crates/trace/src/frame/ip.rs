@@ -2,7 +2,7 @@
 
 use super::link_layer::IpVersion;
 use super::{tcp, u16_at, u32_at};
-use crate::reader::SkipReason;
+use crate::frame::SkipReason;
 use crate::segment::Segment;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,7 +1,7 @@
 //! Finds the IP header of a frame, one link-layer header per step.
 
 use super::{u16_at, u32_at};
-use crate::reader::SkipReason;
+use crate::frame::SkipReason;
 
 /// Link type of an interface, by its LINKTYPE number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

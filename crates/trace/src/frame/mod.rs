@@ -13,9 +13,25 @@ mod tunnel;
 pub(crate) use link_layer::LinkType;
 pub use tunnel::TunnelKinds;
 
-use crate::reader::SkipReason;
 use crate::segment::{Endpoint, Flags, Options, Segment};
 use std::net::{IpAddr, Ipv4Addr};
+
+/// Reason why a frame contains no segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// The frame contains no IP packet.
+    NotIp,
+    /// The frame contains IP, but not TCP.
+    NotTcp,
+    /// A later fragment of a TCP packet, without a TCP header.
+    Fragment,
+    /// The frame is truncated before the end of the fixed TCP header.
+    Truncated,
+    /// The headers are inconsistent.
+    Broken,
+    /// The link type is unknown.
+    UnknownLink,
+}
 
 const UNSPECIFIED_ENDPOINT: Endpoint =
     Endpoint { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };

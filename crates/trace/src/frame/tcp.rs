@@ -2,7 +2,7 @@
 
 use super::tcp_options::read_options;
 use super::{u16_at, u32_at};
-use crate::reader::SkipReason;
+use crate::frame::SkipReason;
 use crate::segment::{Flags, Segment};
 
 /// Length of the fixed header, which must be available.

@@ -9,7 +9,7 @@ use std::fmt;
 use super::ip::{self, IpPayload, LengthBounds};
 use super::link_layer::{IpVersion, NextLayer, bytes_after, find_ip, first_bytes};
 use super::{u16_at, u32_at};
-use crate::reader::SkipReason;
+use crate::frame::SkipReason;
 use crate::segment::Segment;
 
 /// Maximum nesting of tunnels; more indicates invalid data.

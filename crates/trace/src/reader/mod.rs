@@ -12,9 +12,9 @@ mod timestamp_clock;
 mod zstandard;
 
 pub use decompression::StopRequested;
-pub use summary::{Damage, DamageKind, ReadSummary, SkipReason, SkippedFrames};
+pub use summary::{Damage, DamageKind, ReadSummary, SkippedFrames};
 
-use crate::frame::{self, LinkType, TunnelKinds};
+use crate::frame::{self, LinkType, SkipReason, TunnelKinds};
 use crate::segment::{Nanos, Segment};
 use decompression::DecompressedSource;
 use interface_copies::InterfaceCopies;

@@ -1,24 +1,7 @@
 //! Statistics of the reading: frames, skipped frames, and damage of the file.
 
-use crate::frame::TunnelKinds;
+use crate::frame::{SkipReason, TunnelKinds};
 use crate::segment::Nanos;
-
-/// Reason why a frame contains no segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SkipReason {
-    /// The frame contains no IP packet.
-    NotIp,
-    /// The frame contains IP, but not TCP.
-    NotTcp,
-    /// A later fragment of a TCP packet, without a TCP header.
-    Fragment,
-    /// The frame is truncated before the end of the fixed TCP header.
-    Truncated,
-    /// The headers are inconsistent.
-    Broken,
-    /// The link type is unknown.
-    UnknownLink,
-}
 
 /// Number of frames without a segment, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.readable_units import readable_unit
 from tcpcast.report.chart import new_figure
 from tcpcast.report.palette import BLUE, REFERENCE
 from tcpcast.report.trace_figures.direction_data import finite_range
@@ -89,13 +90,13 @@ def _edges(direction: Direction, rounds: Table) -> Floats:
 
 def _draw_flight(axes: Axes, direction: Direction, edges: Floats, rounds: Table) -> None:
     peak = finite_range(rounds["flight_bytes"].astype(float))[1]
-    factor, unit = next(u for u in BYTE_UNITS if peak >= u[0] or u[0] == 1)
+    factor, unit = readable_unit(peak, BYTE_UNITS)
     flight = rounds["flight_bytes"] / factor
     axes.stairs(
         flight, edges, baseline=None, color=BLUE, linewidth=0.9, label="in flight", zorder=2.5
     )
     window = rounds["window_bytes"] / factor
-    top, label = _window_axis(window, max(peak / factor, 1e-9), unit)
+    top, label = _window_axis(window, max(peak / factor, 1e-9), factor)
     axes.stairs(window, edges, baseline=None, color=WINDOW_COLOUR, linewidth=0.9, label=label)
     axes.set_ylim(0, top)
     axes.set_ylabel(f"bytes in flight ({unit})")
@@ -112,7 +113,7 @@ def _draw_flight(axes: Axes, direction: Direction, edges: Floats, rounds: Table)
     simplify_axes(axes)
 
 
-def _window_axis(window: Floats, peak: float, unit: str) -> tuple[float, str]:
+def _window_axis(window: Floats, peak: float, factor: float) -> tuple[float, str]:
     """Return the upper end of the flight axis and the label of the receiver window."""
     # Leave space for the marks of losses.
     top, label = 1.25 * peak, "receiver window"
@@ -121,13 +122,9 @@ def _window_axis(window: Floats, peak: float, unit: str) -> tuple[float, str]:
         return max(top, 1.2 * high), label
     share = float(np.mean(window > top))
     often = "" if share == 1 else "mostly " if share > 0.5 else "sometimes "
-    factor, larger = next(u for u in BYTE_UNITS if high * _unit_factor(unit) >= u[0] or u[0] == 1)
-    shown = f"{three_digits(high * _unit_factor(unit) / factor)} {larger}"
+    size, unit = readable_unit(high * factor, BYTE_UNITS)
+    shown = f"{three_digits(high * factor / size)} {unit}"
     return top, f"{label} ({often}above this axis, up to {shown})"
-
-
-def _unit_factor(unit: str) -> float:
-    return next(factor for factor, name in BYTE_UNITS if name == unit)
 
 
 def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.readable_units import readable_unit
 from tcpcast.report.chart import new_figure
 from tcpcast.report.chart_text import LABEL_POINTS, EndLabel, label_line_ends
 from tcpcast.report.trace_figures.palette import (
@@ -40,7 +41,7 @@ MAX_DETAIL_SHARE = 0.25
 """Maximum time span of the detail panel as a share of the total time."""
 MAX_SINGLE_PANEL = 1.6
 """Size of a transfer, as a multiple of a detail panel, up to which there is no detail panel."""
-BYTE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+BYTE_UNITS = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 
 
 def draw_sequence(direction: Direction) -> Figure | None:
@@ -134,7 +135,7 @@ def _draw(
     near = (time >= span[0] - margin) & (time <= span[1] + margin)
     highest = trail["end_bytes"][near & is_transmission(trail)].max()
     lowest = trail["start_bytes"][near & is_transmission(trail)].min()
-    factor, unit = next(u for u in BYTE_UNITS if highest >= u[0] or u[0] == 1)
+    factor, unit = readable_unit(float(highest), BYTE_UNITS)
     low, high = float(lowest) / factor, float(highest) / factor
     ends: list[EndLabel] = []
     room = 0.06 * (high - low) or 1.0

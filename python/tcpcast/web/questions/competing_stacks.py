@@ -20,7 +20,6 @@ from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
     Question,
-    remove_omitted_keys,
     verdict,
 )
 
@@ -157,7 +156,7 @@ def _isolated_scenario(values: Values, group: str) -> Scenario:
 
 def _winner_formulas(values: Values, omitted_formulas: Collection[str]) -> list[DisplayedAnswer]:
     """Return the answers of formulas for each group without the other group."""
-    Scenario.from_dict(remove_omitted_keys(dict(_winner_tables(values))))
+    Scenario.from_dict(_winner_tables(values))
     found = []
     for group in CLASS_NAMES:
         scenario = _isolated_scenario(values, group)
@@ -197,9 +196,7 @@ def _payload_share(scenario: Scenario) -> float:
 
 def _winner_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
     each = three_digit_text(_equal_share_bps(values), "bit/s")
-    first = verdict(
-        Scenario.from_dict(remove_omitted_keys(dict(_winner_tables(values)))), [], simulated
-    )
+    first = verdict(Scenario.from_dict(_winner_tables(values)), [], simulated)
     missing = [] if first else ["No formula predicts how two TCPs share a queue; press Simulate."]
     return Facts(first, [*missing, f"Equal shares are {each} per flow."])
 
@@ -247,12 +244,8 @@ WINNER = Question(
     tables=_winner_tables,
     formulas=_winner_formulas,
     facts=_winner_facts,
-    command=lambda values, _: commands_for_scenario_file(
-        remove_omitted_keys(dict(_winner_tables(values))), ["packet"]
-    ),
-    program=lambda values, _: program_of_tables(
-        remove_omitted_keys(dict(_winner_tables(values))), ["packet"]
-    ),
-    simulated_metrics=_simulated_goodputs,
+    command=lambda values, _: commands_for_scenario_file(_winner_tables(values), ["packet"]),
+    program=lambda values, _: program_of_tables(_winner_tables(values), ["packet"]),
+    metrics_by_class=_simulated_goodputs,
     references=lambda values: {"equal shares": _equal_share_bps(values)},
 )

@@ -28,7 +28,6 @@ from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
     Question,
-    metric_as_dict,
     verdict,
 )
 
@@ -223,7 +222,6 @@ USERS = Question(
     facts=_users_facts,
     command=_users_command,
     program=_users_program,
-    simulated_metrics=lambda _, given: metric_as_dict("packet", "connection_rate_bps", given),
 )
 
 
@@ -311,7 +309,6 @@ BUFFERS = Question(
     facts=_buffer_facts,
     command=_buffer_command,
     program=_buffer_program,
-    simulated_metrics=lambda _, given: metric_as_dict("packet", "loss_ratio", given),
     references=lambda values: {"maximum loss": MAX_LOSS.number(values["loss"])},
     value_on_axis=_value_on_axis,
 )

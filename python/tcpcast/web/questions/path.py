@@ -39,7 +39,6 @@ from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
     Question,
-    metric_as_dict,
     remove_omitted_keys,
     verdict,
 )
@@ -187,7 +186,6 @@ PATH = Question(
     fields=(RTT, LOSS, RATE, *_COMMON_FIELDS),
     metric="goodput_bps",
     curve_fields=("loss", "rtt", "rate"),
-    simulated_metrics=lambda _, given: metric_as_dict("packet", "goodput_bps", given),
     **_SHARED_FUNCTIONS,
 )
 
@@ -198,7 +196,6 @@ PARALLEL = Question(
     fields=(FLOWS, RTT, LOSS, RATE, *_COMMON_FIELDS),
     metric="goodput_bps",
     curve_fields=("flows", "loss", "rtt"),
-    simulated_metrics=lambda _, given: metric_as_dict("packet", "goodput_bps", given),
     **_SHARED_FUNCTIONS,
 )
 
@@ -210,6 +207,5 @@ TRANSFER = Question(
     metric="completion_time_s",
     curve_fields=("size", "loss", "rtt"),
     slow_formulas=("short",),
-    simulated_metrics=lambda _, given: metric_as_dict("packet", "completion_time_s", given),
     **_SHARED_FUNCTIONS,
 )

@@ -64,8 +64,9 @@ class Question:
     facts
         Function from values, answers of formulas, and the answer of the simulation (None before a
         simulation) to the :class:`Facts`.
-    simulated_metrics
-        Function from values and a simulation's answer to metrics by displayed name.
+    metrics_by_class
+        Function from values and a simulation's answer to the metric of each class by displayed
+        name; None if the page shows one value.
     references
         Function from values to horizontal lines of the curve, by name.
     command, program
@@ -85,15 +86,22 @@ class Question:
     facts: Callable[[Values, list[DisplayedAnswer], Answer | None], Facts]
     command: Callable[[Values, bool], str]
     program: Callable[[Values, bool], str]
-    simulated_metrics: Callable[[Values, Answer], dict[str, Metric]]
     references: Callable[[Values], dict[str, float]] = lambda _: {}
     computed_fields: tuple[Field, ...] = ()
     slow_formulas: tuple[str, ...] = ()
+    metrics_by_class: Callable[[Values, Answer], dict[str, Metric]] | None = None
     value_on_axis: Callable[[Values, str], str] = lambda values, axis: values.get(axis, "")
 
     def field(self, name: str) -> Field:
         """Return an input field or a field that occurs only as an axis."""
         return next(field for field in (*self.fields, *self.computed_fields) if field.name == name)
+
+    def simulated_metrics(self, values: Values, answer: Answer) -> dict[str, Metric]:
+        """Return the metrics of a simulation by displayed name; empty if there are none."""
+        if self.metrics_by_class is not None:
+            return self.metrics_by_class(values, answer)
+        value = answer.metrics.get(self.metric)
+        return {} if value is None else {answer.engine: value}
 
     @property
     def names(self) -> PageNames:
@@ -147,9 +155,3 @@ def remove_omitted_keys(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return tables without omitted values."""
     kept = {key: remove_omitted_keys(v) if isinstance(v, dict) else v for key, v in tables.items()}
     return {key: value for key, value in kept.items() if value is not None and value != {}}
-
-
-def metric_as_dict(name: str, metric: str, answer: Answer) -> dict[str, Metric]:
-    """Return ``{name: metric}`` from a simulation's answer; empty if the metric is missing."""
-    value = answer.metrics.get(metric)
-    return {} if value is None else {name: value}

@@ -5,17 +5,13 @@ use crate::clock::Nanos;
 use crate::event_queue::PacketPlace;
 use crate::loss::LossPlace;
 use crate::network::{ClassPath, Network, SimulatedSource};
-use crate::packet::Packet;
+use crate::packet::{HEADER_BYTES, Packet, TIMESTAMP_BYTES};
 use crate::probe::TapPlace;
 use crate::queue::{EnqueueOutcome, QueueDiscipline};
 use crate::tcp::{ReceivingEnd, SendingEnd};
 use tcpcast_wire::TcpOptions;
 
-/// IPv4 and TCP headers without options.
-const HEADER_BYTES: u32 = 40;
-/// Timestamp option with padding (RFC 7323, appendix A); SACK option with padding, without its
-/// blocks (RFC 2018, section 3).
-const TIMESTAMP_BYTES: u32 = 12;
+/// SACK option with padding, without its blocks, and one block (RFC 2018, section 3).
 const SACK_OPTION_BYTES: u32 = 4;
 const SACK_BLOCK_BYTES: u32 = 8;
 

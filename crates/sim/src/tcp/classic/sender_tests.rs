@@ -12,13 +12,11 @@
 //! must be listed.
 
 use super::*;
-use crate::clock::SECOND;
+use crate::clock::{MILLISECOND, SECOND};
 use crate::packet::PacketKind;
 use crate::tcp::cc::Reno;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
-
-const MILLISECOND: Nanos = 1_000_000;
 
 /// Records the events of a sender.
 #[derive(Default)]

@@ -81,9 +81,10 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::super::segment::{ArrivingAck, SackBlock, SackBlocks, Timestamps, timestamp_at};
-    use super::super::stack::{MILLISECOND, Preset};
+    use super::super::stack::Preset;
     use super::super::transmit_fast_path::FullPacketRun;
     use super::*;
+    use crate::clock::MILLISECOND;
     use proptest::prelude::*;
 
     const RTT: Nanos = 50 * MILLISECOND;

@@ -18,6 +18,7 @@ use super::sender::Sender;
 use super::sender_event::SenderProbe;
 use super::stack::Stack;
 use crate::clock::{NEVER, Nanos};
+use crate::packet::TIMESTAMP_BYTES;
 
 /// States of RFC 9293, section 3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -407,8 +408,8 @@ impl Connection {
             ours.detection = super::stack::LossDetection::DuplicateAcks;
             ours.receiving.dsack = false;
         }
-        let overhead = if ours.timestamps { 12 } else { 0 };
-        ours.mss = options.mss.unwrap_or(536).min(self.advertised_mss) - overhead;
+        let timestamps = if ours.timestamps { TIMESTAMP_BYTES } else { 0 };
+        ours.mss = options.mss.unwrap_or(536).min(self.advertised_mss) - timestamps;
         self.negotiated = match options.window_scale {
             Some(scale) => NegotiatedScales { our_scale: self.window_scale, their_scale: scale },
             None => NegotiatedScales::default(),

@@ -6,9 +6,9 @@ use super::recovery::AckProcessing;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::sender::{AllowedRetransmissions, Sender};
 use super::sender_event::{SenderEvent, SenderProbe, UndoReason};
-use super::stack::{LossDetection, MILLISECOND, Stack};
+use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
-use crate::clock::Nanos;
+use crate::clock::{MILLISECOND, Nanos};
 
 impl Sender {
     /// RFC 5681, section 3.1: slow start from one packet after a timeout. The threshold is reduced

@@ -7,9 +7,9 @@ use super::cc::path_model::{MAX_BURST_BYTES, burst_bytes};
 use super::cc::window_bytes;
 use super::recovery_phase::PhaseName;
 use super::sender::Sender;
-use super::stack::{MILLISECOND, Stack};
+use super::stack::Stack;
 use super::u128_division::divide_u128;
-use crate::clock::{NEVER, Nanos};
+use crate::clock::{MILLISECOND, NEVER, Nanos};
 
 /// Minimum chunk size if the congestion control does not set it: `tcp_min_tso_segs`.
 const MIN_CHUNK_PACKETS: u32 = 2;

@@ -1,7 +1,8 @@
 use super::super::packet_header::AckHeader;
 use super::super::packet_receiver::PacketReceiver;
-use super::super::stack::{MILLISECOND, Preset, Stack};
+use super::super::stack::{Preset, Stack};
 use super::*;
+use crate::clock::MILLISECOND;
 
 struct NoProbe;
 

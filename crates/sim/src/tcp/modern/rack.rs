@@ -206,8 +206,9 @@ impl RackState {
 #[cfg(test)]
 mod tests {
     use super::super::flight::Flight;
-    use super::super::stack::{MILLISECOND, Preset};
+    use super::super::stack::Preset;
     use super::*;
+    use crate::clock::MILLISECOND;
 
     fn estimator(rtt: Nanos) -> RttEstimator {
         let stack = Preset::LinuxCubic.stack();

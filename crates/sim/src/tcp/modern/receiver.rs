@@ -6,8 +6,8 @@ mod ecn_echo;
 use self::delayed_ack::{AckDueTime, DelayedAckState, MIN_DELAY, QUICK_ACKS};
 use super::reassembly::{InsertOutcome, ReassemblyQueue};
 use super::segment::{CumulativeAck, OutgoingAck, SackBlock, SackBlocks, Timestamps};
-use super::stack::{AckDelayRule, ApplicationReading, MILLISECOND, Stack};
-use crate::clock::{NEVER, Nanos};
+use super::stack::{AckDelayRule, ApplicationReading, Stack};
+use crate::clock::{MILLISECOND, NEVER, Nanos};
 
 /// ECN codepoint of a packet: RFC 3168, section 5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -242,8 +242,9 @@ fn replace_old_values(
 
 #[cfg(test)]
 mod tests {
-    use super::super::stack::{MILLISECOND, Preset};
+    use super::super::stack::Preset;
     use super::*;
+    use crate::clock::MILLISECOND;
 
     #[test]
     fn linux_rto_is_srtt_plus_200_ms() {

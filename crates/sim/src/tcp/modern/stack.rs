@@ -1,12 +1,10 @@
 //! Rules of a stack, as options; [`Preset`] names common stacks.
 
-use crate::clock::{Nanos, SECOND};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::packet::TIMESTAMP_BYTES;
 use serde::Deserialize;
 use serde::de::value::{self, StrDeserializer};
 use std::num::NonZeroU16;
-
-/// One millisecond.
-pub const MILLISECOND: Nanos = 1_000_000;
 
 /// Congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -404,7 +402,7 @@ impl Stack {
     /// Bytes of a full packet including options: the advertised maximum segment size.
     #[must_use]
     pub fn full_segment_bytes(&self) -> u32 {
-        self.mss + if self.timestamps { 12 } else { 0 }
+        self.mss + if self.timestamps { TIMESTAMP_BYTES } else { 0 }
     }
 
     /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2.

@@ -5,6 +5,7 @@ use super::stack::{
     AckDelayRule, CongestionControlKind, Preset, ReceiverRules, ReorderingThreshold, Stack,
 };
 use crate::clock::Nanos;
+use crate::packet::{HEADER_BYTES, TIMESTAMP_BYTES};
 use serde::Deserialize;
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -23,10 +24,6 @@ pub struct ModernTcpConfig {
     /// Whether the sender closes its connection after a file. Set by the network.
     pub closes: bool,
 }
-
-/// Bytes of the IPv4 and TCP headers, and of the timestamp option with its padding.
-const HEADER_BYTES: u32 = 40;
-const TIMESTAMP_BYTES: u32 = 12;
 
 impl ModernTcpConfig {
     /// Number of the packet that begins with `byte`, if only the last packet before is not full.

@@ -94,8 +94,9 @@ impl TickClock {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stack::{MILLISECOND, Preset};
+    use super::super::stack::Preset;
     use super::*;
+    use crate::clock::MILLISECOND;
 
     #[test]
     fn linux_timers_expire_at_multiples_of_wheel_granularity() {

@@ -5,9 +5,9 @@ use super::prr::AckProgress;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
 use super::sender_event::{SenderEvent, SenderProbe};
-use super::stack::{LossDetection, MILLISECOND, Stack};
+use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
-use crate::clock::{NEVER, Nanos};
+use crate::clock::{MILLISECOND, NEVER, Nanos};
 use crate::probe::TimeoutState;
 
 /// Added to waiting times, so that packets can arrive.

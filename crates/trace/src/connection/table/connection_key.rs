@@ -19,27 +19,6 @@ impl ConnectionKey {
     /// end.
     #[inline]
     pub(super) fn of_segment(segment: &Segment) -> (Self, bool) {
-        let Segment { source, destination, .. } = segment;
-        match (source.address, destination.address) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                Self::from_ipv4((from, source.port), (to, destination.port))
-            }
-            _ => Self::from_segment_slow_path(segment),
-        }
-    }
-
-    /// Fast path for IPv4.
-    #[inline(always)]
-    fn from_ipv4(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16)) -> (Self, bool) {
-        let [a, b] = [source, destination]
-            .map(|(address, port)| u64::from(address.to_bits()) << 16 | u64::from(port));
-        let (low, other) = (a.min(b), a.max(b));
-        let rest = (low & 0xffff) << 32 | (other & 0xffff) << 8;
-        (Self { low: [low >> 16, 0], high: [other >> 16, 0], rest }, a > b)
-    }
-
-    #[inline(never)]
-    fn from_segment_slow_path(segment: &Segment) -> (Self, bool) {
         let (a, b) = (address_and_port(&segment.source), address_and_port(&segment.destination));
         let high = a > b;
         let (low, other) = if high { (b, a) } else { (a, b) };

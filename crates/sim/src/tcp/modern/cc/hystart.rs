@@ -1,9 +1,9 @@
 //! HyStart: ends slow start before a loss occurs (Ha and Rhee 2008, as in Linux).
 
-use super::super::stack::{CubicOptions, MILLISECOND};
+use super::super::stack::CubicOptions;
 use super::super::window::CongestionWindow;
 use super::AckSample;
-use crate::clock::{Nanos, SECOND};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
 
 /// Maximum gap between acknowledgements of one train.
 const TRAIN_GAP: Nanos = 2 * MILLISECOND;

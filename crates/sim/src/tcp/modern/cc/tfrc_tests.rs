@@ -4,7 +4,8 @@ use super::super::super::delivery_rate::{DeliveryRate, RateSample};
 use super::super::path_model::SplitMix64;
 use super::super::reno::RenoControl;
 use super::*;
-use crate::tcp::modern::stack::{MILLISECOND, Preset};
+use crate::clock::MILLISECOND;
+use crate::tcp::modern::stack::Preset;
 
 const RTT: Nanos = 100 * MILLISECOND;
 

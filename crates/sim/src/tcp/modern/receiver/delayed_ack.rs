@@ -1,8 +1,8 @@
 //! Delayed acknowledgements of Linux.
 
-use super::super::stack::{AckDelayRule, MILLISECOND, Stack};
+use super::super::stack::{AckDelayRule, Stack};
 use super::{ArrivingData, Receiver};
-use crate::clock::{NEVER, Nanos};
+use crate::clock::{MILLISECOND, NEVER, Nanos};
 
 /// Minimum delay of an acknowledgement.
 pub(super) const MIN_DELAY: Nanos = 40 * MILLISECOND;

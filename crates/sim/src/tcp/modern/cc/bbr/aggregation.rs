@@ -3,8 +3,7 @@
 
 use super::super::AckSample;
 use super::super::path_model::{AckAggregationEpoch, packets_carried_rounded_down};
-use crate::clock::Nanos;
-use crate::tcp::modern::stack::MILLISECOND;
+use crate::clock::{MILLISECOND, Nanos};
 
 /// Half of the filter window: the maximum covers 5 to 10 rounds.
 const FILTER_HALF_ROUNDS: u8 = 5;

@@ -3,7 +3,7 @@
 
 use super::super::DeliveryTotals;
 use super::{Bbr, BbrMode, bandwidth_of};
-use crate::tcp::modern::stack::MILLISECOND;
+use crate::clock::MILLISECOND;
 
 /// Minimum number of rounds of an interval; the maximum is four times as many.
 const MIN_INTERVAL_ROUNDS: u32 = 4;

@@ -1,8 +1,8 @@
 //! Bandwidths in fixed-point units, and the resulting pacing rate.
 
-use super::super::super::stack::{MILLISECOND, Stack};
+use super::super::super::stack::Stack;
 use super::super::super::u128_division::divide_u128;
-use crate::clock::Nanos;
+use crate::clock::{MILLISECOND, Nanos};
 
 /// Unit of gains: 1/256.
 pub const GAIN_UNIT: u64 = 256;

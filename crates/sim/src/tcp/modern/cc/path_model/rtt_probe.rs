@@ -1,7 +1,6 @@
 //! Probe for the minimum round-trip time: few packets in flight for 200 ms and at least one round.
 
-use crate::clock::Nanos;
-use crate::tcp::modern::stack::MILLISECOND;
+use crate::clock::{MILLISECOND, Nanos};
 
 /// Minimum duration with few packets in flight.
 const MIN_PROBE_TIME: Nanos = 200 * MILLISECOND;
