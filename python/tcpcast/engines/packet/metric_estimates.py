@@ -463,11 +463,10 @@ def point_estimate(value: float) -> Estimate:
 def convert_to_metrics(estimates: Estimates) -> dict[str, Metric]:
     """Return the existing estimates as the metrics of an answer, in display order."""
     known = {name: e for name, e in estimates.items() if e is not None}
+    fields = ("value", "low", "high", "interval_warning", "at_least")
     return {
-        name: Metric(
-            *(e.value, e.low, e.high), interval_warning=e.interval_warning, at_least=e.at_least
-        )
-        for name, e in ((name, known[name]) for name in sort_metrics(known))
+        name: Metric(**{field: getattr(known[name], field) for field in fields})
+        for name in sort_metrics(known)
     }
 
 
