@@ -1,6 +1,5 @@
 //! State of a live connection.
 
-use super::segment_encoding::decode_segments;
 use crate::analysis::{
     ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataEvent, DirectionReport,
     EventQuota, Exchanges, FailureDetails, FinRstTracker, Flow, FlowState, NegotiatedOptions,
@@ -51,16 +50,40 @@ impl Connection {
         }
     }
 
+    /// Capture time of the last segment.
+    pub(super) fn last_time(&self) -> Nanos {
+        self.last
+    }
+
+    /// Both ends; the first sent the first segment.
+    pub(super) fn ends(&self) -> [Endpoint; 2] {
+        self.beginning.ends
+    }
+
+    /// Prefetches the fields that the next segments change. The returned sum only prevents the
+    /// compiler from removing the reads.
+    #[inline]
+    pub(super) fn prefetch(&self) -> u64 {
+        let flows = self.flows[0].prefetch().wrapping_add(self.flows[1].prefetch());
+        flows.wrapping_add(self.last).wrapping_add(self.tap.rtt_to_end(0).unwrap_or(0))
+    }
+
+    /// Prefetches the objects that these fields point to.
+    #[inline]
+    pub(super) fn prefetch_second(&self) -> u64 {
+        self.flows[0].prefetch_second().wrapping_add(self.flows[1].prefetch_second())
+    }
+
+    /// Prefetches the objects that are reached through two pointers.
+    #[inline]
+    pub(super) fn prefetch_third(&self) -> u64 {
+        self.flows[0].prefetch_third().wrapping_add(self.flows[1].prefetch_third())
+    }
+
     /// Index of the sender. (If an end talks to itself, the first.)
     #[inline(always)]
     fn sender_index(&self, segment: &Segment) -> usize {
         usize::from(self.beginning.ends[0] != segment.source)
-    }
-
-    /// Processes the segments of a log.
-    #[inline]
-    pub(super) fn push_log(&mut self, log: &[u8], quota: &EventQuota) {
-        decode_segments(log, self.last, self.beginning.ends, |segment| self.push(segment, quota));
     }
 
     /// Processes the next segment.
