@@ -126,23 +126,6 @@ impl DirectionStats {
         stats
     }
 
-    /// Prefetches the fields that most segments change.
-    #[inline]
-    pub(super) fn prefetch(&self) -> u64 {
-        let spreads = [&self.karn, &self.sender, &self.timestamps];
-        let spreads =
-            spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.prefetch()));
-        let others = self.over_time.prefetch().wrapping_add(self.intervals.prefetch());
-        spreads.wrapping_add(others).wrapping_add(self.rounds.prefetch())
-    }
-
-    /// Prefetches the objects that these fields point to.
-    #[inline]
-    pub(super) fn prefetch_second(&self) -> u64 {
-        let spreads = [&self.karn, &self.sender, &self.timestamps];
-        spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.prefetch_second()))
-    }
-
     /// Counts a recovery that begins without a retransmission.
     pub(super) fn on_new_recovery(
         &mut self,

@@ -124,13 +124,6 @@ pub(super) const MAX_SEGMENTS: usize = 1 << 15;
 const MIN_CAPACITY: usize = 2;
 
 impl SegmentsInFlight {
-    /// Prefetches both ends of the queue.
-    #[inline]
-    pub(super) fn prefetch(&self) -> u64 {
-        let ends = [self.segments.front(), self.segments.back()];
-        ends.iter().flatten().fold(0, |sum: u64, kept| sum.wrapping_add(kept.start))
-    }
-
     /// Appends a segment at or after `next`; skipped bytes become a hole.
     #[inline]
     pub(super) fn append_after_hole(&mut self, next: u64, sent: SentRange) {

@@ -104,34 +104,6 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Prefetches each cache line that segments change. The returned sum only prevents the compiler
-    /// from removing the reads.
-    #[inline]
-    pub(crate) fn prefetch(&self) -> u64 {
-        let words = [
-            self.counts.packets,
-            self.counts.duplicate_acks,
-            self.next,
-            self.edge,
-            self.initial.bytes,
-            self.flight_max,
-            self.recovery.duplicates.into(),
-            u64::from(self.short),
-        ];
-        words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word))
-    }
-
-    #[inline]
-    pub(crate) fn prefetch_second(&self) -> u64 {
-        let stats = self.stats.as_ref().map_or(0, |stats| stats.prefetch());
-        stats.wrapping_add(self.flight.prefetch())
-    }
-
-    #[inline]
-    pub(crate) fn prefetch_third(&self) -> u64 {
-        self.stats.as_ref().map_or(0, |stats| stats.prefetch_second())
-    }
-
     /// Processes a segment from the sender of these data.
     #[inline]
     pub(crate) fn process_segment(&mut self, segment: &Segment, context: &ConnectionContext<'_>) {

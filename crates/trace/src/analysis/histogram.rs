@@ -32,20 +32,6 @@ fn lower_edge(bucket: usize) -> f64 {
 }
 
 impl Histogram {
-    /// Prefetches the buffer.
-    #[inline(always)]
-    pub(super) fn prefetch(&self) -> u64 {
-        self.buffered.into()
-    }
-
-    /// Prefetches the counter of one buffered value; the other buffered values usually have
-    /// counters in the same cache line.
-    #[inline(always)]
-    pub(super) fn prefetch_second(&self) -> u64 {
-        let index = usize::from(self.buffer[0].wrapping_sub(self.first));
-        self.counts.get(index).map_or(0, |count| u64::from(*count))
-    }
-
     /// Adds a value; values below 32 count as 32.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {

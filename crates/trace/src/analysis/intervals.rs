@@ -68,12 +68,6 @@ impl Intervals {
         self.origin = origin;
     }
 
-    /// Prefetches the fields that each packet changes.
-    #[inline(always)]
-    pub(super) fn prefetch(&self) -> u64 {
-        self.current.data_packets.wrapping_add(self.current.window_max_bytes).wrapping_add(self.end)
-    }
-
     /// Returns the interval of `time`. An earlier time than the current interval (after a clock
     /// step) counts in the current interval.
     #[inline]

@@ -24,12 +24,6 @@ pub(super) struct PackedRounds {
 }
 
 impl PackedRounds {
-    /// Prefetches the end of the buffer.
-    #[inline(always)]
-    pub(super) fn prefetch(&self) -> u64 {
-        self.packed.last().copied().unwrap_or(0).into()
-    }
-
     /// Appends a completed round.
     pub(super) fn push(&mut self, round: &Round) {
         let row = match self.open.take() {

@@ -91,20 +91,6 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Prefetches the fields that most segments change.
-    #[inline]
-    pub(super) fn prefetch(&self) -> u64 {
-        let words = [
-            self.round.sent_bytes,
-            self.round.parts.rest,
-            self.mark,
-            self.flight_at_first_ack,
-            self.samples,
-        ];
-        let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
-        sum.wrapping_add(self.rows.prefetch())
-    }
-
     /// Called when new data are sent.
     #[inline]
     pub(super) fn on_new_data(&mut self, new: &NewData) {

@@ -106,18 +106,6 @@ pub struct DurationReport {
 }
 
 impl SampleStats {
-    /// Prefetches the fields.
-    #[inline(always)]
-    pub(super) fn prefetch(&self) -> u64 {
-        self.samples.wrapping_add(self.histogram.prefetch())
-    }
-
-    /// Prefetches the histogram.
-    #[inline(always)]
-    pub(super) fn prefetch_second(&self) -> u64 {
-        self.histogram.prefetch_second()
-    }
-
     #[inline]
     pub(super) fn add(&mut self, sample: Nanos) {
         self.min = if self.samples == 0 { sample } else { self.min.min(sample) };
@@ -175,11 +163,6 @@ pub(super) struct TimeAverage {
 }
 
 impl TimeAverage {
-    #[inline(always)]
-    pub(super) fn prefetch(&self) -> u64 {
-        self.end
-    }
-
     #[inline]
     pub(super) fn add(&mut self, time: Nanos, sample: Nanos) {
         if time >= self.end {

@@ -92,13 +92,6 @@ impl AnalysisExecutor {
         self.collect_after_push(submitted);
     }
 
-    /// Prefetches the connections of several slots, if connections are analysed locally.
-    pub(super) fn prefetch(&self, slots: &[usize]) {
-        if self.pool.is_none() {
-            self.local.prefetch(slots.iter().copied());
-        }
-    }
-
     /// Returns the next report, if available. `wait`: block until a report arrives; only if one is
     /// certain to come.
     pub(super) fn next_report(&mut self, wait: bool) -> Option<ConnectionReport> {

@@ -1,7 +1,6 @@
 //! Analyses connections, identified by slot: all connections, or the connections assigned to one
 //! thread ([`worker_pool`](super::worker_pool)).
 
-use std::hint::black_box;
 use std::sync::Arc;
 
 use super::analysis_batch::{AnalysisBatch, AnalysisStep};
@@ -9,9 +8,6 @@ use super::connection_state::{Connection, ConnectionBeginning};
 use super::segment_encoding::decode_segments;
 use crate::analysis::{ConnectionEnd, ConnectionReport, EventQuota};
 use crate::segment::Segment;
-
-/// Number of connections prefetched together.
-pub(super) const PREFETCHED: usize = 16;
 
 /// Connections by slot. Processes their steps in the order of the capture.
 #[derive(Debug)]
@@ -62,38 +58,26 @@ impl Analyzer {
         Some(connection.into_report(end, copies, &self.quota))
     }
 
-    /// Prefetches the connections of a few slots.
-    pub(super) fn prefetch(&self, slots: impl Iterator<Item = usize> + Clone) {
-        let connections =
-            || slots.clone().filter_map(|slot| self.connections.get(slot)?.as_deref());
-        black_box(connections().map(Connection::prefetch).fold(0, u64::wrapping_add));
-        black_box(connections().map(Connection::prefetch_second).fold(0, u64::wrapping_add));
-        black_box(connections().map(Connection::prefetch_third).fold(0, u64::wrapping_add));
-    }
-
     /// Processes a batch. Returns the reports of ended connections with their sequence numbers.
     pub(super) fn run_batch(&mut self, batch: &AnalysisBatch) -> Vec<(u64, ConnectionReport)> {
         let mut reports = Vec::new();
         let (mut beginnings, mut logs) = (batch.beginnings.iter(), batch.logs.as_slice());
-        for steps in batch.steps.chunks(PREFETCHED) {
-            self.prefetch(steps.iter().map(|step| step.0));
-            for &(slot, step) in steps {
-                match step {
-                    AnalysisStep::Begin => {
-                        let beginning = beginnings.next();
-                        beginning
-                            .into_iter()
-                            .for_each(|beginning| self.begin_connection(slot, beginning));
-                    }
-                    AnalysisStep::Log { bytes } => {
-                        let (log, rest) = logs.split_at(bytes);
-                        logs = rest;
-                        self.analyze_log(slot, log);
-                    }
-                    AnalysisStep::End { number, end, copies } => {
-                        let report = self.end_connection(slot, end, copies);
-                        reports.extend(report.map(|report| (number, report)));
-                    }
+        for &(slot, step) in &batch.steps {
+            match step {
+                AnalysisStep::Begin => {
+                    let beginning = beginnings.next();
+                    beginning
+                        .into_iter()
+                        .for_each(|beginning| self.begin_connection(slot, beginning));
+                }
+                AnalysisStep::Log { bytes } => {
+                    let (log, rest) = logs.split_at(bytes);
+                    logs = rest;
+                    self.analyze_log(slot, log);
+                }
+                AnalysisStep::End { number, end, copies } => {
+                    let report = self.end_connection(slot, end, copies);
+                    reports.extend(report.map(|report| (number, report)));
                 }
             }
         }

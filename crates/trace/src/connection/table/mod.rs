@@ -16,12 +16,11 @@ use connection_entry::{ConnectionEntry, ENDED, LIVE, SINGLE};
 use connection_key::{ConnectionKey, KeyHasherBuilder};
 use lifecycle::{LIFECYCLE_FLAGS, LifecycleState};
 use prefetch::SlotLookup;
-use segment_log::{LogChunks, LogState};
+use segment_log::LogChunks;
 use slot_index::SlotIndex;
 
 use super::MemoryLimits;
 use super::analysis_executor::AnalysisExecutor;
-use super::analyzer::PREFETCHED;
 use super::connection_state::ConnectionBeginning;
 use crate::analysis::{
     ConnectionEnd, ConnectionReport, EventQuota, RecentSegments, is_copy_of_recent,
@@ -79,8 +78,6 @@ pub(super) struct ConnectionTable {
     /// lookup, and whether it comes from the higher end.
     lookups: Vec<SlotLookup>,
     owners: Vec<(usize, bool)>,
-    /// Slots whose logs are due for analysis.
-    due: Vec<usize>,
 }
 
 impl ConnectionTable {
@@ -106,7 +103,6 @@ impl ConnectionTable {
             small_limit: MAX_SMALL_TABLE,
             lookups: Vec::new(),
             owners: Vec::new(),
-            due: Vec::new(),
         }
     }
 
@@ -211,12 +207,10 @@ impl ConnectionTable {
     #[inline]
     fn append_to_log(&mut self, slot: usize, segment: &Segment, from: usize) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
-        let length = self.chunks.append_segment(&mut entry.log, segment, from, entry.last);
+        let is_full = self.chunks.append_segment(&mut entry.log, segment, from, entry.last);
         entry.last = entry.last.max(segment.time);
-        match length {
-            LogState::Short => {}
-            LogState::Due => self.mark_log_due(slot),
-            LogState::Full => self.analyze_slot_log(slot),
+        if is_full {
+            self.analyze_slot_log(slot);
         }
     }
 
@@ -325,25 +319,14 @@ impl ConnectionTable {
         let mut left = slots.into_iter();
         std::iter::from_fn(move || {
             while self.analysis.wants_reports() {
-                let next: Vec<_> = left.by_ref().take(PREFETCHED).collect();
-                if next.is_empty() {
-                    break;
-                }
-                self.end_all(&next);
+                let Some(slot) = left.next() else { break };
+                self.grant_points_if_single(slot);
+                self.analyze_slot_log(slot);
+                let LifecycleState { end, copies, .. } = self.lifecycle[slot];
+                self.analysis.end_connection(slot, end, copies);
             }
             self.analysis.next_report(true)
         })
-    }
-
-    /// Ends several connections at the end of the capture.
-    fn end_all(&mut self, slots: &[usize]) {
-        self.prefetch_for_analysis(slots);
-        for &slot in slots {
-            self.grant_points_if_single(slot);
-            self.analyze_slot_log(slot);
-            let LifecycleState { end, copies, .. } = self.lifecycle[slot];
-            self.analysis.end_connection(slot, end, copies);
-        }
     }
 
     #[inline]

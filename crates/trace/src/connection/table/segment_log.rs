@@ -1,10 +1,10 @@
-//! Logs of segments: with many connections, segments are stored until a connection ends or has some
+//! Logs of segments save 70 % of the CPU time and 60 % of the memory of the benchmark "library, 50,000
+//! connections". With many connections, segments are stored until a connection ends or has some
 //! hundred segments. The state of thousands of connections does not fit into the caches, and
 //! analysing one segment fetches about thirty cache lines; analysing a hundred together fetches
 //! hardly more. In most captures, most connections are shorter: such a connection is analysed in
 //! one go when it ends, and needs about a kilobyte until then.
 
-use crate::connection::analyzer::PREFETCHED;
 use crate::connection::segment_encoding::{LONGEST, SHORT, SegmentEncoder, ShortForm};
 use crate::segment::{Nanos, Segment};
 
@@ -13,8 +13,6 @@ const CHUNK: usize = 2 * LINE;
 const LINE: usize = 64;
 /// Bytes that usually follow: an acknowledgement and the segments that it triggers.
 const LOOKAHEAD: usize = 3 * SHORT - 1;
-/// Number of bytes from which a log is due for analysis.
-const DUE_BYTES: usize = 28 * LINE;
 /// Maximum bytes of a log.
 pub(in crate::connection) const MAX_BYTES: usize = 32 * LINE;
 /// Number of chunks allocated together.
@@ -65,16 +63,6 @@ impl SegmentLog {
     }
 }
 
-/// State of a log after adding a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogState {
-    Short,
-    /// Has just become due for analysis.
-    Due,
-    /// Has no room for another segment.
-    Full,
-}
-
 impl LogChunks {
     pub(super) fn new() -> Self {
         Self { slabs: Vec::new(), next: Vec::new(), free: NONE }
@@ -106,7 +94,8 @@ impl LogChunks {
         self.slabs.get_mut(index / SLAB).map(|slab| &mut slab[index % SLAB].0)
     }
 
-    /// Appends a segment to a log. `last`: latest time of the previous segments.
+    /// Appends a segment to a log. `last`: latest time of the previous segments. Returns true if the
+    /// log has no room for another segment.
     #[inline]
     pub(super) fn append_segment(
         &mut self,
@@ -114,7 +103,7 @@ impl LogChunks {
         segment: &Segment,
         from: usize,
         last: Nanos,
-    ) -> LogState {
+    ) -> bool {
         let before = log.stored_bytes();
         let used = before % CHUNK;
         let length = before
@@ -131,11 +120,7 @@ impl LogChunks {
                 None => self.append_long_segment(log, used, segment, from),
             };
         log.bytes = length as u16;
-        match length {
-            _ if length + LONGEST > MAX_BYTES => LogState::Full,
-            _ if before < DUE_BYTES && length >= DUE_BYTES => LogState::Due,
-            _ => LogState::Short,
-        }
+        length + LONGEST > MAX_BYTES
     }
 
     /// Adds a short segment that does not fit into the latest chunk.
@@ -200,24 +185,6 @@ impl LogChunks {
         let next = log.stored_bytes() % CHUNK;
         u64::from(chunk[next]) + u64::from(chunk[(next + LOOKAHEAD).min(CHUNK - 1)])
     }
-
-    /// Prefetches several logs, alternating one chunk of each, because the number of the next chunk
-    /// must also be fetched.
-    pub(super) fn prefetch_logs<'a>(&self, logs: impl Iterator<Item = &'a SegmentLog>) -> u64 {
-        let mut indices = [NONE; PREFETCHED];
-        indices.iter_mut().zip(logs).for_each(|(index, log)| *index = log.first);
-        let mut sum = 0;
-        for _ in 0..MAX_BYTES / CHUNK {
-            for index in &mut indices {
-                if let Some(chunk) = self.get(*index) {
-                    let lines = chunk.iter().step_by(LINE);
-                    sum = lines.fold(sum, |sum, byte| sum + u64::from(*byte));
-                    *index = self.next[*index as usize];
-                }
-            }
-        }
-        sum
-    }
 }
 
 #[cfg(test)]
@@ -237,8 +204,8 @@ mod tests {
                 let (log, expected) = &mut logs[which];
                 let segment = Segment { acknowledgement, ..EMPTY_SEGMENT };
                 expected.push(segment);
-                let length = chunks.append_segment(log, &segment, 0, 0);
-                if release == 0 || length == LogState::Full {
+                let is_full = chunks.append_segment(log, &segment, 0, 0);
+                if release == 0 || is_full {
                     let (mut bytes, mut decoded) = (Vec::new(), Vec::new());
                     chunks.release_log(log, &mut bytes);
                     prop_assert!(bytes.len() <= MAX_BYTES);
