@@ -17,6 +17,7 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.captures.advice import advice
+from tcpcast.captures.capture_warnings import capture_warnings
 from tcpcast.captures.cause_rules import cause_columns, columns_corrected_by_cause
 from tcpcast.captures.congestion_control import identify_congestion_control
 from tcpcast.captures.direction_selection import select_directions
@@ -24,7 +25,6 @@ from tcpcast.captures.failed_connections import failed_table
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.model_rates import rate_columns
 from tcpcast.captures.models import model_errors, model_intervals, models
-from tcpcast.captures.quantity_text import counted
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_of_each_direction, service_table
 from tcpcast.captures.table import Table, direction_table, event_table, interval_table, round_table
@@ -317,7 +317,7 @@ def trace(
     asked = request_table(found["talks"], found["requests"])
     served = service_table(asked)
     connections["service"] = service_of_each_direction(connections, asked, served)
-    warnings = [*found["warnings"], *_capture_warnings(connections, found)]
+    warnings = [*found["warnings"], *capture_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
     if second is not None:
@@ -366,32 +366,6 @@ def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:
     found |= columns_corrected_by_cause(found)
     found |= window_growth_units(found, rounds)
     return found | rate_columns(found)
-
-
-def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
-    """Return warnings about connections without rows in a capture of very many connections."""
-    lines = []
-    evicted, single = rest["evicted"], rest["evicted_single"]
-    if evicted:
-        after_one_packet = f" ({single:,} of them had one packet)" if single else ""
-        lines.append(
-            f"{counted(evicted, 'connection')} evicted{after_one_packet}: "
-            f"more than {max_connections:,} connections were active at the same time. Later "
-            "packets of an evicted connection count as a new connection; raise --max-connections"
-        )
-    if rest["directions"]:
-        lines.append(
-            f"the table omits the {rest['directions']:,} directions with the least data; in "
-            f"total, they sent {rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
-            f"with {rest['retransmissions']:,} retransmissions and {rest['timeouts']:,} timeouts"
-        )
-    if rest["uncaptured"]:
-        lines.append(
-            f"{counted(rest['uncaptured'], 'direction')} with "
-            f"acknowledgements but no data: {rest['uncaptured_bytes']:,} bytes were acknowledged. "
-            "Losses, round-trip times and limits are unknown; capture both directions"
-        )
-    return lines
 
 
 def _file_name(source: str | os.PathLike[str] | bytes) -> str:
@@ -459,46 +433,3 @@ def plain_values(column: np.ndarray[Any, Any]) -> list[Any]:
         return [value if math.isfinite(value) else None for value in column.tolist()]
     values: list[Any] = column.tolist()
     return values
-
-
-def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
-    """Return the warnings that Python adds to the warnings of the Rust core."""
-    lines = []
-
-    def add(count: int, several: str) -> None:
-        if count:
-            first, _, rest = several.partition(" ")
-            lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
-
-    add(int(connections["capture_duplicates"].sum()), "frames captured twice; counted once")
-    add(
-        int(connections["missing_bytes"].sum()),
-        "bytes acknowledged but missing from the capture; retransmissions may also be missing",
-    )
-    add(
-        int((connections["super_segments"] > 0).sum()),
-        "directions with frames larger than the MSS (segmentation offload); each such frame "
-        "counts as (bytes / MSS) packets",
-    )
-    unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
-    add(
-        int(unplaced.sum()),
-        "directions with neither a captured handshake nor TCP timestamps; the measured RTT "
-        "covers the whole path only if the tap is at the sender",
-    )
-    add(
-        int(connections["out_of_window"].sum()),
-        "segments with sequence numbers more than 1 GiB outside the window (damaged, or from "
-        "another connection between the same ports); counted but not analysed",
-    )
-    add(
-        int(connections["rtt_withheld"].sum()),
-        "directions without RTT: acks without data are missing from the capture, and an ack that "
-        "waits for data of the receiver is too late to measure the RTT",
-    )
-    lines += _eviction_warnings(found["rest"], found["max_connections"])
-    add(found["without_trail"], "directions without a time-sequence plot: too many points")
-    add(found["omitted_events"], "events (retransmissions, losses) counted, but too many to list")
-    add(found["omitted_rounds"], "rounds missing from the table of rounds: too many to list")
-    add(found["omitted_requests"], "requests ignored, because the capture has too many requests")
-    return lines

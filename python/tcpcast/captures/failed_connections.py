@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.quantity_text import counted, time
+from tcpcast.captures.quantity_text import time
 from tcpcast.captures.table import endpoint_text, select_rows, text_column, to_datetimes
+from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +92,7 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     failures = _count_by_kind(counts)
     harmless = counts.get("reset_without_loss", 0)
     kinds = [f"{count:,} {kind.replace('_', '-')}" for kind, count in failures.items() if count]
-    of_all = f"of {counted(connections, 'connection')}"
+    of_all = f"of {count_text(connections, 'connection')}"
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
         more = "more" if kinds else of_all
@@ -123,7 +124,7 @@ def failure_sentences(table: Table, max_sentences: int = MAX_SENTENCES) -> list[
     lines = [_failure_line(select_rows(table, rows)) for rows in groups[:max_sentences]]
     if len(groups) > max_sentences:
         left = len(groups) - max_sentences
-        lines.append(f"{counted(left, 'more kind')} of failure; to list all, add --table failed")
+        lines.append(f"{count_text(left, 'more kind')} of failure; to list all, add --table failed")
     return lines
 
 
@@ -141,7 +142,7 @@ def _unanswered_syn_text(_: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
     over = f" over {time(waited)}" if waited > 0 else ""
     return (
-        f"{counted(tries, 'SYN')}{over} without a response. A firewall drops them, "
+        f"{count_text(tries, 'SYN')}{over} without a response. A firewall drops them, "
         "the host is down, or the responses take another path; check the address, the port and the "
         "firewall"
     )
@@ -158,7 +159,7 @@ def _refused_text(row: Row, _: Table) -> str:
 def _half_open_text(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
-        f"{counted(tries, 'SYN-ACK')} without an ack from the client. The ack was "
+        f"{count_text(tries, 'SYN-ACK')} without an ack from the client. The ack was "
         "lost or took another path, the client has terminated, or the source address of the SYN is "
         "forged (a SYN flood)"
     )
@@ -270,4 +271,4 @@ def keepalive_sentence(counts: Mapping[str, int]) -> list[str]:
         if lost
         else "all answered: the connections are idle but alive"
     )
-    return [f"{counted(probes, 'keepalive probe')}, {result}"]
+    return [f"{count_text(probes, 'keepalive probe')}, {result}"]

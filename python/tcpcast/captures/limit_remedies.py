@@ -13,7 +13,6 @@ import numpy as np
 from tcpcast.captures.congestion_control import BBR, MIN_LOSS_INDICATIONS
 from tcpcast.captures.predicted_gain import Gains, lossless_round_trips
 from tcpcast.captures.quantity_text import (
-    counted,
     digits,
     mean_rtt,
     percent,
@@ -23,6 +22,7 @@ from tcpcast.captures.quantity_text import (
     time,
     times,
 )
+from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -149,7 +149,7 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     times_closed = "once" if closed == 1 else f"{closed:,} times"
     often = f", and closed {times_closed}" if closed else ""
     seen = [
-        counted(count, name)
+        count_text(count, name)
         for name, count in (
             ("window probe", int(table["zero_window_probes"][at])),
             ("window update", int(table["window_updates"][at])),
@@ -345,7 +345,7 @@ def _lossless_advice(gains: Gains, at: int) -> Remedy:
         longer = "take a longer capture"
         return Remedy(
             "",
-            f". The capture contains {counted(again, 'retransmission')}, but not "
+            f". The capture contains {count_text(again, 'retransmission')}, but not "
             f"the loss indications, RTT and window that a model needs. {longer.capitalize()}.",
             longer,
         )
@@ -375,7 +375,7 @@ def remedies_for_timeout(gains: Gains) -> list[Remedy]:
     needless = table["spurious_dsack"] + table["spurious_eifel"]
     ends = []
     for at, count in enumerate(table["timeouts"].tolist()):
-        start = f": {counted(count, 'timeout')}"
+        start = f": {count_text(count, 'timeout')}"
         if table["t0_s"][at] > 0:
             start += f", T0 = {time(table['t0_s'][at])}"
         start += f", with an RTT of {mean_rtt(table, at)}" if rtt[at] > 0 else ""

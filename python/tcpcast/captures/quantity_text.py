@@ -52,11 +52,6 @@ def mean_rtt(table: Table, at: int) -> str:
     return f"{bound}{time(table['rtt_mean_s'][at])}"
 
 
-def counted(count: float, noun: str) -> str:
-    """Return ``1 packet`` or ``1,200 packets``; ``noun`` is singular."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def sentence_case(text: str) -> str:
     """Return a text with its first letter in upper case; other letters are unchanged."""
     return text[:1].upper() + text[1:]

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import services as service
-from tcpcast.captures.quantity_text import counted, percent, size, time, times
+from tcpcast.captures.quantity_text import percent, size, time, times
+from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -89,10 +90,10 @@ def latency_sentence(row: Row) -> str:
     count, left, mean = int(row["requests"]), int(row["not_separable"]), float(row["mean_s"])
     cause = str(row["cause"])
     p95 = time(float(row["last_byte_p95_s"]))
-    text = f"{counted(count, 'request')} to {row['server']}"
+    text = f"{count_text(count, 'request')} to {row['server']}"
     text += f" take{'s' if count == 1 else ''} {time(mean)} on average and at most {p95} in 95 % of"
     text += (
-        (f" cases ({counted(left, 'request')} not counted: without a response, or overlapping)")
+        (f" cases ({count_text(left, 'request')} not counted: without a response, or overlapping)")
         if left
         else " cases"
     )

@@ -14,11 +14,12 @@ import numpy as np
 from tcpcast.captures.advice import NamedLimit, limit_keys, limit_of_each_direction
 from tcpcast.captures.failed_connections import failure_count, main_failure
 from tcpcast.captures.groups import ANY_HOST, group_mask
-from tcpcast.captures.quantity_text import counted, digits, percent, rate, sentence_case, volume
+from tcpcast.captures.quantity_text import digits, percent, rate, sentence_case, volume
 from tcpcast.captures.service_advice import latency_sentence
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.tap_comparison import is_comparable
 from tcpcast.limit_names import LIMIT_NAMES, with_article
+from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None
     if len(captures) == 1:
         return verdict
     others = [each for each in captures if each is not main and failure_count(each.rest)]
-    more = f" In {counted(len(others), 'other capture')}, connections failed." if others else ""
+    more = f" In {count_text(len(others), 'other capture')}, connections failed." if others else ""
     return f"Most data are in {main.file}: {verdict}{more}"
 
 
@@ -204,7 +205,7 @@ def _group_statement(table: Table, groups: Table) -> str:
     row = int(np.argmax(groups["bytes"]))
     ends = str(groups["src"][row]), str(groups["dst"][row])
     flows, bps = int(groups["flows"][row]), float(groups["throughput_bps"][row])
-    who = counted(flows, "flow") + "".join(
+    who = count_text(flows, "flow") + "".join(
         f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end != ANY_HOST
     )
     most = "the most data of all groups, " if groups["src"].size > 1 else ""

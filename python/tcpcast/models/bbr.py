@@ -93,7 +93,7 @@ def bbr_bound(
         Buffer of the bottleneck in packets, at least 1; ``inf`` for unlimited.
     flows
         N, number of BBR flows, at least 1. All arguments are broadcast.
-    beside_loss_based
+    with_loss_based_flows
         Whether Reno or CUBIC flows share the link; the buffer must then be finite and larger than
         a BDP, because they fill it.
 

@@ -83,13 +83,13 @@ class ClassesResult:
         The classes, and one connection of each on an idle path.
     log_probability
         ln of the state probabilities, shape (N_1 + 1, ..., N_K + 1).
-    link_runs_short
+    can_overload_link
         Whether the link limits sources in some state; otherwise there is no queue.
     rate_bps, on_time_s
         Mean connection rate and ON time.
     transfers_per_s
         Files per second, N_k/(OFF_k + ON_k).
-    utilisation, closed_load
+    utilisation, closed_loop_load
         U and U2 of all classes (eq. 9 and 10), scalar.
     offered_load
         Open-loop load a0, the sum over the classes (eq. 5), scalar.

@@ -41,7 +41,7 @@ def state_log_probabilities(
     ----------
     sources
         N, at least 1.
-    mean_off_s, on_time_alone_s
+    mean_off_s, isolated_on_time_s
         Mean OFF time and ON0 in seconds, above 0.
     servers
         s = C/h0, above 0; need not be an integer.

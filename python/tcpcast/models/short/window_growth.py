@@ -32,7 +32,7 @@ class ShortTransfer:
         dup_LT: first duplicate ACK at which limited transmit sends new packets, 1 to dup_t; None
         without limited transmit. The paper's algorithm has 2; RFC 3042 (a new packet on each of the
         first two) and the paper's proposal behave as 1.
-    last_packets
+    protects_last_packets
         The proposal of section 3.1: one duplicate ACK retransmits one of the last dup_t packets,
         so that only the very last packet needs a timeout. The paper combines it with dup_LT = 1.
     min_rto_s

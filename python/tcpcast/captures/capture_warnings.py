@@ -1,0 +1,81 @@
+"""Warnings about a capture: what its tables leave out, and what cannot be measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.readable_units import count_text
+
+if TYPE_CHECKING:
+    from tcpcast.captures.table import Table
+
+
+def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
+    """Return the warnings that Python adds to the warnings of the Rust core."""
+    lines = []
+
+    def add(count: int, several: str) -> None:
+        if count:
+            first, _, rest = several.partition(" ")
+            lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
+
+    add(int(connections["capture_duplicates"].sum()), "frames captured twice; counted once")
+    add(
+        int(connections["missing_bytes"].sum()),
+        "bytes acknowledged but missing from the capture; retransmissions may also be missing",
+    )
+    add(
+        int((connections["super_segments"] > 0).sum()),
+        "directions with frames larger than the MSS (segmentation offload); each such frame "
+        "counts as (bytes / MSS) packets",
+    )
+    unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
+    add(
+        int(unplaced.sum()),
+        "directions with neither a captured handshake nor TCP timestamps; the measured RTT "
+        "covers the whole path only if the tap is at the sender",
+    )
+    add(
+        int(connections["out_of_window"].sum()),
+        "segments with sequence numbers more than 1 GiB outside the window (damaged, or from "
+        "another connection between the same ports); counted but not analysed",
+    )
+    add(
+        int(connections["rtt_withheld"].sum()),
+        "directions without RTT: acks without data are missing from the capture, and an ack that "
+        "waits for data of the receiver is too late to measure the RTT",
+    )
+    lines += _eviction_warnings(found["rest"], found["max_connections"])
+    add(found["without_trail"], "directions without a time-sequence plot: too many points")
+    add(found["omitted_events"], "events (retransmissions, losses) counted, but too many to list")
+    add(found["omitted_rounds"], "rounds missing from the table of rounds: too many to list")
+    add(found["omitted_requests"], "requests ignored, because the capture has too many requests")
+    return lines
+
+
+def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
+    """Return warnings about connections without rows in a capture of very many connections."""
+    lines = []
+    evicted, single = rest["evicted"], rest["evicted_single"]
+    if evicted:
+        after_one_packet = f" ({single:,} of them had one packet)" if single else ""
+        lines.append(
+            f"{count_text(evicted, 'connection')} evicted{after_one_packet}: "
+            f"more than {max_connections:,} connections were active at the same time. Later "
+            "packets of an evicted connection count as a new connection; raise --max-connections"
+        )
+    if rest["directions"]:
+        lines.append(
+            f"the table omits the {rest['directions']:,} directions with the least data; in "
+            f"total, they sent {rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
+            f"with {rest['retransmissions']:,} retransmissions and {rest['timeouts']:,} timeouts"
+        )
+    if rest["uncaptured"]:
+        lines.append(
+            f"{count_text(rest['uncaptured'], 'direction')} with "
+            f"acknowledgements but no data: {rest['uncaptured_bytes']:,} bytes were acknowledged. "
+            "Losses, round-trip times and limits are unknown; capture both directions"
+        )
+    return lines
