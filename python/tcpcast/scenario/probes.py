@@ -57,7 +57,7 @@ class Probes(Table):
         min_length=1,
         max_length=100,
         examples=[["95%", "50%"]],
-        description="shares of files that reach the reported goodputs",
+        description="for each share, report the goodput that this share of the files exceeds",
     )
     goodput_packets: Annotated[int, *integer_annotation(1, 10**6)] | None = Field(
         default=None,

@@ -181,8 +181,8 @@ class Run(Table):
     report_at: ReportTimes | None = Field(
         default=None,
         examples=[["100ms", "1s"]],
-        description="times after the start of bulk flows at which the table delivered "
-        "reports bytes",
+        description="times after the start of each bulk flow; table `delivered` has the bytes "
+        "received by then",
     )
 
     @property
