@@ -340,8 +340,7 @@ def _rare_loss_warnings(
 ) -> dict[str, str]:
     """Return messages, by metric, for metrics that rest on too few bursts of losses.
 
-    With random loss, only ``queue_loss_ratio`` is checked: random losses are independent, so other
-    metrics need no minimum number of bursts.
+    Random losses are independent; with them, only ``queue_loss_ratio`` needs bursts.
     """
     units = snapshot.units
     bursts = int(np.count_nonzero(units.class_counter("queue_drops")))
@@ -426,11 +425,9 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
         return None
     if differing_units >= MIN_EVENTS:
         return None
-    if differing_units == 0:
-        found = "all batches of the run have the same value"
-    else:
-        found = f"only {count_text(differing_units, 'batch has', 'batches have')} another value"
-        found += " than most batches"
+    found = "all batches of the run have the same value"
+    if differing_units > 0:
+        found = f"all batches of the run except {differing_units} have the same value"
     return f"too few values: {found}, but {MIN_EVENTS} batches with another value are needed"
 
 

@@ -306,7 +306,7 @@ class _PeriodProbabilities:
         return np.asarray((1 - p) / p * (self.lost_in_round - p) / (2 - p))
 
     def period(self, starts: Floats, thresholds: Floats) -> tuple[Floats, Floats]:
-        """Return, for each window, the probabilities of reaching it in linear growth and slow start.
+        """Return the probabilities of reaching each window in linear growth, and in slow start.
 
         ``starts`` and ``thresholds`` are the distributions of the start of a period: linear growth
         from a window, or slow start up to a threshold. Their total is 1.
@@ -318,7 +318,8 @@ class _PeriodProbabilities:
     def losses(self, reached: Floats, slow: Floats, early: Floats) -> tuple[Floats, Floats]:
         """Return the distribution of the window at the first loss, and the part in the last round.
 
-        The last round is the last of the b rounds with this window in a period. ``early`` is the part whose first loss is in the preceding recovery.
+        The last round is the last of the b rounds of a period with this window. ``early`` is the
+        part whose first loss is in the preceding recovery.
         """
         return (
             np.asarray(reached * self.lost_at + slow * self.lost_in_round + early),
