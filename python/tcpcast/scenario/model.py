@@ -122,7 +122,7 @@ class Scenario(Table):
         default=[],
         max_length=100,
         examples=[[{"model": "poisson", "mean": "80%"}]],
-        description="cross traffic, one stream each",
+        description="streams of cross traffic, one table per stream",
     )
 
     sweep: Sweep | None = Field(
