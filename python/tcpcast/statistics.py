@@ -85,10 +85,10 @@ class Estimate:
     @property
     def is_correlated(self) -> bool:
         """True if the run is too short for this interval, by a test of this metric alone."""
-        return self.correlation_z > MAX_CORRELATION_Z
+        return self.lag1_z_score > MAX_CORRELATION_Z
 
     @property
-    def correlation_z(self) -> float:
+    def lag1_z_score(self) -> float:
         """Correlation of neighbouring units divided by its standard error."""
         return self.lag1 * math.sqrt(self.pairs)
 
@@ -337,7 +337,7 @@ def find_correlated_metrics(estimates: Mapping[MetricKey, Estimate | None]) -> f
     also satisfy :attr:`Estimate.is_correlated`.
     """
     levels = {
-        name: 0.5 * math.erfc(e.correlation_z / math.sqrt(2.0))
+        name: 0.5 * math.erfc(e.lag1_z_score / math.sqrt(2.0))
         for name, e in estimates.items()
         if e is not None and e.pairs > 0
     }
@@ -475,6 +475,6 @@ def _unmet_reason(estimate: Estimate | None, target: float) -> str | None:
         )
     if estimate.units < MIN_UNITS:
         return f"only {estimate.units} batches"
-    if estimate.correlation_z > intervals.MIN_CORRELATED_Z:
+    if estimate.lag1_z_score > intervals.MIN_CORRELATED_Z:
         return "the batches of the run are still correlated"
     return None

@@ -64,8 +64,8 @@ from tcpcast.scenario import (
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
+from tcpcast.scenario.probes import PacketCapture
 from tcpcast.scenario.return_path import ReturnLink
-from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.stack_facts import CLASSIC_RECOVERY, MODERN_FACTS, PAPER_BY_STACK
 from tcpcast.scenario.tcp import STACKS
 

@@ -315,7 +315,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}]",
-            "cross.0.period: ends before the last time, 1s",
+            "cross.0.period: does not end after the last time, 1s",
         ),
         (
             "cross=[{model='poisson',mean='1%',bin='1ms'}]",
@@ -330,7 +330,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp.timestamps: rfc-newreno does not support this key; write stack",
         ),
         ("tcp.handshake=true", "tcp.handshake: "),
-        ("tcp.handshake=tcp", "tcp.handshake: rfc-newreno begins with the first data packet"),
+        ("tcp.handshake=tcp", "tcp.handshake: rfc-newreno has no handshake"),
         (
             "traffic.kind=capture",
             "traffic.kind: a capture needs no other tables; leave out network, tcp, run",

@@ -124,7 +124,7 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
     [
         (
             [ACCESS],
-            "network.hop: the sources share no hop; leave shared = false out at one hop",
+            "network.hop: the sources share no hop; remove shared = false from one hop",
         ),
         ([LOOP, LOOP], 'network.hop.0.name: "loop" is the name of another hop; write another name'),
         (

@@ -137,7 +137,7 @@ def test_payload_excludes_the_timestamp_option() -> None:
         ),
         (
             {"tcp": CLASSIC | {"handshake": "tcp"}},
-            "tcp.handshake: rfc-newreno begins with the first data",
+            "tcp.handshake: rfc-newreno has no handshake",
         ),
         ({"tcp.handshake": "quic"}, "tcp.handshake"),
         (

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("starlette", reason="needs starlette: the extra web")
 pytest.importorskip("matplotlib", reason="needs matplotlib: the extra plot")
 
-from tcpcast.web.report import report
+from tcpcast.web.report import create_report_file
 from tcpcast.web.simulation import simulate
 
 PATH = {"rate": "1mbit", "loss": "5%", "rtt": "20ms"}
@@ -23,7 +23,7 @@ def _simulate_points(question: str, values: dict[str, str]) -> list[dict[str, An
 
 def test_report_plots_simulated_run_over_time() -> None:
     body = {"question": "path", "values": PATH}
-    html = report({**body, "points": _simulate_points("path", PATH)})["html"]
+    html = create_report_file({**body, "points": _simulate_points("path", PATH)})["html"]
     assert "Simulated run" in html
     assert "window of" in html
     assert "flow gets" in html
@@ -31,6 +31,6 @@ def test_report_plots_simulated_run_over_time() -> None:
 
 
 def test_report_does_not_simulate_on_its_own() -> None:
-    html = report({"question": "path", "values": PATH})["html"]
+    html = create_report_file({"question": "path", "values": PATH})["html"]
     assert "Simulated run" not in html
     assert html.count("<svg") == 1

@@ -5,7 +5,7 @@ use crate::packet::Ecn;
 use crate::queue::{DropTail, Fifo, InServicePolicy, Red, RedConfig, RedUnit};
 use crate::random::RandomStream;
 use crate::time::SECOND;
-use crate::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenRate};
+use crate::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenBucketConfig};
 use proptest::prelude::*;
 use std::num::NonZeroU64;
 
@@ -58,7 +58,7 @@ fn fifo_link_without_rate_holds_nothing() {
 #[test]
 fn fifo_link_counts_packet_waiting_for_tokens_as_in_transmission() {
     let rate_bps = NonZeroU64::new(12_000_000_000).unwrap();
-    let bucket = TokenBucket::new(TokenRate { rate_bps, burst_bytes: 3000 });
+    let bucket = TokenBucket::new(TokenBucketConfig { rate_bps, burst_bytes: 3000 });
     let mut link = FifoLink::new(BufferLimits::limit_packets(1), AdmitAll, bucket);
     let mut recorder = Recorder::default();
     let mut offer = |now| link.offer(now, Packet::new(0, 0, 1500), &mut recorder);
@@ -161,7 +161,7 @@ proptest! {
         }).collect();
         let transmitter = || if bucket {
             let rate_bps = NonZeroU64::new(8 * SECOND).unwrap();
-            AnyTransmitter::TokenBucket(TokenBucket::new(TokenRate { rate_bps, burst_bytes: 2500 }))
+            AnyTransmitter::TokenBucket(TokenBucket::new(TokenBucketConfig { rate_bps, burst_bytes: 2500 }))
         } else {
             AnyTransmitter::ConstantRate(rate())
         };

@@ -4,6 +4,7 @@ mod capture_source;
 mod enum_names;
 mod failed_connections;
 mod requests;
+mod row_limit;
 mod second_tap;
 mod sequence_plot;
 mod unlisted_counters;
@@ -87,7 +88,7 @@ impl CaptureResult {
                 self.events += events;
             }
             self.omit_rounds_beyond_limit(&mut direction);
-            self.add_row(DirectionRow {
+            self.add_row_within_limit(DirectionRow {
                 number: report.number,
                 index,
                 first_frame: report.first_frame,

@@ -109,7 +109,7 @@ impl RoundLoss {
         }
     }
 
-    /// Handles the loss before the bottleneck of the packet that `source` sent last.
+    /// Records that the packet that `source` sent last was lost before it reached the bottleneck.
     pub(crate) fn on_loss_before_bottleneck(&mut self, source: u32) {
         self.flows[source as usize].rounds.remove_last_sent();
     }

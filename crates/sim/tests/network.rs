@@ -9,7 +9,7 @@ use tcpcast_sim::cross::{ArrivalProcess, CrossConfig};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, TapPlace};
 use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, FairConfig, LinkRate, ManagedConfig, OpportunityTrace,
-    PolicerConfig, QueueConfig, RedConfig, TieBreakRule, TokenRate,
+    PolicerConfig, QueueConfig, RedConfig, TieBreakRule, TokenBucketConfig,
 };
 use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
@@ -374,8 +374,8 @@ fn disciplines() -> [disciplines::QueueConfig; 5] {
     ]
 }
 
-fn tokens(burst_bytes: u64) -> TokenRate {
-    TokenRate { rate_bps: NonZeroU64::new(20_000_000).unwrap(), burst_bytes }
+fn tokens(burst_bytes: u64) -> TokenBucketConfig {
+    TokenBucketConfig { rate_bps: NonZeroU64::new(20_000_000).unwrap(), burst_bytes }
 }
 
 fn policer(burst_bytes: u64) -> QueueConfig {

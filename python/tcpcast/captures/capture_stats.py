@@ -110,12 +110,12 @@ class CaptureStats:
         if idle or (self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queue):
             return True
         return (
-            self.is_window_limited
+            self.is_rate_explained_by_window
             or self.loss_limited_pps <= MAX_EXPLAINED_RATE_RATIO * self.mean_flow_pps
         )
 
     @property
-    def is_window_limited(self) -> bool:
+    def is_rate_explained_by_window(self) -> bool:
         """True if the window explains the rate."""
         return self.window_pkts / self.rtt_s <= MAX_EXPLAINED_RATE_RATIO * self.mean_flow_pps
 

@@ -125,7 +125,7 @@ def _network_table(stats: CaptureStats) -> Iterator[Entry]:
         whence = (
             f"{UNKNOWN_LINK_RATE_RATIO} times the measured rate, because the link rate is unknown"
         )
-        if stats.sender.is_rate_based and not stats.is_window_limited:
+        if stats.sender.is_rate_based and not stats.is_rate_explained_by_window:
             rate = stats.rate_bps
             whence = (
                 "measured rate, because the link rate is unknown and BBR would fill a faster link"

@@ -6,8 +6,8 @@ paper (INFOCOM 2000). p is the loss ratio, b the number of packets per ACK, gamm
 growth of the window per round.
 
 (5) counts the lost packet and equals d + 1 without loss: it is limited to d. The window at the
-first loss (11) is limited to W_max in Q (17). The rate (22) counts the delivered packets of PFTK's
-(31).
+first loss (11) is limited to W_max in Q (17). The rate (22) is PFTK's rate (31)
+with delivered instead of sent packets.
 """
 
 from __future__ import annotations

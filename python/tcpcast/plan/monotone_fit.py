@@ -59,11 +59,11 @@ class MeasuredPoint:
             return 0.0
         return math.log(self.high / self.low) / (2 * NORMAL_QUANTILE)
 
-    def is_above(self, target: float) -> bool:
+    def is_interval_above(self, target: float) -> bool:
         """Return True if the whole interval is above the target; False without an interval."""
         return self.low is not None and self.low > target
 
-    def is_below(self, target: float) -> bool:
+    def is_interval_below(self, target: float) -> bool:
         """Return True if the whole interval is below the target; False without an interval."""
         return self.high is not None and self.high < target
 

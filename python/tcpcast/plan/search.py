@@ -331,7 +331,7 @@ def _max_bracket_width(goal: SearchGoal, low: float) -> float:
 def _are_ends_decisive(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
     """Return True if the intervals at both ends lie entirely on their side of the target."""
     known = {point.value: point for point in simulated_points(runs, goal)}
-    return known[low].is_above(goal.target) and known[high].is_below(goal.target)
+    return known[low].is_interval_above(goal.target) and known[high].is_interval_below(goal.target)
 
 
 def _is_bracket_confirmed(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
@@ -356,7 +356,7 @@ def _agrees_with_ends(point: MeasuredPoint, target: float, *, above: bool) -> bo
     """Return True if a run next to decisive ends is on its side, by its interval if it has one."""
     if point.low is None or point.high is None:
         return (point.metric > target) == above
-    return point.is_above(target) if above else point.is_below(target)
+    return point.is_interval_above(target) if above else point.is_interval_below(target)
 
 
 def _neighbouring_value(goal: SearchGoal, value: float, step: float) -> float:

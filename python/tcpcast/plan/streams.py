@@ -404,7 +404,7 @@ def _flows_from_rates(
 
 
 def _interval_over_seeds(sent: Metric) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of rates with other seeds, the upper limit first."""
+    """Return the limits of 95 % of the rates of runs with other seeds, upper limit first."""
     if sent.low is None or sent.high is None or not sent.low > 0:
         return None, None
     wider = math.sqrt(DIFFERENCE_VARIANCE_RATIO)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.engines.registry import FORMULA_BY_CONTROL
-from tcpcast.report import population_figures, streams_figure
+from tcpcast.report import streams_figure, user_plan_figure
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
     Axis,
@@ -57,7 +57,7 @@ FILE_NAMES = {
     "packet": "buffer",
     "bit/s": "rate",
     "1": "loss",
-    "sources": population_figures.FILE_NAME,
+    "sources": user_plan_figure.FILE_NAME,
     "flows": streams_figure.FILE_NAME,
 }
 """File name of a plan's figure, by the unit of the planned quantity."""
@@ -94,7 +94,7 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     """
     if plan.target is None:
         chart = (
-            streams_figure.streams_chart if plan.unit == "flows" else population_figures.users_chart
+            streams_figure.streams_chart if plan.unit == "flows" else user_plan_figure.users_chart
         )
         return chart(plan, scenario).draw()
     panels = [_target_metric_panel(plan, *plan.target)]

@@ -235,8 +235,8 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     """Return the limit of the rate according to an answer, or "" if the answer does not show it.
 
     For a formula, the limit is its regime. For a simulation, the limit is the link or the window
-    from a utilisation of :data:`MIN_LIMITED_SHARE`, otherwise the buffer or the main kind of loss
-    indication.
+    if at least :data:`MIN_LIMITED_SHARE` of it is used; otherwise the limit is the buffer or the
+    main kind of loss indication.
     """
     if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
         return answer.regime or ""

@@ -20,9 +20,10 @@ from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.network import Network
+from tcpcast.scenario.probes import Probes
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import OpportunityRate, TokenBucket
-from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
+from tcpcast.scenario.run import PRECISION_METRICS, Run
 from tcpcast.scenario.schema import make_scenario_schema
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.tcp import Tcp

@@ -36,7 +36,7 @@ class Codel(Table):
     interval: PositiveDuration = Field(
         default=0.1,
         examples=["100ms"],
-        description="time for which the delay exceeds target before the first drop; about "
+        description="time that the delay must exceed target before the first drop; usually "
         "the longest RTT",
     )
     ecn: StrictBool = Field(default=True, examples=[False], description=MARKING_TEXT)
@@ -62,7 +62,7 @@ class FqCodel(Codel):
     flows: Annotated[int, *integer_annotation(1, MAX_FLOWS)] = Field(
         default=1024,
         examples=[4096],
-        description="number of queues that flows are hashed to",
+        description="number of queues, to which flows are assigned by a hash",
     )
 
     @model_validator(mode="after")
@@ -95,17 +95,21 @@ class Pie(Table):
         description="update interval of the drop probability, T_UPDATE",
     )
     burst: PositiveDuration = Field(
-        default=0.15, examples=["150ms"], description="maximum burst without drops, MAX_BURST"
+        default=0.15,
+        examples=["150ms"],
+        description="burst allowance, MAX_BURST: time without drops when a queue begins to form",
     )
     alpha: Gain = Field(
         default=0.125,
         examples=[0.125],
-        description="increase of the drop probability per second of delay above target",
+        description="increase of the drop probability per update, for each second of delay above "
+        "target",
     )
     beta: Gain = Field(
         default=1.25,
         examples=[1.25],
-        description="increase of the drop probability per second by which the delay grows",
+        description="increase of the drop probability per update, for each second that the delay "
+        "has grown since the last update",
     )
     ecn: StrictBool = Field(
         default=True,

@@ -54,8 +54,12 @@ class UserClass(Table):
     """
 
     name: Name = Field(examples=["far"], description="name in tables")
-    sources: Count | None = Field(default=None, examples=[100], description="on/off sources")
-    flows: Count | None = Field(default=None, examples=[10], description="bulk flows")
+    sources: Count | None = Field(
+        default=None,
+        examples=[100],
+        description="number of on/off sources",
+    )
+    flows: Count | None = Field(default=None, examples=[10], description="number of bulk flows")
     rtt: PositiveDuration | None = Field(
         default=None, examples=["200ms"], description="as network.rtt"
     )
@@ -82,7 +86,8 @@ class UserClass(Table):
     )
     traffic: Traffic = Field(
         examples=[{"off": {"distribution": "exponential", "mean": "1s"}}],
-        description="overrides keys of the top level's traffic; with kind, replaces the table",
+        description="overrides keys of the top level's traffic; if kind is given, replaces "
+        "this table",
     )
     tcp: Tcp | None = Field(
         default=None,

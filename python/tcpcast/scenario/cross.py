@@ -115,7 +115,7 @@ class CrossStream(Table):
     name: Name | None = Field(
         default=None,
         examples=["backbone"],
-        description="name in the table cross and in --set cross.NAME",
+        description="name in table `cross` and in --set cross.NAME",
     )
     hop: Name | None = Field(
         default=None, examples=["bottleneck"], description="name of the hop; default bottleneck"
@@ -123,7 +123,7 @@ class CrossStream(Table):
     bin: PositiveDuration | None = Field(
         default=None,
         examples=["10ms"],
-        description="length of an interval of constant rate, for hops with shared = false",
+        description="for hops with shared = false: length of an interval of constant rate",
     )
 
     def mean_bps(self, hop_bps: float) -> float:
@@ -353,7 +353,7 @@ class TraceCross(CrossStream):
             raise make_key_error(message, "period")
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
-            message = f"ends before the last time, {last}; write a longer period, or no period"
+            message = f"does not end after the last time, {last}; write a longer period"
             raise make_key_error(message, "period")
         return self
 

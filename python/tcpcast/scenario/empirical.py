@@ -22,7 +22,7 @@ from tcpcast.scenario.table import (
 MAX_VALUES = 100_000
 _NUMBER_ADVICE = "write plain numbers, seconds for times and packets for sizes"
 _WEIGHT_NAMES = ("weight", "probability")
-_FILE_ADVICE = 'write file = "sizes.csv" (a column value, and optionally weight)'
+_FILE_ADVICE = 'write file = "sizes.csv" (a column `value`, and optionally `weight`)'
 
 
 def _read_weight(value: object) -> float:
@@ -148,8 +148,8 @@ def _read_values_and_weights(
                 continue
         if len(cells) != columns or columns > 2:
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; write one column, value, or "
-                "two columns, value,weight"
+                f"{name}, line {number}: {len(cells)} columns; write one column `value`, "
+                "or two columns `value,weight`"
             )
         where = f"{name}, line {number}"
         numbers = [read_number_cell(cell, where, _NUMBER_ADVICE) for cell in cells]

@@ -44,15 +44,16 @@ class FixedPoint(Table):
     ] = Field(
         default="delay",
         examples=["fill"],
-        description="for scheme 1: delay, a delayed packet does not delay later packets; cap, it "
-        "delays all later packets; fill, as cap, but a flow also sends when fewer than a drawn "
-        "number of its packets are queued",
+        description='for scheme 1: with "delay", a delayed packet does not delay later packets; '
+        'with "cap", it delays all later packets; "fill" is as "cap", but a flow also sends when '
+        "fewer than a drawn number of its packets are queued",
     )
     conditional: StrictBool = Field(
         default=False,
         examples=[True],
         description=(
-            "group measurements by the number of active flows, in steps of an eighth of an octave"
+            "group measurements by the number of active flows; the bounds of the groups grow by a "
+            "factor of 2^(1/8)"
         ),
     )
     moments: Annotated[int, *integer_annotation(1, 2)] = Field(

@@ -25,7 +25,8 @@ class Hop(Link):
     measured: StrictBool = Field(
         default=False,
         examples=[True],
-        description="hop that the bottleneck metrics describe; default the slowest shared hop",
+        description="true: the bottleneck metrics describe this hop; default the slowest "
+        "shared hop",
     )
     shared: StrictBool = Field(
         default=True,
@@ -50,7 +51,7 @@ def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
         return []
     errors = []
     if not any(hop.shared for hop in hops):
-        message = "the sources share no hop; leave shared = false out at one hop"
+        message = "the sources share no hop; remove shared = false from one hop"
         errors.append(make_error_at(message, "hop"))
     names = Counter(hop.name for hop in hops)
     marked = [index for index, hop in enumerate(hops) if hop.measured]
@@ -83,20 +84,20 @@ def _find_unshared_hop_errors(hop: Hop) -> list[tuple[str, str]]:
     errors = []
     if hop.queue != "droptail":
         message = (
-            'a hop with shared = false serves one source; write "droptail" here, or leave shared = '
-            "false out"
+            'a hop with shared = false serves one source; write "droptail" here, or remove '
+            "shared = false"
         )
         errors.append(("queue", message))
     if hop.varying is not None:
         message = (
             f'a {hop.varying.kind} is possible only at a shared hop; write "10mbit" here, or '
-            "leave shared = false out"
+            "remove shared = false"
         )
         errors.append(("rate", message))
     if hop.measured:
         message = (
-            "the measured hop must be shared; write measured = true at another hop, or leave "
-            "shared = false out"
+            "the measured hop must be shared; write measured = true at another hop, or remove "
+            "shared = false here"
         )
         errors.append(("measured", message))
     return errors

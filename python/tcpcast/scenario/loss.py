@@ -49,10 +49,18 @@ class GilbertElliott(Table):
     """
 
     model: Literal["gilbert-elliott"]
-    to_bad: Ratio = Field(examples=["0.1%"], description="probability of leaving the good state")
-    to_good: Ratio = Field(examples=["20%"], description="probability of leaving the bad state")
-    loss_good: Ratio = Field(default=0.0, examples=["0%"], description="loss in the good state")
-    loss_bad: Ratio = Field(default=1.0, examples=["100%"], description="loss in the bad state")
+    to_bad: Ratio = Field(
+        examples=["0.1%"], description="probability per packet of leaving the good state"
+    )
+    to_good: Ratio = Field(
+        examples=["20%"], description="probability per packet of leaving the bad state"
+    )
+    loss_good: Ratio = Field(
+        default=0.0, examples=["0%"], description="loss probability in the good state"
+    )
+    loss_bad: Ratio = Field(
+        default=1.0, examples=["100%"], description="loss probability in the bad state"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -80,7 +88,7 @@ class RestOfRound(Table):
     model: Literal["rest-of-round"]
     rate: Ratio = Field(
         examples=["1%"],
-        description="loss probability of a packet if no earlier one of its round was lost",
+        description="loss probability of a packet if no earlier packet of its round was lost",
     )
 
     @model_validator(mode="after")

@@ -43,12 +43,13 @@ from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.name_patterns import Title
 from tcpcast.scenario.network import Network
+from tcpcast.scenario.probes import Probes
 from tcpcast.scenario.required_tables import (
     MEASURED_TABLES,
     add_required_tables_to_schema,
     ends_by_itself,
 )
-from tcpcast.scenario.run import Probes, Run
+from tcpcast.scenario.run import Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
     EntryNames,
@@ -121,7 +122,7 @@ class Scenario(Table):
         default=[],
         max_length=100,
         examples=[[{"model": "poisson", "mean": "80%"}]],
-        description="cross traffic, one stream each",
+        description="streams of cross traffic, one table per stream",
     )
 
     sweep: Sweep | None = Field(

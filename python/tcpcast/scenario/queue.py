@@ -128,7 +128,7 @@ class Red(Table):
     max_threshold: Threshold = Field(
         default=AUTOMATIC,
         examples=["15pkt"],
-        description="mean queue at which the probability is max_probability",
+        description="mean queue at which the probability of an early drop is max_probability",
     )
     max_probability: Ratio = Field(
         default=0.1, examples=["10%"], description="probability of an early drop at max_threshold"
@@ -147,7 +147,7 @@ class Red(Table):
     target_delay: PositiveDuration = Field(
         default=0.005,
         examples=["5ms"],
-        description="queueing delay at which the automatic thresholds aim",
+        description="target queueing delay of the automatic thresholds",
     )
     ecn: StrictBool | None = Field(
         default=None,
@@ -250,7 +250,7 @@ class FairQueue(Table):
         examples=["random"],
         description=(
             "which of several equally long queues loses a packet: the queue with the latest "
-            "arrival, or a random queue; default latest, with max-plus-reno random"
+            "arrival, or a random queue; default latest, or random with max-plus-reno"
         ),
     )
 

@@ -209,7 +209,7 @@ class OpportunityRate(_VaryingRate):
         default=None,
         exclude=True,
         examples=["cellular.trace"],
-        description="file with one time in ms per line, for 1500 B each",
+        description="file with one line per transmission of 1500 B: its time in ms",
     )
     opportunities: Annotated[
         PacketOpportunities,

@@ -63,7 +63,7 @@ class Sweep(Table):
     ] = Field(
         default=[],
         examples=[["pftk", "packet"]],
-        description="engines; default: every quick engine that applies",
+        description="names of engines; default: every quick engine that applies",
     )
     replications: Annotated[int, *integer_annotation(1, MAX_REPLICATIONS)] = Field(
         default=1,
@@ -83,7 +83,7 @@ class Sweep(Table):
     ] = Field(
         default=[],
         examples=[["network.rtt", "network.bottleneck.rate"]],
-        description="keys whose lists vary in parallel",
+        description="keys whose lists are varied together, value by value",
     )
     latin: Annotated[int, *integer_annotation(2, MAX_LATIN_CELLS)] | None = Field(
         default=None,

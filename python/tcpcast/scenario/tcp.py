@@ -183,7 +183,7 @@ class Tcp(Table):
     ssthresh: Threshold = Field(
         alias="initial_ssthresh",
         examples=["receiver-window"],
-        description="end of slow start of a new connection",
+        description="window at which slow start of a new connection ends",
     )
     receiver_window: Window = Field(
         examples=[44],
@@ -212,14 +212,14 @@ class Tcp(Table):
     idle_restart: IdleRestart = Field(
         examples=["10s"],
         description=(
-            "when a persistent connection restarts slow start: never; rto: after one RTO since "
-            "the last sent packet (RFC 5681, 4.1); or a time: after this time since the last ack, "
-            "which also resets ssthresh"
+            'when a persistent connection restarts slow start: "never"; "rto", one RTO after the '
+            "last sent packet (RFC 5681, 4.1); or a time after the last ack. A restart after a "
+            "time also resets ssthresh"
         ),
     )
     host_noise: HostDelay = Field(
         examples=["0.1ms"],
-        description="mean delay by the host's scheduling, interrupts and timers, exponential",
+        description="mean of the exponential delay by the host's scheduling, interrupts and timers",
     )
     timestamps: StrictBool | None = Field(
         default=None,
@@ -236,7 +236,7 @@ class Tcp(Table):
         default=None,
         examples=["tls13"],
         description=(
-            "packets exchanged before the data: none, a TCP handshake, or a TCP and a full "
+            "packets exchanged before the data: none, the TCP handshake, or this and a full "
             "TLS 1.3 or 1.2 handshake with certificates"
         ),
     )
@@ -302,16 +302,14 @@ class Tcp(Table):
         return self
 
     def _find_classic_stack_errors(self) -> Iterator[InitErrorDetails]:
-        instead = 'write stack = "linux-reno", or leave it out'
+        instead = 'write stack = "linux-reno", or leave this key out'
         absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
         yield from (
             make_error_at(f"{self.stack} does not support this key; {instead}", key)
             for key in absent
         )
         if self.handshake not in (None, "none"):
-            yield make_error_at(
-                f"{self.stack} begins with the first data packet; {instead}", "handshake"
-            )
+            yield make_error_at(f"{self.stack} has no handshake; {instead}", "handshake")
 
     def _find_rule_errors(self) -> Iterator[InitErrorDetails]:
         yield from find_inapplicable_rules(self.stack, self.rules, is_modern=self.is_modern)
@@ -335,7 +333,9 @@ class Tcp(Table):
     def _find_max_plus_errors(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:
             return []
-        message = f"{MAX_PLUS} has instant loss feedback and an ack per packet; leave this key out"
+        message = (
+            f"{MAX_PLUS} has instantaneous loss feedback and one ack per packet; leave this key out"
+        )
         return [
             make_error_at(message, key)
             for key in _KEYS_UNUSED_BY_MAX_PLUS

@@ -188,7 +188,7 @@ class OnOff(Table):
     ] = Field(
         default=0.0,
         examples=[-0.3],
-        description="Spearman's rank correlation of a file's size and the next OFF time",
+        description="Spearman's rank correlation between a file's size and the next OFF time",
     )
     start: Annotated[
         Literal["silent", "equilibrium"],
@@ -196,7 +196,7 @@ class OnOff(Table):
     ] = Field(
         default="silent",
         examples=["equilibrium"],
-        description="initial state: a new OFF time, or equilibrium",
+        description="initial state of a source: the start of an OFF time, or equilibrium",
     )
 
     @property
@@ -268,7 +268,7 @@ class Bulk(Table):
         default="within-rtt",
         alias="start",
         examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
-        description="distribution, list of times, or uniform within one RTT",
+        description="start times: a distribution, a list, or uniform within one RTT",
     )
 
     @property

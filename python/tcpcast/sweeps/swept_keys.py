@@ -49,7 +49,8 @@ def check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
                 f"sweep.{axis.key}: a sweep cannot vary the table [sweep]; leave this key out"
             )
         for value in evenly_spaced(axis, MAX_VALIDATED_VALUES):
-            # A message that not all runs have depends on other keys.
+            # Keep only errors that occur with all values of the other keys; the rows of the cells
+            # report other errors.
             always: dict[InputError, None] | None = None
             for others in ends:
                 errors = _find_errors_of_key(base, axis.key, {**others, axis.key: value})

@@ -32,7 +32,7 @@ _RUN_FIGURES = {"over-time", "completion-distribution"}
 _COPIED_TEXTS = (("Command", "command"), ("Python", "python"), ("Scenario", "scenario"))
 
 
-def report(request: Mapping[str, Any]) -> dict[str, str]:
+def create_report_file(request: Mapping[str, Any]) -> dict[str, str]:
     """Return ``file``, a file name, and ``html``, the content of the page as a document.
 
     Parameters

@@ -106,9 +106,9 @@ def _capture_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: AR
 
 
 def _report_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
-    from tcpcast.web.report import report
+    from tcpcast.web.report import create_report_file
 
-    return report(request)
+    return create_report_file(request)
 
 
 _ACTIONS: Actions = {

@@ -191,7 +191,7 @@ def causes_at_tried_rtts(
 def timeout_share_causes(
     runs: Runs, each: Setting, low_pkts: int
 ) -> Iterable[tuple[str, Sample, Read]]:
-    """Return causes of a difference in the share of the ON time in timeouts of a size interval."""
+    """Return possible causes of a difference in ``timeout_time_share`` of a size interval."""
     read = count_since_last_transmission(
         interval_reader(low_pkts, "timeout_time_share", 100), low_pkts
     )
@@ -202,7 +202,8 @@ def sending_rate_reader(rtt0_ms: float, packet_ms: float) -> Read:
     """Return a function that computes F 8P/(ON - last RTT) from an answer, in kbit/s.
 
     The ON time without the last RTT ends when the last packet is sent (ON_s of section 4.2). The
-    last RTT is RTT0 and the queue that packets of a file's size find, averaged over files.
+    last RTT is RTT0 plus the transmission time of the queue that packets find: the mean queue per
+    file size, averaged over files.
     """
 
     def read(answer: Answer) -> float:

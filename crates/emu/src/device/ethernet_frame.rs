@@ -4,9 +4,9 @@ use crate::path::PacketSlab;
 
 /// Address of all host ends, which are never on the same network.
 pub(crate) const HOST_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// Address of all link ends. Packets sent by a host are addressed to the host itself, because its
-/// interface does not resolve neighbours; the kernel therefore passes them only to the packet
-/// socket.
+/// Address of all link ends. Packets from a host have the host's own address as destination,
+/// because its interface does not resolve neighbours. At the end of the link, the destination is
+/// therefore another host, and the kernel passes the packets only to the packet socket.
 pub(crate) const LINK_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 const HEADER_BYTES: usize = 14;

@@ -20,8 +20,8 @@ impl IoUringBatch {
     /// Creates a ring for the calling thread; `None` if the kernel does not support io_uring, or
     /// does not allow it.
     pub(super) fn new(device: BorrowedFd<'_>) -> Option<Self> {
-        // Single-issuer rings exist since Linux 6.0; before 5.11, TAP writes moved to another
-        // thread.
+        // Single-issuer rings require Linux 6.0. This excludes kernels before 5.11, which execute
+        // TAP writes in another thread.
         let ring = IoUring::builder().setup_single_issuer().build(MAX_WRITES as u32).ok()?;
         ring.submitter().register_files(&[device.as_raw_fd()]).ok()?;
         Some(Self(ring))

@@ -15,7 +15,7 @@ use tcpcast_link::loss::{LinkLossState, LossPlace};
 use tcpcast_link::queue::{AnyQueue, BufferLimits, DropReason, QueueConfig, QueueProbe};
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::time::{NEVER, Nanos};
-use tcpcast_link::transmit::{AnyTransmitter, Policer, TokenRate, Transmitter};
+use tcpcast_link::transmit::{AnyTransmitter, Policer, TokenBucketConfig, Transmitter};
 use tcpcast_link::{Ecn, Packet};
 
 /// A packet on the link: its cell and its ports.
@@ -48,7 +48,7 @@ impl fmt::Debug for RandomDelay {
 #[derive(Debug)]
 pub struct DirectionConfig {
     /// Rate above which packets are dropped on arrival.
-    pub policer: Option<TokenRate>,
+    pub policer: Option<TokenBucketConfig>,
     /// Random loss before the queue or after the transmitter.
     pub loss: Option<LinkLossState>,
     /// The queue discipline.

@@ -6,7 +6,7 @@ use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel};
 use tcpcast_link::queue::{BufferLimits, CodelConfig, FqCodelConfig, QueueConfig};
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::time::{MILLISECOND, NEVER};
-use tcpcast_link::transmit::{AnyTransmitter, ConstantRate, TokenRate};
+use tcpcast_link::transmit::{AnyTransmitter, ConstantRate, TokenBucketConfig};
 use tcpcast_wire::ZeroPayloadSegment;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -160,7 +160,7 @@ fn policer_precedes_random_loss_and_queue() {
     let mut recorder = Recorder::default();
     let mut always = path(lossy(None));
     enter(&mut always, &mut recorder, 0, 0, &packet(1, FAR, 0));
-    let tokens = TokenRate { rate_bps: NonZeroU64::MIN, burst_bytes: 1000 };
+    let tokens = TokenBucketConfig { rate_bps: NonZeroU64::MIN, burst_bytes: 1000 };
     let mut policed = path(lossy(Some(tokens)));
     enter(&mut policed, &mut recorder, 0, 0, &packet(2, FAR, 0));
     assert_eq!(recorder.dropped, [(1, DropCause::Random), (2, DropCause::Full)]);

@@ -245,7 +245,8 @@ mod tests {
         connection.close_connection(true).unwrap();
     }
 
-    /// A connection with two timeouts of its SYN-ACK starts with these in `TCP_INFO`.
+    /// After two timeouts of its SYN-ACK, the counters of a new connection in `TCP_INFO` begin with
+    /// two timeouts in one sequence. The statistics exclude these timeouts.
     #[test]
     fn linux_tcp_create_openreq_child_excludes_syn_ack_timeouts() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

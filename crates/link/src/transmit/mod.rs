@@ -9,7 +9,7 @@ mod token_bucket;
 
 pub use constant_rate::{ConstantRate, transmission_time};
 pub use packet_opportunities::{OpportunityTrace, TraceError, TraceTransmitter};
-pub use token_bucket::{Policer, TokenBucket, TokenRate};
+pub use token_bucket::{Policer, TokenBucket, TokenBucketConfig};
 
 use crate::time::Nanos;
 

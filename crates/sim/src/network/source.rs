@@ -59,7 +59,7 @@ impl<S: SendingEnd> SimulatedSource<S> {
             ack_free: 0,
             ingress_waiting: WaitingList::default(),
             egress_waiting: WaitingList::default(),
-            sender: S::of_source(seed, replication, index),
+            sender: S::for_source(seed, replication, index),
             timer: NEVER,
             receiver: S::Receiver::default(),
             ack_timer: NEVER,

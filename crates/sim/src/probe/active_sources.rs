@@ -8,8 +8,8 @@ use tcpcast_link::ring_buffer::RingBuffer;
 /// A source is active from the arrival of the first packet of a transfer at the bottleneck to its
 /// last acknowledgement (Engset report, section 3.4).
 ///
-/// Deaths are reported late, by the time from a sender to the bottleneck, so births are stored
-/// until no earlier death can be reported.
+/// A death is reported after a delay: the time from the sender to the bottleneck. Births are
+/// therefore stored until no earlier death can be reported.
 #[derive(Clone, Debug, Default)]
 pub struct ActiveSources {
     active: usize,

@@ -110,7 +110,7 @@ impl TransferCounters {
     }
 
     /// Counts the total time of a transfer with a handshake.
-    pub fn count_opened(&mut self, row: usize, total: Nanos) {
+    pub fn count_total_time(&mut self, row: usize, total: Nanos) {
         entry_or_extend(&mut self.rows, row).opened.add_transfer(total);
     }
 
@@ -155,7 +155,7 @@ impl Probes {
         if let Some(opened_at) = opened_at {
             let total = record.delivered - opened_at;
             self.counters.add_to_class(record.class(), ClassCell::TotalTime, total);
-            self.transfers.count_opened(row, total);
+            self.transfers.count_total_time(row, total);
         }
     }
 }

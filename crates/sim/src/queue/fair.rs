@@ -14,8 +14,11 @@
 //! `Drr` is the same discipline for packets of any length. This implementation is for packets of
 //! equal length, so it stores neither the length nor the arrival time of a packet: a flow takes 32
 //! bytes instead of 56 and a packet 24 instead of 48. With 100,000 flows, loading the state of
-//! flows from memory dominates the run time. `Drr` would also change some results: if only heavy
-//! flows have packets, one round suffices here before a flow is served.
+//! flows from memory dominates the run time. `Drr` would also change some results. A flow is heavy
+//! if its packets are charged more than their length, so it may have to wait several rounds for
+//! credit. If only heavy flows have packets, a flow is served here after as many skipped flows as
+//! there are heavy sources, even with too little credit; `Drr` adds the credit of all necessary
+//! rounds.
 
 use super::{EnqueueOutcome, QueueDiscipline, QueueProbe};
 use crate::clock::{NEVER, Nanos, Transmitter};

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::transmit::{
-    AnyTransmitter, ConstantRate, OpportunityTrace, TokenBucket, TokenRate, TraceTransmitter,
+    AnyTransmitter, ConstantRate, OpportunityTrace, TokenBucket, TokenBucketConfig,
+    TraceTransmitter,
 };
 
 /// Bytes per packet opportunity of a trace, IP header included, as in the emulators that defined
@@ -18,7 +19,7 @@ pub enum LinkRate {
     /// Constant rate in bit/s; `None` is unlimited.
     Constant(Option<u64>),
     /// A token bucket: packets leave immediately if there are enough tokens, and otherwise wait.
-    Bucket(TokenRate),
+    Bucket(TokenBucketConfig),
     /// A trace of packet opportunities.
     Opportunities(Arc<OpportunityTrace>),
 }

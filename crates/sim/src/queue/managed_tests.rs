@@ -1,7 +1,7 @@
 use super::*;
 use crate::clock::{MILLISECOND, constant_rate_transmitter};
 use crate::packet::{PacketKind, PacketLabel};
-use crate::queue::{OpportunityTrace, TokenRate};
+use crate::queue::{OpportunityTrace, TokenBucketConfig};
 use crate::random::{NamedStream, StreamPurpose};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn overload(capable: bool) -> Vec<(Nanos, Packet)> {
 /// A token bucket of one packet per millisecond with a burst of three packets.
 fn bucket() -> LinkRate {
     let rate_bps = std::num::NonZeroU64::new(12_000_000).unwrap();
-    LinkRate::Bucket(TokenRate { rate_bps, burst_bytes: 4500 })
+    LinkRate::Bucket(TokenBucketConfig { rate_bps, burst_bytes: 4500 })
 }
 
 fn opportunities(text: &str) -> LinkRate {

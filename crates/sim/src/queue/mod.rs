@@ -20,7 +20,7 @@ pub use cross_statistics::{CrossPacketEvent, CrossRateCounters};
 pub use link_rate::{LinkLoad, LinkRate};
 pub use policer::{PolicerConfig, PolicerQueue};
 /// Token buckets and traces of packet opportunities.
-pub use tcpcast_link::transmit::{OpportunityTrace, TokenRate};
+pub use tcpcast_link::transmit::{OpportunityTrace, TokenBucketConfig};
 
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;

@@ -4,14 +4,14 @@ use super::{EnqueueOutcome, LinkLoad, QueueDiscipline, QueueProbe};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use serde::Deserialize;
-use tcpcast_link::transmit::{Policer, TokenRate};
+use tcpcast_link::transmit::{Policer, TokenBucketConfig};
 
 /// Token bucket and packet length of a policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicerConfig {
     /// Token bucket.
-    pub tokens: TokenRate,
+    pub tokens: TokenBucketConfig,
     /// Bytes per packet.
     pub packet_bytes: u32,
 }

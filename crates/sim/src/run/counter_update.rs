@@ -81,7 +81,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         }
     }
 
-    /// Records the deliveries of endless flows by times after their last arrival.
+    /// Stores the delivered packets of endless flows for all configured times that have passed since
+    /// the last arrival.
     fn flush_delivered_by_time(&mut self) {
         let Network { probes, now, .. } = &mut self.network;
         if probes.delivered.has_no_times() {

@@ -94,7 +94,7 @@ impl SendingEnd for AnySender {
 
     const IS_POLLED: bool = true;
 
-    fn of_source(seed: u64, replication: u32, index: u32) -> Self {
+    fn for_source(seed: u64, replication: u32, index: u32) -> Self {
         let seeds = RandomStream::for_entity(seed, replication, index, StreamPurpose::Connection);
         Self { seeds: Some(seeds), ..Self::default() }
     }

@@ -19,7 +19,7 @@ pub trait SendingEnd: Default {
     const IS_POLLED: bool = false;
 
     /// Creates the end of source `index` of a replication.
-    fn of_source(_seed: u64, _replication: u32, _index: u32) -> Self {
+    fn for_source(_seed: u64, _replication: u32, _index: u32) -> Self {
         Self::default()
     }
 

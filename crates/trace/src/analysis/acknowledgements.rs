@@ -7,7 +7,7 @@ use super::flight::SentRange;
 use super::flow::Flow;
 use super::out_of_window::SequenceCheck;
 use super::report::DirectionReport;
-use super::round::WaitReason;
+use super::round_record::WaitReason;
 use super::rounds::NewAck;
 use super::sequence_numbers::{first_number, unwrap_near};
 use super::sequence_plot::PointKind;

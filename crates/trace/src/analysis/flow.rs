@@ -9,7 +9,7 @@ use super::negotiated_options::{AnnouncedOptions, NegotiatedOptions};
 use super::out_of_window::{MAX_WINDOW, OutOfWindowTracker, SequenceCheck};
 use super::recovery::{RecoveryTracker, RetransmittedSegment};
 use super::retransmission_cause::HANDSHAKE_CLASS;
-use super::round::WaitReason;
+use super::round_record::WaitReason;
 use super::rounds::NewData;
 use super::rtt::RttEstimate;
 use super::scoreboard::SackScoreboard;

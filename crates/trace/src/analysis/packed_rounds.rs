@@ -1,7 +1,7 @@
 //! Compact storage of completed rounds, in a third of the memory; rounds dominate the memory of
 //! long transfers.
 
-use super::round::{Round, TimeByCause};
+use super::round_record::{Round, TimeByCause};
 
 /// Maximum number of stored rounds per direction; beyond this limit, neighbouring rows are merged.
 const MAX_ROUNDS: usize = 2048;

@@ -9,7 +9,7 @@ use super::limit_evidence::LimitEvidence;
 use super::loss_indications::{LossIndication, LossIndicationCounts};
 use super::negotiated_options::AnnouncedOptions;
 use super::retransmission_cause::RetransCauses;
-use super::round::Round;
+use super::round_record::Round;
 use super::rtt::RttReport;
 use super::sequence_plot::PlotPoint;
 use super::slow_start::SlowStartGrowth;

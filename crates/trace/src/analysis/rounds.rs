@@ -7,7 +7,7 @@
 
 use super::packed_rounds::PackedRounds;
 use super::retransmission_cause::{IndicationKind, RetransCause, RetransVerdict};
-use super::round::{Round, WaitReason};
+use super::round_record::{Round, WaitReason};
 use super::rtt::Correlation;
 use super::slow_start::{SlowStartDetector, SlowStartGrowth, WindowReductions};
 use super::tap_side::MIN_REMOTE_RTT;

@@ -1,6 +1,6 @@
 //! Changes of the flight per round: growth in slow start, and reduction by a recovery.
 
-use super::round::{Round, TimeByCause, WaitReason};
+use super::round_record::{Round, TimeByCause, WaitReason};
 use crate::segment::Nanos;
 
 /// Growth of the data in flight in slow starts without another limit.

@@ -6,7 +6,8 @@
 //! ([`rounds`](super::rounds)). The rest of each round is classified by the path's minimum RTT and
 //! maximum rate.
 
-use super::round::{Round, TRANSFER_LIMITS, TransferLimit};
+use super::limit_kinds::{TRANSFER_LIMITS, TransferLimit};
+use super::round_record::Round;
 use super::rounds::RoundSummary;
 use super::tap_side::TapSide;
 use crate::segment::Nanos;

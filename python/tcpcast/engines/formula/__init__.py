@@ -35,7 +35,7 @@ FORMULAS: dict[str, Formula] = {
     "mathis": Formula(
         _PATH_MODULE,
         "mathis",
-        "square-root law, at most the receiver window per RTT",
+        "square-root law, limited to the receiver window per RTT",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Mathis, Semke, Mahdavi, Ott 1997; PFTK (20)",
@@ -45,7 +45,7 @@ FORMULAS: dict[str, Formula] = {
     "td-only": Formula(
         _PATH_MODULE,
         "td_only",
-        "PFTK's model with only triple duplicates: no timeouts, no receiver window",
+        "PFTK's model for triple duplicates only, without timeouts and receiver window",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="PFTK (18), (19)",
@@ -55,7 +55,7 @@ FORMULAS: dict[str, Formula] = {
     "pftk-approx": Formula(
         _PATH_MODULE,
         "pftk_approximate",
-        "PFTK's approximate model: timeouts and the receiver window",
+        "PFTK's approximate model, with timeouts and the receiver window",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="PFTK (32)",
@@ -66,7 +66,7 @@ FORMULAS: dict[str, Formula] = {
     "pftk": Formula(
         _PATH_MODULE,
         "pftk",
-        "PFTK's full model: timeouts and the receiver window",
+        "PFTK's full model, with timeouts and the receiver window",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="PFTK (31), Q of (23)",
@@ -76,7 +76,7 @@ FORMULAS: dict[str, Formula] = {
     "cubic-response": Formula(
         _PATH_MODULE,
         "cubic_response_function",
-        "CUBIC's response function with its Reno-friendly region, at most the receiver window",
+        "CUBIC's response function with its Reno-friendly region, limited to the receiver window",
         f"{_NEEDS_BULK}; any stack; predicts CUBIC",
         family=PATH_FAMILY,
         source="RFC 9438, sections 4.3 and 5",
@@ -87,7 +87,7 @@ FORMULAS: dict[str, Formula] = {
     "bbr-bound": Formula(
         f"{_PACKAGE}.bbr",
         "bbr",
-        "upper bound for BBR, version 1: link rate times the share delivered",
+        "upper bound for BBR, version 1: link rate times the delivered share of the packets",
         "one class of bulk flows, a link with a rate; any stack; predicts BBR",
         family=PATH_FAMILY,
         source="Cardwell et al. 2017; Hock et al. 2017",
@@ -99,7 +99,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel": Formula(
         _PARALLEL_MODULE,
         "parallel",
-        "n parallel flows, with each flow's loss events as input: no receiver window",
+        "n parallel flows without receiver window; input: loss events of each flow",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
@@ -109,7 +109,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel-cumulative": Formula(
         _PARALLEL_MODULE,
         "parallel_cumulative",
-        "n parallel flows, with loss events of the aggregate as input: no receiver window",
+        "n parallel flows without receiver window; input: loss events of the aggregate",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
@@ -119,7 +119,7 @@ FORMULAS: dict[str, Formula] = {
     "cardwell": Formula(
         f"{_PACKAGE}.cardwell",
         "cardwell",
-        "transfers: slow start, one recovery, the rest at PFTK's rate",
+        "latency of transfers: slow start, one recovery, and the rest at PFTK's rate",
         f"{_NEEDS_TRANSFERS}; a loss, specified or measured",
         family=TRANSFERS_FAMILY,
         source="Cardwell, Savage, Anderson 2000: (25) without (4)",
@@ -130,7 +130,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_PACKAGE}.short_transfers",
         "short",
         "short transfers: latency for each number of losses, and mean latency",
-        f"{_NEEDS_TRANSFERS}, up to 30 losses on average",
+        f"{_NEEDS_TRANSFERS}; at most 30 losses per transfer on average",
         family=TRANSFERS_FAMILY,
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
         accepts_measured=True,
@@ -141,7 +141,8 @@ FORMULAS: dict[str, Formula] = {
     "restart-sqrt": Formula(
         _LOCAL_LOOP_MODULE,
         "restart_sqrt",
-        "square-root law for users: losses and timeouts, or restarts after idle times",
+        "square-root law for users, by the more frequent cause: losses and timeouts, or restarts "
+        "after idle times",
         f"{_NEEDS_USERS}; a loss, or restarts after idle times",
         family=USERS_FAMILY,
         trust="few losses; the warnings of the answer name the limits",

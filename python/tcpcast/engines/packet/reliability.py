@@ -340,7 +340,7 @@ def _rare_loss_warnings(
 ) -> dict[str, str]:
     """Return messages, by metric, for metrics that rest on too few bursts of losses.
 
-    Random losses are independent: their count has the interval of its events.
+    Random losses are independent; with them, only ``queue_loss_ratio`` needs bursts.
     """
     units = snapshot.units
     bursts = int(np.count_nonzero(units.class_counter("queue_drops")))
@@ -417,7 +417,7 @@ def _missing_in_metric(name: str, estimate: Estimate, units: BatchCounters) -> s
 
 
 def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str | None:
-    """Return the warning if too few batches differ from the rest.
+    """Return the warning if too few batches differ from the most frequent value.
 
     ``timeouts`` is the number of observations if the metric counts timeouts.
     """
@@ -425,10 +425,10 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
         return None
     if differing_units >= MIN_EVENTS:
         return None
-    differ = "all batches of the run are equal"
+    found = "all batches of the run have the same value"
     if differing_units > 0:
-        differ = f"{count_text(differing_units, 'batch differs', 'batches differ')} from the rest"
-    return f"too few values: {differ}, but {MIN_EVENTS} batches must differ from the rest"
+        found = f"all batches of the run except {differing_units} have the same value"
+    return f"too few values: {found}, but {MIN_EVENTS} batches with another value are needed"
 
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
@@ -443,7 +443,7 @@ def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> It
 def _short_run_warnings(
     scenario: Scenario, units: BatchCounters, classes: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield a message if batches are not independent, and True if a longer run would not help."""
+    """Yield pairs: why batches are not independent, and whether a longer run would not help."""
     if scenario.isolated_transfers is not None:
         return
     load = scenario.arriving_load

@@ -286,7 +286,8 @@ class _PeriodProbabilities:
     def timeout_given_loss(self, later: float | None) -> Floats:
         """Return the probability of a timeout given a first loss in a round of w.
 
-        ``later`` is the loss of each packet after the first lost one, or None for all of them.
+        ``later`` is the loss probability of each packet after the first lost one; None for
+        "rest-of-round".
         """
         w = self.windows.astype(np.float64)
         if later is None:
@@ -305,7 +306,7 @@ class _PeriodProbabilities:
         return np.asarray((1 - p) / p * (self.lost_in_round - p) / (2 - p))
 
     def period(self, starts: Floats, thresholds: Floats) -> tuple[Floats, Floats]:
-        """Return the probabilities that a period and that its slow start reach each window.
+        """Return the probabilities of reaching each window in linear growth, and in slow start.
 
         ``starts`` and ``thresholds`` are the distributions of the start of a period: linear growth
         from a window, or slow start up to a threshold. Their total is 1.
@@ -315,9 +316,10 @@ class _PeriodProbabilities:
         return self.survival * np.cumsum(linear / self.survival), slow
 
     def losses(self, reached: Floats, slow: Floats, early: Floats) -> tuple[Floats, Floats]:
-        """Return the distribution of the window at the first loss, and its last-round part.
+        """Return the distribution of the window at the first loss, and the part in the last round.
 
-        ``early`` is the part whose first loss is in the preceding recovery.
+        The last round is the last of the b rounds of a period with this window. ``early`` is the
+        part whose first loss is in the preceding recovery.
         """
         return (
             np.asarray(reached * self.lost_at + slow * self.lost_in_round + early),

@@ -47,9 +47,9 @@ def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
 def full_rounds_excess_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
     """Return the additional time of full rounds over fractional ones; 0 without ``whole_rounds``.
 
-    Full rounds consist of the rounds of slow start before the last one, the transmission of the
-    remaining packets on the link, and one RTT for the last packet. The link is always busy once the
-    window reaches a bandwidth-delay product.
+    With full rounds, the latency is one RTT for each round of slow start before the last one, the
+    transmission of the remaining packets on the link, and one RTT for the last packet. The link is
+    always busy once the window reaches a bandwidth-delay product.
     """
     if not transfer.whole_rounds or not sizes.size:
         return np.zeros_like(sizes)
@@ -68,9 +68,9 @@ def full_rounds_excess_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
 def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -> Floats:
     """Return L_0 of the remaining packets after a loss.
 
-    At the end, the ACK for b packets waits for the timer unless b divides the remaining packets, a
-    probability of (b - 1)/b; a retransmission without further packets fills a gap and is
-    acknowledged immediately.
+    The last ACK waits for the timer unless b divides the number of remaining packets: it waits with
+    probability (b - 1)/b. If only the retransmission remains, it fills a gap and is acknowledged
+    immediately.
     """
     latency = transfer.rtt_s * grown.rounds(left, grown.window(left))
     if transfer.delayed_ack_timer_s is None:

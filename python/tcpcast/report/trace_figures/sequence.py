@@ -105,7 +105,7 @@ def detail_span(
     retransmitted = np.sort(time[np.isin(trail["kind"], list(CAUSE_MARKS))])
     if not retransmitted.size:
         return float(sends[0]), float(sends[count])
-    # Candidates contain ``count`` transmissions; count/6 of them precede a retransmission.
+    # One candidate per retransmission: ``count`` transmissions, the first count/6 before it.
     first = np.maximum(np.searchsorted(sends, retransmitted) - count // 6, 0)
     last = np.minimum(first + count, sends.size - 1)
     before, through = (

@@ -134,11 +134,11 @@ impl Sender {
     #[inline(always)]
     pub(super) fn update_peer_window(&mut self, ack: &CumulativeAck, ctx: &mut AckContext) {
         let end = ack.ack + ack.window;
-        let newer = ctx.advanced || ack.seq > self.window_seq;
-        if newer || (ack.seq == self.window_seq && end > self.allowed) {
+        let newer = ctx.advanced || ack.seq > self.window_update_seq;
+        if newer || (ack.seq == self.window_update_seq && end > self.allowed) {
             ctx.not_duplicate |= !ctx.advanced;
             self.allowed = end;
-            self.window_seq = ack.seq;
+            self.window_update_seq = ack.seq;
         }
     }
 

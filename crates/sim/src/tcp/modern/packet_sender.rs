@@ -461,7 +461,7 @@ fn establish_connection(
     tcp: &ModernTcpConfig,
 ) {
     sender.on_established(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
-    sender.set_window_seq(AckHeader::ACK_SEQUENCE);
+    sender.init_window_update_seq(AckHeader::ACK_SEQUENCE);
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ pub struct Sender {
     /// End of the receiver's window.
     pub(super) allowed: u64,
     /// Sequence number of the packet that advertised the window.
-    pub(super) window_seq: u64,
+    pub(super) window_update_seq: u64,
     pub(super) chunk: OffloadChunk,
     pub(super) flight: Flight,
     /// Number of timer expiries without progress.
@@ -161,7 +161,7 @@ impl Sender {
             closed: false,
             fin_sent: false,
             allowed: start,
-            window_seq: 0,
+            window_update_seq: 0,
             window: CongestionWindow::new(stack.initial_window),
             phase: RecoveryPhase::Open,
             repair: AllowedRetransmissions::Nothing,
@@ -238,8 +238,8 @@ impl Sender {
     /// Records that the last packet of the handshake advertised the window, so that the next packet
     /// with the same window that acknowledges nothing counts as a duplicate: `tcp_init_wl` in
     /// Linux.
-    pub(super) fn set_window_seq(&mut self, seq: u64) {
-        self.window_seq = seq;
+    pub(super) fn init_window_update_seq(&mut self, seq: u64) {
+        self.window_update_seq = seq;
     }
 
     /// Starts with one packet: the handshake was retransmitted more than once (RFC 5681, section
