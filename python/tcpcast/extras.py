@@ -44,7 +44,7 @@ def import_matplotlib() -> None:
         raise MachineError(f"matplotlib cannot be imported: {error}") from error
 
 
-def frame_package(name: str) -> ModuleType:
+def import_dataframe_package(name: str) -> ModuleType:
     """Import ``pandas`` or ``polars`` for a method ``to_NAME``.
 
     Raises

@@ -45,7 +45,7 @@ class Interrupts:
             handler = signal.getsignal(number)
             if handler != signal.SIG_IGN:
                 self._before[number] = handler
-                signal.signal(number, self._handle)
+                signal.signal(number, self._record_and_raise)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,7 +54,7 @@ class Interrupts:
         sys.unraisablehook = sys.__unraisablehook__
         Interrupts._current = None
 
-    def _handle(self, *_: object) -> NoReturn:
+    def _record_and_raise(self, *_: object) -> NoReturn:
         self.seen = True
         raise KeyboardInterrupt
 

@@ -62,7 +62,7 @@ def limit_name(limit: str) -> str:
     return f"{name} ({detail})" if detail else name
 
 
-def with_article(limit: str) -> str:
+def limit_name_with_article(limit: str) -> str:
     """Return the name of a limit for a sentence: ``the link (shallow buffer)``."""
     article = _ARTICLES.get(LIMIT_NAMES.get(limit, limit), "")
     return f"{article} {limit_name(limit)}".strip()

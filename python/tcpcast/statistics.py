@@ -378,7 +378,7 @@ def unmet_precision(
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def next_length(
+def required_run_length(
     length: float, estimates: Mapping[str, Estimate | None], targets: Mapping[str, float]
 ) -> float | None:
     """Return the required length of the run at the next check, or None if it may stop.

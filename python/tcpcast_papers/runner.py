@@ -176,7 +176,7 @@ class Paper(Generic[SampleSizes, Simulated]):
         for part in self.parts:
             try:
                 for made in _section_batches(part.sections(simulations, output)):
-                    simulations.assign_results(made)
+                    simulations.assign_results_to_sections(made)
                     result += made
             except Unfinished:
                 continue

@@ -135,7 +135,7 @@ class Simulations(Generic[SampleSizes]):
         self._keys_read[key] = None
         return self._results[key]
 
-    def assign_results(self, sections: Sequence[Section]) -> None:
+    def assign_results_to_sections(self, sections: Sequence[Section]) -> None:
         """Assign the results that were read since the last call to these sections."""
         for key in self._keys_read:
             self._readers[key].sections += sections

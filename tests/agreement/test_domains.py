@@ -44,7 +44,7 @@ def test_error_above_the_stated_one_is_untrusted(path: Bulk | Transfer) -> None:
 
 def test_every_formula_has_a_domain() -> None:
     for name, row in FORMULAS.items():
-        assert row.trust_text(name), name
+        assert row.trust_conditions(name), name
 
 
 def test_bounds_are_inclusive_and_alternatives_suffice() -> None:

@@ -54,7 +54,7 @@ def test_planned_buffer_fills_the_link_with_bulk_flows() -> None:
     assert plan.simulated is not None
     # BDP/sqrt(n) of Appenzeller et al. is 33 packets; CUBIC reduces its window by less than half.
     assert 5 <= plan.simulated <= 12
-    assert plan.leads_by_simulation
+    assert plan.is_simulation_reported_first
     assert plan.target == ("utilisation", 0.93)
     assert "grid" not in plan.tables
     assert plan.tables["rules"]["buffer_pkts"].tolist() == [1000, 500, 67, 34]

@@ -77,7 +77,7 @@ def test_all_classes_grow_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None
     scenarios = simulator(monkeypatch, by_number)
     plan = plan_users(load("two-classes"), rate_bps=100e3)
     assert plan.simulated == pytest.approx(200, rel=0.02)
-    assert plan.leads_by_simulation
+    assert plan.is_simulation_reported_first
     assert all(abs(counts(s)["near"] - 0.6 * s.senders) <= 1 for s in scenarios)
     total = round(plan.simulated or 0)
     near = round(0.6 * total)

@@ -31,7 +31,7 @@ def make_scenario(**changes: Any) -> Scenario:
 
 
 def is_led_by_simulation(plan: tcpcast.plan.Plan) -> float:
-    assert plan.leads_by_simulation
+    assert plan.is_simulation_reported_first
     assert "not for linux-cubic" in plan.untrusted
     assert plan.simulated is not None
     return plan.simulated

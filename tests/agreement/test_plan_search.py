@@ -315,7 +315,7 @@ def test_search_simulates_loss_if_the_model_is_far_off(
     assert plan.simulated_high is not None
     assert 0.1 < plan.simulated_low < plan.simulated < plan.simulated_high < 0.115
     assert plan.untrusted
-    assert plan.leads_by_simulation
+    assert plan.is_simulation_reported_first
     assert plan.scenario is not None
     assert loss_of(plan.scenario) == pytest.approx(plan.simulated, rel=1e-6)
     lines = as_text(plan_parts(plan, plan.scenario), 100).splitlines()

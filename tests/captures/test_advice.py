@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advice, share_of_main_limit
-from tcpcast.captures.predicted_gain import Gains, lossless_round_trips
+from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.parallel import limited_rate_pps
 from tcpcast.models.pftk import throughput, unlimited_window_pkts
@@ -405,7 +405,7 @@ def test_advice_contains_no_nan_or_infinity(given_rows: list[dict[str, Any]], sh
 
 @given(st.floats(1e-4, 0.3), st.floats(0.01, 1.0), st.floats(1.0, 5.0), st.floats(4.0, 1000.0))
 def test_gains_are_one_without_a_change(p: float, rtt: float, b: float, window: float) -> None:
-    gains = Gains.from_table(
+    gains = GainPredictor.from_table(
         direction(
             "timeout", loss_indication_ratio=p, rtt_mean_s=rtt, packets_per_ack=b, w_max_pkts=window
         )

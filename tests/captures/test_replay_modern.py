@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
-from tcpcast.captures.capture_stats import measure_flows
+from tcpcast.captures.capture_stats import make_capture_stats
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.replay import replay
 from tcpcast.captures.sender_stack import identify_sender
@@ -76,7 +76,7 @@ def test_delayed_acks_are_not_counted_as_queueing(
         "network.bottleneck.rate": "10mbit", "network.bottleneck.buffer": f"{buffer}pkt",
     }  # fmt: skip
     _, _, capture = captured(tmp_path, changes)
-    stats = measure_flows(capture)
+    stats = make_capture_stats(capture)
     queued = (stats.full_queue_rtt_s - stats.rtt_min_s) * 1e7 / (8 * 1500) + 1
     assert queued == pytest.approx(buffer, rel=0.1, abs=1)
     assert link_bps(capture) * 1500 / 1448 == pytest.approx(1e7, rel=0.1)

@@ -436,7 +436,7 @@ def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         running -= 1
         return {"document": "{}", "messages": ""}
 
-    monkeypatch.setattr(ToolCalls, "_run", run)
+    monkeypatch.setattr(ToolCalls, "_run_in_worker", run)
 
     async def ask() -> list[Any]:
         calls = ToolCalls(None, 1.0)

@@ -209,7 +209,7 @@ def test_undecided_plan_exits_1_without_answer(
     assert (body["value"], body["low"], body["high"]) == (None, 20, 190)
     assert body["undecided"] is True
     assert body["leading"] is None
-    plan.answer_by_simulation(SearchResult(118, 116, 121, metric=Metric(0.01)), "loss_ratio")
+    plan.set_simulated_answer(SearchResult(118, 116, 121, metric=Metric(0.01)), "loss_ratio")
     assert main(["plan", *QUALITY, "--verify"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = (index for index, line in enumerate(lines) if "by simulation" in line)

@@ -18,7 +18,7 @@ from tcpcast.captures.cause_rules import STATES_BY_CAUSE
 from tcpcast.captures.groups import GROUPINGS
 from tcpcast.captures.verdict import limit_bytes
 from tcpcast.cli import main
-from tcpcast.limit_names import LIMIT_NAMES, with_article
+from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.report import text as on_terminal
 from tcpcast.report.text import MAX_BAR_WIDTH, bar_text
 from tcpcast.report.trace import capture_parts, worst_first_order
@@ -85,7 +85,7 @@ def test_limit_has_one_name_in_all_places(limit: str) -> None:
     assert row.endswith(f"  {name}{share}")
     assert any(re.match(rf" limited by +{name} +100 %", line) for line in lines)
     assert advice(capture.connections)[0].startswith(f"Limited by: {name}")
-    assert f"limited by {with_article(limit)}" in verdict or limit == "unknown"
+    assert f"limited by {limit_name_with_article(limit)}" in verdict or limit == "unknown"
     (summed,) = iter_plain_rows(limit_bytes(capture.connections))
     assert summed["limit"] == limit
 

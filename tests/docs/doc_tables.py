@@ -307,7 +307,7 @@ def _presets(stacks: dict[str, dict[str, Any]]) -> str:
 def engines() -> str:
     """Return the engines by family, with their conditions and limits."""
     rows = [
-        [f"`{name}`", e.summary, e.applies, e.trust_text(name)]
+        [f"`{name}`", e.summary, e.applies, e.trust_conditions(name)]
         for family in FAMILIES
         for name, e in REGISTRY.items()
         if e.family == family

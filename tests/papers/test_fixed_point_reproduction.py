@@ -14,7 +14,7 @@ from tcpcast.answer import Answer, Metric, Status
 from tcpcast_papers.fixed_point import implied_loss, littles_law
 from tcpcast_papers.fixed_point.description import PAPER
 from tcpcast_papers.fixed_point.distributions import split_at_pauses, tail_probability
-from tcpcast_papers.fixed_point.formulas import overload_kbit
+from tcpcast_papers.fixed_point.formulas import overload_goodput_kbit
 from tcpcast_papers.fixed_point.measures import (
     MAX_RTT_S,
     WITHOUT_OWN_LINK,
@@ -38,7 +38,7 @@ from tcpcast_papers.fixed_point.runs import (
 )
 from tcpcast_papers.fixed_point.schemes import mean_over_seeds
 from tcpcast_papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
-from tcpcast_papers.fixed_point.tables import SPREADS, case_section, loop_job, spread_job
+from tcpcast_papers.fixed_point.tables import SPREADS, case_section, loop_job, size_and_off_time_job
 from tcpcast_papers.fixed_point.validity import relative_error
 from tcpcast_papers.page import other_texts
 from tcpcast_papers.reproduction import Printed, Verdict
@@ -186,7 +186,7 @@ def test_rates_of_tables_3_to_6_imply_losses_plus_timeouts() -> None:
     assert wrong == {"FPWI-5", "FPWI-10", "NSFS-150"}
     assert [row.verdict for row in part.rows[8:]] == [Verdict.AGREES] * 16
     assert "disagrees in 5" in part.remarks[0]
-    assert implied_loss.contradiction(1, "FPWI-5") == "the send rate implies 2.80 to 3.26 %"
+    assert implied_loss.contradiction_text(1, "FPWI-5") == "the send rate implies 2.80 to 3.26 %"
 
 
 def test_means_over_seeds_have_intervals() -> None:
@@ -360,9 +360,9 @@ def test_tail_is_interpolated_logarithmically() -> None:
 
 
 def test_equation_3_without_loss_is_the_link_share() -> None:
-    assert overload_kbit(7500, 0.0) == pytest.approx(40.0)
-    assert overload_kbit(10_000, 0.0) == pytest.approx(20.0)
-    assert math.isinf(overload_kbit(5000, 0.0))
+    assert overload_goodput_kbit(7500, 0.0) == pytest.approx(40.0)
+    assert overload_goodput_kbit(10_000, 0.0) == pytest.approx(20.0)
+    assert math.isinf(overload_goodput_kbit(5000, 0.0))
 
 
 @pytest.mark.parametrize("sample_sizes", [WHOLE, QUICK, SMALL], ids=["whole", "quick", "small"])
@@ -376,7 +376,7 @@ def test_jobs_use_their_sample_sizes(sample_sizes: SampleSizes) -> None:
     bulk = fixed_point(Job(Ftp("shared", 150), sample_sizes.ftp), sample_sizes, "2")
     assert bulk.length == sample_sizes.fixed_ftp
     assert set(PAGE_SCHEMES) <= set(sample_sizes.schemes)
-    fresh = spread_job("10-10", sample_sizes, start="silent").length
+    fresh = size_and_off_time_job("10-10", sample_sizes, start="silent").length
     assert isinstance(fresh, Length)
     assert fresh.warmup_s == 0
     assert len(SPREADS) == 4

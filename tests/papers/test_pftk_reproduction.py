@@ -20,7 +20,7 @@ from tcpcast_papers.pftk.paths import (
     REST_OF_ROUND,
     TWO_STATES,
     Path,
-    path_like,
+    path_of_printed_trace,
     simulated_windows,
 )
 from tcpcast_papers.pftk.predictions import FULL, TD_ONLY
@@ -104,7 +104,7 @@ def test_t0_is_the_minimum_timeout_if_backoff_is_rare() -> None:
 @pytest.mark.parametrize("loss", LOSS_KINDS)
 def test_calibrated_loss_gives_p(loss: str) -> None:
     row = trace(2, "pif to imagine")
-    path = calibrate_loss(path_like(row, loss, 8.0), row.loss_indication_ratio, hours=8)
+    path = calibrate_loss(path_of_printed_trace(row, loss, 8.0), row.loss_indication_ratio, hours=8)
     pieces = simulate_pieces(path, pieces=1, piece_s=3600, replications=16)
     # Two states have few long periods, so that p varies more between hours.
     relative = 0.1 if loss == TWO_STATES else 0.05
@@ -123,7 +123,7 @@ def test_paths_follow_the_rules_of_their_senders() -> None:
     rules = {
         row.line["sender"]: (path.duplicate_threshold, path.longest_backoff)
         for row in traces_of(2)
-        for path in [path_like(row, INDEPENDENT, 8.0)]
+        for path in [path_of_printed_trace(row, INDEPENDENT, 8.0)]
     }
     assert rules == {"manic": (3, 32), "void": (2, 64), "babel": (3, 64), "pif": (3, 64)}
     tcp = replace(LOSSY, duplicate_threshold=2, longest_backoff=32).scenario().tcp

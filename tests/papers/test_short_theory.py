@@ -20,9 +20,9 @@ from tcpcast.models.short import (
     ShortTransfer,
     conditional_latency_s,
     expected_latency_s,
+    first_negligible_loss_count,
     fluid_timeout_pkts,
     loss_probability,
-    losses_considered,
     lossless_latency_s,
     min_recoverable_pkts,
     timeout_packets,
@@ -175,7 +175,7 @@ def test_negative_binomial_equals_known_values() -> None:
 
 
 def test_losses_considered_stops_at_negligible_probability() -> None:
-    k = losses_considered(size_pkts=10_000, loss=0.01)
+    k = first_negligible_loss_count(size_pkts=10_000, loss=0.01)
     beyond = loss_probability([k - 1, k, k + 200], size_pkts=10_000, loss=0.01)
     assert beyond[0] >= 1e-9 > beyond[1] > beyond[2]
 
@@ -310,7 +310,9 @@ def test_printed_recursion_lacks_one_rtt_per_recovery() -> None:
 
 
 def test_expectation_is_the_weighted_sum_over_losses() -> None:
-    latency = conditional_latency_s(PAPER, 12, max_losses=losses_considered(size_pkts=12, loss=0.1))
+    latency = conditional_latency_s(
+        PAPER, 12, max_losses=first_negligible_loss_count(size_pkts=12, loss=0.1)
+    )
     weights = loss_probability(np.arange(len(latency)), size_pkts=12, loss=0.1)
     total = float((weights * latency).sum())
     assert expected_latency_s(PAPER, 12, loss=0.1) == pytest.approx(total, rel=1e-4)
@@ -370,7 +372,7 @@ def test_transfers_outside_the_domain_are_rejected(changes: dict[str, Any], word
         (lambda: expected_latency_s(PAPER, 3, loss=1), "loss"),
         (lambda: expected_latency_s(PAPER, 3, loss=1.2), "loss"),
         (lambda: expected_latency_s(PAPER, 1e6, loss=0.1), "5000"),
-        (lambda: losses_considered(size_pkts=math.inf, loss=0.1), "size_pkts"),
+        (lambda: first_negligible_loss_count(size_pkts=math.inf, loss=0.1), "size_pkts"),
         (lambda: conditional_latency_s(PAPER, 3, max_losses=-1), "max_losses"),
         (lambda: conditional_latency_s(PAPER, 3, max_losses=5001), "max_losses"),
         (lambda: lossless_latency_s(PAPER, 0.5), "size_pkts"),

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from capture_files import CAPTURES, TRANSFER, read
 from tcpcast.captures import iter_plain_rows, trace
-from tcpcast.captures.advice import limit_keys
-from tcpcast.captures.quantity_text import digits, percent, rate, size, time, volume
-from tcpcast.captures.verdict import capture_verdict, captures_verdict, is_about_failures
+from tcpcast.captures.advice import cause_or_limit_keys
+from tcpcast.captures.quantity_text import (
+    digits,
+    percent,
+    rate,
+    size_rounded_up,
+    time,
+    volume,
+)
+from tcpcast.captures.verdict import capture_verdict, captures_verdict, is_verdict_on_failures
 from tcpcast.report.full_report import captures_document
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
@@ -57,7 +64,7 @@ def shown_values(document: dict[str, Any]) -> Iterator[str]:
         elif name.endswith("_s"):
             yield time(value)
         elif "bytes" in name:
-            yield from (volume(value), size(value), f"{value:,.0f}")
+            yield from (volume(value), size_rounded_up(value), f"{value:,.0f}")
         elif isinstance(value, float):
             yield from (percent(value), digits(100 * value), digits(value, 2))
         else:
@@ -89,10 +96,10 @@ def test_every_number_of_the_verdict_is_in_the_report(path: Path) -> None:
 def test_an_unknown_limit_is_not_named(path: Path) -> None:
     capture = read(path)
     table = capture.connections
-    if is_about_failures(capture) or not table["src"].size or capture.services["server"].size:
+    if is_verdict_on_failures(capture) or not table["src"].size or capture.services["server"].size:
         return
     sentence = capture_verdict(capture)
-    known = [name for name in limit_keys(table).tolist() if name != "unknown"]
+    known = [name for name in cause_or_limit_keys(table).tolist() if name != "unknown"]
     assert ("limited by" in sentence) <= bool(known)
     if len(table["src"]) == 1:
         assert ("limited by" in sentence) == bool(known)

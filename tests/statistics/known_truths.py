@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 from tcpcast.engines.file_goodput import GoodputCounts, count_goodputs
 from tcpcast.quantiles import estimate_exceeded_value
-from tcpcast.statistics import Estimate, estimate_ratio, next_length, split_units
+from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, split_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -212,7 +212,7 @@ def to_precision(process: Process, target: float, first: int = 64) -> tuple[Esti
     length = first
     while True:
         result = estimate(process, length)
-        longer = next_length(length, {"mean": result}, {"mean": target})
+        longer = required_run_length(length, {"mean": result}, {"mean": target})
         if longer is None:
             return result, length
         length = math.ceil(longer)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_share_of_square_mean
+from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
 from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.scenario import OnOff
 from tcpcast.scenario.distributions import Distribution
-from tcpcast.statistics import Estimate, estimate_ratio, next_length, unmet_precision
+from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, unmet_precision
 
 from benches.coverage import DISTRIBUTIONS, Row, cells, rows
 
@@ -100,9 +100,9 @@ def test_mean_and_unseen_share_follow_from_the_size_distribution() -> None:
     assert mean_drawn_size_pkts(exponential) == pytest.approx(sizes.mean(), rel=3e-3)
     one_in = 3 + 9 * math.log(1000)
     expected = (sizes**2)[sizes > one_in].sum() / (sizes**2).sum()
-    assert unseen_share_of_square_mean(exponential, 1000) == pytest.approx(expected, rel=0.15)
+    assert rare_size_share_of_square_mean(exponential, 1000) == pytest.approx(expected, rel=0.15)
     pareto = size_of(scenario.with_changes({"traffic.size": DISTRIBUTIONS["Pareto 1.5"]}))
-    assert unseen_share_of_square_mean(pareto, 1e12) == 1.0
+    assert rare_size_share_of_square_mean(pareto, 1e12) == 1.0
     listed = {"distribution": "empirical", "values": ["3pkt", "40pkt"], "weights": [1, 3]}
     empirical = size_of(scenario.with_changes({"traffic.size": listed}))
     assert mean_drawn_size_pkts(empirical) == pytest.approx((3 + 3 * 40) / 4, rel=1e-6)
@@ -114,10 +114,10 @@ def test_precision_is_not_reached_with_a_flagged_interval() -> None:
     assert not unmet_precision({"loss_ratio": good}, target)
     short = good.with_warning("the run is too short")
     assert unmet_precision({"loss_ratio": short}, target) == {"loss_ratio": "the run is too short"}
-    assert next_length(100.0, {"loss_ratio": short}, target) == 150.0
+    assert required_run_length(100.0, {"loss_ratio": short}, target) == 150.0
     endless = good.with_warning("no number of files is enough", is_permanent=True)
     assert unmet_precision({"loss_ratio": endless}, target)
-    assert next_length(100.0, {"loss_ratio": endless}, target) is None
+    assert required_run_length(100.0, {"loss_ratio": endless}, target) is None
 
 
 def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:

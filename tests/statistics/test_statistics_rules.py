@@ -25,7 +25,7 @@ from tcpcast.statistics import (
     estimate_replication_mean,
     find_correlated_metrics,
     mser5,
-    next_length,
+    required_run_length,
     split_units,
     unmet_precision,
 )
@@ -405,13 +405,15 @@ def test_next_length_follows_the_half_width_within_bounds() -> None:
     goal = 0.1 / 1.1
     for expected, growth in [(1.01, 1.5), (1.6, 1.05 * 1.6), (50.0, 2.0)]:
         result = {"loss_ratio": estimate(1.0, goal * math.sqrt(expected))}
-        assert next_length(100.0, result, target) == pytest.approx(100.0 * growth)
-    assert next_length(100.0, {"loss_ratio": estimate(1.0, 0.99 * goal)}, target) is None
-    assert next_length(100.0, {"loss_ratio": estimate(1.0, 0.01, lag1=0.5)}, target) == 150.0
-    assert next_length(100.0, {"loss_ratio": None}, target) == 200.0
-    assert next_length(100.0, {}, target) == 200.0
+        assert required_run_length(100.0, result, target) == pytest.approx(100.0 * growth)
+    assert required_run_length(100.0, {"loss_ratio": estimate(1.0, 0.99 * goal)}, target) is None
+    assert (
+        required_run_length(100.0, {"loss_ratio": estimate(1.0, 0.01, lag1=0.5)}, target) == 150.0
+    )
+    assert required_run_length(100.0, {"loss_ratio": None}, target) == 200.0
+    assert required_run_length(100.0, {}, target) == 200.0
 
 
 def test_slowest_metric_sets_the_length() -> None:
     result = {"fast": estimate(1.0, 0.001), "slow": estimate(1.0, 1.0)}
-    assert next_length(10.0, result, {"fast": 0.01, "slow": 0.01}) == 20.0
+    assert required_run_length(10.0, result, {"fast": 0.01, "slow": 0.01}) == 20.0

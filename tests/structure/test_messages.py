@@ -84,7 +84,7 @@ ENTRIES = {"probes.pcap.packets"}
 
 
 def test_keys_in_messages_exist() -> None:
-    known = {key.removesuffix("=") for key in complete.matching_keys("")}
+    known = {key.removesuffix("=") for key in complete.complete_scenario_key("")}
     tables = "network|traffic|tcp|run|probes|mean_field|fixed_point"
     assert not unknown_names(
         rf"(?<![\w.-])((?:{tables})(?:\.[a-z_]+)+)(?![\w.{UNKNOWN}(-]*[({UNKNOWN}])",

@@ -21,16 +21,16 @@ from tcpcast.captures.capture_warnings import capture_warnings
 from tcpcast.captures.cause_rules import cause_columns, columns_corrected_by_cause
 from tcpcast.captures.congestion_control import identify_congestion_control
 from tcpcast.captures.direction_selection import select_directions
-from tcpcast.captures.failed_connections import failed_table
+from tcpcast.captures.failed_connections import failed_connections_table
 from tcpcast.captures.groups import groups as grouped
-from tcpcast.captures.model_rates import rate_columns
+from tcpcast.captures.model_rates import measured_and_model_rate_columns
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_of_each_direction, service_table
 from tcpcast.captures.table import Table, direction_table, event_table, interval_table, round_table
 from tcpcast.captures.tap_comparison import (
-    between_columns,
     comparison_warnings,
+    second_tap_columns,
     totals_by_tap_order,
 )
 from tcpcast.captures.verdict import (
@@ -321,7 +321,7 @@ def trace(
     second = found.get("between")
     between: Table = {}
     if second is not None:
-        columns_between = between_columns(second)
+        columns_between = second_tap_columns(second)
         connections |= columns_between
         between = totals_by_tap_order(columns_between)
         warnings += comparison_warnings(second)
@@ -343,7 +343,7 @@ def trace(
         trail=event_table(found["trail"]),
         requests=asked,
         services=served,
-        failed=failed_table(found["failed"]),
+        failed=failed_connections_table(found["failed"]),
     )
 
 
@@ -361,11 +361,11 @@ def _check_limits(trail_points: int, max_connections: int | None) -> None:
 def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:
     """Return the columns with congestion control, model rates and causes."""
     found = connections | identify_congestion_control(connections, rounds)
-    found |= rate_columns(found)
+    found |= measured_and_model_rate_columns(found)
     found |= cause_columns(found, rounds, lost)
     found |= columns_corrected_by_cause(found)
     found |= window_growth_units(found, rounds)
-    return found | rate_columns(found)
+    return found | measured_and_model_rate_columns(found)
 
 
 def _file_name(source: str | os.PathLike[str] | bytes) -> str:

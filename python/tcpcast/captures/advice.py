@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures import cause_remedies, cause_rules, limit_remedies
-from tcpcast.captures.predicted_gain import Gains
+from tcpcast.captures.predicted_gain import GainPredictor
 from tcpcast.captures.quantity_text import percent, sentence_case
 from tcpcast.captures.service_advice import service_verdicts
 from tcpcast.captures.table import select_rows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcpcast.captures.limit_remedies import Remedy
     from tcpcast.captures.table import Table
 
-REMEDIES_BY_LIMIT: dict[str, Callable[[Gains], list[Remedy]]] = {
+REMEDIES_BY_LIMIT: dict[str, Callable[[GainPredictor], list[Remedy]]] = {
     "application": limit_remedies.remedies_for_application,
     "receiver_window": limit_remedies.remedies_for_receiver_window,
     "send_buffer": limit_remedies.remedies_for_send_buffer,
@@ -36,7 +36,7 @@ REMEDIES_BY_LIMIT: dict[str, Callable[[Gains], list[Remedy]]] = {
 }
 """Function that returns the remedies, for each limit that is a state of the sender."""
 
-REMEDIES_BY_CAUSE: dict[str, Callable[[Gains], list[Remedy]]] = {
+REMEDIES_BY_CAUSE: dict[str, Callable[[GainPredictor], list[Remedy]]] = {
     cause_rules.APPLICATION: cause_remedies.remedies_for_application,
     cause_rules.PACING: cause_remedies.remedies_for_pacing,
     cause_rules.RECEIVER: limit_remedies.remedies_for_receiver_window,
@@ -76,7 +76,7 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
     A cause with evidence takes precedence over the sender's state with the largest share of the
     time.
     """
-    keys = limit_keys(table)
+    keys = cause_or_limit_keys(table)
     evident = has_evident_cause(table)
     result: list[Any] = [None] * keys.size
     for of_cause, remedies in ((True, REMEDIES_BY_CAUSE), (False, REMEDIES_BY_LIMIT)):
@@ -85,8 +85,10 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
             if not rows.size:
                 continue
             part = select_rows(table, rows)
-            shares = [NO_SHARE_TEXTS] * rows.size if of_cause else _share_texts(part, limit)
-            found = zip(rows.tolist(), shares, remedy(Gains.from_table(part)), strict=True)
+            shares = (
+                [NO_SHARE_TEXTS] * rows.size if of_cause else _shares_and_second_limit(part, limit)
+            )
+            found = zip(rows.tolist(), shares, remedy(GainPredictor.from_table(part)), strict=True)
             for row, (share, also, second), each in found:
                 then = _second_action(table, row, second) if second else ""
                 result[row] = NamedLimit(limit, share, also, each, then)
@@ -96,7 +98,7 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
 def _second_action(table: Table, row: int, limit: str) -> str:
     """Return the action against the second limit of a row as a clause."""
     part = select_rows(table, [row])
-    remedy = REMEDIES_BY_LIMIT[limit](Gains.from_table(part))[0]
+    remedy = REMEDIES_BY_LIMIT[limit](GainPredictor.from_table(part))[0]
     return f"for the {LIMIT_NAMES[limit]}, {remedy.action}"
 
 
@@ -120,7 +122,7 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     return np.where(table["service"] >= 0, shared, said)
 
 
-def limit_keys(table: Table) -> np.ndarray[Any, Any]:
+def cause_or_limit_keys(table: Table) -> np.ndarray[Any, Any]:
     """Return the cause of each row if there is evidence for a cause, otherwise ``limited_by``."""
     if "cause" not in table:
         return table["limited_by"]
@@ -143,7 +145,7 @@ def share_of_main_limit(table: Table) -> np.ndarray[Any, Any]:
     return found
 
 
-def _share_texts(table: Table, limit: str) -> list[tuple[str, str, str]]:
+def _shares_and_second_limit(table: Table, limit: str) -> list[tuple[str, str, str]]:
     """Return the share of the time and the second limit as texts, and the second limit's key.
 
     Without a second limit with a large share, its text and its key are "".

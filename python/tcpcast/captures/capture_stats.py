@@ -104,7 +104,7 @@ class CaptureStats:
         return max(1.0, round(most / self.payload_bytes))
 
     @property
-    def is_rate_explained(self) -> bool:
+    def is_rate_explained_without_link(self) -> bool:
         """True if losses, the window or another limit than the link explain the rate."""
         idle = self._time_share(("application",)) > 0.5
         if idle or (self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queue):
@@ -164,7 +164,7 @@ class CaptureStats:
     def is_link_full(self) -> bool:
         """True if the link was full."""
         if math.isnan(self.link_bps):
-            return not self.is_rate_explained
+            return not self.is_rate_explained_without_link
         return bool(self.rate_bps >= MIN_FULL_LINK_SHARE * self.link_bps)
 
     @property
@@ -259,7 +259,7 @@ def header_bytes(sender: Sender) -> int:
     return HEADER_BYTES + (TIMESTAMP_BYTES if sender.timestamps else 0)
 
 
-def measure_flows(capture: Capture) -> CaptureStats:
+def make_capture_stats(capture: Capture) -> CaptureStats:
     """Return the statistics of all flows of a capture.
 
     Raises

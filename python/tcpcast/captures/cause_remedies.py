@@ -14,7 +14,7 @@ from tcpcast.captures.loss_evidence import path_rtt_s, reordered_packets
 from tcpcast.captures.quantity_text import digits, percent, rate, time
 
 if TYPE_CHECKING:
-    from tcpcast.captures.predicted_gain import Gains
+    from tcpcast.captures.predicted_gain import GainPredictor
     from tcpcast.captures.table import Table
 
 MIN_LONG_QUEUE_RATIO = 1.0
@@ -50,7 +50,7 @@ def return_path_remarks(table: Table) -> list[str]:
     ]
 
 
-def remedies_for_application(gains: Gains) -> list[Remedy]:
+def remedies_for_application(gains: GainPredictor) -> list[Remedy]:
     """Return the evidence that the sender had no data although its windows were open."""
     table = gains.table
     ends = []
@@ -66,7 +66,7 @@ def remedies_for_application(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def remedies_for_pacing(gains: Gains) -> list[Remedy]:
+def remedies_for_pacing(gains: GainPredictor) -> list[Remedy]:
     """Return the rate at which the sender paces its data."""
     table = gains.table
     raised = "raise the pacing rate"
@@ -82,7 +82,7 @@ def remedies_for_pacing(gains: Gains) -> list[Remedy]:
     ]
 
 
-def remedies_for_reordering(gains: Gains) -> list[Remedy]:
+def remedies_for_reordering(gains: GainPredictor) -> list[Remedy]:
     """Return the numbers of late packets, and of retransmissions that late packets caused."""
     table = gains.table
     ends = []
@@ -97,7 +97,7 @@ def remedies_for_reordering(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def remedies_for_policer(gains: Gains) -> list[Remedy]:
+def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
     """Return the rate above which packets are dropped, and the queue before the drops."""
     table = gains.table
     ends = []
@@ -119,7 +119,7 @@ def remedies_for_policer(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def remedies_for_link(gains: Gains) -> list[Remedy]:
+def remedies_for_link(gains: GainPredictor) -> list[Remedy]:
     """Return the evidence for a full link, and the number of flows that share it."""
     table, ends = gains.table, []
     for at, now in enumerate(table["goodput_bps"].tolist()):

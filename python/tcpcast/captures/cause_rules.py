@@ -15,10 +15,10 @@ import numpy as np
 
 from tcpcast.captures.congestion_control import BBR
 from tcpcast.captures.loss_evidence import (
-    flows_sharing_a_link,
     loss_origin_columns,
     path_rtt_s,
     reordered_packets,
+    sharing_flow_columns,
     unnecessary_retransmissions,
 )
 from tcpcast.captures.table import is_tap_away
@@ -212,7 +212,7 @@ class Evidence:
                 is_lossless_from_syn=table["syn_captured"] & (table["retransmissions"] == 0),
             )
 
-    def has_main_state(self, *limits: str) -> Column:
+    def is_mostly_in_states(self, *limits: str) -> Column:
         """Return a mask of rows that spend most of the time in these states."""
         return np.asarray(
             sum(np.nan_to_num(self.shares[name]) for name in limits) >= MIN_MAIN_STATE_SHARE
@@ -232,7 +232,9 @@ def _is_receiver_limited(evidence: Evidence) -> Column:
         & (evidence.window_fill_ratio >= low)
         & (evidence.window_fill_ratio <= high)
     )
-    held = evidence.has_main_state("receiver_window") | (evidence.limited_by == "receiver_window")
+    held = evidence.is_mostly_in_states("receiver_window") | (
+        evidence.limited_by == "receiver_window"
+    )
     held |= evidence.has_full_buffer("receiver_window") & (
         evidence.is_tap_away | (evidence.loss_indications == 0)
     )
@@ -321,7 +323,7 @@ def _is_link_limited(evidence: Evidence) -> Column:
         & (evidence.loss_indications >= MIN_LOSS_INDICATIONS)
     )
     steady |= evidence.is_bbr & (evidence.link_rate_share >= MIN_BBR_LINK_SHARE)
-    congested = evidence.is_tap_away | evidence.has_main_state(
+    congested = evidence.is_tap_away | evidence.is_mostly_in_states(
         "congestion_window", "loss_recovery", "bottleneck"
     )
     full = (standing & ~_rate_varies(evidence) | steady | _has_rate_ceiling(evidence)) & ~_is_idle(
@@ -414,7 +416,7 @@ def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table
     natural = np.zeros(causes.size, dtype=bool)
     for cause, limits in STATES_BY_CAUSE.items():
         natural |= (causes == cause) & np.isin(table["limited_by"], limits)
-    shared = flows_sharing_a_link(table, rounds, loss_indications, np.flatnonzero(causes == LINK))
+    shared = sharing_flow_columns(table, rounds, loss_indications, np.flatnonzero(causes == LINK))
     return found | shared | {"cause": causes, "cause_evident": ~natural & (causes != UNKNOWN)}
 
 

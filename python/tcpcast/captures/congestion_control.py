@@ -16,8 +16,8 @@ from tcpcast.captures.model_rates import (
     cubic_pps,
     measured_loss_and_rate,
     model_inputs,
+    model_rates_or_nan,
     pftk_pps,
-    rates_where_known,
 )
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def exceeds_loss_based_rate(table: Table) -> Column:
     """Return a mask of directions with SACK that send more than a loss-based window allows."""
     ratio, rate = measured_loss_and_rate(table)
     inputs = model_inputs(table) | {"packets_per_ack": np.ones(ratio.size)}
-    by_model = [rates_where_known(model, ratio, inputs) for model in (pftk_pps, cubic_pps)]
+    by_model = [model_rates_or_nan(model, ratio, inputs) for model in (pftk_pps, cubic_pps)]
     enough = (table["td"] + table["to"] >= MIN_LOSS_INDICATIONS) & (table["by_sack"] > 0)
     return enough & (rate > MIN_RATIO_TO_LOSS_BASED_RATE * np.fmax(*by_model))
 

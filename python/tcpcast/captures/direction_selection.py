@@ -58,7 +58,7 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
     if connection == ALL_CONNECTIONS:
         return _largest_flow_of_each_connection(table)
     if isinstance(connection, str):
-        return _flows_between(capture, connection)
+        return _directions_of_endpoints(capture, connection)
     rows = np.flatnonzero(table["connection"] == connection)
     if not rows.size:
         numbers = np.unique(table["connection"])
@@ -75,7 +75,7 @@ def _largest_flow_of_each_connection(table: Table) -> Rows:
     return np.sort(order[first])
 
 
-def _flows_between(capture: Capture, words: str) -> Rows:
+def _directions_of_endpoints(capture: Capture, words: str) -> Rows:
     source, arrow, destination = (
         part.strip() for part in words.partition(ENDPOINT_SEPARATOR.strip())
     )

@@ -39,7 +39,7 @@ MAX_SENTENCES = 5
 """Maximum number of kinds with a separate line; the table ``failed`` contains all."""
 
 
-def failed_table(found: Mapping[str, Any]) -> Table:
+def failed_connections_table(found: Mapping[str, Any]) -> Table:
     """Return the table of failed connections."""
     table: Table = {"connection": found["connection"], "time": to_datetimes(found["time_ns"])}
     for end in ("client", "server"):
@@ -53,25 +53,27 @@ def failed_table(found: Mapping[str, Any]) -> Table:
     }
 
 
-def failure_count(counts: Mapping[str, int]) -> int:
+def count_failures_with_loss(counts: Mapping[str, int]) -> int:
     """Return the number of failed connections, except for resets without loss of data."""
-    return sum(_count_by_kind(counts).values())
+    return sum(_count_failures_by_kind(counts).values())
 
 
-def _count_by_kind(counts: Mapping[str, int]) -> dict[str, int]:
+def _count_failures_by_kind(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the number of failed connections per kind."""
     failures = {kind: counts.get(kind, 0) for kind in KINDS}
     failures["reset"] -= counts.get("reset_without_loss", 0)
     return failures
 
 
-def main_failure(table: Table, failures: str) -> str:
+def main_failure_clause(table: Table, failures: str) -> str:
     """Return ``failures`` (a clause with their number) and the most severe and frequent failure.
 
     Examples: ``3 of 5 connections failed: 192.0.2.7:8443 did not respond to the SYN; check ...``.
     """
     groups = [
-        rows for rows in rows_by_kind(table) if table["stage"][rows[0]] not in STAGES_WITHOUT_LOSS
+        rows
+        for rows in rows_by_server_and_failure_kind(table)
+        if table["stage"][rows[0]] not in STAGES_WITHOUT_LOSS
     ]
     if not groups:
         return failures
@@ -81,15 +83,15 @@ def main_failure(table: Table, failures: str) -> str:
     return f"{failures}{f', {size:,} of them because' if len(groups) > 1 else ':'} {reason}"
 
 
-def has_one_kind(counts: Mapping[str, int]) -> bool:
+def have_failures_one_kind(counts: Mapping[str, int]) -> bool:
     """Return True if all failures, including those without loss of data, are of one kind."""
-    kinds = sum(value > 0 for value in _count_by_kind(counts).values())
+    kinds = sum(value > 0 for value in _count_failures_by_kind(counts).values())
     return kinds + (counts.get("reset_without_loss", 0) > 0) == 1
 
 
 def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     """Return one sentence on all failed connections, or "" if none failed."""
-    failures = _count_by_kind(counts)
+    failures = _count_failures_by_kind(counts)
     harmless = counts.get("reset_without_loss", 0)
     kinds = [f"{count:,} {kind.replace('_', '-')}" for kind, count in failures.items() if count]
     of_all = f"of {count_text(connections, 'connection')}"
@@ -100,7 +102,7 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     return "; ".join(texts)
 
 
-def rows_by_kind(table: Table) -> list[list[int]]:
+def rows_by_server_and_failure_kind(table: Table) -> list[list[int]]:
     """Return row indices per server and kind, sorted by severity, then frequency.
 
     A kind consists of the failure, the side that caused it, and the stage.
@@ -120,7 +122,7 @@ def rows_by_kind(table: Table) -> list[list[int]]:
 
 def failure_sentences(table: Table, max_sentences: int = MAX_SENTENCES) -> list[str]:
     """Return one sentence per server and kind of failure, sorted by severity, then frequency."""
-    groups = rows_by_kind(table)
+    groups = rows_by_server_and_failure_kind(table)
     lines = [_failure_line(select_rows(table, rows)) for rows in groups[:max_sentences]]
     if len(groups) > max_sentences:
         left = len(groups) - max_sentences
@@ -228,7 +230,7 @@ _SENTENCE_OF_KIND = {
 }
 
 
-def _side_at_fault(table: Table) -> str:
+def _failing_side_text(table: Table) -> str:
     """Return the side that caused a kind of failure, with its address if it is unique."""
     side = str(table["by"][0])
     ends = set(table[side].tolist())
@@ -241,20 +243,20 @@ _VERDICT_REASONS = {
         "firewall"
     ),
     "refused": lambda table: (
-        f"{_side_at_fault(table)} responded to the SYN with a RST; check the firewall, and that a "
-        "process listens on the port"
+        f"{_failing_side_text(table)} responded to the SYN with a RST; check the firewall, and "
+        "that a process listens on the port"
     ),
     "half_open": lambda table: (
         f"the SYN-ACK of {table['server'][0]} got no ack; check the return path, and whether the "
         "source address of the SYN is forged"
     ),
     "silent": lambda table: (
-        f"{_side_at_fault(table)} stopped responding {STAGE_PHRASES[str(table['stage'][0])]}; "
+        f"{_failing_side_text(table)} stopped responding {STAGE_PHRASES[str(table['stage'][0])]}; "
         "check the path, the host and the firewall"
     ),
     "reset": lambda table: (
-        f"{_side_at_fault(table)} sent a RST {STAGE_PHRASES[str(table['stage'][0])]}; check the "
-        f"log of the {table['by'][0]} at that time"
+        f"{_failing_side_text(table)} sent a RST {STAGE_PHRASES[str(table['stage'][0])]}; check "
+        f"the log of the {table['by'][0]} at that time"
     ),
 }
 """Reason and first check for each kind of failure, as clauses of the verdict."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.model_rates import has_model_inputs, has_rate, model_inputs
+from tcpcast.captures.model_rates import has_measurable_rate, has_model_inputs, model_inputs
 from tcpcast.captures.tap_comparison import loss_denominators
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
@@ -55,14 +55,14 @@ def groups(
         "src": np.array([source for source, _ in ends], dtype=np.str_),
         "dst": np.array([destination for _, destination in ends], dtype=np.str_),
         "flows": np.bincount(group, minlength=count),
-        **_active_times(connections, group, count),
+        **_active_times_and_flow_counts(connections, group, count),
     }
     table |= _group_sums(connections, group, count)
     table |= _group_means(connections, group, count)
     apart = table["rtt_mean_s"] if rtt_s is None else np.full(count, rtt_s)
     table["loss_events"] = _loss_events(connections, loss_indications, group, apart)
     table |= _group_ratios(connections, group, table)
-    return table | _group_models(table)
+    return table | _group_model_rates(table)
 
 
 def host_address(end: str) -> str:
@@ -101,14 +101,14 @@ def _group_keys(connections: Table, by: str) -> tuple[list[tuple[str, str]], Col
     return list(numbers), np.array(group, dtype=np.int64)
 
 
-def _active_times(connections: Table, group: Column, count: int) -> Table:
+def _active_times_and_flow_counts(connections: Table, group: Column, count: int) -> Table:
     """Return the active time of each group and the numbers of flows active at the same time."""
     begin = connections["start"].astype(np.int64)
     lived_ns = np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)
     end = begin + np.minimum(lived_ns, _MAX_TIME_NS - begin)
     first, active, most = (np.zeros(count, dtype=np.int64) for _ in range(3))
     order = np.lexsort((begin, group))
-    for at, rows in zip(*_consecutive_runs(group[order]), strict=True):
+    for at, rows in zip(*_rows_by_sorted_key(group[order]), strict=True):
         starts, ends = begin[order[rows]], end[order[rows]]
         first[at] = starts[0]
         reached = np.maximum.accumulate(ends)
@@ -128,7 +128,7 @@ def _active_times(connections: Table, group: Column, count: int) -> Table:
     }
 
 
-def _consecutive_runs(keys: Column) -> tuple[list[int], list[slice]]:
+def _rows_by_sorted_key(keys: Column) -> tuple[list[int], list[slice]]:
     """Return each key of a sorted column and the slice of its rows."""
     values, firsts = np.unique(keys, return_index=True)
     bounds = [*firsts.tolist(), keys.size]
@@ -188,7 +188,7 @@ def _loss_events(connections: Table, indications: Table, group: Column, apart_s:
     times = indications["time"].astype(np.int64)
     events = np.zeros(apart_s.size)
     order = np.lexsort((times, group[rows]))
-    for at, where in zip(*_consecutive_runs(group[rows][order]), strict=True):
+    for at, where in zip(*_rows_by_sorted_key(group[rows][order]), strict=True):
         if np.isfinite(apart_s[at]):
             events[at] = _count_separate_times(times[order[where]], round(float(apart_s[at]) * 1e9))
     events[np.isnan(apart_s)] = np.nan
@@ -213,8 +213,8 @@ def _group_ratios(connections: Table, group: Column, table: Table) -> Table:
     sent = table["packets_sent"]
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = connections["data_packets"] / connections["duration_s"]
-        known = np.where(np.isfinite(rates) & has_rate(connections), rates, 0.0)
-        any_rate = np.bincount(group, weights=has_rate(connections), minlength=count) > 0
+        known = np.where(np.isfinite(rates) & has_measurable_rate(connections), rates, 0.0)
+        any_rate = np.bincount(group, weights=has_measurable_rate(connections), minlength=count) > 0
         active = np.where(any_rate, table["active_s"], np.nan)
         total = np.bincount(group, weights=known, minlength=count)
         squares = np.bincount(group, weights=known * known, minlength=count)
@@ -237,7 +237,7 @@ def _group_ratios(connections: Table, group: Column, table: Table) -> Table:
         }
 
 
-def _group_models(table: Table) -> Table:
+def _group_model_rates(table: Table) -> Table:
     """Return the rates by algorithms 1 and 2 and n times PFTK, at most n windows per RTT.
 
     n is the mean number of flows active at the same time, rounded to an integer.

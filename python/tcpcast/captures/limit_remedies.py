@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.congestion_control import BBR, MIN_LOSS_INDICATIONS
-from tcpcast.captures.predicted_gain import Gains, lossless_round_trips
+from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips
 from tcpcast.captures.quantity_text import (
     digits,
-    mean_rtt,
+    mean_rtt_text,
     percent,
     rate,
     sentence_case,
-    size,
+    size_rounded_up,
     time,
     times,
 )
@@ -86,7 +86,7 @@ ENABLE_SACK = "enable SACK"
 FASTER_LINK = "only a faster link increases the rate"
 
 
-def remedies_for_application(gains: Gains) -> list[Remedy]:
+def remedies_for_application(gains: GainPredictor) -> list[Remedy]:
     """Return the advice for idle senders, with the rate that the network would have allowed."""
     table = gains.table
     model = gains.pftk_pps() * table["segment_bytes"] * 8
@@ -111,7 +111,7 @@ def remedies_for_application(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def remedies_for_receiver_window(gains: Gains) -> list[Remedy]:
+def remedies_for_receiver_window(gains: GainPredictor) -> list[Remedy]:
     """Return the advice on the receive buffer."""
     largest = gains.table["window_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
@@ -128,7 +128,7 @@ def remedies_for_receiver_window(gains: Gains) -> list[Remedy]:
     ]
 
 
-def has_slow_reader(gains: Gains) -> Column:
+def has_slow_reader(gains: GainPredictor) -> Column:
     """Return a mask of rows with a receiving application that is too slow for any buffer size."""
     closed, largest = gains.table["zero_windows"], gains.table["window_max_bytes"]
     often = (
@@ -138,7 +138,7 @@ def has_slow_reader(gains: Gains) -> Column:
     return np.asarray((closed > 0) & (often | smaller) | (largest < 1))
 
 
-def _bytes_per_rtt(gains: Gains) -> Column:
+def _bytes_per_rtt(gains: GainPredictor) -> Column:
     """Return the bytes sent per RTT."""
     return np.asarray(gains.table["throughput_bps"] * gains.table["rtt_mean_s"] / 8)
 
@@ -166,7 +166,7 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     )
 
 
-def remedies_for_send_buffer(gains: Gains) -> list[Remedy]:
+def remedies_for_send_buffer(gains: GainPredictor) -> list[Remedy]:
     """Return the advice on the send buffer."""
     largest = gains.table["flight_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
@@ -176,7 +176,7 @@ def remedies_for_send_buffer(gains: Gains) -> list[Remedy]:
 
 
 def _larger_window_advice(
-    gains: Gains, largest: Column, keys: tuple[str, str, str], factor: Column
+    gains: GainPredictor, largest: Column, keys: tuple[str, str, str], factor: Column
 ) -> list[Remedy]:
     """Return the advice to raise a window above ``largest`` bytes, as far as loss or link allow.
 
@@ -192,7 +192,7 @@ def _larger_window_advice(
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         link, loss = gains.max_rate_bps[at], now * factor[at]
-        start, raised = f": {size(largest[at])}", f"raise {window}"
+        start, raised = f": {size_rounded_up(largest[at])}", f"raise {window}"
         if uneven[at]:
             more = "The RTT varies too much for a prediction."
             ends.append(Remedy(start, f". First {raised} {how}. {more}", raised))
@@ -200,7 +200,7 @@ def _larger_window_advice(
         if not (now > 0 and table["rtt_mean_s"][at] > 0):
             ends.append(Remedy(start, f". First {raised} {how}.", raised))
             continue
-        start += f" per RTT of {mean_rtt(table, at)}"
+        start += f" per RTT of {mean_rtt_text(table, at)}"
         is_loss = loss <= link  # otherwise the link is the next limit, or both are unknown
         goal, needed = (loss, by_loss[at]) if is_loss else (link, by_link[at])
         if not math.isfinite(goal):
@@ -221,7 +221,7 @@ def _larger_window_advice(
             text = f". {raised.capitalize()}: {why}."
         else:
             why = "loss becomes the limit (PFTK)" if is_loss else "the link becomes full"
-            raised += f" to at least {size(needed)}"
+            raised += f" to at least {size_rounded_up(needed)}"
             gain = f": then {why}, at {rate(goal)}"
             text = f". First {raised} {how}{gain}"
             raised += gain
@@ -232,7 +232,7 @@ def _larger_window_advice(
     return ends
 
 
-def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
+def remedies_for_slow_start(gains: GainPredictor) -> list[Remedy]:
     """Return the advice on short transfers, with the gain of a larger initial window."""
     table = gains.table
     full = np.maximum(table["segment_bytes"], 1)
@@ -252,7 +252,7 @@ def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
         start = f": {total}{f', initial window {first}' if known else ''}"
         action = "use one connection for several transfers"
         if after < before:
-            each = f" of {mean_rtt(table, at)}" if rtt[at] > 0 else ""
+            each = f" of {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
             raised = f"raise the initial window to {larger}"
             end = (
                 f". First {raised}: according to the model of short transfers, this reduces "
@@ -265,19 +265,19 @@ def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def remedies_for_congestion_window(gains: Gains) -> list[Remedy]:
+def remedies_for_congestion_window(gains: GainPredictor) -> list[Remedy]:
     """Return the predicted gains of less loss, more flows and a shorter RTT."""
     return _less_loss_advice(gains, [""] * gains.has_inputs.size)
 
 
-def remedies_for_loss_recovery(gains: Gains) -> list[Remedy]:
+def remedies_for_loss_recovery(gains: GainPredictor) -> list[Remedy]:
     """Return :func:`remedies_for_congestion_window` with the advice to enable SACK if it is off."""
     without = gains.table["syn_captured"] & ~gains.table["sack"]
     sack = f" First {ENABLE_SACK}: without it, only one loss is repaired per round trip."
     return _less_loss_advice(gains, [sack if each else "" for each in without.tolist()])
 
 
-def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
+def _less_loss_advice(gains: GainPredictor, before: list[str]) -> list[Remedy]:
     """Return the predicted gain of less loss; ``before`` holds advice with a higher priority."""
     p, rtt = gains.inputs["loss_indication_ratio"], gains.inputs["rtt_s"]
     half = gains.loss_model_gain(loss_indication_ratio=p / 2)
@@ -289,7 +289,7 @@ def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
     ends = []
     for at, start in enumerate(before):
         if not gains.has_inputs[at]:
-            ends.append(_lossless_advice(gains, at))
+            ends.append(_advice_without_loss_indications(gains, at))
             continue
         every = digits(1 / p[at], 2) if p[at] > FREQUENT_LOSS_RATIO else f"{1 / p[at]:,.0f}"
         model = "CUBIC's response function" if gains.is_cubic[at] else "PFTK"
@@ -317,7 +317,7 @@ def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
     return ends
 
 
-def _bbr_loss_texts(gains: Gains, at: int) -> tuple[str, str]:
+def _bbr_loss_texts(gains: GainPredictor, at: int) -> tuple[str, str]:
     """Return statements that losses hardly affect BBR: one without and one with its link share."""
     link = gains.max_rate_bps[at]
     share = gains.table["throughput_bps"][at] / link
@@ -326,7 +326,9 @@ def _bbr_loss_texts(gains: Gains, at: int) -> tuple[str, str]:
     return action, f" {sentence_case(action)}{used}."
 
 
-def _inapplicable_model_texts(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
+def _inapplicable_model_texts(
+    gains: GainPredictor, at: int, model: str, factor: float
+) -> tuple[str, str]:
     """Return two statements that the model does not apply: a short one, and one with the reason."""
     few = gains.table["td"][at] + gains.table["to"][at] < MIN_LOSS_INDICATIONS
     why = (
@@ -339,7 +341,7 @@ def _inapplicable_model_texts(gains: Gains, at: int, model: str, factor: float) 
     return action, f" {sentence_case(action)}{end}"
 
 
-def _lossless_advice(gains: Gains, at: int) -> Remedy:
+def _advice_without_loss_indications(gains: GainPredictor, at: int) -> Remedy:
     if not gains.is_lossless[at]:
         again = int(gains.table["retransmissions"][at])
         longer = "take a longer capture"
@@ -363,7 +365,7 @@ def _lossless_advice(gains: Gains, at: int) -> Remedy:
     )
 
 
-def remedies_for_timeout(gains: Gains) -> list[Remedy]:
+def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
     """Return the advice for fewer or shorter timeouts."""
     table = gains.table
     t0, rtt = gains.inputs["t0_s"], gains.inputs["rtt_s"]
@@ -378,7 +380,7 @@ def remedies_for_timeout(gains: Gains) -> list[Remedy]:
         start = f": {count_text(count, 'timeout')}"
         if table["t0_s"][at] > 0:
             start += f", T0 = {time(table['t0_s'][at])}"
-        start += f", with an RTT of {mean_rtt(table, at)}" if rtt[at] > 0 else ""
+        start += f", with an RTT of {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
         end = _gain_sentence(gains, at, none[at], "without timeouts")
         if table["max_backoff"][at] >= MIN_OUTAGE_TIMEOUTS:
             action = "find the cause of the outage"
@@ -411,7 +413,7 @@ def remedies_for_timeout(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def _gain_sentence(gains: Gains, at: int, factor: float, when: str) -> str:
+def _gain_sentence(gains: GainPredictor, at: int, factor: float, when: str) -> str:
     """Return the gain predicted by PFTK for a change, or "" if it is negligible."""
     if not factor > MIN_GAIN:
         return ""
@@ -419,7 +421,7 @@ def _gain_sentence(gains: Gains, at: int, factor: float, when: str) -> str:
     return f"; {when}, PFTK predicts {times(factor)} the rate, {rate(after)}"
 
 
-def remedies_for_bottleneck(gains: Gains) -> list[Remedy]:
+def remedies_for_bottleneck(gains: GainPredictor) -> list[Remedy]:
     """Return the advice on a full link, and on its queue if it is too long."""
     table, least = gains.table, gains.rtt_min_s
     seen = np.where(np.isfinite(gains.max_rate_bps), gains.max_rate_bps, table["throughput_bps"])
@@ -437,14 +439,14 @@ def remedies_for_bottleneck(gains: Gains) -> list[Remedy]:
         if queue >= MIN_LONG_QUEUE_RTT_RATIO:
             end += (
                 f". The queue of the link increases the mean RTT to {times(queue)} the minimum, "
-                f"{mean_rtt(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
+                f"{mean_rtt_text(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
                 "(fq_codel) avoids this and hardly reduces the rate"
             )
         ends.append(Remedy(start, end + ".", action))
     return ends
 
 
-def remedies_for_unknown(gains: Gains) -> list[Remedy]:
+def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
     """Return the advice on a capture that would show the limit."""
     table = gains.table
     ends = []

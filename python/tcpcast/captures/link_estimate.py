@@ -44,15 +44,15 @@ def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
     """
     if rounds is None:
         return math.nan
-    kept, grown, apart = _calm_growth(rounds, segment_bytes)
+    kept, grown, apart = _growth_without_loss(rounds, segment_bytes)
     if kept.sum() < MIN_ROUNDS:
         return math.nan
     return float(grown[kept].sum() / apart[kept].sum())
 
 
-def growth_per_direction_pkts(rounds: Table, segment_bytes: Column) -> Column:
+def growth_per_round_by_direction_pkts(rounds: Table, segment_bytes: Column) -> Column:
     """Return :func:`growth_pkts` for each direction, the rows of ``segment_bytes``."""
-    kept, grown, apart = _calm_growth(rounds, segment_bytes)
+    kept, grown, apart = _growth_without_loss(rounds, segment_bytes)
     at = rounds["direction"][1:][kept]
     count = segment_bytes.size
     sums = [np.bincount(at, weights=part[kept], minlength=count) for part in (grown, apart)]
@@ -61,7 +61,7 @@ def growth_per_direction_pkts(rounds: Table, segment_bytes: Column) -> Column:
         return np.where(enough, sums[0] / sums[1], np.nan)
 
 
-def _calm_growth(rounds: Table, segment_bytes: Column) -> tuple[Column, Column, Column]:
+def _growth_without_loss(rounds: Table, segment_bytes: Column) -> tuple[Column, Column, Column]:
     """Return a mask of usable pairs of rounds, their growth in packets, and distances in rounds."""
     payload = segment_bytes[rounds["direction"]][1:]
     calm = (rounds["limited_by"] == "congestion_window") & (rounds["retransmissions"] == 0)
@@ -98,10 +98,10 @@ def link_bps(capture: Capture) -> float:
         return math.nan
     length = float((seconds_since(table["start"], table["start"].min()) + lived).max())
     together = float(np.nanmean(found)) * max(1.0, float(lived.sum()) / max(length, 1e-9))
-    return max(seen, min(together, _busiest_bps(capture)))
+    return max(seen, min(together, _total_busy_time_bps(capture)))
 
 
-def _busiest_bps(capture: Capture) -> float:
+def _total_busy_time_bps(capture: Capture) -> float:
     """Return the total rate acknowledged in busy times in bit/s; inf if there are no rounds."""
     rounds: Table | None = tables_by_name(capture).get("rounds")
     if rounds is None or not rounds["acked_bytes"].size:

@@ -69,7 +69,9 @@ def loss_origin_columns(table: Table, rounds: Table, losses: Table) -> Table:
     variation, queue = np.full(size, np.nan), np.full(size, np.nan)
     rtt = path_rtt_s(table)
     # Rows of both tables are sorted by direction and time.
-    of_rounds, of_losses = (_row_bounds(part["direction"], size) for part in (rounds, losses))
+    of_rounds, of_losses = (
+        _row_bounds_of_directions(part["direction"], size) for part in (rounds, losses)
+    )
     origin = table["start"][:1]
     times, lost = (seconds_since(part["time"], origin) for part in (rounds, losses))
     for at in np.flatnonzero(np.diff(of_losses) > 0).tolist():
@@ -77,18 +79,22 @@ def loss_origin_columns(table: Table, rounds: Table, losses: Table) -> Table:
         when = lost[of_losses[at] : of_losses[at + 1]]
         if not times[its].size:
             continue
-        queue[at] = _rtt_at_losses(times[its], rounds["rtt_s"][its], when) - table["rtt_min_s"][at]
+        queue[at] = (
+            _median_rtt_at_losses(times[its], rounds["rtt_s"][its], when) - table["rtt_min_s"][at]
+        )
         if when.size >= MIN_LOSSES:
             acked = np.cumsum(rounds["acked_bytes"][its])
-            variation[at] = _rate_variation(np.interp(when, times[its], acked), when, rtt[at])
+            variation[at] = _rate_variation_between_losses(
+                np.interp(when, times[its], acked), when, rtt[at]
+            )
     return {"loss_rate_variation": variation, "queue_at_loss_s": np.fmax(queue, 0)}
 
 
-def _row_bounds(directions: Column, size: int) -> Column:
+def _row_bounds_of_directions(directions: Column, size: int) -> Column:
     return np.searchsorted(directions, np.arange(size + 1))
 
 
-def _rtt_at_losses(times: Column, rtt: Column, losses: Column) -> float:
+def _median_rtt_at_losses(times: Column, rtt: Column, losses: Column) -> float:
     """Return the median RTT at losses; NaN without RTTs."""
     timed = np.isfinite(rtt)
     return (
@@ -107,7 +113,7 @@ def rtts_at_losses(times: Column, rtt: Column, losses: Column) -> Column:
     return np.asarray(np.fmax(rtt[row], rtt[np.fmax(row - 1, 0)]))
 
 
-def _rate_variation(acked: Column, losses: Column, rtt: float) -> float:
+def _rate_variation_between_losses(acked: Column, losses: Column, rtt: float) -> float:
     """Return the coefficient of variation of the rates between separate losses."""
     apart = np.diff(losses)
     kept = apart > MIN_SEPARATION_RTTS * rtt
@@ -117,7 +123,7 @@ def _rate_variation(acked: Column, losses: Column, rtt: float) -> float:
     return float(rates.std() / rates.mean()) if rates.mean() > 0 else np.nan
 
 
-def flows_sharing_a_link(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
+def sharing_flow_columns(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
     """Return the number of flows among ``rows`` that share a link, and their total rate in bit/s.
 
     Flows share a link if they lose packets at the same time, and if their total rate is constant

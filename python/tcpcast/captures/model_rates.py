@@ -22,7 +22,7 @@ LINUX_MIN_RTO_MINUS_RTT_S = 0.2
 """Minimum in seconds that Linux adds to the RTT for its RTO; determines T0 without a timeout."""
 
 
-def rate_columns(table: Table) -> Table:
+def measured_and_model_rate_columns(table: Table) -> Table:
     """Return as columns: measured rates, and rates of PFTK (31) and the square-root formula.
 
     p is ``loss_indication_ratio``, ``td`` + ``to`` per packet sent; :func:`model_inputs` returns
@@ -37,8 +37,8 @@ def rate_columns(table: Table) -> Table:
         "loss_indication_ratio": ratio,
         "retransmit_ratio": retransmitted,
         "send_rate_pps": rate,
-        "pftk_pps": rates_where_known(pftk_pps, ratio, inputs),
-        "mathis_pps": rates_where_known(mathis_pps, ratio, inputs),
+        "pftk_pps": model_rates_or_nan(pftk_pps, ratio, inputs),
+        "mathis_pps": model_rates_or_nan(mathis_pps, ratio, inputs),
     }
 
 
@@ -47,7 +47,7 @@ def measured_loss_and_rate(table: Table) -> tuple[Column, Column]:
     sent = table["data_packets"]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (table["td"] + table["to"]) / sent
-        return ratio, np.where(has_rate(table), sent / table["duration_s"], np.nan)
+        return ratio, np.where(has_measurable_rate(table), sent / table["duration_s"], np.nan)
 
 
 def model_inputs(table: Table) -> Table:
@@ -70,7 +70,7 @@ def model_inputs(table: Table) -> Table:
     }
 
 
-def rates_where_known(
+def model_rates_or_nan(
     model: Callable[[Column, Table], Column], loss: Column, inputs: Table
 ) -> Column:
     """Return the rate of a model for each row; NaN for rows without :func:`has_model_inputs`."""
@@ -106,6 +106,6 @@ def has_model_inputs(loss: Column, given: Table) -> Column:
     return np.asarray((loss > 0) & (loss < 1) & (given["rtt_s"] > 0) & (window >= 1))
 
 
-def has_rate(table: Table) -> Column:
+def has_measurable_rate(table: Table) -> Column:
     """Return a mask of rows with more than one data packet; a single packet has no rate."""
     return np.asarray(table["data_packets"] > 1)

@@ -19,8 +19,8 @@ from tcpcast.captures.model_rates import (
     has_model_inputs,
     mathis_pps,
     model_inputs,
+    model_rates_or_nan,
     pftk_pps,
-    rates_where_known,
 )
 from tcpcast.captures.table import INTERVAL_S, select_rows
 from tcpcast.errors import DomainError
@@ -148,7 +148,7 @@ def models(capture: Capture, rows: Column) -> Table:
     table = select_rows(capture.connections, rows)
     path, loss = model_inputs(table), table["loss_indication_ratio"]
     known = has_model_inputs(loss, path)
-    rates = {name: rates_where_known(rate, loss, path) for name, rate in LOSS_MODELS.items()}
+    rates = {name: model_rates_or_nan(rate, loss, path) for name, rate in LOSS_MODELS.items()}
     rates["bbr_bound"] = _bbr_bound_pps(table)
     rates["cardwell"] = np.full(rows.size, np.nan)
     if known.any():
@@ -247,7 +247,7 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
     at = measured["direction"]
     path = model_inputs(select_rows(capture.connections, at))
     predicted = {
-        f"{name}_pkts": rates_where_known(rate, loss, path) * length
+        f"{name}_pkts": model_rates_or_nan(rate, loss, path) * length
         for name, rate in LOSS_MODELS.items()
     }
     return measured | predicted

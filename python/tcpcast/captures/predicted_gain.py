@@ -29,7 +29,7 @@ CUBIC_REDUCTION_RANGE = (0.6, 0.85)
 
 
 @dataclass(frozen=True, slots=True)
-class Gains:
+class GainPredictor:
     """Inputs of models for some directions; methods predict the effect of changed inputs.
 
     The rate of a model differs from the measured rate, so the predicted gain is the ratio of the
@@ -59,7 +59,7 @@ class Gains:
     rtt_min_s: Column
 
     @classmethod
-    def from_table(cls, table: Table) -> Gains:
+    def from_table(cls, table: Table) -> GainPredictor:
         """Return the inputs of models for rows of the table of directions."""
         inputs, loss = model_inputs(table), table["loss_indication_ratio"]
         known = has_model_inputs(loss, inputs) & np.isfinite(table["throughput_bps"])
@@ -84,7 +84,9 @@ class Gains:
 
     def pftk_pps(self, **changed: Any) -> Column:
         """Return PFTK's rate (31) with some inputs replaced, in packets/s."""
-        return self._results(lambda given: throughput(**given).rate_pps, **changed)
+        return self._model_result_with_changes(
+            lambda given: throughput(**given).rate_pps, **changed
+        )
 
     def pftk_gain(self, **changed: Any) -> Column:
         """Return the ratio of PFTK's rates (31) with and without replaced inputs."""
@@ -98,7 +100,7 @@ class Gains:
             del given["t0_s"]
             return np.minimum(td_only_rate_pps(**given), most)
 
-        return np.asarray(self._results(td_only) / self.pftk_pps())
+        return np.asarray(self._model_result_with_changes(td_only) / self.pftk_pps())
 
     def loss_model_gain(self, **changed: Any) -> Column:
         """Return the rate ratio for changed loss or RTT, by CUBIC's response function or PFTK."""
@@ -127,8 +129,8 @@ class Gains:
             del given["receiver_window_pkts"]
             return parallel_throughput(flows=1, **given).flows_in_timeout
 
-        by_n_times = self._results(flows_in_timeout) > MAX_TIMEOUT_SHARE
-        return np.where(by_n_times, flows, self._results(gain)), by_n_times
+        by_n_times = self._model_result_with_changes(flows_in_timeout) > MAX_TIMEOUT_SHARE
+        return np.where(by_n_times, flows, self._model_result_with_changes(gain)), by_n_times
 
     def rate_after_gain_bps(self, factor: Column) -> Column:
         """Return the measured rate times a factor, limited by the bottleneck, in payload bit/s."""
@@ -137,7 +139,7 @@ class Gains:
     def window_for_loss_bytes(self) -> Column:
         """Return E[W_u] (30) in bytes, the window above which loss is the limit."""
         names = ("loss_indication_ratio", "packets_per_ack")
-        window = self._results(
+        window = self._model_result_with_changes(
             lambda given: unlimited_window_pkts(**{name: given[name] for name in names})
         )
         return np.asarray(window * self.table["segment_bytes"])
@@ -147,11 +149,13 @@ class Gains:
         return np.where(np.isinf(self.max_rate_bps), np.nan, self.max_rate_bps) * self.rtt_min_s / 8
 
     def _cubic_pps(self, **changed: Any) -> Column:
-        return self._results(
+        return self._model_result_with_changes(
             lambda given: cubic_pps(given["loss_indication_ratio"], given), **changed
         )
 
-    def _results(self, model: Callable[[dict[str, Any]], Any], **changed: Any) -> Column:
+    def _model_result_with_changes(
+        self, model: Callable[[dict[str, Any]], Any], **changed: Any
+    ) -> Column:
         """Return the result of a model with some inputs replaced; NaN for rows without inputs."""
         result, rows = np.full(self.has_inputs.size, np.nan), self.has_inputs
         if rows.any():

@@ -25,7 +25,7 @@ def rate(bps: float) -> str:
     return f"{digits(bps / factor)} {unit}"
 
 
-def size(octets: float) -> str:
+def size_rounded_up(octets: float) -> str:
     """Return ``64 KiB``, rounded up for advice on minimum sizes."""
     if octets >= 1 << 20:
         return f"{math.ceil(10 * octets / (1 << 20)) / 10:,.4g} MiB"
@@ -46,7 +46,7 @@ def time(seconds: float) -> str:
     return f"{digits(seconds)} s" if seconds >= 1 else f"{digits(seconds * 1e3)} ms"
 
 
-def mean_rtt(table: Table, at: int) -> str:
+def mean_rtt_text(table: Table, at: int) -> str:
     """Return the mean RTT of a row: ``83.7 ms``, or ``at least ...`` for a lower bound."""
     bound = "at least " if table["rtt_lower_bound"][at] else ""
     return f"{bound}{time(table['rtt_mean_s'][at])}"

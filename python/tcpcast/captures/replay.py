@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, measure_flows
+from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, make_capture_stats
 from tcpcast.captures.direction_selection import describe_directions
 from tcpcast.captures.limit_remedies import MIN_OUTAGE_TIMEOUTS
 from tcpcast.captures.quantity_text import percent
@@ -92,20 +92,20 @@ def replay(capture: Capture, name: str = "replay") -> Replay:
     CaptureError
         The flows have no round-trip time or no duration.
     """
-    stats = measure_flows(capture)
+    stats = make_capture_stats(capture)
     entries = [
         Entry("", "name", name),
-        *_network_table(stats),
-        *_traffic_table(stats),
+        *_network_entries(stats),
+        *_traffic_entries(stats),
         *tcp_entries(stats),
-        *_run_table(stats),
+        *_run_entries(stats),
     ]
     whose = describe_directions(capture, np.arange(capture.connections["src"].size))
     heading = [
         f"{whose} of {capture.file}",
         "Written by tcpcast trace --scenario. Comments state the origin of each value.",
     ]
-    warnings = _warnings(stats)
+    warnings = _replay_warnings(stats)
     remarks = [f"Warning: {warning}." for warning in warnings]
     tables = entries_as_tables(entries)
     try:
@@ -115,10 +115,10 @@ def replay(capture: Capture, name: str = "replay") -> Replay:
     return Replay(tables, toml_document([*heading, *remarks], entries), warnings)
 
 
-def _network_table(stats: CaptureStats) -> Iterator[Entry]:
+def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
     rtt, why = stats.rtt_min_s, "minimum RTT measured"
     rate, whence = stats.link_bps, "rate of acks while the path was full"
-    guessed = math.isnan(rate) and stats.is_rate_explained
+    guessed = math.isnan(rate) and stats.is_rate_explained_without_link
     if guessed:
         rtt, why = _usual_rtt(stats)
         rate = UNKNOWN_LINK_RATE_RATIO * stats.rate_bps
@@ -183,7 +183,7 @@ def _buffer_entry(stats: CaptureStats, at: str) -> Entry:
     """Return the buffer derived from the RTT; at least 1 BDP if the buffer was never full."""
     if stats.is_short_transfer and not estimated_loss_ratio(stats.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
-    if math.isnan(stats.link_bps) and stats.is_rate_explained:
+    if math.isnan(stats.link_bps) and stats.is_rate_explained_without_link:
         return Entry(at, "buffer", "1bdp", "unknown; the queue is nearly empty at this rate")
     if stats.is_tap_behind_queue:
         return Entry(at, "buffer", "1bdp", "unknown, because the capture is from the receiver")
@@ -195,7 +195,7 @@ def _buffer_entry(stats: CaptureStats, at: str) -> Entry:
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
-def _traffic_table(stats: CaptureStats) -> Iterator[Entry]:
+def _traffic_entries(stats: CaptureStats) -> Iterator[Entry]:
     if stats.is_short_transfer:
         yield Entry("traffic", "kind", "transfers", "one short transfer, captured from SYN to FIN")
         data = math.ceil(float(stats.table["unique_bytes"].sum()) / stats.payload_bytes)
@@ -212,7 +212,7 @@ def _traffic_table(stats: CaptureStats) -> Iterator[Entry]:
     yield Entry("traffic", "flows", stats.flows, why)
 
 
-def _run_table(stats: CaptureStats) -> Iterator[Entry]:
+def _run_entries(stats: CaptureStats) -> Iterator[Entry]:
     if not stats.is_short_transfer:
         yield Entry(
             "run",
@@ -234,15 +234,15 @@ def _run_table(stats: CaptureStats) -> Iterator[Entry]:
     yield Entry("run", "seed", 1)
 
 
-def _warnings(stats: CaptureStats) -> list[str]:
-    found = [*tcp_warnings(stats), *_other_limits(stats)]
+def _replay_warnings(stats: CaptureStats) -> list[str]:
+    found = [*tcp_warnings(stats), *_omitted_limit_warnings(stats)]
     least = stats.table["rtt_min_s"]
     if least.size > 1 and np.nanmax(least) > MIN_DIFFERENCE_RATIO * np.nanmin(least):
         found.append("the flows have different round-trip times, but the scenario has one RTT")
     return found
 
 
-def _other_limits(stats: CaptureStats) -> Iterator[str]:
+def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
     """Yield warnings about limits of the captured flows that the scenario does not include."""
     if stats.transfer_count:
         yield (

@@ -124,7 +124,7 @@ def _move_window_reduction_time(
     usual = np.full(spread.size, np.nan)
     for one in np.unique(service):
         of_it = (service == one) & small
-        usual[of_it] = _usual_transfer_s(
+        usual[of_it] = _lossless_transfer_s(
             spread[of_it & ~lossy], spread[of_it], found["response_bytes"][of_it]
         )
     more = spread - usual
@@ -136,7 +136,7 @@ def _move_window_reduction_time(
     parts["network_s"] = network - added
 
 
-def _usual_transfer_s(untouched: Column, every: Column, sizes: Column) -> float:
+def _lossless_transfer_s(untouched: Column, every: Column, sizes: Column) -> float:
     """Return the usual time between first and last byte of small responses without losses.
 
     A tap that is not at the server misses losses at the end of a response, so the window may be

@@ -6,7 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import services as service
-from tcpcast.captures.quantity_text import percent, size, time, times
+from tcpcast.captures.quantity_text import (
+    percent,
+    size_rounded_up,
+    time,
+    times,
+)
 from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
@@ -163,7 +168,8 @@ def _ways_to_save_round_trips(row: Row) -> list[str]:
         )
     if row["rtt_s"] > 0 and row["network_s"] > MIN_ROUND_TRIPS * row["rtt_s"]:
         found.append(
-            f"Responses of {size(row['response_bytes_p50'])} take several round trips because of "
+            f"Responses of {size_rounded_up(row['response_bytes_p50'])} take several round trips "
+            "because of "
             "slow start or the link rate; a larger initial window, or persistent connections that "
             "keep their window, shorten slow start."
         )

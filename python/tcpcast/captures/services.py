@@ -105,7 +105,10 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
         f"slowest_{part}_s": _mean_latency(good[f"{part}_s"][slow] if slow.size else whole[:0])
         for part in LATENCY_COMPONENTS
     }
-    return row | {"cause": _cause_of_service(row), "slowest_cause": _slowest_cause(row)}
+    return row | {
+        "cause": _cause_of_service(row),
+        "slowest_cause": _slowest_requests_component(row),
+    }
 
 
 def _latency_quantile(values: Column, share: float) -> float:
@@ -138,7 +141,7 @@ def _cause_of_service(row: dict[str, Any]) -> str:
     return max(parts, key=lambda part: parts[part])
 
 
-def _slowest_cause(row: dict[str, Any]) -> str:
+def _slowest_requests_component(row: dict[str, Any]) -> str:
     """Return the component that increases most in the slowest requests, or ""."""
     more = {part: row[f"slowest_{part}_s"] - row[f"{part}_s"] for part in LATENCY_COMPONENTS}
     if not np.isfinite(sum(more.values())):

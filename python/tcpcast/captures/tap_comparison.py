@@ -24,7 +24,7 @@ MIN_COMMON_SHARE = 0.5
 """Share of packets seen at both taps below which a warning is given."""
 
 
-def between_columns(native: Mapping[str, Any]) -> Table:
+def second_tap_columns(native: Mapping[str, Any]) -> Table:
     """Return the columns that a second capture adds to the table of directions.
 
     ``packets_seen_before`` and ``packets_seen_after`` count packets, including ACKs, at the two
@@ -83,7 +83,7 @@ def totals_by_tap_order(columns: Table) -> Table:
     return {name: np.array(values) for name, values in table.items()}
 
 
-def is_comparable(between: Table) -> bool:
+def has_enough_common_packets(between: Table) -> bool:
     """Return True if both taps captured enough common packets, per order, to trust the loss."""
     first = _packets_at_first_tap(between, between["passes"] == "before-after")
     return bool((between["seen_at_both"] >= MIN_COMMON_SHARE * first).all())

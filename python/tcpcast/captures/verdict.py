@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.advice import NamedLimit, limit_keys, limit_of_each_direction
-from tcpcast.captures.failed_connections import failure_count, main_failure
+from tcpcast.captures.advice import NamedLimit, cause_or_limit_keys, limit_of_each_direction
+from tcpcast.captures.failed_connections import count_failures_with_loss, main_failure_clause
 from tcpcast.captures.groups import ANY_HOST, group_mask
-from tcpcast.captures.quantity_text import digits, percent, rate, sentence_case, volume
+from tcpcast.captures.quantity_text import (
+    digits,
+    percent,
+    rate,
+    sentence_case,
+    volume,
+)
 from tcpcast.captures.service_advice import latency_sentence
 from tcpcast.captures.table import select_rows
-from tcpcast.captures.tap_comparison import is_comparable
-from tcpcast.limit_names import LIMIT_NAMES, with_article
+from tcpcast.captures.tap_comparison import has_enough_common_packets
+from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
@@ -45,7 +51,7 @@ def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None
     verdict = capture_verdict(main, None if groups is None else groups[largest])
     if len(captures) == 1:
         return verdict
-    others = [each for each in captures if each is not main and failure_count(each.rest)]
+    others = [each for each in captures if each is not main and count_failures_with_loss(each.rest)]
     more = f" In {count_text(len(others), 'other capture')}, connections failed." if others else ""
     return f"Most data are in {main.file}: {verdict}{more}"
 
@@ -66,15 +72,15 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     """
     if not capture.segments:
         return "The capture contains no TCP packets."
-    failures = failure_count(capture.rest)
+    failures = count_failures_with_loss(capture.rest)
     of_all = (
         f"{failures:,} of {capture.connection_count:,} connections failed"
         if capture.connection_count > 1
         else "the connection failed"
     )
-    leads, left = is_about_failures(capture), capture.rest.get("directions", 0)
+    leads, left = is_verdict_on_failures(capture), capture.rest.get("directions", 0)
     parts = [
-        main_failure(capture.failed, of_all) if leads else _data_statement(capture, groups),
+        main_failure_clause(capture.failed, of_all) if leads else _data_statement(capture, groups),
         _loss_between_statement(capture.between),
         of_all if failures and not leads else "",
         f"{left:,} directions with less data are not included" if left else "",
@@ -84,9 +90,9 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     return sentence_case(sentence)
 
 
-def is_about_failures(capture: Capture) -> bool:
+def is_verdict_on_failures(capture: Capture) -> bool:
     """Return True if failed connections are the subject of the verdict."""
-    failures = failure_count(capture.rest)
+    failures = count_failures_with_loss(capture.rest)
     most = (
         failures >= MIN_MAIN_SHARE * capture.connection_count or not capture.connections["src"].size
     )
@@ -100,7 +106,7 @@ def limit_bytes(table: Table) -> Table:
     ``directions``, ``bytes`` and ``byte_share``.
     """
     names = {name: key for key, name in reversed(LIMIT_NAMES.items())}
-    keys = [names[LIMIT_NAMES[key]] for key in limit_keys(table).tolist()]
+    keys = [names[LIMIT_NAMES[key]] for key in cause_or_limit_keys(table).tolist()]
     limit, group = np.unique(np.array(keys, dtype=np.str_), return_inverse=True)
     sizes = np.bincount(group, weights=table["bytes"], minlength=limit.size)
     order = np.argsort(-sizes, kind="stable")
@@ -163,15 +169,15 @@ def _transfer_statement(table: Table, row: int, connections: int) -> str:
 
 def _limit_and_action(table: Table, row: int) -> str:
     """Return the limit of a direction with its evidence, and the action."""
-    limit, share, also, (evidence, _, action), then = _limit_of(table, row)
+    limit, share, also, (evidence, _, action), then = _limit_of_row(table, row)
     if limit == UNKNOWN:
         return f"; the capture does not show its limit: {action}"
     timed = "; ".join(filter(None, (share, also)))
-    name = with_article(limit) + (f" ({timed})" if timed else "")
+    name = limit_name_with_article(limit) + (f" ({timed})" if timed else "")
     return f", limited by {name}{evidence}; {'; '.join(filter(None, (action, then)))}"
 
 
-def _limit_of(table: Table, row: int) -> NamedLimit:
+def _limit_of_row(table: Table, row: int) -> NamedLimit:
     return limit_of_each_direction(select_rows(table, [row]))[0]
 
 
@@ -185,18 +191,20 @@ def _all_transfers_statement(table: Table) -> str:
         ends = f"{table['src'][row]} > {table['dst'][row]}"
         return (
             f"{text}; for {percent(shares[0])} of these bytes, the capture does not show the "
-            f"limit. The largest such transfer is {ends}: {_limit_of(table, row).remedy.action}"
+            f"limit. The largest such transfer is {ends}: {_limit_of_row(table, row).remedy.action}"
         )
     part = "all" if len(shares) == 1 else f"{percent(shares[0])} of the bytes"
-    text += f", {part} limited by {with_article(limit)}"
+    text += f", {part} limited by {limit_name_with_article(limit)}"
     if len(shares) > 1 and shares[1] >= MIN_SECOND_LIMIT_SHARE:
-        text += f", {percent(shares[1])} limited by {with_article(str(found['limit'][1]))}"
+        text += (
+            f", {percent(shares[1])} limited by {limit_name_with_article(str(found['limit'][1]))}"
+        )
     return f"{text}; for example, {_transfer_statement(table, row, 1)}"
 
 
 def _largest_limited_by(table: Table, limit: str) -> int:
     """Return the row with the most bytes among those with a limit."""
-    rows = [LIMIT_NAMES[key] == LIMIT_NAMES[limit] for key in limit_keys(table).tolist()]
+    rows = [LIMIT_NAMES[key] == LIMIT_NAMES[limit] for key in cause_or_limit_keys(table).tolist()]
     return int(np.argmax(np.where(rows, table["bytes"], -1)))
 
 
@@ -217,17 +225,18 @@ def _group_statement(table: Table, groups: Table) -> str:
     limit = str(found["limit"][0])
     if found["byte_share"][0] < MIN_MAIN_SHARE or limit == UNKNOWN:
         return f"{who} {sent}{speed}; the capture does not show a main limit"
-    action = _limit_of(part, _largest_limited_by(part, limit)).remedy.action
+    action = _limit_of_row(part, _largest_limited_by(part, limit)).remedy.action
     of_one = "for the largest flow: " if flows > 1 else ""
     mostly = "mostly " if found["limit"].size > 1 else ""
-    return f"{who} {sent}{speed}, {mostly}limited by {with_article(limit)}; {of_one}{action}"
+    name = limit_name_with_article(limit)
+    return f"{who} {sent}{speed}, {mostly}limited by {name}; {of_one}{action}"
 
 
 def _loss_between_statement(between: Table) -> str:
     """Return the loss between the two taps in the direction with the largest loss ratio."""
     if not between or not np.isfinite(between["loss_ratio_between"]).any():
         return ""
-    if not is_comparable(between):
+    if not has_enough_common_packets(between):
         return "the loss between the taps is unknown, because most packets cannot be matched"
     row = int(np.nanargmax(between["loss_ratio_between"]))
     lost, ratio = int(between["lost_between"][row]), float(between["loss_ratio_between"][row])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.congestion_control import BBR, CUBIC
-from tcpcast.captures.link_estimate import growth_per_direction_pkts
+from tcpcast.captures.link_estimate import growth_per_round_by_direction_pkts
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -48,7 +48,7 @@ def window_growth_units(table: Table, rounds: Table) -> Table:
     """
     found = np.full(table["src"].size, "unknown", dtype="<U7")
     acks = 1 / np.fmax(np.nan_to_num(table["packets_per_ack"], nan=1.0), 1.0)
-    each = growth_per_direction_pkts(rounds, table["segment_bytes"])
+    each = growth_per_round_by_direction_pkts(rounds, table["segment_bytes"])
     with np.errstate(invalid="ignore"):
         slow = (acks <= MAX_ACKS_PER_PACKET) & np.isfinite(each)
         by_packets = each >= (1 + acks) / 2

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         replace_standard_streams() as out,
         protected_inputs.input_protection_scope(),
     ):
-        code = _exit_code(lambda: _dispatch(given), seen, out)
+        code = _exit_code(lambda: _run_command_line(given), seen, out)
         flushed = _exit_code(lambda: _flush(out), seen, out)
     return flushed or code
 
@@ -134,7 +134,7 @@ def _former_option_message(command: str, usage: typer.TyperException) -> str | N
     return next(named, None)
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _run_command_line(arguments: list[str]) -> int:
     command = get_command(app)
     if (requested := os.environ.get(complete.COMPLETION_VARIABLE)) is not None:
         return complete.print_completions(command, requested)

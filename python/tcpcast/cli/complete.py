@@ -41,7 +41,7 @@ def _escape_glob(text: str) -> str:
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
 
 
-def engine_lists(incomplete: str) -> list[str]:
+def complete_engine_list(incomplete: str) -> list[str]:
     """Return the typed list, extended by each matching engine, including engines of plugins."""
     from tcpcast.engines import REGISTRY
     from tcpcast.engines.plugins import find_plugin_entry_points
@@ -56,7 +56,7 @@ def engine_lists(incomplete: str) -> list[str]:
     ]
 
 
-def matching_keys(incomplete: str) -> list[str]:
+def complete_scenario_key(incomplete: str) -> list[str]:
     """Return the matching keys of a scenario, each with ``=``."""
     from tcpcast.scenario import make_scenario_schema
 

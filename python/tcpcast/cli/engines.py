@@ -32,14 +32,14 @@ def engines(*, as_json: bool) -> None:
     for family in FAMILIES:
         rows = [(name, entry) for name, entry in REGISTRY.items() if entry.family == family]
         if rows:
-            print_parts([_table(family, rows), BLANK_LINE])
+            print_parts([_engine_family_table(family, rows), BLANK_LINE])
 
 
-def _table(family: str, rows: Sequence[tuple[str, EngineEntry]]) -> Table:
+def _engine_family_table(family: str, rows: Sequence[tuple[str, EngineEntry]]) -> Table:
     columns = {
         "what it is": [entry.summary for _, entry in rows],
         "applies to": [entry.applies for _, entry in rows],
-        "trust": [entry.trust_text(name) for name, entry in rows],
+        "trust": [entry.trust_conditions(name) for name, entry in rows],
     }
     texts = [
         Column(title, cells, False, min_width=MIN_COLUMN_WIDTH) for title, cells in columns.items()
@@ -54,7 +54,7 @@ def _print_json() -> None:
             "family": entry.family,
             "summary": entry.summary,
             "applies": entry.applies,
-            "trust": entry.trust_text(name),
+            "trust": entry.trust_conditions(name),
             "quick": entry.runs_by_default,
             "stacks": {stack: _support_of_stack(name, stack) for stack in STACKS},
         }

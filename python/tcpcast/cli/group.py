@@ -46,10 +46,10 @@ class Commands(TyperGroup):
         name = args[0]
         known = self.list_commands(ctx)
         if name not in known and not name.startswith("-"):
-            raise TcpcastError(self._refusal(ctx.command_path, name, known))
+            raise TcpcastError(self._unknown_command_message(ctx.command_path, name, known))
         return super().resolve_command(ctx, args)
 
-    def _refusal(self, path: str, name: str, known: list[str]) -> str:
+    def _unknown_command_message(self, path: str, name: str, known: list[str]) -> str:
         typed = f"{path} {name}".removeprefix("tcpcast ")
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."

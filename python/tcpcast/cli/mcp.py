@@ -85,7 +85,7 @@ async def _serve(calls: ToolCalls) -> None:
     server = Server(
         "tcpcast",
         version=tcpcast.__version__,
-        on_list_tools=_list,
+        on_list_tools=_list_tools,
         on_call_tool=calls.answer,
     )
     replies: asyncio.Queue[SessionMessage] = asyncio.Queue()
@@ -93,7 +93,7 @@ async def _serve(calls: ToolCalls) -> None:
         "anyio.AsyncFile[str]", _valid_messages(BoundedLineReader(sys.stdin.buffer), replies)
     )
     async with stdio_server(stdin=lines) as (read, write), anyio.create_task_group() as tasks:
-        tasks.start_soon(_forward, replies, write)
+        tasks.start_soon(_send_replies, replies, write)
         await server.run(read, write, server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
@@ -127,7 +127,7 @@ def _request_id(line: str) -> int | str | None:
     return identifier if is_valid else None
 
 
-async def _forward(replies: asyncio.Queue[SessionMessage], write: Any) -> NoReturn:
+async def _send_replies(replies: asyncio.Queue[SessionMessage], write: Any) -> NoReturn:
     while True:
         await write.send(await replies.get())
 
@@ -152,7 +152,7 @@ class BoundedLineReader:
         return line.decode("utf-8", errors="replace")
 
 
-async def _list(
+async def _list_tools(
     _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
 ) -> ListToolsResult:
     from mcp.types import ListToolsResult, ToolAnnotations  # noqa: PLC0415
@@ -195,35 +195,35 @@ class ToolCalls:
         from mcp.types import CallToolResult, TextContent  # noqa: PLC0415
 
         try:
-            texts = await self._texts(params.name, params.arguments or {})
+            texts = await self._command_output(params.name, params.arguments or {})
         except TcpcastError as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return CallToolResult(content=[TextContent(text=text) for text in texts if text])
 
-    async def _texts(self, name: str, arguments: dict[str, Any]) -> list[str]:
+    async def _command_output(self, name: str, arguments: dict[str, Any]) -> list[str]:
         if name not in tools_by_name():
             raise TcpcastError(
                 f"there is no tool {name}; the tools are {', '.join(tools_by_name())}"
             )
-        request = self._request(tools_by_name()[name], arguments)
+        request = self._worker_request(tools_by_name()[name], arguments)
         if self._pending >= MAX_RUNNING + MAX_WAITING:
             raise TcpcastError(f"{self._pending} calls are running or waiting; call again later")
         self._pending += 1
         try:
             async with self._slots:
-                found = await self._run(request)
+                found = await self._run_in_worker(request)
         finally:
             self._pending -= 1
         return [found["document"], found["messages"]]
 
-    def _request(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _worker_request(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the request for the worker."""
         if len(json.dumps(arguments)) > MAX_ARGUMENT_BYTES:
             raise TcpcastError(f"the arguments have more than {MAX_ARGUMENT_BYTES:,} bytes")
         limits = {"rows": MAX_ROWS, "folder": self._folder, "limit_s": self._limit_s}
         return {"do": "run_command", **tool.request(arguments), **limits}
 
-    async def _run(self, request: dict[str, Any]) -> dict[str, str]:
+    async def _run_in_worker(self, request: dict[str, Any]) -> dict[str, str]:
         import anyio  # noqa: PLC0415
 
         worker = await Worker.start("tcpcast.cli.mcp_worker")

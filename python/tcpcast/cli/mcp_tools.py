@@ -111,7 +111,7 @@ class Tool:
         for name in given.keys() - rows.keys():
             raise TcpcastError(f"{name}: no such argument; the arguments are {', '.join(rows)}")
         values = {
-            name: list(_argument_texts(name, given.get(name), row)) for name, row in rows.items()
+            name: list(_option_values(name, given.get(name), row)) for name, row in rows.items()
         }
         for name, row in rows.items():
             if row.default is REQUIRED and not values[name]:
@@ -157,7 +157,7 @@ def _argument_help(using: Mapping[str, Option], questions: int) -> str:
     return " ".join(f"For {', '.join(names)}: {text}" for text, names in asking.items())
 
 
-def _argument_texts(name: str, value: Any, row: Option) -> Iterator[str]:
+def _option_values(name: str, value: Any, row: Option) -> Iterator[str]:
     """Convert the value of an argument to the values of the option on the command line.
 
     Yields one text per use of the option: "" for a flag, no text if the argument is omitted.
@@ -176,7 +176,7 @@ def _argument_texts(name: str, value: Any, row: Option) -> Iterator[str]:
         yield str(value)
     elif isinstance(value, list) and row.type == list[str] and not isinstance(row, Argument):
         for each in value:
-            yield from _argument_texts(name, each, replace(row, type=str))
+            yield from _option_values(name, each, replace(row, type=str))
     else:
         raise TcpcastError(f"{name}: must be a text or a number, not a list or an object")
 

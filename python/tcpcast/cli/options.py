@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcpcast.cli.complete import engine_lists, matching_keys, scenario_files
+from tcpcast.cli.complete import complete_engine_list, complete_scenario_key, scenario_files
 from tcpcast.command_option import Argument, Option
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.units import parse_duration
@@ -21,14 +21,14 @@ CHANGES = Option(
     "Override a key of the scenario, such as network.rtt=50ms; repeatable.",
     "--set",
     type=list[str],
-    completion=matching_keys,
+    completion=complete_scenario_key,
 )
 ENGINE = Option(
     "engine",
     "A,B",
     "Engines to run (see `tcpcast engines`).",
     type=list[str],
-    completion=engine_lists,
+    completion=complete_engine_list,
 )
 SEED = Option("seed", "N", "Override the seed of the simulation (run.seed).", type=int)
 THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, minimum=1)

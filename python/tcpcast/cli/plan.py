@@ -44,7 +44,7 @@ QUESTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {}
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
 
-def _plan(
+def _plan_command(
     example: str, unit: str, *rows: Option
 ) -> Callable[[Callable[[PlanArguments], Solved]], Callable[[PlanArguments], Solved]]:
     """Return a decorator for functions that return a solver, its scenario and its target.
@@ -73,7 +73,7 @@ def _plan(
     return decorate
 
 
-@_plan(
+@_plan_command(
     PLAN.example,
     "packet",
     FILE,
@@ -98,7 +98,7 @@ def buffer(arguments: PlanArguments) -> Solved:
     return plan_buffer, scenario, {**target, **arguments.given("verify"), **arguments.transfers}
 
 
-@_plan(
+@_plan_command(
     "tcpcast plan users local-loop --share 95% --above 200kbit",
     "sources",
     FILE,
@@ -128,7 +128,7 @@ def users(arguments: PlanArguments) -> Solved:
     return plan_users, _read_scenario("users", arguments), target
 
 
-@_plan(
+@_plan_command(
     "tcpcast plan rate web-10mbit --rate 400kbit --verify",
     "bit/s",
     FILE,
@@ -152,7 +152,7 @@ def rate(arguments: PlanArguments) -> Solved:
     return plan_rate, _read_scenario("rate", arguments), target
 
 
-@_plan(
+@_plan_command(
     "tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01%",
     "flows",
     PATH_FILE,
@@ -172,7 +172,7 @@ def streams(arguments: PlanArguments) -> Solved:
     return plan_streams, scenario, _verification_arguments(arguments, scenario)
 
 
-@_plan(
+@_plan_command(
     "tcpcast plan max-loss --goodput 50mbit --rtt 80ms",
     "1",
     GOODPUT,
@@ -266,12 +266,12 @@ def _run_plan(
 ) -> None:
     """Solve, print and write a plan; first check that files can be written."""
     from tcpcast.cli.progress import progress_bar
-    from tcpcast.cli.reports import check_reports
+    from tcpcast.cli.reports import check_report_files
     from tcpcast.engines import RunOptions
     from tcpcast.plan.changed_keys import note_unused_keys
 
-    check_reports(values["html"], values["markdown"], force=values["force"])
-    figure = None if values["plot"] is None else _figure_file(unit, values)
+    check_report_files(values["html"], values["markdown"], force=values["force"])
+    figure = None if values["plot"] is None else _checked_figure_file(unit, values)
     if (values["html"], values["markdown"], figure) != (None, None, None):
         ignore_broken_pipe()
     arguments = PlanArguments(values)
@@ -293,7 +293,7 @@ def _run_plan(
     raise typer.Exit(1 if unsettled or plan.incomplete else 0)
 
 
-def _figure_file(unit: str, values: dict[str, Any]) -> Path:
+def _checked_figure_file(unit: str, values: dict[str, Any]) -> Path:
     """Return the path of the figure; raise if the file cannot be written."""
     from tcpcast.report.figures import check_figure_files
     from tcpcast.report.plan_figures import FILE_NAMES

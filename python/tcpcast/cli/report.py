@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tcpcast.cli.reports import (
-    check_reports,
+    check_report_files,
     reproducing_command,
     write_captures,
     write_reports,
@@ -55,7 +55,7 @@ def report(  # noqa: PLR0913 - one parameter per option
         raise TcpcastError(f"--out {target}: the name must end in .html or .md")
     html, markdown = (target, None) if target.endswith(".html") else (None, target)
     protect_inputs(*sources)
-    check_reports(html, markdown, force=force)
+    check_report_files(html, markdown, force=force)
     given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}
     saved = _find_only_source(sources, is_saved_answers_file, "saved answers")

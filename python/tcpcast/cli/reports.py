@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def check_reports(html: str | None, markdown: str | None, *, force: bool) -> None:
+def check_report_files(html: str | None, markdown: str | None, *, force: bool) -> None:
     """Raise before the work starts if reports cannot be written."""
     for path in (html, markdown):
         if path is not None:

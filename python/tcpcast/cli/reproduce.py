@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.cli.reports import check_reports, typed_command_text, write_reports
+from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import MachineError, TcpcastError
 
@@ -40,7 +40,7 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     run = _reproduction_of(name, measurements or [])
     if scenarios is not None:
         run = functools.partial(run, scenarios=Path(scenarios))
-    check_reports(html, None, force=force)
+    check_report_files(html, None, force=force)
     report = _run_reproduction(run, folder, quick=quick, threads=threads, force=force)
     if as_json:
         from tcpcast.report.json import encode

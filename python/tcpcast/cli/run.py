@@ -12,7 +12,7 @@ from tcpcast.cli.options import (
     check_one_format,
 )
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_reports, reproducing_command, write_run
+from tcpcast.cli.reports import check_report_files, reproducing_command, write_run
 from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
@@ -61,7 +61,7 @@ def run(  # noqa: PLR0913 - one parameter per option
         from tcpcast.report.figures import check_figure_files, figure_file_names  # noqa: PLC0415
 
         check_figure_files(plot, figure_file_names(form), force=force)
-    check_reports(html, markdown, force=force)
+    check_report_files(html, markdown, force=force)
     if any(each is not None for each in (plot, html, markdown)):
         ignore_broken_pipe()
     if scenario.sweep is not None:

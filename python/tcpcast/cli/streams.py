@@ -37,7 +37,7 @@ class ErrorRecordingStream:
             try:
                 self.under.write(text)
             except OSError as error:
-                self._failed(error)
+                self._record_error(error)
         return len(text)
 
     def flush(self) -> None:
@@ -46,9 +46,9 @@ class ErrorRecordingStream:
             try:
                 self.under.flush()
             except OSError as error:
-                self._failed(error)
+                self._record_error(error)
 
-    def _failed(self, error: OSError) -> None:
+    def _record_error(self, error: OSError) -> None:
         self.error = error
         if not self.ignores_errors:
             raise error
@@ -117,7 +117,7 @@ def ignore_broken_pipe() -> None:
 def replace_standard_streams() -> Iterator[ErrorRecordingStream]:
     """Replace standard output and standard error, and yield the new standard output."""
     before = sys.stdout, sys.stderr
-    _hold_descriptors()
+    _occupy_closed_descriptors()
     out = ErrorRecordingStream(_open_stream(sys.stdout))
     sys.stdout = cast("TextIO", TextStream(out))
     # Messages that cannot be printed must not prevent the answer.
@@ -138,7 +138,7 @@ def _open_stream(stream: TextIO | None) -> TextIO:
     return stream
 
 
-def _hold_descriptors() -> None:
+def _occupy_closed_descriptors() -> None:
     """Occupy the file descriptors of closed streams, so that no opened file gets their number."""
     for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
         if stream is None:

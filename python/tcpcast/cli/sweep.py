@@ -15,7 +15,7 @@ from tcpcast.cli.options import (
     check_one_format,
 )
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_reports, typed_command_text, write_reports
+from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
 from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
@@ -129,7 +129,7 @@ class _Outputs:
             from tcpcast.report.sweep_figures import check_sweep_figures  # noqa: PLC0415
 
             check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
-        check_reports(self.html, self.markdown, force=self.force)
+        check_report_files(self.html, self.markdown, force=self.force)
 
     def write(self, plan: PreparedSweep, results: SweepResults, again: str) -> None:
         """Write the requested files, and print their names."""

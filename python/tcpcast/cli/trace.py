@@ -10,10 +10,10 @@ from tcpcast.captures import trace as read
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.cli.options import check_one_format
-from tcpcast.cli.reports import check_reports, write_captures
+from tcpcast.cli.reports import check_report_files, write_captures
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
-from tcpcast.cli.trace_files import check_outputs, check_table, write_files
-from tcpcast.cli.trace_groups import check_groups
+from tcpcast.cli.trace_files import check_output_folders, check_table, write_files
+from tcpcast.cli.trace_groups import make_grouping
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
@@ -66,11 +66,11 @@ def trace(  # noqa: PLR0913 - one parameter per option
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         ignore_broken_pipe()
     protect_inputs(*(0 if f == "-" else f for f in (*files, second_capture) if f is not None))
-    check_reports(html, markdown, force=force)
+    check_report_files(html, markdown, force=force)
     check_table(table)
-    check_outputs(plot, parquet, force=force)
+    check_output_folders(plot, parquet, force=force)
     check_scenario(scenario, files, force=force)
-    grouped = check_groups(group_by, rtt, table)
+    grouped = make_grouping(group_by, rtt, table)
     code = 0
     captures: list[Capture] = []
     for file in files:
@@ -92,14 +92,14 @@ def trace(  # noqa: PLR0913 - one parameter per option
         _print_data(captures, table or "connections", tables, models, worst, as_json=as_json)
     write_files(captures, plot, form, parquet, force=force)
     out = ["--html", html] if html is not None else ["--markdown", markdown or ""]
-    again = _command_again(files, second_capture, connection, max_connections, out)
+    again = _reproducing_arguments(files, second_capture, connection, max_connections, out)
     write_captures(captures, again, html, markdown, force=force)
     write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)
 
 
-def _command_again(
+def _reproducing_arguments(
     files: Sequence[str],
     second_capture: str | None,
     connection: str | None,

@@ -29,7 +29,7 @@ def check_table(table: str | None) -> None:
         raise TcpcastError(text + (f" (did you mean {near[0]!r}?)" if near else ""))
 
 
-def check_outputs(plot: str | None, parquet: str | None, *, force: bool) -> None:
+def check_output_folders(plot: str | None, parquet: str | None, *, force: bool) -> None:
     """Raise before a capture is read if an output cannot be written."""
     for option, folder in (("--plot", plot), ("--parquet", parquet)):
         if folder == "":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
 
 
-def check_groups(
+def make_grouping(
     group_by: str | None, rtt: str | None, table: str | None
 ) -> Callable[[Capture], Table] | None:
     """Return a function that groups the flows of a capture; None without ``--group-by``.

@@ -299,7 +299,7 @@ def check_scenario(
     entry = REGISTRY.get(name)
     if entry is None:
         raise NotApplicable(f"there is no engine {name}")
-    entry.check_packets(scenario)
+    entry.check_equal_packet_sizes(scenario)
     if not isinstance(entry, Formula):
         entry.check(scenario)
     elif scenario.captured is not None:
@@ -327,7 +327,7 @@ def _run_engine(
     raise_dropped_interrupt()
     started = time.perf_counter()
     try:
-        entry.check_packets(scenario)
+        entry.check_equal_packet_sizes(scenario)
         result = entry.run(scenario, options, measured)
     except NotApplicable as why:
         result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)

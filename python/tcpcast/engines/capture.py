@@ -156,7 +156,7 @@ def _aggregate_metrics(selected: Capture, aggregate: Mapping[str, Any]) -> dict[
         values["completion_time_s"] = float(times.mean())
     spread = _estimate_ratios_from_batches(selected)
     metrics = {
-        name: _scale_interval_to(float(value), spread.get(name))
+        name: _metric_with_scaled_interval(float(value), spread.get(name))
         for name, value in values.items()
         if np.isfinite(value)
     }
@@ -164,7 +164,7 @@ def _aggregate_metrics(selected: Capture, aggregate: Mapping[str, Any]) -> dict[
     return metrics | {name: Metric(float(aggregate[column])) for name, column in counts.items()}
 
 
-def _scale_interval_to(value: float, estimate: Estimate | None) -> Metric:
+def _metric_with_scaled_interval(value: float, estimate: Estimate | None) -> Metric:
     """Scale an interval from complete batches to the value of the full capture."""
     if estimate is None or estimate.low is None or estimate.high is None or not estimate.value:
         return Metric(value)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast import _native, quantiles
-from tcpcast.engines.table_columns import concatenate_tables, part_column
+from tcpcast.engines.table_columns import concatenate_tables, estimate_part_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,9 +112,9 @@ def exceeded_goodput_table(by_share: Mapping[float, Estimate]) -> Table:
         return {}
     return {
         "share": np.array(list(by_share)),
-        "goodput_bps": part_column(by_share.values(), "value"),
-        "low": part_column(by_share.values(), "low"),
-        "high": part_column(by_share.values(), "high"),
+        "goodput_bps": estimate_part_column(by_share.values(), "value"),
+        "low": estimate_part_column(by_share.values(), "low"),
+        "high": estimate_part_column(by_share.values(), "high"),
     }
 
 

@@ -80,7 +80,7 @@ class EngineEntry:
     any_packet_size: bool = False
     plot_style: tuple[str, int] | None = None
 
-    def trust_text(self, name: str) -> str:
+    def trust_conditions(self, name: str) -> str:
         """Return the conditions for trusting an engine: its ``trust``, or its domain."""
         from tcpcast.models.domain import describe_domain  # noqa: PLC0415 - imports numpy
 
@@ -90,7 +90,7 @@ class EngineEntry:
         """Return True if the engine runs by default."""
         return self.runs_by_default
 
-    def check_packets(self, scenario: Scenario) -> None:
+    def check_equal_packet_sizes(self, scenario: Scenario) -> None:
         """Raise NotApplicable if a class has a packet size that the engine does not support."""
         if not self.any_packet_size:
             check_packet_sizes_are_equal("the model", scenario)
@@ -149,7 +149,7 @@ class Formula(EngineEntry):
 
     def is_default_for(self, scenario: Scenario) -> bool:
         """Return True if the formula runs by default."""
-        if other_congestion_control_refusal(self, scenario) is not None:
+        if control_or_policer_refusal(self, scenario) is not None:
             return False
         if scenario.captured is not None:  # the congestion control is not known yet
             return self.runs_by_default and self.stack in ("", *FORMULA_BY_CONTROL)
@@ -159,7 +159,7 @@ class Formula(EngineEntry):
 
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the formula covers a scenario, without solving it."""
-        if (refusal := other_congestion_control_refusal(self, scenario)) is not None:
+        if (refusal := control_or_policer_refusal(self, scenario)) is not None:
             raise refusal
         super(Formula, self).check(scenario)
 
@@ -179,7 +179,7 @@ class Formula(EngineEntry):
         """Answer a scenario, with the simulator's p, RTT and T0 if ``measured`` is given."""
         from tcpcast.engines.formula.domain_check import mark_values_outside_domain  # noqa: PLC0415 - imports numpy
 
-        refusal = other_congestion_control_refusal(self, scenario)
+        refusal = control_or_policer_refusal(self, scenario)
         if refusal is not None:
             raise refusal
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
@@ -225,7 +225,7 @@ def _native_version() -> str:
     return version("tcpcast")
 
 
-def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotApplicable | None:
+def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplicable | None:
     """Return the reason to refuse a model: a congestion control other than Reno, or a policer.
 
     The result is None if the model applies, and for captures, whose stack is unknown.

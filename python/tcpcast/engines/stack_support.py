@@ -21,9 +21,9 @@ from tcpcast.engines.registry import (
     TRANSFERS_FAMILY,
     USERS_FAMILY,
     Formula,
+    control_or_policer_refusal,
     has_policer_instead_of_queue,
     models_congestion_control,
-    other_congestion_control_refusal,
     presets_covered_by_reno_model,
 )
 from tcpcast.errors import TcpcastError, refusal_text
@@ -153,7 +153,7 @@ def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> d
     for name, entry in REGISTRY.items():
         if not isinstance(entry, Formula) or entry.family not in families:
             continue
-        if (why := other_congestion_control_refusal(entry, scenario)) is not None:
+        if (why := control_or_policer_refusal(entry, scenario)) is not None:
             text = why.reason
             if suggestions:
                 accepted = filter_accepted_suggestions(

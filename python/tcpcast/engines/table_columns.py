@@ -36,12 +36,14 @@ def percentile_columns(values: NDArray[Any], percentages: Sequence[int] = (50, 9
     return {f"p{percent}": values[:, index] for index, percent in enumerate(percentages)}
 
 
-def part_or_nan(estimate: object, part: str) -> float:
+def estimate_part_or_nan(estimate: object, part: str) -> float:
     """Return an attribute of an estimate, such as ``low``; nan if the attribute or all is None."""
     value = getattr(estimate, part, None)
     return math.nan if value is None else float(value)
 
 
-def part_column(estimates: Iterable[object], part: str) -> Floats:
-    """Return :func:`part_or_nan` of each estimate."""
-    return np.array([part_or_nan(estimate, part) for estimate in estimates], dtype=np.float64)
+def estimate_part_column(estimates: Iterable[object], part: str) -> Floats:
+    """Return :func:`estimate_part_or_nan` of each estimate."""
+    return np.array(
+        [estimate_part_or_nan(estimate, part) for estimate in estimates], dtype=np.float64
+    )

@@ -28,7 +28,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import broadcast_arrays, check_arrays, to_ratio_array, to_window_array
+from tcpcast.models.domain import (
+    broadcast_arrays,
+    to_checked_arrays,
+    to_ratio_array,
+    to_window_array,
+)
 
 PROBE_GAIN = 1.25
 """Factor by which BBR exceeds its bandwidth estimate to probe for more."""
@@ -107,7 +112,7 @@ def bbr_bound(
     DomainError
         An argument outside its domain.
     """
-    capacity, rtt = check_arrays(bottleneck_pps=bottleneck_pps, rtt_s=rtt_s)
+    capacity, rtt = to_checked_arrays(bottleneck_pps=bottleneck_pps, rtt_s=rtt_s)
     loss = to_ratio_array("loss_ratio", loss_ratio)
     buffer, count = to_window_array("buffer_pkts", buffer_pkts), to_window_array("flows", flows)
     if not np.all(np.isfinite(count)):

@@ -13,7 +13,7 @@ BISECTION_STEPS = 64
 """Number of halvings of the searched range of ln(p/(1-p)), enough for the precision of a float."""
 
 
-def largest_loss_ratio(
+def bisect_largest_loss_ratio(
     reached: Callable[[Floats], NDArray[np.bool_]], shape: tuple[int, ...]
 ) -> Floats:
     """Return the largest p for which ``reached`` holds, by bisection; 1 if it always holds.

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import broadcast_arrays, check_arrays, require_not_negative
+from tcpcast.models.domain import broadcast_arrays, require_not_negative, to_checked_arrays
 from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequence_s
 
 SYN_TIMEOUT_S = 3.0
@@ -100,7 +100,7 @@ def connection_latency_s(
     DomainError
         An argument outside its domain.
     """
-    rtt, timeout = check_arrays(rtt_s=rtt_s, syn_timeout_s=syn_timeout_s)
+    rtt, timeout = to_checked_arrays(rtt_s=rtt_s, syn_timeout_s=syn_timeout_s)
     excess = sum(
         1 / (1 - 2 * ratio) * ratio
         for ratio in (
@@ -160,7 +160,7 @@ def cardwell_latency(
     DomainError
         An argument outside its domain.
     """
-    size, rtt, t0, p, b, max_window, first = check_arrays(
+    size, rtt, t0, p, b, max_window, first = to_checked_arrays(
         size_pkts=size_pkts,
         rtt_s=rtt_s,
         t0_s=t0_s,

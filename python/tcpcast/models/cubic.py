@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import broadcast_arrays, check_arrays, to_positive_array
+from tcpcast.models.domain import broadcast_arrays, to_checked_arrays, to_positive_array
 
 CUBIC_C = 0.4
 """C of RFC 9438 (section 5.1), packets/s^3."""
@@ -94,7 +94,7 @@ def cubic_response(
     DomainError
         An argument outside its domain.
     """
-    rtt, p, limit = check_arrays(
+    rtt, p, limit = to_checked_arrays(
         rtt_s=rtt_s, loss_ratio=loss_ratio, receiver_window_pkts=receiver_window_pkts
     )
     cubic = np.sqrt(np.sqrt(_fourth_power_of_constant(scale, decrease) * (rtt / p) ** 3))
@@ -139,7 +139,7 @@ def cubic_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    rate, rtt = check_arrays(rate_pps=rate_pps, rtt_s=rtt_s)
+    rate, rtt = to_checked_arrays(rate_pps=rate_pps, rtt_s=rtt_s)
     window = rate * rtt
     cubic = rtt * np.cbrt(_fourth_power_of_constant(scale, decrease) / window) / window
     return np.asarray(np.minimum(1.0, np.maximum(cubic, 1.5 / window**2)))
@@ -159,7 +159,7 @@ def reno_friendly_loss_ratio(
 
 def _fourth_power_of_constant(scale: ArrayLike, decrease: ArrayLike) -> Floats:
     """Return C (3 + beta)/(4 (1 - beta)), the fourth power of the response's constant."""
-    factor, beta = check_arrays(scale=scale, decrease=decrease)
+    factor, beta = to_checked_arrays(scale=scale, decrease=decrease)
     if beta.size and float(beta.max()) >= 1:
         raise DomainError(f"decrease must be below 1, not {float(beta.max())!r}")
     return np.asarray(factor * (3 + beta) / (4 * (1 - beta)))

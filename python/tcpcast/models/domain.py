@@ -198,7 +198,7 @@ def require_not_negative(name: str, value: float) -> None:
         raise DomainError(f"{name} must be at least 0 and finite, not {value!r}")
 
 
-def require_size(name: str, value: float) -> None:
+def require_file_size(name: str, value: float) -> None:
     """Raise DomainError unless ``value`` is a file size: at least 1 packet and finite."""
     if not (value >= 1 and math.isfinite(value)):
         raise DomainError(f"{name} must be at least 1 packet and finite, not {value!r}")
@@ -299,7 +299,7 @@ def broadcast_arrays(**arrays: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return dict(zip(arrays, np.broadcast_arrays(*arrays.values()), strict=True))
 
 
-def check_arrays(**arguments: ArrayLike) -> list[Floats]:
+def to_checked_arrays(**arguments: ArrayLike) -> list[Floats]:
     """Return arguments of formulas as arrays, in the given order, each checked by its name.
 
     Raises

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.models.domain import check_arrays
+from tcpcast.models.domain import to_checked_arrays
 
 
 def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> Floats:
@@ -27,7 +27,7 @@ def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> Floats:
     DomainError
         b below 1 or not finite.
     """
-    (b,) = check_arrays(packets_per_ack=packets_per_ack)
+    (b,) = to_checked_arrays(packets_per_ack=packets_per_ack)
     return np.asarray(np.sqrt(1.5 / b))
 
 
@@ -66,7 +66,7 @@ def mathis_rate_pps(
     Mathis, Semke, Mahdavi, Ott: "The macroscopic behavior of the TCP congestion avoidance
     algorithm", CCR 27(3), 1997. The limit by the window is an addition.
     """
-    rtt, p, window = check_arrays(
+    rtt, p, window = to_checked_arrays(
         rtt_s=rtt_s,
         loss_indication_ratio=loss_indication_ratio,
         receiver_window_pkts=receiver_window_pkts,
@@ -97,6 +97,6 @@ def mathis_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    rate, rtt = check_arrays(rate_pps=rate_pps, rtt_s=rtt_s)
+    rate, rtt = to_checked_arrays(rate_pps=rate_pps, rtt_s=rtt_s)
     constant = mathis_constant(packets_per_ack=packets_per_ack)
     return np.asarray(np.minimum(1.0, (constant / (rate * rtt)) ** 2))

@@ -306,16 +306,16 @@ def has_no_rate_limit(options: PathOptions, point: Mapping[str, str]) -> bool:
 def make_option_quantities(options: PathOptions) -> dict[str, Quantity]:
     """Return the quantity, with conversion functions, of each option in :data:`RANGE_OPTIONS`."""
     return {
-        "rtt": _make_quantity("rtt", _read_rtt, units.format_duration),
-        "loss": _make_quantity("loss", _read_loss, units.format_ratio),
-        "rate": _make_quantity("rate", units.parse_rate, units.format_rate),
+        "rtt": _make_option_quantity("rtt", _read_rtt, units.format_duration),
+        "loss": _make_option_quantity("loss", _read_loss, units.format_ratio),
+        "rate": _make_option_quantity("rate", units.parse_rate, units.format_rate),
         "buffer": _make_buffer_quantity(options),
-        "flows": _make_quantity("flows", _read_flows, lambda n: f"{n:.0f}", whole=True),
+        "flows": _make_option_quantity("flows", _read_flows, lambda n: f"{n:.0f}", whole=True),
         "size": _make_size_quantity(options),
     }
 
 
-def _make_quantity(
+def _make_option_quantity(
     name: str, read: Callable[[str], float], write: Callable[[float], str], *, whole: bool = False
 ) -> Quantity:
     row = PATH_OPTIONS[name]
@@ -340,20 +340,22 @@ def _make_buffer_quantity(options: PathOptions) -> Quantity:
         return str(Buffer(next(iter(buffer_units), "bdp"), amount))
 
     is_integer = bool(buffer_units & {"packets", "bytes"})
-    return _make_quantity("buffer", lambda text: read_buffer(text).amount, write, whole=is_integer)
+    return _make_option_quantity(
+        "buffer", lambda text: read_buffer(text).amount, write, whole=is_integer
+    )
 
 
 def _make_size_quantity(options: PathOptions) -> Quantity:
     """Return the quantity of ``--size``: bytes if all ends are in bytes, otherwise packets."""
     ends = (options.size or "").split("..")
     if all(end.strip().endswith("B") for end in ends):
-        return _make_quantity("size", _read_bytes, _write_bytes, whole=True)
+        return _make_option_quantity("size", _read_bytes, _write_bytes, whole=True)
     for end in ends:
         if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
             examples = f"{end.strip()}pkt or {end.strip()}B"
             raise PathError("traffic.size", f'"{end.strip()}" has no unit; write {examples}')
     read = partial(_read_packets, payload_bytes=options.payload_bytes)
-    return _make_quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
+    return _make_option_quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
 
 
 def _read_rtt(text: str) -> float:

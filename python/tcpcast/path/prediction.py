@@ -21,7 +21,7 @@ from tcpcast.path.options import (
 from tcpcast.path.run_size import (
     MAX_SIMULATED_PKTS,
     MAX_WALL,
-    can_afford_comparison,
+    can_afford_other_buffers,
     choose_simulated_s,
     choose_transfer_count,
 )
@@ -78,9 +78,9 @@ def predict_point(
     )
     if packet and prediction.is_buffer_assumed and not options.ranges:
         packets = _count_simulated_packets(
-            options, point, size if prediction.simulated_transfer else None
+            options, point, size if prediction.has_simulated_transfer else None
         )
-        if can_afford_comparison(packets):
+        if can_afford_other_buffers(packets):
             prediction = replace(
                 prediction, other_buffers=_simulate_other_buffers(prediction, run_options.progress)
             )
@@ -101,7 +101,7 @@ def _simulate_other_buffers(
     prediction: Prediction, progress: Callable[[float], None] | None
 ) -> dict[str, Answer]:
     """Return simulations with other buffers, by buffer; the last one may be interrupted."""
-    answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
+    answers = prediction.transfer if prediction.has_simulated_transfer else prediction.steady
     assert answers is not None
     if any(answer.incomplete_reason for answer in answers):
         return {}

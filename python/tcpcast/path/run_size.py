@@ -122,7 +122,7 @@ def max_wall_text(path: SimulatedPath) -> str:
     return MAX_WALL_MODERN if bounded else MAX_WALL
 
 
-def can_afford_comparison(packets: float) -> bool:
+def can_afford_other_buffers(packets: float) -> bool:
     """Return True if a simulation of this many packets is also run with two other buffers."""
     return packets <= MAX_COMPARED_PKTS
 

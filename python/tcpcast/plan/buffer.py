@@ -176,7 +176,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         verify_by_simulation(plan, runs, partial(_search_by_simulation, runs, plan, link))
-        if plan.leads_by_simulation and plan.simulated is not None:
+        if plan.is_simulation_reported_first and plan.simulated is not None:
             plan.recommendation = _buffer_size_text(link, round(plan.simulated))
     loss_at = model.metric_curve(lambda result: result.loss_ratio)
     add_curve_table(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)

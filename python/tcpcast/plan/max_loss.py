@@ -148,9 +148,9 @@ def plan_max_loss(
         notes=[
             path.note(with_loss=False),
             *filter(None, [omitted_formulas_text(scenario)]),
-            *_make_notes(path, goodput_bps, value),
+            *_required_rate_notes(path, goodput_bps, value),
         ],
-        warnings=[*path.warnings, *_make_warnings(value), *waiting],
+        warnings=[*path.warnings, *_warn_about_unvalidated_loss(value), *waiting],
         untrusted=_untrusted_loss_reason(scenario, models[0], value),
         scenario=scenario.with_changes(question.changes(value)),
     )
@@ -377,7 +377,7 @@ def _loss_ratio_text(loss_ratio: float) -> str:
     return f"one packet in {1 / loss_ratio:,.0f}"
 
 
-def _make_notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
+def _required_rate_notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
     sent = goodput_bps / path.goodput_bps(1, value)
     window = math.ceil(sent * path.rtt_s / path.flows)
     return [
@@ -390,7 +390,7 @@ def _make_notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str
     ]
 
 
-def _make_warnings(value: float) -> list[str]:
+def _warn_about_unvalidated_loss(value: float) -> list[str]:
     if value <= MAX_VALIDATED_LOSS:
         return []
     return [
@@ -437,7 +437,7 @@ def _verify_by_simulation(
     )
     verify_by_simulation(plan, runs, lambda: search_from_start(runs, goal, plan.value))
     plan.notes.append(check[1])
-    if plan.leads_by_simulation and plan.simulated is not None:
+    if plan.is_simulation_reported_first and plan.simulated is not None:
         plan.recommendation = (
             f"According to the simulation, up to {_loss_ratio_text(plan.simulated)} may be "
             "lost. Do not trust the values of the models, including the effects of single changes."

@@ -119,14 +119,14 @@ class FileGoodputTarget:
     def model_inputs(self) -> dict[str, float]:
         """Inputs of the mean-value models: link rate C, mean OFF time I, mean file size B."""
         network = self.scenario.network
-        off_s, size_pkts = self._mean_source()
+        off_s, size_pkts = self._mean_off_time_and_size()
         return {
             "link_pps": network.bottleneck.rate_bps / (8 * network.packet_bytes),
             "mean_off_s": off_s,
             "mean_size_pkts": size_pkts,
         }
 
-    def _mean_source(self) -> tuple[float, float]:
+    def _mean_off_time_and_size(self) -> tuple[float, float]:
         """Return an OFF time and a size whose ratio is the mean load of the growing sources."""
         counts, total = self.varied.counts, self.varied.total
         means = [
@@ -326,8 +326,8 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
         "" if math.isnan(beyond) else (f"; {percent_text(beyond)} of the files reach the target")
     )
     return (
-        f"even with {target.varied.smallest_text}, {percent_text(target.share)} of the files "
-        f"reach only {rate_text(smallest.value)}{noise}, not "
+        f"even with {target.varied.smallest_population_text}, {percent_text(target.share)} of the "
+        f"files reach only {rate_text(smallest.value)}{noise}, not "
         f"{rate_text(target.above_bps)}{reach}; give a lower rate, or a smaller share of the "
         "files (small files end in slow start), or shorten the RTT"
     )

@@ -26,11 +26,11 @@ from tcpcast.plan.search import search_from_start, simulate_if_possible
 from tcpcast.plan.verification import (
     CURVE_STEP,
     SimulationStopped,
-    add_deadline,
     merge_run_warnings,
     note_excess_scatter,
     undecided_reason,
     verify_by_simulation,
+    with_plan_deadline,
 )
 from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES
@@ -134,7 +134,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         results so far; the plan is ``interrupted``.
     """
     target = make_file_goodput_target(scenario, share, above_bps, engine, grows=grows)
-    options = add_deadline(options, scenario)
+    options = with_plan_deadline(options, scenario)
     runs = target.simulations(target.changes, options, target.engine)
     curve_runs = target.simulations(
         lambda sources: target.changes(sources, 1), options, target.engine

@@ -118,12 +118,12 @@ class Plan:
         return not math.isnan(self.value)
 
     @property
-    def leads_by_simulation(self) -> bool:
+    def is_simulation_reported_first(self) -> bool:
         """Whether the simulation's answer is reported first."""
         doubtful = bool(self.untrusted) or self.undecided or not self.has_model
         return self.simulated is not None and doubtful
 
-    def answer_by_simulation(self, result: SearchResult, metric: str) -> None:
+    def set_simulated_answer(self, result: SearchResult, metric: str) -> None:
         """Set the simulation's answer, and mark a contradicted value as untrusted.
 
         Parameters
@@ -199,7 +199,7 @@ class Plan:
 
     def _leading_answer_json(self) -> dict[str, Any] | None:
         """Return the answer that is reported first, or None if undecided."""
-        if self.leads_by_simulation:
+        if self.is_simulation_reported_first:
             low, high = self.simulated_low, self.simulated_high
             return {"by": "simulation", "value": self.simulated, "low": low, "high": high}
         if self.undecided or not self.has_model:

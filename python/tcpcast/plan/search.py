@@ -293,7 +293,7 @@ def _make_search_result(
     fitted = fit_target_crossing(near, goal.target)
     value = window.answer(goal, fitted)
     left, right = (0.0, math.inf) if fitted is None else (fitted.low, fitted.high)
-    below, above = _has_decisive_runs_beyond(known, goal, left, right)
+    below, above = _are_ends_enclosed(known, goal, left, right)
     left = max(left, known[0].value) if below else known[0].value
     right = min(right, known[-1].value) if above else known[-1].value
     if goal.integer:
@@ -373,7 +373,7 @@ class _FitWindow:
     centre: float
     radius: float
 
-    def runs_inside(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
+    def runs_in_window(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
         """Return the runs in the window."""
         reach = MAX_FIT_DISTANCE * self.radius
         return [
@@ -382,7 +382,7 @@ class _FitWindow:
 
     def nearest_runs(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
         """Return the runs in the window, or the nearest ones if these are too few for a fit."""
-        near = self.runs_inside(runs, goal)
+        near = self.runs_in_window(runs, goal)
         if len(near) >= MIN_LINE_POINTS:
             return near
         known = simulated_points(runs, goal)
@@ -404,7 +404,7 @@ class _FitWindow:
                 max(found.value / self.centre, math.exp(-self.radius)), math.exp(self.radius)
             )
             self.centre *= times
-        if len(self.runs_inside(runs, goal)) >= MIN_RUNS:
+        if len(self.runs_in_window(runs, goal)) >= MIN_RUNS:
             uncertainty = 1.0 if found is None else found.slope_uncertainty
             if uncertainty > MAX_SLOPE_UNCERTAINTY:
                 self.radius *= RADIUS_FACTOR
@@ -420,7 +420,7 @@ class _FitWindow:
 
     def unsimulated_value(self, runs: PlanSimulations, goal: SearchGoal) -> float | None:
         """Return a value in the window that was not yet simulated, or None."""
-        start = len(self.runs_inside(runs, goal)) % len(RUN_POSITIONS)
+        start = len(self.runs_in_window(runs, goal)) % len(RUN_POSITIONS)
         for share in (*RUN_POSITIONS[start:], *RUN_POSITIONS[:start]):
             value = goal.clamp(goal.round_value(self.centre * math.exp(share * self.radius)))
             if value not in runs.answers:
@@ -436,7 +436,7 @@ def _search_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: fl
     """Simulate near the target until the interval is narrow or the number of runs sufficient."""
     window = _FitWindow(math.sqrt(low * high), max(MIN_RADIUS, math.log(high / low) / 2))
     for _ in range(MAX_STEPS):
-        found, count = window.move(runs, goal), len(window.runs_inside(runs, goal))
+        found, count = window.move(runs, goal), len(window.runs_in_window(runs, goal))
         is_narrow = (
             found is not None and found.high - found.low <= NARROW_INTERVAL_WIDTH * found.value
         )
@@ -471,7 +471,7 @@ def _simulate_near_answer(runs: PlanSimulations, goal: SearchGoal, window: _FitW
         simulate_if_possible(runs, value)
 
 
-def _has_decisive_runs_beyond(
+def _are_ends_enclosed(
     known: list[MeasuredPoint], goal: SearchGoal, left: float, right: float
 ) -> tuple[bool, bool]:
     """Return, per end of an interval, whether a run beyond it is decisively on its side."""
@@ -487,7 +487,7 @@ def _enclose_interval(runs: PlanSimulations, goal: SearchGoal, window: _FitWindo
         known, fitted = simulated_points(runs, goal), window.crossing(runs, goal)
         if fitted is None or not fitted.high < math.inf:
             return
-        closed = _has_decisive_runs_beyond(known, goal, fitted.low, fitted.high)
+        closed = _are_ends_enclosed(known, goal, fitted.low, fitted.high)
         ends = zip(closed, (fitted.low, fitted.high), (False, True), strict=True)
         for is_closed, end, up in ends:
             if not is_closed:

@@ -367,7 +367,7 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
         "per flow in the run with the fewest flows. Columns model and goodput: delivered "
         "payload."
     )
-    if plan.leads_by_simulation and plan.simulated is not None:
+    if plan.is_simulation_reported_first and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]
         flows = round(plan.simulated)
         send = "together send" if flows > 1 else "sends"

@@ -61,7 +61,7 @@ class VariedClasses:
         return {f"class.{name}.sources": count for name, count in self.split(total).items()}
 
     @property
-    def smallest_text(self) -> str:
+    def smallest_population_text(self) -> str:
         """Description of the smallest population."""
         if len(self.counts) > 1:
             return "one source of each class"

@@ -52,7 +52,7 @@ class SimulationStopped(Exception):  # noqa: N818 - the user's decision rather t
         return f"run.max_wall was reached before {activity} finished"
 
 
-def add_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
+def with_plan_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
     """Return options with a deadline for all simulations of a plan, from ``run.max_wall``."""
     options = options or RunOptions()
     if options.deadline is not None:
@@ -80,7 +80,7 @@ class PlanSimulations:
 
     def __post_init__(self) -> None:
         """Start the time limit."""
-        self.options = add_deadline(self.options, self.scenario)
+        self.options = with_plan_deadline(self.options, self.scenario)
 
     @property
     def finished_answers(self) -> dict[float, Answer]:
@@ -98,10 +98,12 @@ class PlanSimulations:
             The engine does not cover the scenario, or the run has no data for the quantity.
         """
         if value not in self.answers:
-            if self._is_late():
+            if self._is_past_deadline():
                 raise SimulationStopped(interrupted=False)
             self.answers[value] = this = self._simulate(value)
-            if this.interrupted or (this.incomplete_reason is not None and self._is_late()):
+            if this.interrupted or (
+                this.incomplete_reason is not None and self._is_past_deadline()
+            ):
                 self.stopped_value = value
         if value == self.stopped_value:
             raise SimulationStopped(interrupted=self.answers[value].interrupted)
@@ -115,7 +117,7 @@ class PlanSimulations:
             )
         return metric.value
 
-    def _is_late(self) -> bool:
+    def _is_past_deadline(self) -> bool:
         end = None if self.options is None else self.options.deadline
         return end is not None and time.perf_counter() >= end
 
@@ -162,7 +164,7 @@ def verify_by_simulation(
     Parameters
     ----------
     plan
-        The plan; set are the results of :meth:`Plan.answer_by_simulation`, ``verified``, the
+        The plan; set are the results of :meth:`Plan.set_simulated_answer`, ``verified``, the
         table ``simulated`` and the runs' warnings.
     runs
         The simulations; all runs of ``search`` are reported.
@@ -232,9 +234,9 @@ def _set_simulated_answer(plan: Plan, runs: PlanSimulations, result: SearchResul
         plan.simulated_undecided = True
         plan.warnings.insert(0, "the simulation is undecided: " + undecided_reason(runs, result))
         return
-    plan.answer_by_simulation(result, runs.question.metric)
+    plan.set_simulated_answer(result, runs.question.metric)
     plan.notes += note_excess_scatter(result)
-    if plan.scenario is not None and plan.leads_by_simulation:
+    if plan.scenario is not None and plan.is_simulation_reported_first:
         plan.scenario = plan.scenario.with_changes(runs.question.changes(result.value))
 
 

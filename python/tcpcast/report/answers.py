@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from tcpcast.answer import Answer
 from tcpcast.compare import compare_all
 from tcpcast.errors import UnknownEngine
-from tcpcast.extras import frame_package
+from tcpcast.extras import import_dataframe_package
 from tcpcast.report.html import html
 from tcpcast.report.metric_rows import COLUMN_NAMES, answer_rows
 from tcpcast.report.run import run_parts
@@ -84,7 +84,7 @@ class Answers(list[Answer]):
         MachineError
             pandas is not installed.
         """
-        pandas = frame_package("pandas")
+        pandas = import_dataframe_package("pandas")
         return pandas.DataFrame(answer_rows(self), columns=list(COLUMN_NAMES)).astype(
             _FLOAT_COLUMNS
         )
@@ -97,7 +97,7 @@ class Answers(list[Answer]):
         MachineError
             polars is not installed.
         """
-        polars = frame_package("polars")
+        polars = import_dataframe_package("polars")
         kinds = dict.fromkeys(_FLOAT_COLUMNS, polars.Float64)
         rows = answer_rows(self)
         return polars.DataFrame(rows, list(COLUMN_NAMES), schema_overrides=kinds, orient="row")

@@ -196,7 +196,7 @@ class ReferenceLine:
             (axes.axhline if self.axis == "y" else axes.axvline)(self.value, **style)
 
 
-def answer_line(value: float) -> ReferenceLine:
+def plan_answer_line(value: float) -> ReferenceLine:
     """Return a dashed vertical line at the answer of a plan."""
     style = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
     return ReferenceLine(value, style=style, axis="x")

@@ -64,7 +64,7 @@ def class_goodput_title(answer: Answer, scenario: Scenario) -> str:
         for group in scenario.populations
         if "goodput_bps" in metrics.get(group.name, {})
     ]
-    known = [(group, value) for group, value in given if _is_usable(value)]
+    known = [(group, value) for group, value in given if _is_trusted_and_finite(value)]
     if len(known) < 2 or len(known) < len(given):
         return ""
     known.sort(key=lambda each: -each[1].value)
@@ -84,14 +84,14 @@ def class_goodput_title(answer: Answer, scenario: Scenario) -> str:
     return f"Goodput differs by class: {values}"
 
 
-def _is_usable(metric: Metric) -> bool:
+def _is_trusted_and_finite(metric: Metric) -> bool:
     return metric.trusted and bool(np.isfinite(metric.value))
 
 
 def goodput_title(answer: Answer, scenario: Scenario) -> str:
     """Return the title with the total goodput of all flows, or "" if it is not trusted."""
     metric = answer.metrics.get("goodput_bps")
-    if metric is None or not _is_usable(metric):
+    if metric is None or not _is_trusted_and_finite(metric):
         return ""
     rate = scenario.network.bottleneck.rate_bps
     count = sum(group.count for group in scenario.populations)

@@ -59,7 +59,7 @@ def run_document(
     verdict = run_verdict(compared, scenario)
     parts += [Paragraph(verdict, "heading")] if verdict else []
     shown = answer_tables(compared, scenario, where_rest_is="below")
-    parts += [Heading("Answers"), *shown, *_check_parts(compared, scenario)]
+    parts += [Heading("Answers"), *shown, *_check_before_use_parts(compared, scenario)]
     if figures:
         parts += _inline_run_figures(compared, scenario)
     parts += [
@@ -101,7 +101,7 @@ def captures_document(captures: Sequence[Capture], command: str, figures: bool =
     return Document(f"Why was it slow? {several}", [*parts, *command_parts(command)])
 
 
-def _check_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
+def _check_before_use_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     notes = list(remarks(compared, scenario, where_rest_is="below"))
     if any(part.role == "warning" for part in notes):
         yield Heading("Check before use")

@@ -97,12 +97,12 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     ]
     for answer in answers:
         colour = _color_only(engine_style(answer.engine, is_observed=True))
-        series += _intervals(answer.tables.get("file_goodput", {}), factor, colour)
+        series += _interval_lines(answer.tables.get("file_goodput", {}), factor, colour)
     y = Axis("files with a higher goodput", 0, 1, ticks=percent_tick)
     return scenario_chart(scenario, _title(answer_for_title(answers), 0.9, "90 %"), x, y, series)
 
 
-def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
+def _interval_lines(table: Table, factor: float, colour: Style) -> list[Drawable]:
     """Return the 95 % intervals of percentiles as horizontal lines."""
     if not {"share", "low", "high"} <= table.keys() or not np.isfinite(table["low"]).any():
         return []

@@ -22,8 +22,8 @@ from tcpcast.report.side_by_side import (
     KIND_LABELS,
     difference_heading,
     interval_cell,
-    marked_value,
     row_name,
+    value_or_mark_text,
 )
 from tcpcast.sanitize import escape_control_characters
 
@@ -154,7 +154,7 @@ def _html_side_by_side(part: SideBySide) -> str:
 def _html_of_value(metric: Metric | None, scale: Scale, kind: Kind) -> str:
     bounds = interval_cell(metric, scale)
     suffix = f" <small>{escaped(bounds)}</small>" if bounds else ""
-    value = marked_value(metric, scale)
+    value = value_or_mark_text(metric, scale)
     return _html_table_cell(f"{escaped(value)}{suffix}", True, value, kind)
 
 

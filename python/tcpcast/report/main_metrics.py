@@ -10,7 +10,7 @@ from tcpcast.report.document import Column, Table
 from tcpcast.report.file_sizes import size_text
 from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit
 from tcpcast.report.times_by_losses import evenly_spaced_indices
-from tcpcast.scenario.classes import has_mixed_files
+from tcpcast.scenario.classes import has_too_different_file_sizes
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def select_main_rows(
     kinds = {group.traffic.kind for group in groups} & {"on-off", "transfers", "bulk"}
     if not kinds:
         return comparison
-    has_files = not (has_classes and has_mixed_files(groups))
+    has_files = not (has_classes and has_too_different_file_sizes(groups))
     known = [(row, METRICS[row.metric]) for row in comparison.rows if row.metric in METRICS]
     main = [
         row

@@ -82,7 +82,7 @@ def plan_verdict(plan: Plan) -> str:
     """Return the answer in one sentence, with its uncertainty and its method."""
     method, value = _answer_lines(plan)[0]
     entry = REGISTRY.get(plan.engine)
-    if entry is not None and plan.has_model and not plan.leads_by_simulation:
+    if entry is not None and plan.has_model and not plan.is_simulation_reported_first:
         kind = "the formula" if isinstance(entry, Formula) else "engine"
         method = f"by {kind} {plan.engine}"
     doubt = ", not to be trusted" if UNTRUSTED_MARK in value else ""
@@ -139,7 +139,9 @@ def _advice_parts(plan: Plan) -> list[Part]:
     """Return the recommendation, if there is one."""
     if not plan.recommendation:
         return []
-    doubtful = f"{UNTRUSTED_MARK} " if plan.untrusted and not plan.leads_by_simulation else ""
+    doubtful = (
+        f"{UNTRUSTED_MARK} " if plan.untrusted and not plan.is_simulation_reported_first else ""
+    )
     return [BLANK_LINE, Paragraph(doubtful + plan.recommendation)]
 
 
@@ -181,7 +183,7 @@ def _answer_lines(plan: Plan) -> list[tuple[str, str]]:
     if plan.undecided:
         shown = f"undecided{_interval_clause(plan.low, plan.high, plan.unit)}"
     reached = [] if plan.undecided else _metric_line(plan, plan.metric_at_value, plan.fit_runs)
-    if plan.leads_by_simulation:
+    if plan.is_simulation_reported_first:
         shown += f" ({_relative_error(plan)} relative error)" if not plan.undecided else ""
         return [*simulated, (by, shown), *reached]
     return [(by, shown), *reached, *simulated]
@@ -195,7 +197,7 @@ def _simulation_lines(plan: Plan) -> list[tuple[str, str]]:
         return []
     line = plan_quantity_text(plan.simulated, plan.unit)
     line += _interval_clause(plan.simulated_low, plan.simulated_high, plan.unit, omit_unit=True)
-    if plan.has_model and not plan.leads_by_simulation:
+    if plan.has_model and not plan.is_simulation_reported_first:
         line += f" ({plan.engine or 'the model'} {_relative_error(plan)})"
     return [
         ("by simulation", line),

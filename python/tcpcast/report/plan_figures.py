@@ -20,7 +20,7 @@ from tcpcast.report.chart import (
     ReferenceLine,
     Series,
     TextNote,
-    answer_line,
+    plan_answer_line,
     points_from_metrics,
     scenario_subtitle,
 )
@@ -118,7 +118,7 @@ def _target_metric_panel(plan: Plan, metric: str, target: float) -> Panel:
         Series(
             curve[name] / x.factor,
             curve[column] / y.factor,
-            style=_style(column),
+            style=_curve_style(column),
             name=_MODEL_LABELS.get(column.removesuffix("_bps"), "model").replace(" ", "\n"),
         )
         for column in columns
@@ -142,7 +142,7 @@ def _target_metric_panel(plan: Plan, metric: str, target: float) -> Panel:
     return Panel(series, across, up)
 
 
-def _style(column: str) -> Style:
+def _curve_style(column: str) -> Style:
     """Return the style of a model curve: the style of its engine, or the first for populations."""
     name = column.removesuffix("_bps")
     engine = FORMULA_BY_CONTROL.get(name, name)
@@ -161,7 +161,7 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     """Yield marks for the model's answer, and for the simulated answer with its interval."""
     if plan.has_model:
         value = plan.value / x.factor
-        yield answer_line(value)
+        yield plan_answer_line(value)
         doubt = " (not to be trusted)" if plan.untrusted else ""
         text = f"by the model: {_answer_text(plan.value, plan)}{doubt}"
         yield Series([value], [target], text, _ANSWER_POINT_STYLE)
@@ -213,7 +213,7 @@ def _isoline_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
     column = list(plan.tables["curve"])[1]
     model = _MODEL_LABELS[column.removesuffix("_bps")]
     floor = float(np.nanmin(loss)) / 3
-    colour = {"color": _style(column)["color"]}
+    colour = {"color": _curve_style(column)["color"]}
     here = np.isfinite(loss)
     own = 1e3 * scenario.populations[0].rtt_s
     bottom = np.full(np.count_nonzero(here), floor)

@@ -92,14 +92,14 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     parts += [Paragraph(text, "heading") for text in headlines(prediction, _OptionSyntax())]
     transfer = prediction.transfer
     if transfer is not None and answers_with_time(transfer):
-        parts += [BLANK_LINE, _transfer_table(prediction, _times_leading_first(prediction))]
-    steady = _leading_first(prediction)
+        parts += [BLANK_LINE, _transfer_table(prediction, _order_time_answers(prediction))]
+    steady = _order_rate_answers(prediction)
     if steady:
         parts += [BLANK_LINE, _rate_table(steady, prediction.scenario)]
     remarks = _remark_parts(prediction, show_all=explain)
     parts += [BLANK_LINE, *remarks] if remarks else []
     if explain:
-        answers = [*_times_leading_first(prediction), *steady]
+        answers = [*_order_time_answers(prediction), *steady]
         parts += [part for answer in answers for part in _explanation_parts(answer)]
     return parts
 
@@ -144,13 +144,13 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
     return ", ".join(text for name, text in parts.items() if name not in set(without))
 
 
-def _leading_first(prediction: Prediction) -> list[Answer]:
+def _order_rate_answers(prediction: Prediction) -> list[Answer]:
     """Return the answers with a rate: simulation, leading formula, then the other formulas."""
     first = (SIMULATION, leading_formula(prediction.scenario))
     return _order_by_relevance(answers_with_rate(prediction.steady), first)
 
 
-def _times_leading_first(prediction: Prediction) -> list[Answer]:
+def _order_time_answers(prediction: Prediction) -> list[Answer]:
     return _order_by_relevance(answers_with_time(prediction.transfer or []), TIME_ENGINES)
 
 
@@ -222,7 +222,7 @@ def _remark_parts(prediction: Prediction, *, show_all: bool) -> list[Paragraph]:
         _limit_text(prediction.scenario),
         *model_advice(prediction),
         buffer_advice(prediction),
-        *_sizing_advice(prediction),
+        *_path_requirement_advice(prediction),
     ]
     lines = [Paragraph(text, mark="   ") for text in texts if text]
     return (
@@ -234,7 +234,7 @@ def _remark_parts(prediction: Prediction, *, show_all: bool) -> list[Paragraph]:
     )
 
 
-def _sizing_advice(prediction: Prediction) -> list[str]:
+def _path_requirement_advice(prediction: Prediction) -> list[str]:
     """Return advice: windows and numbers of flows that fill the link, and the transfer time."""
     sizing = prediction.sizing
     if sizing is None:
@@ -413,11 +413,11 @@ def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return columns: times and mean rates if a transfer size is given, otherwise model rates."""
     if predictions[0].size_pkts is None:
         return _rate_columns(predictions)
-    engines = _engines_of_rows(_times_leading_first(p) for p in predictions)
+    engines = _engines_of_rows(_order_time_answers(p) for p in predictions)
     columns = [_time_column(predictions, name) for name in engines]
     if any(prediction.has_time_from_goodput for prediction in predictions):
         columns.append(_goodput_time_column(predictions))
-    return [*columns, *_mean_columns(predictions)]
+    return [*columns, *_mean_and_long_term_rate_columns(predictions)]
 
 
 def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
@@ -425,7 +425,7 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     leading = [p.goodput_bps for p in predictions]
     unit = scale_for_unit("bit/s", _median(leading) or _median(every))
     columns = []
-    for name in _engines_of_rows(map(_leading_first, predictions)):
+    for name in _engines_of_rows(map(_order_rate_answers, predictions)):
         given = [_answer_of_engine(answers_with_rate(p.steady), name) for p in predictions]
         rates = [math.nan if answer is None else answer["goodput_bps"] for answer in given]
         columns.append(_scaled_column(_column_heading(name), rates, unit, given))
@@ -462,7 +462,7 @@ def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
     return _scaled_column("by\ngoodput", seconds, scale_for_unit("s", _median(seconds)))
 
 
-def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
+def _mean_and_long_term_rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return the mean rate of the transfer and the long-term rate of one flow."""
     mean = []
     for prediction in predictions:

@@ -14,7 +14,7 @@ from tcpcast.engines.formula.path_requirements import (
 )
 from tcpcast.engines.registry import FORMULA_BY_CONTROL
 from tcpcast.errors import SuggestionSyntax
-from tcpcast.limit_names import with_article
+from tcpcast.limit_names import limit_name_with_article
 from tcpcast.report import csv
 from tcpcast.report.json import document
 from tcpcast.report.quantity import three_digit_text
@@ -111,7 +111,7 @@ class Prediction:
         return any(a.interrupted for a in (*self.answers, *self.other_buffers.values()))
 
     @property
-    def simulated_transfer(self) -> bool:
+    def has_simulated_transfer(self) -> bool:
         """True if a transfer was simulated."""
         return any(answer.engine == SIMULATION for answer in answers_with_time(self.transfer or []))
 
@@ -296,7 +296,7 @@ def headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
     if not prediction.steady:
         return ""
     if prediction.untrusted:
-        return no_rate_sentence(prediction, syntax)
+        return no_trusted_answer_sentence(prediction, syntax)
     flows = prediction.scenario.senders
     each = three_digit_text(prediction.goodput_bps / flows, "bit/s")
     total = three_digit_text(prediction.goodput_bps, "bit/s")
@@ -316,7 +316,7 @@ def limits_text(prediction: Prediction) -> str:
     return clause + (f", not {' or '.join(others)}" if others else "")
 
 
-def no_rate_sentence(prediction: Prediction, syntax: SuggestionSyntax) -> str:
+def no_trusted_answer_sentence(prediction: Prediction, syntax: SuggestionSyntax) -> str:
     """Return the sentence for a prediction without a trusted answer."""
     if any(answer.engine == SIMULATION for answer in prediction.steady):
         return "No trusted rate: neither the simulation nor a formula is reliable for this path."
@@ -390,7 +390,7 @@ def _split_limits(prediction: Prediction) -> tuple[str, list[str]]:
     }
     limits = {BOTTLENECK: "the link", SHALLOW_BUFFER: "the link", WINDOW: "the receiver window"}
     limiting = limits.get(regime, "loss")
-    clause = f"limited by {with_article(regime or 'loss')}"
+    clause = f"limited by {limit_name_with_article(regime or 'loss')}"
     if regime == WINDOW:
         packets = packets_text(scenario.populations[0].tcp.receiver_window)
         clause += f" ({packets} per round trip)"

@@ -64,7 +64,7 @@ def model_advice(prediction: Prediction) -> list[str]:
 
 def buffer_advice(prediction: Prediction) -> str:
     """Return the effect of an assumed buffer on a simulation, or "" without such a simulation."""
-    answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
+    answers = prediction.transfer if prediction.has_simulated_transfer else prediction.steady
     simulated = [a for a in answers or [] if a.engine == SIMULATION and a.metrics]
     scenario = prediction.scenario
     if not prediction.is_buffer_assumed:
@@ -76,7 +76,7 @@ def buffer_advice(prediction: Prediction) -> str:
     size = f" ({bytes_text(scenario.buffer_pkts * scenario.network.packet_bytes)})"
     assumed = f"The buffer is assumed to be 1 BDP{'' if prediction.varied_options else size}"
     rate, time = BUFFER_METRICS
-    metric = time if prediction.simulated_transfer else rate
+    metric = time if prediction.has_simulated_transfer else rate
     others = {b: a for b, a in prediction.other_buffers.items() if metric in a.metrics}
     if not others or any(answer.incomplete_reason for answer in others.values()):
         return f"{assumed}; a smaller buffer may give a lower rate: try {BUFFER_RANGE_OPTION}."

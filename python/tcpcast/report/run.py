@@ -20,7 +20,7 @@ from tcpcast.report.main_metrics import has_missing_percentile, percentile_table
 from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, amount_text, has_untrusted
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
 from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
-from tcpcast.scenario.classes import has_mixed_files
+from tcpcast.scenario.classes import has_too_different_file_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,13 +92,13 @@ def answer_tables(
     if compared.completion_times.rows:
         yield from (
             BLANK_LINE,
-            SideBySide(_shown_sizes(compared.completion_times, typed), "completion time"),
+            SideBySide(_select_size_rows(compared.completion_times, typed), "completion time"),
         )
         for table in losses_tables(compared.answers, typed):
             yield from (BLANK_LINE, table)
 
 
-def _shown_sizes(sizes: Comparison, typed_sizes: Mapping[int, str]) -> Comparison:
+def _select_size_rows(sizes: Comparison, typed_sizes: Mapping[int, str]) -> Comparison:
     """Return the rows of some evenly spaced sizes, labelled with the sizes in bytes as typed."""
     named = {packets_text(packets): size_text(packets, typed_sizes) for packets in typed_sizes}
     rows = (sizes.rows[i] for i in evenly_spaced_indices(len(sizes.rows)))
@@ -200,7 +200,7 @@ def _shown_values(compared: ComparedAnswers, scenario: Scenario | None) -> set[s
 
 
 def _has_file_goodput(compared: ComparedAnswers, scenario: Scenario | None) -> bool:
-    mixed = scenario is not None and has_mixed_files(scenario.populations)
+    mixed = scenario is not None and has_too_different_file_sizes(scenario.populations)
     return bool(compared.goodput_percentiles.rows) and not mixed
 
 

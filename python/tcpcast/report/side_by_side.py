@@ -36,7 +36,7 @@ def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
         given = [
             (row.metrics[i], scale) for row, scale in zip(comparison.rows, scales, strict=True)
         ]
-        columns.append(Column(engine, [marked_value(f, scale) for f, scale in given]))
+        columns.append(Column(engine, [value_or_mark_text(f, scale) for f, scale in given]))
         if i in with_intervals:
             columns.append(
                 Column("95 %", [interval_cell(f, scale) for f, scale in given], right=False)
@@ -52,7 +52,7 @@ def row_name(row: ComparisonRow) -> str:
     return row.subject or metric_label(row.metric)
 
 
-def marked_value(metric: Metric | None, scale: Scale) -> str:
+def value_or_mark_text(metric: Metric | None, scale: Scale) -> str:
     """Return a value as text, with a dagger if it is untrusted."""
     if metric is None:
         return ABSENT_MARK

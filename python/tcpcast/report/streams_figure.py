@@ -10,7 +10,7 @@ from tcpcast.report.chart import (
     Panel,
     ReferenceLine,
     Series,
-    answer_line,
+    plan_answer_line,
     points_from_metrics,
     scenario_subtitle,
 )
@@ -68,7 +68,7 @@ def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
         Series(n, curve[name] / scale.factor, _MODEL_LABELS[name], colour),
         ReferenceLine(link, f"link, {amount_text(link_bps, 'bit/s')}"),
         Series([plan.value], [link], words, point),
-        answer_line(plan.value),
+        plan_answer_line(plan.value),
     ]
     simulated = plan.tables.get("simulated")
     if simulated is not None and len(simulated["flows"]):
@@ -87,4 +87,4 @@ def _competing_panel(plan: Plan, x: Axis) -> Panel:
     style = {"color": GREEN, "linewidth": 1.8}
     rate = Series(curve["flows"], curve["competing_bps"] / scale.factor, style=style)
     y = Axis(f"rate of one\nother flow ({scale.unit})", 0, 1.15 * largest / scale.factor)
-    return Panel([rate, answer_line(plan.value)], x, y)
+    return Panel([rate, plan_answer_line(plan.value)], x, y)

@@ -58,7 +58,7 @@ def describe_scenario(scenario: Scenario) -> str:
         kind = kinds.get(link.loss.model, link.loss.model)
         place = " behind the queue" if link.loss_at == "behind" else ""
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %{place}")
-    parts += [*_cross_traffic_rates(scenario), *_path_extras(scenario.network)]
+    parts += [*_cross_traffic_rates(scenario), *_jitter_and_return_path_texts(scenario.network)]
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
     return ", ".join([*parts, " and ".join(stacks)])
 
@@ -126,7 +126,7 @@ def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
         yield f"cross traffic {amount_text(float(f'{rates[name]:.4g}'), 'bit/s')}{where}"
 
 
-def _path_extras(network: Network) -> Iterator[str]:
+def _jitter_and_return_path_texts(network: Network) -> Iterator[str]:
     """Yield texts on jitter, return link and ACK loss of a path."""
     if network.jitter is not None:
         mean = amount_text(network.jitter.distribution.mean_value(), "s")

@@ -65,7 +65,7 @@ def rows_parts(
     """
     names = table.column_names
     if keys is not None and names:
-        replication = ["replication"] if _has_several(table, "replication") else []
+        replication = ["replication"] if _has_several_values(table, "replication") else []
         others = set(table["status"].to_pylist()) - {"answered"}
         status = ["status", "reason"] if others else []
         names = [*keys, "engine", *replication, *_headline_metrics(table), *status]
@@ -197,7 +197,7 @@ def _csv_cell(value: Any) -> Any:
     return value
 
 
-def _has_several(table: Any, name: str) -> bool:
+def _has_several_values(table: Any, name: str) -> bool:
     return name in table.column_names and len(set(table[name].to_pylist())) > 1
 
 

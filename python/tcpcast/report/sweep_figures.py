@@ -233,10 +233,10 @@ class FigureHeading(NamedTuple):
 
 
 def _largest_value(grids: Sequence[MetricGrid]) -> float:
-    return float(np.max(np.abs(trusted_values(grids))))
+    return float(np.max(np.abs(trusted_or_all_values(grids))))
 
 
-def trusted_values(grids: Sequence[MetricGrid]) -> Any:
+def trusted_or_all_values(grids: Sequence[MetricGrid]) -> Any:
     """Return the finite trusted values, or all finite values if none is trusted."""
     values = np.concatenate([each.value.ravel() for each in grids])
     marks = np.concatenate([each.marks.ravel() for each in grids])
@@ -299,7 +299,7 @@ def _value_axis(
     label: str, grids: Sequence[MetricGrid], levels: Sequence[float], scale: Scale
 ) -> Axis:
     """Return an axis from 0 with space above all values, logarithmic for a wide range."""
-    values = trusted_values(grids)
+    values = trusted_or_all_values(grids)
     smallest = float(values.min())
     if smallest > 0 and values.max() / smallest >= LOG_SCALE_RATIO:
         return Axis(label, log=True)
@@ -369,7 +369,7 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     figure = new_figure(size)
     write_titles(figure, heading.title, heading.subtitle)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    values = trusted_values(shown) / scale.factor
+    values = trusted_or_all_values(shown) / scale.factor
     low, high = float(values.min()), float(values.max())
     log = low > 0 and high / low >= LOG_SCALE_RATIO
     norm: Any = (LogNorm if log else Normalize)(low, high if high > low else low + 1)

@@ -47,7 +47,7 @@ def title(
     plain = plain[0].upper() + plain[1:]
     if any(each.text_value for each in grids):
         across = next(key for key in keys if key.is_numeric)
-        return _largest_everywhere(name, grids, across) or plain
+        return _always_largest_curve(name, grids, across) or plain
     lead = next(
         (each for each in grids if each.is_simulated and _trusted_mask(each).sum() > 1), None
     )
@@ -56,9 +56,9 @@ def title(
         return plain
     by = f", by {lead.engine}" if len(grids) > 1 else ""
     if len(keys) > 1:
-        return f"The {name} {_map_text(lead, scale)}{by}"
+        return f"The {name} {_map_range_text(lead, scale)}{by}"
     text = _level_text(lead, keys[0], scale, levels) if levels and keys[0].is_numeric else ""
-    return f"The {name} {text or _range_text(lead, keys[0], scale)}{by}"
+    return f"The {name} {text or _curve_range_text(lead, keys[0], scale)}{by}"
 
 
 def _trusted_mask(grid: MetricGrid) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -104,7 +104,7 @@ def _interval_end(metric: Metric, *, upper: bool) -> float:
     return metric.value if end is None else end
 
 
-def _range_text(grid: MetricGrid, key: SweptKey, scale: Scale) -> str:
+def _curve_range_text(grid: MetricGrid, key: SweptKey, scale: Scale) -> str:
     """Return a clause with the values at both ends of the key, or the extreme values."""
     usable = np.flatnonzero(_trusted_mask(grid)).tolist()
     rows = [row for row in usable if _metric_at(grid, row).interval_warning is None]
@@ -126,7 +126,7 @@ def _range_text(grid: MetricGrid, key: SweptKey, scale: Scale) -> str:
     return f"lies between {ends[0]} and {ends[1]}"
 
 
-def _map_text(grid: MetricGrid, scale: Scale) -> str:
+def _map_range_text(grid: MetricGrid, scale: Scale) -> str:
     """Return a clause with the range over two keys, and whether its ends differ significantly."""
     usable = _trusted_mask(grid)
     ends = [np.where(usable, grid.value, end) for end in (np.inf, -np.inf)]
@@ -140,7 +140,7 @@ def _map_text(grid: MetricGrid, scale: Scale) -> str:
     return f"does not differ significantly: {span}"
 
 
-def _largest_everywhere(metric_name: str, grids: Sequence[MetricGrid], key: SweptKey) -> str:
+def _always_largest_curve(metric_name: str, grids: Sequence[MetricGrid], key: SweptKey) -> str:
     """Return the curve (text or engine) that is largest at every value of the key, or ""."""
     lead = next((each.engine for each in grids if each.is_simulated), grids[0].engine)
     curves = [each for each in grids if each.engine == lead]

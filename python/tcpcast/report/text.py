@@ -33,9 +33,9 @@ from tcpcast.report.quantity import difference_text, is_marked, row_scale
 from tcpcast.report.side_by_side import (
     engines_with_intervals,
     interval_cell,
-    marked_value,
     row_name,
     side_by_side_columns,
+    value_or_mark_text,
 )
 from tcpcast.sanitize import escape_control_characters
 
@@ -359,7 +359,12 @@ def _comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         scale = row_scale(row)
         unit = f" ({scale.unit})" if scale.unit else ""
         rows = [
-            (f"  {engine}", marked_value(figure, scale), interval_cell(figure, scale), difference)
+            (
+                f"  {engine}",
+                value_or_mark_text(figure, scale),
+                interval_cell(figure, scale),
+                difference,
+            )
             for engine, figure, difference in zip(
                 comparison.engines, row.metrics, map(difference_text, row.differences), strict=True
             )

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures import capture_keys, iter_plain_rows, iter_rows_with_advice
-from tcpcast.captures.advice import advice, limit_keys, share_of_main_limit
+from tcpcast.captures.advice import advice, cause_or_limit_keys, share_of_main_limit
 from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.failed_connections import (
     failure_sentences,
     failure_summary,
-    has_one_kind,
+    have_failures_one_kind,
     keepalive_sentence,
 )
 from tcpcast.captures.quantity_text import volume
@@ -23,7 +23,7 @@ from tcpcast.captures.verdict import (
     capture_verdict,
     captures_verdict,
     directions_without_service,
-    is_about_failures,
+    is_verdict_on_failures,
     limit_bytes,
 )
 from tcpcast.limit_names import LIMIT_NAMES
@@ -89,7 +89,7 @@ def capture_parts(
                 *_omitted_paragraphs(capture.rest),
             ]
             parts += _limit_bar_parts(directions_without_service(capture.connections))
-            parts += _reason_parts(capture, MAX_EXPLAINED_DIRECTIONS)
+            parts += _advice_or_detail_parts(capture, MAX_EXPLAINED_DIRECTIONS)
     if capture.between:
         parts += [BLANK_LINE, *tap_comparison_parts(capture.between)]
     if capture.damaged or capture.interrupted:
@@ -214,7 +214,7 @@ def _failure_parts(capture: Capture) -> list[Part]:
     parts: list[Part] = []
     failures = failure_summary(capture.rest, capture.connection_count)
     if failures:
-        if not (is_about_failures(capture) and has_one_kind(capture.rest)):
+        if not (is_verdict_on_failures(capture) and have_failures_one_kind(capture.rest)):
             parts.append(Paragraph(f"{failures}.", "warning", "! "))
         parts += [Paragraph(f"{line}.", "", "  ") for line in failure_sentences(capture.failed)]
     alive = [Paragraph(f"{line}.", "", "  ") for line in keepalive_sentence(capture.rest)]
@@ -294,7 +294,10 @@ def _limit_cells(shown: Table) -> list[str]:
     """Return the main limit of each direction, with its share of the time if known."""
     states = shown["limited_by"].tolist()
     limits = zip(
-        limit_keys(shown).tolist(), states, share_of_main_limit(shown).tolist(), strict=True
+        cause_or_limit_keys(shown).tolist(),
+        states,
+        share_of_main_limit(shown).tolist(),
+        strict=True,
     )
     return [
         LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _has_time_share(limit, state, part) else "")
@@ -308,7 +311,7 @@ def _has_time_share(limit: str, state: str, share: float) -> bool:
     return same and state != "unknown" and math.isfinite(share)
 
 
-def _reason_parts(capture: Capture, max_rows: int) -> list[Part]:
+def _advice_or_detail_parts(capture: Capture, max_rows: int) -> list[Part]:
     """Return advice on the worst directions, or all details of a single connection."""
     connections = capture.connections
     order = worst_first_order(connections)

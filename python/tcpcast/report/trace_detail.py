@@ -47,8 +47,8 @@ def detail_parts(row: Row, advice: str) -> list[Part]:
         "loss": _loss_text(row),
         "RTT": _rtt_text(row),
         "windows": _window_text(row),
-        "options": _option_text(row),
-        "models": _model_text(row),
+        "options": _tcp_options_text(row),
+        "models": _model_rates_text(row),
     }
     parts: list[Part] = [_labelled_line(label, text) for label, text in texts.items() if text]
     parts += _limit_bars(row)
@@ -141,7 +141,9 @@ def _window_text(row: Row) -> str:
     if _is_known(row["initial_window_pkts"]):
         parts.append(f"initial {count_text(int(row['initial_window_pkts']), 'packet')}")
     if _is_known(row["packets_per_ack"]):
-        parts.append(f"{number_text(row['packets_per_ack'])} packets per ack{_growth_text(row)}")
+        parts.append(
+            f"{number_text(row['packets_per_ack'])} packets per ack{_packets_per_growth_text(row)}"
+        )
     if row.get("looks_like", UNKNOWN) != UNKNOWN:
         parts.append(_control_text(row))
     return "; ".join(parts)
@@ -161,14 +163,14 @@ def _control_text(row: Row) -> str:
     )
 
 
-def _growth_text(row: Row) -> str:
+def _packets_per_growth_text(row: Row) -> str:
     """Return the text on PFTK's input b; it explains a b that differs from the packets per ACK."""
     if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
         return ", but the window grows per acked packet (b = 1)"
     return f" (b = {number_text(max(row['packets_per_ack'], 1.0))})"
 
 
-def _option_text(row: Row) -> str:
+def _tcp_options_text(row: Row) -> str:
     if not row["syn_captured"]:
         return ""
     parts = [f"MSS {row['mss_bytes']:.0f} B"] if _is_known(row["mss_bytes"]) else []
@@ -178,7 +180,7 @@ def _option_text(row: Row) -> str:
     return ", ".join(parts + [("" if row[key] else "no ") + name for key, name in named.items()])
 
 
-def _model_text(row: Row) -> str:
+def _model_rates_text(row: Row) -> str:
     # The rate is unknown if the clock of the capture stepped back during the transfer.
     if not (_is_known(row["pftk_pps"]) and _is_known(row["send_rate_pps"])):
         return ""

@@ -52,7 +52,9 @@ def verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterator[Part]:
             ShareBar(LIMIT_NAMES[limit], share) for limit, share in limits if share >= MIN_BAR_SHARE
         )
         yield Heading("What to change first")
-        yield from _change_parts(table, all_services(captures), [limit for limit, _ in limits])
+        yield from _advice_per_limit_parts(
+            table, all_services(captures), [limit for limit, _ in limits]
+        )
     yield Heading("Worst transfers")
     yield from _worst_direction_parts(table, max_rows, several=len(captures) > 1)
 
@@ -108,7 +110,7 @@ def _totals_text(table: Table, files: int) -> str:
     return f"{text} Median throughput {rate(float(np.median(known)))}." if known.size else text
 
 
-def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
+def _advice_per_limit_parts(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
     """Yield advice for the limits with the largest shares; each cites its longest direction."""
     number = 0
     for limit in limits:

@@ -15,7 +15,7 @@ from tcpcast.report.chart import (
     ReferenceLine,
     Series,
     TextNote,
-    answer_line,
+    plan_answer_line,
     scenario_subtitle,
 )
 from tcpcast.report.palette import BLACK, COLOURS
@@ -85,7 +85,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
 def _answer_marks(plan: Plan) -> list[Drawable]:
     marks: list[Drawable] = []
     if not plan.undecided:
-        marks.append(answer_line(plan.value))
+        marks.append(plan_answer_line(plan.value))
     if plan.low is not None and plan.high is not None:
         marks.append(ReferenceLine(plan.low, style={"color": BLACK}, axis="x", span_end=plan.high))
     return marks

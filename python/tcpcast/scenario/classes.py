@@ -26,11 +26,11 @@ from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.table import (
     Table,
     ValidationContext,
-    as_table,
     get_validation_context,
     has_only_missing_keys,
     make_error_at,
     make_key_error,
+    table_or_empty,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic, Transfers
@@ -96,16 +96,16 @@ class UserClass(Table):
     )
 
 
-def _read_with_own_payload(
+def _read_class_with_own_payload(
     value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
 ) -> Any:
     """Read a class; sizes in bytes are divided by the payload per packet of this class."""
-    context, tcp = get_validation_context(info), as_table(value).get("tcp")
-    timestamps = context.timestamps if tcp is None else has_timestamps(as_table(tcp))
+    context, tcp = get_validation_context(info), table_or_empty(value).get("tcp")
+    timestamps = context.timestamps if tcp is None else has_timestamps(table_or_empty(tcp))
     payload = context.payload_bytes
     if payload is None:
         return handler(value)
-    packet = _try_read_packet_bytes(as_table(value).get("packet"))
+    packet = _try_read_packet_bytes(table_or_empty(value).get("packet"))
     if packet is None:
         payload += TIMESTAMP_BYTES * (context.timestamps - timestamps)
     else:
@@ -124,7 +124,7 @@ def _try_read_packet_bytes(typed: object) -> int | None:
         return None
 
 
-ClassEntry = Annotated[UserClass, WrapValidator(_read_with_own_payload)]
+ClassEntry = Annotated[UserClass, WrapValidator(_read_class_with_own_payload)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,9 @@ def _substitute_tables(laid: Mapping[str, Any], context: ValidationContext) -> d
     classes = [entry for entry in laid["class"] if _is_table(entry)]
     problem = _validation_problem(TRAFFIC_ADAPTER, laid.get("traffic", {}), context)
     if problem is not None and has_only_missing_keys(problem):
-        candidates = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
+        candidates = [
+            entry["traffic"] for entry in classes if "kind" in table_or_empty(entry["traffic"])
+        ]
         valid = _find_valid_table(TRAFFIC_ADAPTER, candidates, context)
         if valid is not None:
             tables["traffic"] = valid
@@ -220,7 +222,9 @@ def _substitute_tables(laid: Mapping[str, Any], context: ValidationContext) -> d
         and "stack" not in tcp
         and _validation_problem(_TCP_ADAPTER, tcp, context) is not None
     ):
-        candidates = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
+        candidates = [
+            entry["tcp"] for entry in classes if "stack" in table_or_empty(entry.get("tcp"))
+        ]
         valid = (
             _find_valid_table(_TCP_ADAPTER, candidates, context)
             if len(candidates) == len(classes)
@@ -442,7 +446,7 @@ MIN_MIXED_SIZE_RATIO = 4.0
 """Ratio of the mean file sizes of two classes above which means over all files are omitted."""
 
 
-def has_mixed_files(populations: Sequence[Population]) -> bool:
+def has_too_different_file_sizes(populations: Sequence[Population]) -> bool:
     """Return True if file sizes of classes differ too much for means over all files."""
     sizes = [
         traffic.size.mean_value() if isinstance(traffic, OnOff) else traffic.mean_size_pkts

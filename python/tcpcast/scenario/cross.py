@@ -131,7 +131,7 @@ class CrossStream(Table):
         raise NotImplementedError
 
     @property
-    def share_key(self) -> str | None:
+    def relative_amount_key(self) -> str | None:
         """The key whose value is given as a share of the hop's rate, or None."""
         for key in ("mean", "sd"):
             amount = getattr(self, key, None)
@@ -228,7 +228,7 @@ class FgnCross(_MeanRateCross):
         """True."""
         return True
 
-    def truncate_rates(self, hop_bps: float) -> tuple[float, float]:
+    def truncation_effect(self, hop_bps: float) -> tuple[float, float]:
         """Return the share of negative rates, and the mean after the cut divided by ``mean``."""
         deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
         below = math.erfc(deviations / math.sqrt(2)) / 2

@@ -106,7 +106,7 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
     if math.isinf(hop.link.rate):
         key = _get_hop_key(scenario.network, hop)
         yield (
-            stream.share_key or "",
+            stream.relative_amount_key or "",
             (f'cross traffic needs a hop with a rate; write {key}.rate = "10mbit"'),
         )
     if hop.shared and stream.has_bin and not stream.is_noise:
@@ -244,7 +244,7 @@ def compute_cross_load_at(scenario: Scenario, hop: StreamHop) -> float:
 
 def _compute_offered_bps(stream: CrossStream, hop_bps: float) -> float:
     """Return the long-term offered rate in bit/s, after negative rates of noise are cut to 0."""
-    kept = stream.truncate_rates(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
+    kept = stream.truncation_effect(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
     return kept * stream.mean_bps(hop_bps)
 
 
@@ -271,7 +271,7 @@ def _warn_about_negative_rates(scenario: Scenario, index: int) -> Iterator[str]:
     hop = find_stream_hop(scenario.network, stream)
     if not isinstance(stream, FgnCross) or hop is None:
         return
-    below, kept = stream.truncate_rates(hop.link.rate)
+    below, kept = stream.truncation_effect(hop.link.rate)
     if kept > MAX_MEAN_RATIO:
         yield (
             f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "

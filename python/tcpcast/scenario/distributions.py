@@ -112,10 +112,10 @@ class Distribution(Table, Generic[Quantity]):
     def example(cls, key: str) -> Any:
         """Return an example in the unit of the distribution: packets or seconds."""
         pair = _EXAMPLES.get(key)
-        return super().example(key) if pair is None else pair[not cls.is_of_sizes()]
+        return super().example(key) if pair is None else pair[not cls.is_size_distribution()]
 
     @classmethod
-    def is_of_sizes(cls) -> bool:
+    def is_size_distribution(cls) -> bool:
         """Return True for sizes in packets, False for times in seconds."""
         arguments = cls.__pydantic_generic_metadata__["args"]
         return bool(arguments) and arguments[0] is Size
@@ -150,7 +150,7 @@ class Distribution(Table, Generic[Quantity]):
     def _format(self, number: float) -> str:
         """Format a quantity of this distribution for messages."""
         rounded = float(f"{number:.6g}")
-        if self.is_of_sizes():
+        if self.is_size_distribution():
             return units.format_packets(rounded)
         return units.format_duration(rounded)
 

@@ -60,7 +60,7 @@ class Empirical(Distribution[Quantity]):
         if "file" in data:
             inline = ("values", "weights")
             values, data["weights"] = read_file_of_table(data, "file", inline, info, read_empirical)
-            write = units.format_packets if cls.is_of_sizes() else units.format_duration
+            write = units.format_packets if cls.is_size_distribution() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
             raise make_validation_error(

@@ -97,7 +97,7 @@ class Table(BaseModel):
         return field.examples[0] if field is not None and field.examples else None
 
 
-def as_table(value: object) -> Mapping[str, Any]:
+def table_or_empty(value: object) -> Mapping[str, Any]:
     """Return the value if it is a table, otherwise an empty table."""
     return value if isinstance(value, Mapping) else {}
 

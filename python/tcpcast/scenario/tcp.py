@@ -405,7 +405,7 @@ class Tcp(Table):
         return self.is_modern and self.stack != "linux-reno-classic"
 
     @property
-    def probes_tails(self) -> bool:
+    def has_tail_loss_probes(self) -> bool:
         """True if the sender detects losses by RACK and tail loss probes (RFC 8985)."""
         return self.has_sack and self.stack != "rfc-sack"
 

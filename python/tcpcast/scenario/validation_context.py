@@ -9,7 +9,7 @@ from tcpcast.metrics import METRICS
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.required_tables import ends_by_itself
-from tcpcast.scenario.table import ValidationContext, as_table
+from tcpcast.scenario.table import ValidationContext, table_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationContext:
     """Return the validation context of a scenario."""
-    timestamps = has_timestamps(as_table(source.get("tcp")))
+    timestamps = has_timestamps(table_or_empty(source.get("tcp")))
     try:
-        payload = units.parse_bytes(as_table(source.get("network")).get("packet", "1500B"))
+        payload = units.parse_bytes(table_or_empty(source.get("network")).get("packet", "1500B"))
         payload -= HEADER_BYTES
         payload -= TIMESTAMP_BYTES if timestamps else 0
     except ValueError:
@@ -37,7 +37,9 @@ def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationCo
 def get_traffic_kind(data: Mapping[str, Any]) -> object:
     """Return the kind of traffic of the top-level table, or else of the first class."""
     tables = [data.get("traffic"), *(entry.get("traffic") for entry in _get_class_tables(data))]
-    return next((as_table(table)["kind"] for table in tables if "kind" in as_table(table)), None)
+    return next(
+        (table_or_empty(table)["kind"] for table in tables if "kind" in table_or_empty(table)), None
+    )
 
 
 def get_class_keys(data: Mapping[str, Any]) -> frozenset[str]:
@@ -45,10 +47,10 @@ def get_class_keys(data: Mapping[str, Any]) -> frozenset[str]:
     keys: set[str] = set()
     for entry in _get_class_tables(data):
         keys |= entry.keys()
-        keys |= {f"{name}.{key}" for name, value in entry.items() for key in as_table(value)}
+        keys |= {f"{name}.{key}" for name, value in entry.items() for key in table_or_empty(value)}
     return frozenset(keys)
 
 
 def _get_class_tables(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     entries = data.get("class")
-    return [as_table(entry) for entry in entries] if isinstance(entries, list) else []
+    return [table_or_empty(entry) for entry in entries] if isinstance(entries, list) else []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import MachineError
-from tcpcast.extras import frame_package
+from tcpcast.extras import import_dataframe_package
 from tcpcast.sweeps.table import import_sweep_packages, is_metric_column
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SweepResults:
         MachineError
             pandas is not installed.
         """
-        frame_package("pandas")
+        import_dataframe_package("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
@@ -90,7 +90,7 @@ class SweepResults:
         MachineError
             polars is not installed.
         """
-        return frame_package("polars").from_arrow(self.to_arrow())
+        return import_dataframe_package("polars").from_arrow(self.to_arrow())
 
 
 def count_statuses(

@@ -120,14 +120,14 @@ class _Page:
         async def handle(request: Request) -> Response:
             body = await _read_json_object(request)
             if action == "report":
-                body["points"] = self._points(body)
+                body["points"] = self._simulated_points_of_job(body)
             quick = action == "evaluate" and body.get("quick") is True
             models = self._models if quick else self._curves
             return JSONResponse(await models.ask({**body, "do": action}))
 
         return handle
 
-    def _points(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+    def _simulated_points_of_job(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the points that the job named in a request has simulated."""
         name = body.get("job")
         return self._jobs.find(name).points if isinstance(name, str) else []

@@ -48,7 +48,7 @@ def program_of_packaged(name: str, changes: Mapping[str, Any], engines: Sequence
     )
 
 
-def program_of_buffer(name: str, changes: Mapping[str, Any], loss: float, verify: bool) -> str:
+def program_of_buffer_plan(name: str, changes: Mapping[str, Any], loss: float, verify: bool) -> str:
     """Return a program that computes the buffer for a loss."""
     checked = ", verify=True" if verify else ""
     return (

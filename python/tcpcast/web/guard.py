@@ -69,7 +69,7 @@ class Access:
         """The URL that opens the page; valid only once."""
         return f"{self.url}{self._token}"
 
-    def use_token(self, token: str | None) -> bool:
+    def consume_token(self, token: str | None) -> bool:
         """Return True if the token is valid, and invalidate it."""
         if not token or self._token is None or not _equal_in_constant_time(token, self._token):
             return False
@@ -125,7 +125,7 @@ class Guard:
         if refusal is not None or self._access.has_session(headers):
             return False, refusal
         token = QueryParams(scope["query_string"]).get("token")
-        if scope["path"] == "/" and scope["method"] == "GET" and self._access.use_token(token):
+        if scope["path"] == "/" and scope["method"] == "GET" and self._access.consume_token(token):
             return True, None
         if scope["path"].startswith("/api/"):
             return False, _refusal_response(403, "open the address that tcpcast serve printed")

@@ -151,9 +151,9 @@ class FormulaProcess:
     async def start(self) -> None:
         """Start the process before the first request."""
         async with self._turn:
-            await self._ready()
+            await self._ready_worker()
 
-    async def _ready(self) -> Worker:
+    async def _ready_worker(self) -> Worker:
         if self._worker is None or not self._worker.alive:
             self._worker = await Worker.start()
             await self._worker.ask({"do": "questions"}, limit_s=self.IMPORT_S)
@@ -162,7 +162,7 @@ class FormulaProcess:
     async def ask(self, request: dict[str, Any]) -> Any:
         """Return the response to a request; see :meth:`Worker.ask` for errors."""
         async with self._turn:
-            worker = await self._ready()
+            worker = await self._ready_worker()
             try:
                 return await worker.ask(request, limit_s=self.LIMIT_S)
             except (TimeLimitExceeded, WorkerDied):

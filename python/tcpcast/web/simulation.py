@@ -131,22 +131,22 @@ def _over_time_charts(found: Answer, scenario: Scenario) -> Iterator[dict[str, A
             for name, flow in zip(windows["class"], windows["flow"], strict=True)
         ]
         columns = ("mean_pkts", "low_pkts", "high_pkts")
-        yield _chart("Congestion window", "packet", windows, (names, columns)) | warmup
+        yield _chart_json("Congestion window", "packet", windows, (names, columns)) | warmup
     flows = found.tables.get("flows_over_time")
     if flows is not None:
         names = [class_text(str(name)) if several else "total" for name in flows["class"]]
         columns = ("goodput_bps", "goodput_bps_low", "goodput_bps_high")
-        yield _chart("Goodput", "bit/s", flows, (names, columns)) | warmup
+        yield _chart_json("Goodput", "bit/s", flows, (names, columns)) | warmup
     times = found.tables.get("completion_distribution")
     if times is not None and windows is None:
         step = -(-len(times["time_s"]) // MAX_CHART_POINTS)
         table = {name: column[::-step][::-1] for name, column in times.items()}
         names, columns = ["transfers"] * len(table["time_s"]), ("share", "low", "high")
-        chart = _chart("Share of transfers", "%", table, (names, columns), "time_s")
+        chart = _chart_json("Share of transfers", "%", table, (names, columns), "time_s")
         yield chart | {"across": "Completion time"}
 
 
-def _chart(
+def _chart_json(
     label: str,
     unit: str,
     table: Mapping[str, np.ndarray[Any, Any]],

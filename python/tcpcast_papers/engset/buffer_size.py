@@ -9,7 +9,7 @@ from tcpcast_papers.engset import published
 from tcpcast_papers.engset.comparison_rows import (
     average_rows,
     interval_rate_reader,
-    phase_causes,
+    other_rtt_causes,
     theory_rows,
     tried_rtts_ms,
     with_rtt,
@@ -86,7 +86,7 @@ def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     distribution, buffer = line["distribution"], int(line["buffer_pkts"])
     each, low = _setting(distribution, buffer), int(line["low_pkts"])
     label = (distribution, str(buffer), published.interval_text(low, line.integer("high_pkts")))
-    sample, causes = runs.sample(each), tuple(phase_causes(runs, each))
+    sample, causes = runs.sample(each), tuple(other_rtt_causes(runs, each))
     rate = sample.row(
         (*label, "rate"),
         "kbit/s",

@@ -38,7 +38,7 @@ def with_rtt(each: Setting, rtt_ms: float) -> Setting:
     return replace(each, rtt_ms=rtt_ms)
 
 
-def phase_causes(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
+def other_rtt_causes(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
     """Yield causes for ``Sample.row``: the setting with other RTTs; none if there are no losses."""
     for rtt_ms in tried_rtts_ms(each):
         sample = runs.sample(with_rtt(each, rtt_ms))
@@ -54,7 +54,7 @@ def tried_rtts_ms(each: Setting) -> tuple[float, ...]:
 
 def average_rows(label: tuple[str, ...], line: Line, runs: Runs, each: Setting) -> list[Row]:
     """Return a row for each average of :data:`AVERAGES` that the line prints."""
-    tried = tuple(phase_causes(runs, each))
+    tried = tuple(other_rtt_causes(runs, each))
     return [
         runs.sample(each).row((*label, name), unit, line.printed(column), read, causes=tried)
         for name, (column, unit, read) in AVERAGES.items()

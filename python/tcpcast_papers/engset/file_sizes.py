@@ -67,7 +67,7 @@ def _share_row(line: Line, runs: Runs) -> Row:
     low, high = int(line["low_pkts"]), line.integer("high_pkts")
     each = _setting(size, distribution)
     exact = SizeDistribution.from_setting(each)
-    drawn = drawn_share(runs, each, low)
+    drawn = drawn_share_percent(runs, each, low)
     means = f"mean {line['mean_in_interval_pkts'] or '–'}, own {exact.mean(low, high):.1f}"
     note = f"drawn {drawn:.3g} %; {means}" + (f"; {line.note}" if line.misprint else "")
     return Row(
@@ -80,7 +80,7 @@ def _share_row(line: Line, runs: Runs) -> Row:
     )
 
 
-def drawn_share(runs: Runs, each: Setting, low_pkts: int) -> float:
+def drawn_share_percent(runs: Runs, each: Setting, low_pkts: int) -> float:
     """Return the share of a run's files, in %, in the interval that starts at ``low_pkts``."""
     table = runs[each].tables["by_size"]
     return 100 * float(table["share"][table["low_pkts"] == low_pkts].sum())

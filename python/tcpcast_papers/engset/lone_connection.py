@@ -169,7 +169,7 @@ def _special_case_section(runs: Runs) -> Section:
     hit = dict(zip(sizes.tolist(), packets.tolist(), strict=True))
     for size in (54, 106):
         section.rows.append(_text_row(f"spurious_{size}", hit[size], "simulated"))
-        simulated = first_timeout(runs, size)
+        simulated = first_timed_out_packet(runs, size)
         section.rows.append(_text_row(f"spurious_{size}", simulated, "simulated"))
     section.remarks = [
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
@@ -190,7 +190,7 @@ def _timeouts_text(runs: Runs) -> str:
     )
 
 
-def first_timeout(runs: Runs, size_pkts: int) -> float | None:
+def first_timed_out_packet(runs: Runs, size_pkts: int) -> float | None:
     """Return the number of the packet at which files of one size time out, or None.
 
     The simulated sequence trace contains every retransmission. A single connection on the path has

@@ -83,12 +83,12 @@ def sections(runs: Runs, _: Path) -> list[Section]:
                 runs.sample(each).row((loop, "7", quantity), unit, None, TABLE7_READERS[quantity])
             )
     for rtt_ms in _scanned_rtts_ms(runs.sample_sizes):
-        section.rows += _difference_rows(runs, rtt_ms)
+        section.rows += _rms_difference_rows(runs, rtt_ms)
     section.remarks = _remarks(runs)
     return [section]
 
 
-def _difference_rows(runs: Runs, rtt_ms: float) -> list[Row]:
+def _rms_difference_rows(runs: Runs, rtt_ms: float) -> list[Row]:
     """Return the root mean square difference in % between printed rates and rates at a phase."""
     loop = f"RTT {rtt_ms:g} ms"
     what = f"rms difference of the rates, files up to {_LONGEST_FILE_PKTS} packets"

@@ -13,7 +13,7 @@ from tcpcast_papers.engset.comparison_rows import (
     TRIED_RTTS_MS,
     average_rows,
     interval_rate_reader,
-    phase_causes,
+    other_rtt_causes,
     with_rtt,
 )
 from tcpcast_papers.engset.sample import interval_reader, metric_reader, recovery_reader
@@ -170,7 +170,7 @@ def _causes(
     runs: Runs, each: Setting, read: dict[str, Read] | None = None
 ) -> list[tuple[str, Sample, Read | None]]:
     """Return possible causes of a difference: the phase of the loop, other interpretations."""
-    causes = list(phase_causes(runs, each))
+    causes = list(other_rtt_causes(runs, each))
     for reason, how in (read or {}).items():
         causes += interpretations.causes_at_tried_rtts(runs, each, reason, how)
     return causes

@@ -20,7 +20,7 @@ from tcpcast_papers.fixed_point.published import (
     TABLE_OF_CASE,
     table,
 )
-from tcpcast_papers.fixed_point.tables import loop_figures
+from tcpcast_papers.fixed_point.tables import loop_answers
 from tcpcast_papers.reproduction import Cause, Row, Section, Tolerance
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _equation_1_section(runs: Runs) -> Section:
         for sources in POPULATIONS:
             printed = line.printed(str(sources))
             goodput = value_or_none(
-                measure("goodput", loop_figures(runs, case, sources).exact, sources)
+                measure("goodput", loop_answers(runs, case, sources).exact, sources)
             )
             loss, timeouts, rtt = printed_inputs(case, sources)
             cause = None
@@ -119,14 +119,14 @@ def _error_range_remark(errors: dict[str, list[tuple[float, str]]]) -> str:
 
 
 def _equation_1_of_simulation_kbit(runs: Runs, case: int, sources: int) -> float | None:
-    exact = loop_figures(runs, case, sources).exact
+    exact = loop_answers(runs, case, sources).exact
     inputs = [value_or_none(measure(name, exact, sources)) for name in ("loss", "timeouts", "rtt")]
     if inputs[0] is None or inputs[2] is None:
         return None
     return equation_1_kbit(inputs[0] / 100, (inputs[1] or 0.0) / 100, inputs[2])
 
 
-def overload_kbit(sources: int, loss: float) -> float:
+def overload_goodput_kbit(sources: int, loss: float) -> float:
     """Return the goodput of equation (3) in kbit/s."""
     rate = overload_goodput_pps(
         sources=sources,
@@ -143,14 +143,14 @@ def _equation_3_section(runs: Runs) -> Section:
         "Equation (3)", ("N", "loss of"), others=("the paper's goodput", "every flow")
     )
     for sources in CONGESTED:
-        exact = loop_figures(runs, 1, sources).exact
+        exact = loop_answers(runs, 1, sources).exact
         own_loss = value_or_none(measure("loss", exact, sources))
         goodput = value_or_none(measure("goodput", exact, sources))
         printed = table(3).line_with(quantity="goodput").value(str(sources))
         losses = {"none": 0.0, PAPER_INPUTS: printed_inputs(1, sources)[0]}
         losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
         for words, loss in losses.items():
-            result = overload_kbit(sources, loss)
+            result = overload_goodput_kbit(sources, loss)
             shown = result if math.isfinite(result) else None
             label = (str(sources), words)
             section.rows.append(Row(label, "kbit/s", None, shown, others=(printed, goodput)))

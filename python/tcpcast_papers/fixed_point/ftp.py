@@ -60,7 +60,7 @@ class Column:
     checked: bool
 
 
-def _individual(pkts: int) -> list[Column]:
+def _individual_buffer_columns(pkts: int) -> list[Column]:
     ns2, own = Ftp("individual", pkts, NEWRENO), Ftp("individual", pkts)
     simpler = ("rule C", Ftp("individual", pkts, rule="C"))
     return [
@@ -69,7 +69,7 @@ def _individual(pkts: int) -> list[Column]:
     ]
 
 
-def _shared(pkts: int) -> list[Column]:
+def _shared_buffer_columns(pkts: int) -> list[Column]:
     ns2, own = Ftp("fifo", pkts, NEWRENO), Ftp("shared", pkts)
     others = (
         ("rule C", Ftp("shared", pkts, rule="C")),
@@ -83,8 +83,8 @@ def _shared(pkts: int) -> list[Column]:
 
 
 COLUMNS: dict[int, tuple[Column, ...]] = {
-    1: (*_individual(5), *_individual(10)),
-    2: (*_shared(150), *_shared(300)),
+    1: (*_individual_buffer_columns(5), *_individual_buffer_columns(10)),
+    2: (*_shared_buffer_columns(150), *_shared_buffer_columns(300)),
 }
 """The columns of each table."""
 
@@ -117,7 +117,9 @@ def _section(number: int, runs: Runs) -> Section:
         ("quantity", "column", "of"),
         others=(*SCHEME_COLUMNS, *readings),
     )
-    figures = {column.name: _figures(column, len(readings), runs) for column in COLUMNS[number]}
+    figures = {
+        column.name: _answers_of_column(column, len(readings), runs) for column in COLUMNS[number]
+    }
     for line in table(number):
         for column in COLUMNS[number]:
             row = figures[column.name].row(
@@ -127,7 +129,7 @@ def _section(number: int, runs: Runs) -> Section:
                 relative=RELATIVE_TOLERANCE if column.checked else None,
             )
             wrong = (
-                implied_loss.contradiction(number, column.name)
+                implied_loss.contradiction_text(number, column.name)
                 if line["quantity"] == "loss"
                 else ""
             )
@@ -142,7 +144,7 @@ def _section(number: int, runs: Runs) -> Section:
     return section
 
 
-def _figures(column: Column, readings: int, runs: Runs) -> SettingAnswers:
+def _answers_of_column(column: Column, readings: int, runs: Runs) -> SettingAnswers:
     exact = runs[ftp_job(column.setting, runs.sample_sizes)]
     if not column.checked:
         return SettingAnswers(

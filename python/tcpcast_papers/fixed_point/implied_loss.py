@@ -47,7 +47,7 @@ def sections(_: Runs, __: Path) -> list[Section]:
     return [section]
 
 
-def contradiction(number: int, column: str) -> str:
+def contradiction_text(number: int, column: str) -> str:
     """Return the contradiction between rates and losses of a column; "" if there is none."""
     row = _row(number, column)
     if row.verdict is not Verdict.INCONSISTENT:

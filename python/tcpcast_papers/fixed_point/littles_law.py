@@ -14,7 +14,7 @@ from tcpcast_papers.fixed_point.published import (
     printed_cell,
 )
 from tcpcast_papers.fixed_point.runs import fixed_points
-from tcpcast_papers.fixed_point.tables import loop_figures, loop_job
+from tcpcast_papers.fixed_point.tables import loop_answers, loop_job
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
                     Row.from_metric((name, str(sources)), "s", printed, rtt, note=note)
                 )
     for sources in POPULATIONS:
-        figures = loop_figures(runs, 1, sources)
+        figures = loop_answers(runs, 1, sources)
         rtt = measure("rtt", figures.exact, sources)
         distribution = queueing_rtt_s(figures.exact)
         if rtt is None or distribution is None:

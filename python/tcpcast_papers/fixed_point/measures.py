@@ -164,12 +164,12 @@ class SettingAnswers:
             printed,
             own,
             tolerance=tolerance,
-            explained_by=self._cause(quantity, printed, tolerance),
+            explained_by=self._own_link_wait_cause(quantity, printed, tolerance),
             others=others,
             withheld=tuple(each.incomplete_reason is not None for each in self.others),
         )
 
-    def _cause(
+    def _own_link_wait_cause(
         self,
         quantity: str,
         printed: Printed | None,

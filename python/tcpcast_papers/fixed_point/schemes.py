@@ -29,7 +29,7 @@ from tcpcast_papers.fixed_point.tables import (
     SPREADS,
     VARIANCE_TOLERANCE,
     loop_job,
-    spread_job,
+    size_and_off_time_job,
 )
 from tcpcast_papers.fixed_point.tables import TOLERANCE as LOOP_TOLERANCE
 from tcpcast_papers.reproduction import Cause, Row, Section
@@ -59,7 +59,7 @@ def _jobs_of_table(number: int, sample_sizes: SampleSizes) -> dict[str, Job]:
             if column.checked
         }
     if number == 6:
-        return {column: spread_job(column, sample_sizes) for column in SPREADS}
+        return {column: size_and_off_time_job(column, sample_sizes) for column in SPREADS}
     (case,) = (case for case, of in TABLE_OF_CASE.items() if of == number)
     return {str(sources): loop_job(case, sources, sample_sizes) for sources in POPULATIONS}
 

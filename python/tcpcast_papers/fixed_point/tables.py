@@ -46,7 +46,9 @@ def loop_job(case: int, sources: int, sample_sizes: SampleSizes) -> Job:
     return Job(LocalLoop(sources, noise=NOISES[case]), sample_sizes.checked)
 
 
-def spread_job(column: str, sample_sizes: SampleSizes, *, start: str = "equilibrium") -> Job:
+def size_and_off_time_job(
+    column: str, sample_sizes: SampleSizes, *, start: str = "equilibrium"
+) -> Job:
     """Return the simulation of a column of Table 6."""
     size, think = SPREADS[column]
     setting = LocalLoop(THRESHOLD_USERS, size_spread=size, think_spread=think, start=start)
@@ -65,8 +67,8 @@ def request(runs: Runs) -> None:
     for sources in CONGESTED:
         runs.request(_independent_job(sources, sample_sizes))
     for column in SPREADS:
-        runs.request(spread_job(column, sample_sizes))
-        runs.request(spread_job(column, sample_sizes, start="silent"))
+        runs.request(size_and_off_time_job(column, sample_sizes))
+        runs.request(size_and_off_time_job(column, sample_sizes, start="silent"))
 
 
 def _independent_job(sources: int, sample_sizes: SampleSizes) -> Job:
@@ -77,7 +79,7 @@ def _independent_job(sources: int, sample_sizes: SampleSizes) -> Job:
     return replace(job, setting=LocalLoop(sources, rule="B, no retransmission"))
 
 
-def loop_figures(runs: Runs, case: int, sources: int) -> SettingAnswers:
+def loop_answers(runs: Runs, case: int, sources: int) -> SettingAnswers:
     """Return the answers for a column of Table 3, 4 or 5."""
     return SettingAnswers(
         runs[loop_job(case, sources, runs.sample_sizes)], sources, has_one_queue=case == 1
@@ -96,7 +98,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
 def case_section(runs: Runs, case: int) -> Section:
     """Return Table 3, 4 or 5: the local loop in one of its cases."""
     number = TABLE_OF_CASE[case]
-    figures = {sources: loop_figures(runs, case, sources) for sources in POPULATIONS}
+    figures = {sources: loop_answers(runs, case, sources) for sources in POPULATIONS}
     others = ("independent",) if case == 1 else ()
     section = Section(table(number).title, ("quantity", "N"), others=others)
     for line in table(number):
@@ -173,8 +175,8 @@ def _variance_section(runs: Runs) -> Section:
     section = Section(table(6).title, ("quantity", "spread"), others=("fresh start",))
     figures = {}
     for column in SPREADS:
-        job = spread_job(column, runs.sample_sizes)
-        fresh = runs[spread_job(column, runs.sample_sizes, start="silent")]
+        job = size_and_off_time_job(column, runs.sample_sizes)
+        fresh = runs[size_and_off_time_job(column, runs.sample_sizes, start="silent")]
         figures[column] = SettingAnswers(
             runs[job],
             THRESHOLD_USERS,

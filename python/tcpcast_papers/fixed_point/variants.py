@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FITTED_NOTE = "agrees; fitted"
 
 
-def _lines(runs: Runs) -> tuple[Line, ...]:
+def _published_lines(runs: Runs) -> tuple[Line, ...]:
     of = WHOLE_RUNS if runs.sample_sizes == WHOLE else QUICK_RUNS
     return lines_of_runs("tcpcast_papers.fixed_point", "variants.csv", of)
 
@@ -53,19 +53,19 @@ def _job(line: Line, runs: Runs) -> Job:
 
 def request(runs: Runs) -> None:
     """Request every line."""
-    for line in _lines(runs):
+    for line in _published_lines(runs):
         runs.request(_job(line, runs))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return one section per parameter."""
-    titles = dict.fromkeys(line["section"] for line in _lines(runs))
+    titles = dict.fromkeys(line["section"] for line in _published_lines(runs))
     return [_section(title, runs) for title in titles]
 
 
 def _section(title: str, runs: Runs) -> Section:
     section = Section(title, ("quantity", "column", "variant"), remarks=[_REMARKS[title]])
-    lines = [line for line in _lines(runs) if line["section"] == title]
+    lines = [line for line in _published_lines(runs) if line["section"] == title]
     quantities = dict.fromkeys(each["quantity"] for line in lines for each in table(_table(line)))
     section.rows = [
         row for quantity in quantities for line in lines if (row := _row(quantity, line, runs))

@@ -149,7 +149,7 @@ def max_difference(cell: Cell, name: str, result: Metric) -> float | None:
 def simulated_metric(cell: Cell, answer: Answer, name: str) -> Metric | None:
     """Return the metric of an answer for a quantity of the kernel, or None."""
     if name.startswith("delivered_by_"):
-        return _delivered(cell, answer, name)
+        return _delivered_bytes(cell, answer, name)
     result = _DERIVED_METRICS.get(name)
     return answer.metrics.get(name) if result is None else result(cell, answer)
 
@@ -178,7 +178,7 @@ def _share_of_first(_: Cell, answer: Answer) -> Metric:
     return Metric(float(rates[0]) / total, low, high)
 
 
-def _indications(_: Cell, answer: Answer) -> Metric | None:
+def _loss_indications(_: Cell, answer: Answer) -> Metric | None:
     result = [answer.metrics.get(name) for name in ("td_indications", "to_indications")]
     known = [each for each in result if each is not None]
     if not known:
@@ -193,7 +193,7 @@ def _completion_time_p99(cell: Cell, answer: Answer) -> Metric:
     return Metric(float(answer.tables["by_size"]["p99"][0]) - ack_s)
 
 
-def _completions(_: Cell, answer: Answer) -> Metric | None:
+def _completions_per_s(_: Cell, answer: Answer) -> Metric | None:
     """Return the files completed per second: packets delivered divided by packets per file."""
     top, under = answer.metrics.get("goodput_pps"), answer.metrics.get("mean_size_pkts")
     if top is None or under is None or not under.value:
@@ -201,7 +201,7 @@ def _completions(_: Cell, answer: Answer) -> Metric | None:
     return scale_metric(top, 1 / under.value)
 
 
-def _delivered(cell: Cell, answer: Answer, name: str) -> Metric | None:
+def _delivered_bytes(cell: Cell, answer: Answer, name: str) -> Metric | None:
     table = answer.tables.get("delivered")
     if table is None:
         return None
@@ -213,8 +213,8 @@ def _delivered(cell: Cell, answer: Answer, name: str) -> Metric | None:
 _DERIVED_METRICS: dict[str, Callable[[Cell, Answer], Metric | None]] = {
     "queue_delay_s": _queue_delay,
     "share": _share_of_first,
-    "loss_indications": _indications,
+    "loss_indications": _loss_indications,
     "delivery_time_p99_s": _completion_time_p99,
-    "completions_per_s": _completions,
+    "completions_per_s": _completions_per_s,
 }
 """Functions that compute quantities for which there is no metric with the same name."""

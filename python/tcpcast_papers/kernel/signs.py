@@ -62,7 +62,7 @@ class SignTest:
     @property
     def probability(self) -> float:
         """Probability of an equally uneven split by chance: the two-sided sign test."""
-        return _probability(min(self.above, self.below), self.differing)
+        return _two_sided_probability(min(self.above, self.below), self.differing)
 
     @property
     def corrected_probability(self) -> float:
@@ -77,14 +77,14 @@ class SignTest:
             (
                 few
                 for few in range(n // 2 + 1)
-                if _probability(few, n) * self.groups >= SIGNIFICANCE
+                if _two_sided_probability(few, n) * self.groups >= SIGNIFICANCE
             ),
             n / 2,
         )
         return 0.5 - fewest / n
 
 
-def _probability(few: int, of: int) -> float:
+def _two_sided_probability(few: int, of: int) -> float:
     tail = sum(math.comb(of, index) for index in range(few + 1))
     return min(1.0, 2.0 * tail / 2.0**of)
 

@@ -71,10 +71,10 @@ def request(runs: Runs) -> None:
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return each model's mean absolute error for each choice, and the range over T."""
-    return [_choices(runs), _timeouts(runs)]
+    return [_choices_section(runs), _min_timeout_section(runs)]
 
 
-def _timeouts(runs: Runs) -> Section:
+def _min_timeout_section(runs: Runs) -> Section:
     result = Section(
         f"Figure 16 at {100 * LOSSES[-1]:g} %. The range over T",
         ("T", "minimum timeout", "model"),
@@ -106,7 +106,7 @@ def _row(
     return Row(label, "%", None, float(np.abs(own).mean()), note=note or mean, others=others)
 
 
-def _choices(runs: Runs) -> Section:
+def _choices_section(runs: Runs) -> Section:
     result = Section(
         "Section III. What the paper leaves open",
         ("chosen", "model", "fed with"),

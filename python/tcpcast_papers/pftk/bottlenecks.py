@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.paths import DEFAULT_WINDOW_PKTS, INDEPENDENT, Bottleneck, Path, path_like
+from tcpcast_papers.pftk.paths import (
+    DEFAULT_WINDOW_PKTS,
+    INDEPENDENT,
+    Bottleneck,
+    Path,
+    path_of_printed_trace,
+)
 from tcpcast_papers.pftk.predictions import PLOTTED_MODELS
 from tcpcast_papers.pftk.published import HOUR_S, INTERVAL_S, INTERVALS, trace
 from tcpcast_papers.pftk.runs import RoundsJob, TraceJob
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
 
 _TEMPLATE_TRACE = trace(2, "void to alps")
-_RANDOM_LOSS_PATH = path_like(_TEMPLATE_TRACE, INDEPENDENT, DEFAULT_WINDOW_PKTS)
+_RANDOM_LOSS_PATH = path_of_printed_trace(_TEMPLATE_TRACE, INDEPENDENT, DEFAULT_WINDOW_PKTS)
 
 SHARED_QUEUE_PATH = Path(
     "drop-tail with cross flows",

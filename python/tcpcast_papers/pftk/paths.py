@@ -193,7 +193,7 @@ def loss_table(loss: str, rate: float) -> dict[str, Any]:
     return {"model": model, "rate": min(MAX_LOSS, rate)}
 
 
-def path_like(row: Trace, loss: str, window_pkts: float) -> Path:
+def path_of_printed_trace(row: Trace, loss: str, window_pkts: float) -> Path:
     """Return a path with a printed trace's RTT, T0 and sender; its p is the initial rate."""
     return Path(
         row.name,

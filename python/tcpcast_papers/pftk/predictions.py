@@ -91,7 +91,7 @@ PLOTTED_MODELS = (FULL, APPROXIMATE, TD_ONLY)
 """The models of Figures 19 and 20."""
 
 
-def full_packets(
+def full_model_packets(
     row: Trace,
     *,
     p_factor: float = 1.0,

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers.pftk.hours import hour_job
-from tcpcast_papers.pftk.paths import INDEPENDENT, REST_OF_ROUND, path_like, simulated_windows
+from tcpcast_papers.pftk.paths import (
+    INDEPENDENT,
+    REST_OF_ROUND,
+    path_of_printed_trace,
+    simulated_windows,
+)
 from tcpcast_papers.pftk.predictions import fitted_windows
 from tcpcast_papers.pftk.published import hosts, traces
 from tcpcast_papers.reproduction import Row, Section
@@ -35,7 +40,7 @@ def request(runs: Runs) -> list[tuple[Trace, str, tuple[Job[SimulatedTrace], ...
     windows = simulated_windows(fitted_windows(traces(2)))
     for loss in LOSS_KINDS:
         for row, window in zip(traces(2), windows, strict=True):
-            path = path_like(row, loss, window)
+            path = path_of_printed_trace(row, loss, window)
             if path.duplicate_threshold != RENO_DUPLICATES:
                 reno = replace(path, duplicate_threshold=RENO_DUPLICATES)
                 jobs = tuple(runs.request(hour_job(runs, row, each)) for each in (path, reno))

@@ -22,7 +22,7 @@ from tcpcast_papers.pftk.predictions import (
     chain_rates,
     common_window,
     fitted_windows,
-    full_packets,
+    full_model_packets,
     inputs_of_traces,
     relative_errors,
 )
@@ -58,13 +58,13 @@ EVERY_PACKET_ACKED = "receivers that acknowledge every packet (b = 1)"
 def sections(_: Runs, folder: Path) -> list[Section]:
     """Return the check of the tables, the predictions and their average errors."""
     return [
-        _check_section(),
+        _printed_values_section(),
         *(_prediction_section(number, folder) for number in (2, 3)),
         _average_error_section(),
     ]
 
 
-def _check_section() -> Section:
+def _printed_values_section() -> Section:
     section = Section("Tables 2 and 3. The printed values", ("table", "trace", "quantity"))
     for number in (2, 3):
         rows = traces(number)
@@ -147,9 +147,12 @@ def _prediction_section(number: int, folder: Path) -> Section:
 
 def _row_without_window(each: Trace, label: tuple[str, ...], window: float, limited: float) -> Row:
     """Return the row of the full model without W_max, with the sampling error of p."""
-    own = full_packets(each)
+    own = full_model_packets(each)
     error = Z95 / math.sqrt(each.loss_indications)
-    low, high = full_packets(each, p_factor=1 + error), full_packets(each, p_factor=1 - error)
+    low, high = (
+        full_model_packets(each, p_factor=1 + error),
+        full_model_packets(each, p_factor=1 - error),
+    )
     row = Row(
         label,
         "packets",
@@ -159,12 +162,12 @@ def _row_without_window(each: Trace, label: tuple[str, ...], window: float, limi
         high,
         tolerance=Tolerance(absolute=max(own - low, high - own)),
         explained_by=(
-            Cause(EVERY_PACKET_ACKED, full_packets(each, packets_per_ack=1))
+            Cause(EVERY_PACKET_ACKED, full_model_packets(each, packets_per_ack=1))
             if own < each.packets
             else None
         ),
     )
-    smallest = full_packets(each, p_factor=1 + error, window_pkts=WINDOWS_PKTS[0])
+    smallest = full_model_packets(each, p_factor=1 + error, window_pkts=WINDOWS_PKTS[0])
     if row.verdict is Verdict.DIFFERS and smallest <= each.packets:
         fit = f"; with {window:.0f} packets, fitted, {limited:.0f}" if window < math.inf else ""
         note = f"W_max is not in the text{fit}"

@@ -8,7 +8,7 @@ import numpy as np
 from tcpcast import statistics
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.paths import LOSS_KINDS, path_like, simulated_windows
+from tcpcast_papers.pftk.paths import LOSS_KINDS, path_of_printed_trace, simulated_windows
 from tcpcast_papers.pftk.predictions import FULL, PLOTTED_MODELS, TD_ONLY, fitted_windows
 from tcpcast_papers.pftk.published import traces
 from tcpcast_papers.pftk.scatter_plots import draw_error_panels, draw_scatter, piece_errors
@@ -39,7 +39,7 @@ def request_traces(
     windows = simulated_windows(fitted_windows(rows))
     return {
         loss: [
-            runs.request(make_job(runs, row, path_like(row, loss, window)))
+            runs.request(make_job(runs, row, path_of_printed_trace(row, loss, window)))
             for row, window in zip(rows, windows, strict=True)
         ]
         for loss in LOSS_KINDS

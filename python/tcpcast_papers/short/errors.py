@@ -30,7 +30,7 @@ Case = tuple[Setting, int]
 """A setting and a number of losses."""
 
 
-def _error(runs: Runs, case: Case, variant: str, packets: str = PACKETS) -> Metric:
+def _mean_error_of_case(runs: Runs, case: Case, variant: str, packets: str = PACKETS) -> Metric:
     setting, losses = case
     curves = (latency(runs, setting, method).given[losses] for method in (variant, packets))
     return mean_error(*curves)
@@ -38,10 +38,12 @@ def _error(runs: Runs, case: Case, variant: str, packets: str = PACKETS) -> Metr
 
 def _error_quantity(variant: str) -> Quantity[Runs, Case]:
     def note(runs: Runs, case: Case) -> str:
-        other = _error(runs, case, variant, PACKETS_RESET_BY_ACKS).value
+        other = _mean_error_of_case(runs, case, variant, PACKETS_RESET_BY_ACKS).value
         return f"{other:.1f} % compared with packets at any ack" if case[1] > 1 else ""
 
-    return Quantity((variant,), lambda runs, case: _error(runs, case, variant), note=note)
+    return Quantity(
+        (variant,), lambda runs, case: _mean_error_of_case(runs, case, variant), note=note
+    )
 
 
 def _refinement_effect_text(runs: Runs) -> str:
@@ -49,7 +51,7 @@ def _refinement_effect_text(runs: Runs) -> str:
     for packets, words in ((PACKETS_RESET_BY_ACKS, "at any ack"), (PACKETS, "by default")):
         for losses in (2, 3):
             before, after = (
-                _error(runs, (NEWRENO, losses), variant, packets).value
+                _mean_error_of_case(runs, (NEWRENO, losses), variant, packets).value
                 for variant in (MODEL, REFINED)
             )
             gains.append(f"from {before:.1f} to {after:.1f} % given {losses} losses {words}")
@@ -61,7 +63,7 @@ def _draw_figure(runs: Runs, folder: Path) -> drawing.Plot:
     for axes, setting in zip(panels, ALL_SETTINGS, strict=True):
         for index, variant in enumerate(VARIANTS):
             losses = range(MAX_LOSSES + 1)
-            result = [_error(runs, (setting, each), variant).value for each in losses]
+            result = [_mean_error_of_case(runs, (setting, each), variant).value for each in losses]
             places = [each + 0.27 * (index - 1) for each in losses]
             axes.bar(places, result, width=0.25, color=drawing.COLOURS[index], label=variant)
         axes.set_title(setting.description, fontsize=9)

@@ -33,7 +33,7 @@ def _job(runs: Runs, line: Line, rules: Rules) -> Job:
     return Job(BY_NAME[line["setting"]], (size,), runs.sample_sizes.value_transfers, rules=rules)
 
 
-def _simulated(rules: Rules) -> Callable[[Runs, Line], Metric]:
+def _simulated_latency(rules: Rules) -> Callable[[Runs, Line], Metric]:
     def computed(runs: Runs, line: Line) -> Metric:
         result = runs.latency_curves(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
         return metric_from_half_width(*result.tolist())
@@ -41,7 +41,7 @@ def _simulated(rules: Rules) -> Callable[[Runs, Line], Metric]:
     return computed
 
 
-def _recursion(line: Line, *, as_printed: bool) -> Metric:
+def _recursion_latency(line: Line, *, as_printed: bool) -> Metric:
     transfer = replace(BY_NAME[line["setting"]].transfer, as_printed=as_printed)
     result = conditional_latency_s(transfer, int(line["size_pkts"]), max_losses=MAX_LOSSES)
     return Metric(float(result[int(line["losses"])]))
@@ -65,26 +65,31 @@ SHEET: Sheet[Runs, Line] = Sheet(
     (
         Quantity(
             ("recursion, d = 1",),
-            lambda _, line: _recursion(line, as_printed=False),
+            lambda _, line: _recursion_latency(line, as_printed=False),
             read_column("model_s"),
             RECURSION_TOLERANCE,
         ),
-        Quantity(("recursion, d = 0",), lambda _, line: _recursion(line, as_printed=True)),
+        Quantity(("recursion, d = 0",), lambda _, line: _recursion_latency(line, as_printed=True)),
         Quantity(
             ("packets",),
-            _simulated(DEFAULT_RULES),
+            _simulated_latency(DEFAULT_RULES),
             read_column("exact_s"),
             PACKET_TOLERANCE,
             causes=(
                 (
                     "the doubling of a timeout ends at any ack of new data",
-                    _simulated(BACKOFF_UNTIL_ACK),
+                    _simulated_latency(BACKOFF_UNTIL_ACK),
                 ),
-                ("that, and fractional windows", _simulated(FRACTIONAL_WINDOWS)),
+                ("that, and fractional windows", _simulated_latency(FRACTIONAL_WINDOWS)),
             ),
         ),
         *(
-            Quantity((words,), _simulated(rules), read_column("exact_s"), condition=_has_two_losses)
+            Quantity(
+                (words,),
+                _simulated_latency(rules),
+                read_column("exact_s"),
+                condition=_has_two_losses,
+            )
             for rules, words in (
                 (BACKOFF_UNTIL_ACK, "packets, doubling ends at any ack"),
                 (FRACTIONAL_WINDOWS, "packets, fractional windows"),

@@ -31,7 +31,7 @@ from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.engines.packet.file_goodputs import PIECE_INDEX, estimate_exceeded_goodputs
 from tcpcast.engines.packet.memory import check_memory
-from tcpcast.engines.table_columns import part_column
+from tcpcast.engines.table_columns import estimate_part_column
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import FixedPoint
 
@@ -205,7 +205,7 @@ def _metric_table(by_name: Estimates) -> Table:
     metrics = metric_estimates.convert_to_metrics(by_name)
     return {
         "metric": np.array(list(metrics)),
-        **{part: part_column(metrics.values(), part) for part in ("value", "low", "high")},
+        **{part: estimate_part_column(metrics.values(), part) for part in ("value", "low", "high")},
         "unit": np.array([UNITS[name] for name in metrics]),
     }
 

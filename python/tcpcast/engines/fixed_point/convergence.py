@@ -157,7 +157,7 @@ class _ClassTests:
                 )
                 for units in (self.reference, self.cross_flows)
             )
-            self._compare(pair, reference_sums, cross_sums)
+            self._compare_ratios(pair, reference_sums, cross_sums)
 
     def compare_with_cross_rates(self, flows: tuple[int, int]) -> None:
         """Compare the rates of endless flows; ``flows`` is the number of each kind."""
@@ -167,7 +167,9 @@ class _ClassTests:
             )
             for units, count in zip((self.reference, self.cross_flows), flows, strict=True)
         )
-        self._compare(_CommonRatio("rate", "delivered", "time_ns"), reference_sums, cross_sums)
+        self._compare_ratios(
+            _CommonRatio("rate", "delivered", "time_ns"), reference_sums, cross_sums
+        )
 
     def compare_loss_at_own_hops(self) -> None:
         """Compare the losses at hops that each source has for itself."""
@@ -176,7 +178,7 @@ class _ClassTests:
             for units in (self.reference, self.cross_flows)
         )
         min_scale = MIN_LOSS
-        self._compare(
+        self._compare_ratios(
             _CommonRatio("loss at own hops", "hop_drops", "sent", 1.0, min_scale, 2.0),
             reference_sums,
             cross_sums,
@@ -201,9 +203,11 @@ class _ClassTests:
         every = self.reference.class_counter("arrived") + self.cross_flows.class_counter("arrived")
         pair = _CommonRatio("time in the router", "inside_ns", "arrived", 1.0, min_wait_s, 2.0)
         inside = _SumRatio(1e-9 * reference_sums, arrived)
-        self._compare(pair, inside, _SumRatio(1e-9 * self.reference.link("queue_integral"), every))
+        self._compare_ratios(
+            pair, inside, _SumRatio(1e-9 * self.reference.link("queue_integral"), every)
+        )
 
-    def _compare(
+    def _compare_ratios(
         self, pair: _CommonRatio, reference_sums: _SumRatio, cross_sums: _SumRatio
     ) -> None:
         """Compare two ratios of sums, unless one has no observations.

@@ -10,9 +10,9 @@ from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
 from tcpcast.engines.formula.collect_inputs import (
     MIN_LOSS,
+    added_latency_to_one_rtt_s,
     collect_transfer_inputs,
-    listed_sizes,
-    missing_latency_s_per_size,
+    require_listed_sizes,
     transfer_domain_values,
     warn_about_omitted_transfer_features,
 )
@@ -39,7 +39,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         Several classes, traffic that is not transfers, no loss.
     """
     scenario = transfer_scenario_of_capture(MODEL_NAME, scenario, measured)
-    sizes = np.asarray(listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
+    sizes = np.asarray(require_listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
     inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"]["value"], inputs["RTT"]["value"]
     tcp = scenario.populations[0].tcp
@@ -60,7 +60,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         delayed_ack_s=tcp.ack_timeout_s / 2 if tcp.delayed_acks else 0.0,
         connection=False,
     )
-    missing = missing_latency_s_per_size(result.slow_start_s + result.congestion_avoidance_s, rtt)
+    missing = added_latency_to_one_rtt_s(result.slow_start_s + result.congestion_avoidance_s, rtt)
     latency = result.latency_s + missing
     parts = {
         "slow start": (result.slow_start_s + missing, "E[T_ss] (15), at least RTT"),

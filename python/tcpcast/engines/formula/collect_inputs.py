@@ -212,7 +212,7 @@ def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer
     ]
 
 
-def listed_sizes(model: str, scenario: Scenario) -> list[int]:
+def require_listed_sizes(model: str, scenario: Scenario) -> list[int]:
     """Return the sizes of individually listed transfers, in packets.
 
     Raises
@@ -291,7 +291,7 @@ def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:
     return warnings
 
 
-def missing_latency_s_per_size(lossless_s: Floats, rtt_s: float) -> Floats:
+def added_latency_to_one_rtt_s(lossless_s: Floats, rtt_s: float) -> Floats:
     """Return the time to add to the latency of each size to reach one RTT, in seconds.
 
     The formulas count fractions of an RTT, so that a transfer below the initial window would take

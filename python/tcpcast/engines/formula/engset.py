@@ -186,7 +186,9 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
             "for an isolated connection, without queueing and loss"
         )
     warnings += loss_and_queue_warnings(result)
-    return warnings + path_warnings(scenario.populations[0], result.path, result.isolated)
+    return warnings + long_tail_and_own_link_warnings(
+        scenario.populations[0], result.path, result.isolated
+    )
 
 
 def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
@@ -206,7 +208,9 @@ def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
     return warnings
 
 
-def path_warnings(group: Population, path: Path, isolated: IsolatedConnection) -> list[str]:
+def long_tail_and_own_link_warnings(
+    group: Population, path: Path, isolated: IsolatedConnection
+) -> list[str]:
     """Return warnings about long-tailed sizes and queues at a connection's own links."""
     assert isinstance(group.traffic, OnOff)
     return [
@@ -346,11 +350,11 @@ def _queue_distribution_table(result: EngsetResult) -> Table:
     end = result.buffer_pkts
     if end is None:
         end = max(result.buffer_for_loss(1e-9), 1.0)
-    queue = queue_rows(end)
+    queue = queue_table_positions(end)
     return {"queue_pkts": queue, "time_above": result.time_above(queue)}
 
 
-def queue_rows(end: float) -> NDArray[np.int64]:
+def queue_table_positions(end: float) -> NDArray[np.int64]:
     """Return the queues of a table of P(Q > x) from 0 to at least ``end`` packets."""
     step = max(1, math.ceil(end / MAX_QUEUE_ROWS))
     return np.arange(0, math.ceil(end) + step, step)

@@ -9,10 +9,10 @@ import numpy as np
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.engset import (
     MAX_TRUSTED_LOSS,
+    long_tail_and_own_link_warnings,
     loss_and_queue_warnings,
-    path_warnings,
     queue_exceeds_buffer,
-    queue_rows,
+    queue_table_positions,
 )
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import engset_classes, time_above
@@ -101,7 +101,7 @@ def _queue_table(result: ClassesResult) -> Table:
     load, mean = result.closed_loop_load, result.queue_mean_pkts
     # Without a buffer limit, the table ends at the queue that is exceeded for 1e-9 of the time.
     end = result.buffer_pkts or max(mean / load * np.log(max(load, 1e-9) / 1e-9), 1.0)
-    queue = queue_rows(end)
+    queue = queue_table_positions(end)
     above = time_above(queue_pkts=queue, queue_mean_pkts=mean, load=load)
     return {"queue_pkts": queue, "time_above": above}
 
@@ -122,7 +122,7 @@ def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
         )
     warnings += loss_and_queue_warnings(result)
     for group, each, one in zip(scenario.populations, result.classes, result.isolated, strict=True):
-        texts = path_warnings(group, each.path, one)
+        texts = long_tail_and_own_link_warnings(group, each.path, one)
         warnings += [f"class {group.name}: {text}" for text in texts]
     return warnings
 

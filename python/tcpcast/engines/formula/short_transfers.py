@@ -11,12 +11,12 @@ import numpy as np
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
 from tcpcast.engines.formula.collect_inputs import (
+    added_latency_to_one_rtt_s,
     collect_transfer_inputs,
     find_limiting_link,
     get_specified_loss,
-    listed_sizes,
-    missing_latency_s_per_size,
     packets_per_ack_source_text,
+    require_listed_sizes,
     transfer_domain_values,
     warn_about_omitted_transfer_features,
 )
@@ -92,14 +92,14 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         lacks, sizes with a mean of more than :data:`MAX_MEAN_LOSSES` lost packets.
     """
     scenario = transfer_scenario_of_capture(MODEL_NAME, scenario, measured)
-    sizes = np.asarray(listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
+    sizes = np.asarray(require_listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
     inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"], inputs["RTT"]
     _require_short_transfer(float(sizes.max()), loss["value"])
     try:
         transfer = _make_model_transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
-        missing = missing_latency_s_per_size(lossless, rtt["value"])
+        missing = added_latency_to_one_rtt_s(lossless, rtt["value"])
         lossless = lossless + missing
         expected, by_losses = lossless, _lossless_latency_table(sizes, lossless)
         if loss["value"] > 0:
@@ -236,7 +236,7 @@ def _modern_tcp_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     }
     if tcp.packets_per_growth == 1 and tcp.has_sack:
         parameters |= {"whole_rounds": True, "delayed_ack_timer_s": None}
-    if tcp.probes_tails:
+    if tcp.has_tail_loss_probes:
         parameters |= {"limited_transmit": 1, "protects_last_packets": True}
         parameters["timeout_s"] = min(TAIL_LOSS_PROBE_RTTS * rtt_s, parameters["timeout_s"])
     return parameters
@@ -250,7 +250,7 @@ def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
         growth, rto = packets_per_ack_source_text(tcp), "RTT + tcp.min_rto"
         if not tcp.adds_min_rto:
             rto = "max(tcp.min_rto, RTT)"
-        if tcp.probes_tails:
+        if tcp.has_tail_loss_probes:
             rto = f"a tail loss probe after 2 RTT, at most {rto}"
         todays = [
             make_step(

@@ -169,7 +169,7 @@ class MeasuredCounters:
             scenario, units
         ) | metric_estimates.estimate_loss_metrics(units)
         estimates |= metric_estimates.count_indications_per_run(scenario, units)
-        estimates |= self._percentiles()
+        estimates |= self._queue_delay_percentiles()
         estimates |= self._jain_index() | self._estimate_file_metrics()
         if (
             not metric_estimates.has_queue(scenario)
@@ -228,7 +228,7 @@ class MeasuredCounters:
         smallest = min(group.packet_bytes for group in self.scenario.populations)
         return 1 + round(longest_s * rate / (8.0 * smallest))
 
-    def _percentiles(self) -> metric_estimates.Estimates:
+    def _queue_delay_percentiles(self) -> metric_estimates.Estimates:
         """Return the 95th and 99th percentiles of the wait, with a resolution of 20 us."""
         counts = self._waits
         if not counts:

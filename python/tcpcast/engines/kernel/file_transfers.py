@@ -95,7 +95,7 @@ class FinishedFiles:
         for index in range(classes):
             for name, values in of_class.items():
                 column = first + index * len(CLASS_COUNTER) + CLASS_COUNTER[name]
-                rows[:, column] = self._sums(values, self.group == index, times_ns)
+                rows[:, column] = self._cumulative_sums(values, self.group == index, times_ns)
         rates = self.packets / (self.on_ns * 1e-9) * _native.RATE_UNITS
         of_size = {
             "transfers": of_class["transfers"],
@@ -109,9 +109,11 @@ class FinishedFiles:
         for index in np.unique(self.row):
             for name, values in of_size.items():
                 column = sizes + int(index) * len(SIZE_COUNTER) + SIZE_COUNTER[name]
-                rows[:, column] = self._sums(values, self.row == index, times_ns)
+                rows[:, column] = self._cumulative_sums(values, self.row == index, times_ns)
 
-    def _sums(self, values: NDArray[Any], chosen: NDArray[np.bool_], times_ns: Floats) -> Floats:
+    def _cumulative_sums(
+        self, values: NDArray[Any], chosen: NDArray[np.bool_], times_ns: Floats
+    ) -> Floats:
         ends = self.of["acked_ns"][chosen]
         order = np.argsort(ends, kind="stable")
         sums = np.concatenate([[0.0], np.cumsum(values[chosen][order])])
@@ -137,7 +139,9 @@ def file_tables(
         return {}
     kinds = {group.traffic.kind for group in scenario.populations}
     bits = file_packet_bits(scenario)
-    tables: dict[str, Table] = {"percentiles": _percentiles(runs, "on-off" in kinds)}
+    tables: dict[str, Table] = {
+        "percentiles": _on_time_and_rate_percentiles(runs, "on-off" in kinds)
+    }
     if "on-off" in kinds:
         return tables if bits is None else tables | {"by_size": size_interval_table(units, bits)}
     sizes, totals = size_interval_columns(scenario), _simulator_totals(scenario, runs)
@@ -152,7 +156,7 @@ def _concatenate_column(runs: Sequence[FinishedFiles], name: str) -> NDArray[Any
     return np.concatenate([getattr(files, name) for files in runs])
 
 
-def _percentiles(runs: Sequence[FinishedFiles], is_on_off: bool) -> Table:
+def _on_time_and_rate_percentiles(runs: Sequence[FinishedFiles], is_on_off: bool) -> Table:
     """Return percentiles; nan if fewer than 10 files exceed the percentile."""
     on_s, bits = _concatenate_column(runs, "on_ns") * 1e-9, _concatenate_column(runs, "bits")
     quantiles = np.quantile([on_s, bits / on_s], (0.5, 0.95, 0.99), axis=1).T

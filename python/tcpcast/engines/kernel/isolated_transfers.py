@@ -10,7 +10,7 @@ from tcpcast.emulation.traffic import TRANSFER_COLUMNS
 from tcpcast.engines.packet.metric_estimates import point_estimate
 from tcpcast.engines.packet.reliability import reliable_percentiles
 from tcpcast.engines.packet.transfers import TimeSums, estimate_mean_time
-from tcpcast.engines.table_columns import part_column, percentile_columns
+from tcpcast.engines.table_columns import estimate_part_column, percentile_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ class IsolatedTransfers:
         """Number of transfers."""
         return int(self._size.size)
 
-    def _sums(self, metric: str, index: int) -> list[TimeSums]:
+    def _time_sums_by_drops(self, metric: str, index: int) -> list[TimeSums]:
         """Return the sums of a time over transfers of one size, per number of drops."""
         begin, end = TIME_EVENTS[metric]
         times = self._of[end] - self._of[begin]
@@ -64,7 +64,8 @@ class IsolatedTransfers:
         """Return every metric; None if there was no transfer."""
         sizes = range(len(self._sizes))
         estimates = {
-            m: estimate_mean_time([self._sums(m, index) for index in sizes]) for m in TIME_EVENTS
+            m: estimate_mean_time([self._time_sums_by_drops(m, index) for index in sizes])
+            for m in TIME_EVENTS
         }
         if not self.count:
             return estimates
@@ -83,7 +84,8 @@ class IsolatedTransfers:
         """Return the table ``by_size``, with the interval of the completion time."""
         rows = [index for index in range(len(self._sizes)) if (self._size == index).any()]
         means = {
-            m: [estimate_mean_time([self._sums(m, index)]) for index in rows] for m in TIME_EVENTS
+            m: [estimate_mean_time([self._time_sums_by_drops(m, index)]) for index in rows]
+            for m in TIME_EVENTS
         }
         done = means["completion_time_s"]
         if not rows:
@@ -92,14 +94,14 @@ class IsolatedTransfers:
             "by_size": {
                 "size_pkts": np.array([self._pkts[index] for index in rows]),
                 "transfers": np.array([int((self._size == index).sum()) for index in rows]),
-                **{metric: part_column(mean, "value") for metric, mean in means.items()},
-                "low": part_column(done, "low"),
-                "high": part_column(done, "high"),
-                **self._percentiles(rows),
+                **{metric: estimate_part_column(mean, "value") for metric, mean in means.items()},
+                "low": estimate_part_column(done, "low"),
+                "high": estimate_part_column(done, "high"),
+                **self._completion_time_percentiles(rows),
             }
         }
 
-    def _percentiles(self, rows: list[int]) -> Table:
+    def _completion_time_percentiles(self, rows: list[int]) -> Table:
         """Return p50, p95 and p99 of the completion time; nan if fewer than 10 times are longer."""
         times = self._of["acked_ns"] - self._of["first_ns"]
         own = [times[self._size == index] for index in rows]

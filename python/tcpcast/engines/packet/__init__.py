@@ -228,7 +228,7 @@ def _run_to_precision(
         estimates = reliability.add_interval_warnings(
             scenario, snapshot, metric_estimates.estimate_metrics(scenario, snapshot)
         )
-        longer = statistics.next_length(length, estimates, targets) if targets else None
+        longer = statistics.required_run_length(length, estimates, targets) if targets else None
         if ended != RUN_DONE or longer is None:
             return ended, snapshot, estimates
         # Runs with few events end before the simulator checks its time limit.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.engines.table_columns import part_column
+from tcpcast.engines.table_columns import estimate_part_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,8 +47,8 @@ def make_class_table(
         if all(value is None for value in values):
             continue
         for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-            table[metric + suffix] = part_column(values, part)
-        bounds = part_column(values, "at_least")
+            table[metric + suffix] = estimate_part_column(values, part)
+        bounds = estimate_part_column(values, "at_least")
         if not np.isnan(bounds).all():
             table[f"{metric}_at_least"] = bounds
         warnings = ["" if value is None else value.interval_warning or "" for value in values]

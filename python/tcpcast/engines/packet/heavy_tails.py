@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_share_of_square_mean
+from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
 from tcpcast.scenario.distributions import Distribution
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def warn_about_heavy_tails(
         files = units.total("transfers", (index,))
         if distribution is None or files < min_files:
             continue
-        if unseen_share_of_square_mean(distribution, files) > MAX_UNSEEN_SHARE:
+        if rare_size_share_of_square_mean(distribution, files) > MAX_UNSEEN_SHARE:
             yield _drawn_sizes_message(
                 group,
                 distribution,
@@ -80,7 +80,7 @@ def _files_needed(distribution: Distribution[float]) -> float:
         (
             files
             for files in steps
-            if unseen_share_of_square_mean(distribution, files) <= MAX_UNSEEN_SHARE
+            if rare_size_share_of_square_mean(distribution, files) <= MAX_UNSEEN_SHARE
         ),
         math.inf,
     )

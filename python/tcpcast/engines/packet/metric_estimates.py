@@ -85,10 +85,10 @@ class BatchCounters:
             return self.link("time_ns") * 1e-9
         span = groups[0].start_s, groups[0].stop_s
         if span not in self._seconds:
-            self._seconds[span] = self._seconds_in(span)
+            self._seconds[span] = self._overlap_s(span)
         return self._seconds[span]
 
-    def _seconds_in(self, span: tuple[float, float]) -> Floats:
+    def _overlap_s(self, span: tuple[float, float]) -> Floats:
         low, high = np.maximum(np.array(span) * 1e9 - self._begins_ns, 0.0)
         columns = [
             (np.clip(t.astype(np.float64), low, high) - low).reshape(-1, 1) * 1e-9

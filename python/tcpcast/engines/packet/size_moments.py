@@ -39,7 +39,7 @@ def mean_drawn_size_pkts(distribution: Distribution[Any], *, rounded_down: bool 
 
 
 @functools.lru_cache(maxsize=256)
-def unseen_share_of_square_mean(distribution: Distribution[Any], files: float) -> float:
+def rare_size_share_of_square_mean(distribution: Distribution[Any], files: float) -> float:
     """Return the share of the mean square size above the size that one of ``files`` files exceeds.
 
     Larger sizes are rarely drawn, so the variance of the drawn sizes, and every interval based on

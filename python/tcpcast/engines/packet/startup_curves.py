@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import statistics
 from tcpcast.answer import Note
-from tcpcast.engines.table_columns import part_or_nan, rows_to_table
+from tcpcast.engines.table_columns import estimate_part_or_nan, rows_to_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def _delivered_row(
         return []
     estimate = statistics.estimate_mean(means, replications=len(means))
     row = {"class": name, "t_s": time_s, "bytes": math.fsum(means) / len(means)}
-    ends = {part: part_or_nan(estimate, part) for part in ("low", "high")}
+    ends = {part: estimate_part_or_nan(estimate, part) for part in ("low", "high")}
     return [row | ends | {"flows": sum(map(len, reached))}]
 
 

@@ -20,13 +20,13 @@ from tcpcast.engines.packet.reliability import (
 )
 from tcpcast.engines.packet.unfinished_transfers import has_many_unfinished
 from tcpcast.engines.table_columns import (
-    part_or_nan,
+    estimate_part_or_nan,
     percentile_columns,
     quantity_table,
     rows_to_table,
 )
 from tcpcast.metrics import CLASS_METRICS, METRICS
-from tcpcast.scenario.classes import has_mixed_files
+from tcpcast.scenario.classes import has_too_different_file_sizes
 from tcpcast.units import digits
 from tcpcast.vector_products import dot_product
 
@@ -160,7 +160,7 @@ def _file_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
         tables["by_size"] = size_interval_table(snapshot.units, bits)
     # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
-    mixed = endless or has_mixed_files(scenario.populations)
+    mixed = endless or has_too_different_file_sizes(scenario.populations)
     tables["states"] = _active_sources_table(
         snapshot.units, snapshot.totals, None if mixed else bits
     )
@@ -238,9 +238,9 @@ def _size_interval_row(
         "mean_size_pkts": total("packets") / total("transfers"),
         "connection_rate_bps": _ratio_or_nan(bits * total("packets"), on_s),
         "transfer_rate_mean_bps": bits * total("rate_sum") / (units_of_rate * total("transfers")),
-        "on_time_s": part_or_nan(on_time, "value"),
-        "on_time_low_s": part_or_nan(on_time, "low"),
-        "on_time_high_s": part_or_nan(on_time, "high"),
+        "on_time_s": estimate_part_or_nan(on_time, "value"),
+        "on_time_low_s": estimate_part_or_nan(on_time, "low"),
+        "on_time_high_s": estimate_part_or_nan(on_time, "high"),
         "queue_seen_mean_pkts": _ratio_or_nan(total("queue_seen"), total("arrived")),
         "packets": int(total("arrived")),
         "drops": int(drops),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
-from tcpcast.engines.table_columns import part_column, percentile_columns
+from tcpcast.engines.table_columns import estimate_part_column, percentile_columns
 from tcpcast.intervals import skew_corrected_half_widths
 from tcpcast.metrics import METRICS
 from tcpcast.statistics import MIN_EVENTS, Estimate
@@ -171,9 +171,9 @@ def size_table(
     return {
         **{name: column[order] for name, column in sizes.items()},
         "transfers": counts,
-        "completion_time_s": part_column(mean.values(), "value"),
-        "low": part_column(mean.values(), "low"),
-        "high": part_column(mean.values(), "high"),
+        "completion_time_s": estimate_part_column(mean.values(), "value"),
+        "low": estimate_part_column(mean.values(), "low"),
+        "high": estimate_part_column(mean.values(), "high"),
         "delivery_time_s": np.array([sum(deliveries[index], TimeSums()).mean_s for index in order]),
         **_total_time_columns(totals, order),
         **percentile_columns(percentiles),
@@ -244,8 +244,8 @@ def losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) 
     if independent:
         estimates = [estimate_mean_time([[sums]]) for sums in completions]
         table |= {
-            "low": part_column(estimates, "low"),
-            "high": part_column(estimates, "high"),
+            "low": estimate_part_column(estimates, "low"),
+            "high": estimate_part_column(estimates, "high"),
         }
     table["delivery_time_s"] = np.array([TimeSums(row[2], *row[4]).mean_s for row in rows])
     return table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import require_size, require_window
+from tcpcast.models.domain import require_file_size, require_window
 from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def flights(
     DomainError
         An argument outside the domain above.
     """
-    require_size("size_pkts", size_pkts)
+    require_file_size("size_pkts", size_pkts)
     require_window("receiver_window_pkts", receiver_window_pkts)
     require_window("initial_window_pkts", initial_window_pkts)
     if not slowest_beta >= 1 - ROUNDING_TOLERANCE:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import require_not_negative, require_size, require_window
+from tcpcast.models.domain import require_file_size, require_not_negative, require_window
 from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 
@@ -149,7 +149,7 @@ def lone_transfer(
     DomainError
         An argument outside the domain above.
     """
-    require_size("size_pkts", size_pkts)
+    require_file_size("size_pkts", size_pkts)
     require_window("receiver_window_pkts", receiver_window_pkts)
     require_window("initial_window_pkts", initial_window_pkts)
     burst = int(min(initial_window_pkts, receiver_window_pkts, size_pkts))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.models.domain import check_arrays, to_ratio_array
+from tcpcast.models.domain import to_checked_arrays, to_ratio_array
 
 
 def mean_user_rate_pps(
@@ -44,7 +44,7 @@ def mean_user_rate_pps(
     -----
     Second half of equation (2) of section 10.
     """
-    rate, off, size = check_arrays(
+    rate, off, size = to_checked_arrays(
         send_rate_pps=send_rate_pps, mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts
     )
     p = to_ratio_array("loss_ratio", loss_ratio)
@@ -91,7 +91,7 @@ def fair_send_rate_pps(
     packets lost behind the link. Packets dropped by the link's own full buffer use no capacity: do
     not count them in p (docs/background/local-loop.md).
     """
-    off, size, count, link = check_arrays(
+    off, size, count, link = to_checked_arrays(
         mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts, sources=sources, link_pps=link_pps
     )
     sent = size / (1 - to_ratio_array("loss_ratio", loss_ratio))

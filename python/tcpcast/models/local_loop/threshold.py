@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.models.domain import check_arrays, to_positive_array
+from tcpcast.models.domain import to_checked_arrays, to_positive_array
 
 
 def threshold_sources(
@@ -38,7 +38,7 @@ def threshold_sources(
     Section 7.2, after Table 5. Because files do take time, slightly more than N* users still leave
     capacity, and queues grow before N*: it is the transition between the two regimes.
     """
-    link, off, size = check_arrays(
+    link, off, size = to_checked_arrays(
         link_pps=link_pps, mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts
     )
     return np.asarray(link * off / size)

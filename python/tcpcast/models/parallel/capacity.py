@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
-from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import check_arrays
+from tcpcast.models.bisection import bisect_largest_loss_ratio
+from tcpcast.models.domain import to_checked_arrays
 from tcpcast.models.parallel.throughput import per_flow_model
 
 MAX_FLOWS = 2.0**52
@@ -50,7 +50,7 @@ def limited_rate_pps(
     DomainError
         An argument outside its domain.
     """
-    n, rtt, t0, p, b, window = check_arrays(
+    n, rtt, t0, p, b, window = to_checked_arrays(
         flows=flows,
         rtt_s=rtt_s,
         t0_s=t0_s,
@@ -98,7 +98,7 @@ def flows_to_fill(
     DomainError
         An argument outside its domain, or a bottleneck that 2^52 flows do not fill.
     """
-    capacity, rtt, t0, p, b, window = check_arrays(
+    capacity, rtt, t0, p, b, window = to_checked_arrays(
         bottleneck_rate_pps=bottleneck_rate_pps,
         rtt_s=rtt_s,
         t0_s=t0_s,
@@ -155,7 +155,7 @@ def parallel_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    target, n, rtt, t0, b = check_arrays(
+    target, n, rtt, t0, b = to_checked_arrays(
         rate_pps=rate_pps, flows=flows, rtt_s=rtt_s, t0_s=t0_s, packets_per_ack=packets_per_ack
     )
     if np.any(t0 < rtt):
@@ -166,7 +166,7 @@ def parallel_tolerated_loss_ratio(
         return np.asarray(rate >= target)
 
     shape = np.broadcast_shapes(*(a.shape for a in (target, n, rtt, t0, b)))
-    return largest_loss_ratio(reached, shape)
+    return bisect_largest_loss_ratio(reached, shape)
 
 
 def _to_capacity_array(values: ArrayLike) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.models.domain import broadcast_arrays, check_arrays, to_count_array
+from tcpcast.models.domain import broadcast_arrays, to_checked_arrays, to_count_array
 from tcpcast.models.pftk import throughput, timeout_sequence_s
 
 
@@ -85,7 +85,7 @@ def parallel_throughput(
     4 RTT and b = 2, two flows have a lower total rate than one flow by the algorithm for p from
     0.0933 to 0.0983.
     """
-    arrays = check_arrays(
+    arrays = to_checked_arrays(
         flows=flows,
         rtt_s=rtt_s,
         t0_s=t0_s,
@@ -127,7 +127,7 @@ def cumulative_throughput(
     DomainError
         An argument outside its domain.
     """
-    n, rtt, t0, p, packets_lost, b = check_arrays(
+    n, rtt, t0, p, packets_lost, b = to_checked_arrays(
         flows=flows,
         rtt_s=rtt_s,
         t0_s=t0_s,
@@ -156,7 +156,7 @@ def parallel_td_only_rate_pps(
 
     Parameters and errors as in :func:`parallel_throughput`; packets/s, of the broadcast shape.
     """
-    n, rtt, p, b = check_arrays(
+    n, rtt, p, b = to_checked_arrays(
         flows=flows,
         rtt_s=rtt_s,
         loss_event_ratio=loss_event_ratio,

@@ -41,8 +41,8 @@ from numpy.typing import ArrayLike, NDArray
 from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import (
-    check_arrays,
     require_window,
+    to_checked_arrays,
     to_loss_ratio_array,
     to_packets_per_ack_array,
 )
@@ -114,7 +114,7 @@ class WindowChain:
     @property
     def loss_indication_ratio(self) -> float:
         """Loss indications per packet sent, the measurable p: below ``loss_probability``."""
-        return 1 / self._sent_a_period
+        return 1 / self._packets_per_period
 
     def rate_pps(self, *, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
         """Return the send rate B in packets/s, including retransmissions (21).
@@ -129,7 +129,7 @@ class WindowChain:
         DomainError
             An argument outside its domain.
         """
-        return np.asarray(self._sent_a_period / self._period_s(rtt_s, t0_s))
+        return np.asarray(self._packets_per_period / self._period_s(rtt_s, t0_s))
 
     def goodput_pps(self, *, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
         """Return the delivered packets in packets/s.
@@ -141,11 +141,11 @@ class WindowChain:
         return np.asarray(delivered / self._period_s(rtt_s, t0_s))
 
     @property
-    def _sent_a_period(self) -> float:
+    def _packets_per_period(self) -> float:
         return self.sent_pkts + self.timeout_probability / (1 - self.loss_probability)
 
     def _period_s(self, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
-        rtt, t0 = check_arrays(rtt_s=rtt_s, t0_s=t0_s)
+        rtt, t0 = to_checked_arrays(rtt_s=rtt_s, t0_s=t0_s)
         p = np.asarray(self.loss_probability)
         waiting = self.timeout_probability * t0 * backoff_polynomial(p) / (1 - p)
         return np.asarray(rtt * (self.rounds + 1 + self.recovery_rounds) + waiting)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats, Table
 from tcpcast.models.block_evaluation import evaluate_in_blocks
-from tcpcast.models.domain import check_arrays
+from tcpcast.models.domain import to_checked_arrays
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
 
@@ -100,7 +100,7 @@ def throughput(
     Within each branch the rate decreases in RTT and T0, and in p if T0 is at least RTT/4; between
     the branches it jumps unless b = 2 or ``continuous``.
     """
-    rtt, t0, p, b, max_window = check_arrays(
+    rtt, t0, p, b, max_window = to_checked_arrays(
         rtt_s=rtt_s,
         t0_s=t0_s,
         loss_indication_ratio=loss_indication_ratio,
@@ -148,7 +148,7 @@ def approximate_rate_pps(
     Parameters and errors as in :func:`throughput`; an array of the broadcast shape. It decreases in
     p, RTT and T0 everywhere.
     """
-    rtt, t0, p, b, max_window = check_arrays(
+    rtt, t0, p, b, max_window = to_checked_arrays(
         rtt_s=rtt_s,
         t0_s=t0_s,
         loss_indication_ratio=loss_indication_ratio,
@@ -166,7 +166,7 @@ def td_only_rate_pps(
 
     Parameters and errors as in :func:`throughput`; packets/s, of the broadcast shape.
     """
-    rtt, p, b = check_arrays(
+    rtt, p, b = to_checked_arrays(
         rtt_s=rtt_s, loss_indication_ratio=loss_indication_ratio, packets_per_ack=packets_per_ack
     )
     odds = (1 - p) / p
@@ -193,7 +193,7 @@ def unlimited_window_pkts(
 
     Parameters and errors as in :func:`throughput`; packets, of the broadcast shape.
     """
-    p, b = check_arrays(
+    p, b = to_checked_arrays(
         loss_indication_ratio=loss_indication_ratio, packets_per_ack=packets_per_ack
     )
     return _window_from_odds((1 - p) / p, b)
@@ -204,7 +204,7 @@ def unlimited_rounds(*, loss_indication_ratio: ArrayLike, packets_per_ack: Array
 
     Parameters and errors as in :func:`throughput`; rounds, of the broadcast shape.
     """
-    (b,) = check_arrays(packets_per_ack=packets_per_ack)
+    (b,) = to_checked_arrays(packets_per_ack=packets_per_ack)
     window = unlimited_window_pkts(loss_indication_ratio=loss_indication_ratio, packets_per_ack=b)
     return np.asarray(b / 2 * window)
 
@@ -217,7 +217,7 @@ def window_limit_loss_ratio(
     Parameters and errors as in :func:`throughput`; of the broadcast shape. 0 for an unlimited
     window, 1 for a window so small that it limits at any loss.
     """
-    b, max_window = check_arrays(
+    b, max_window = to_checked_arrays(
         packets_per_ack=packets_per_ack, receiver_window_pkts=receiver_window_pkts
     )
     # (12) with E[X] = b W/2 and E[beta] = W/2, solved for (1 - p)/p.

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
 from tcpcast.errors import DomainError
-from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import check_arrays
+from tcpcast.models.bisection import bisect_largest_loss_ratio
+from tcpcast.models.domain import to_checked_arrays
 from tcpcast.models.pftk.closed_form import (
     approximate_rate_pps,
     throughput,
@@ -49,7 +49,7 @@ def tolerated_loss_ratio(
     DomainError
         An argument outside its domain, or a rate that no loss above 0 allows.
     """
-    target, rtt, t0, max_window, b = check_arrays(
+    target, rtt, t0, max_window, b = to_checked_arrays(
         rate_pps=rate_pps,
         rtt_s=rtt_s,
         t0_s=t0_s,
@@ -76,10 +76,10 @@ def tolerated_loss_ratio(
     # Each branch decreases in p: the loss-limited one determines p above the boundary.
     border = window_limit_loss_ratio(receiver_window_pkts=max_window, packets_per_ack=b)
     shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, border.shape)
-    free = largest_loss_ratio(lambda p: rate(p, np.inf) >= target, shape)
+    free = bisect_largest_loss_ratio(lambda p: rate(p, np.inf) >= target, shape)
     if np.all(np.isinf(max_window)):
         return free
-    limited = largest_loss_ratio(lambda p: rate(p, max_window) >= target, shape)
+    limited = bisect_largest_loss_ratio(lambda p: rate(p, max_window) >= target, shape)
     return np.asarray(np.where(free > border, free, np.minimum(limited, border)))
 
 
@@ -96,7 +96,7 @@ def tolerated_loss_ratio_approximate(
     Parameters, result and errors as in :func:`tolerated_loss_ratio`, except that T0 need only be
     above 0.
     """
-    target, rtt, t0, max_window, b = check_arrays(
+    target, rtt, t0, max_window, b = to_checked_arrays(
         rate_pps=rate_pps,
         rtt_s=rtt_s,
         t0_s=t0_s,
@@ -113,4 +113,4 @@ def tolerated_loss_ratio_approximate(
         return np.asarray(rate >= target)
 
     shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, b.shape, max_window.shape)
-    return largest_loss_ratio(reached, shape)
+    return bisect_largest_loss_ratio(reached, shape)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
-from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import check_arrays, to_positive_array
+from tcpcast.models.bisection import bisect_largest_loss_ratio
+from tcpcast.models.domain import to_checked_arrays, to_positive_array
 from tcpcast.models.pftk.closed_form import time_per_packet_s
 
 
@@ -44,7 +44,7 @@ def tcp_friendly_rate_pps(
     DomainError
         An argument outside its domain.
     """
-    rtt, p, b = check_arrays(
+    rtt, p, b = to_checked_arrays(
         rtt_s=rtt_s, loss_event_ratio=loss_event_ratio, packets_per_ack=packets_per_ack
     )
     t0 = 4 * rtt if t0_s is None else to_positive_array("t0_s", t0_s)
@@ -63,13 +63,15 @@ def tcp_friendly_loss_event_ratio(
     ``rate_pps`` in packets/s, above 0; the others and the errors as in
     :func:`tcp_friendly_rate_pps`.
     """
-    target, rtt, b = check_arrays(rate_pps=rate_pps, rtt_s=rtt_s, packets_per_ack=packets_per_ack)
+    target, rtt, b = to_checked_arrays(
+        rate_pps=rate_pps, rtt_s=rtt_s, packets_per_ack=packets_per_ack
+    )
     t0 = 4 * rtt if t0_s is None else to_positive_array("t0_s", t0_s)
 
     def reached(p: Floats) -> NDArray[np.bool_]:
         rate = tcp_friendly_rate_pps(rtt_s=rtt, loss_event_ratio=p, t0_s=t0, packets_per_ack=b)
         return np.asarray(rate >= target)
 
-    return largest_loss_ratio(
+    return bisect_largest_loss_ratio(
         reached, np.broadcast_shapes(target.shape, rtt.shape, t0.shape, b.shape)
     )

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
 from tcpcast.models.domain import (
-    check_arrays,
     require_positive,
+    to_checked_arrays,
     to_loss_ratio_array,
     to_window_array,
 )
@@ -54,7 +54,7 @@ def timeout_sequence_s(*, t0_s: ArrayLike, loss_indication_ratio: ArrayLike) -> 
     The timer doubles up to 64 T0. ``t0_s``, ``loss_indication_ratio`` and errors as in
     :func:`throughput`; seconds, of the broadcast shape.
     """
-    t0, p = check_arrays(t0_s=t0_s, loss_indication_ratio=loss_indication_ratio)
+    t0, p = to_checked_arrays(t0_s=t0_s, loss_indication_ratio=loss_indication_ratio)
     return np.asarray(t0 * backoff_polynomial(p) / (1 - p))
 
 

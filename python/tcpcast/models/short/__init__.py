@@ -12,8 +12,8 @@ a shared recovery for the losses of one flight.
 
 from tcpcast.models.short.losses import (
     LossDistribution,
+    first_negligible_loss_count,
     loss_probability,
-    losses_considered,
 )
 from tcpcast.models.short.lossless_latency import lossless_latency_s
 from tcpcast.models.short.recursion import (
@@ -32,9 +32,9 @@ __all__ = [
     "ShortTransfer",
     "conditional_latency_s",
     "expected_latency_s",
+    "first_negligible_loss_count",
     "fluid_timeout_pkts",
     "loss_probability",
-    "losses_considered",
     "lossless_latency_s",
     "min_recoverable_pkts",
     "timeout_packets",

@@ -84,7 +84,7 @@ def loss_probability(
     return np.asarray(np.exp(rest + np.log(n) + (k - 1) * np.log(n + k)))
 
 
-def losses_considered(
+def first_negligible_loss_count(
     *, size_pkts: float, loss: float, distribution: LossDistribution = "generalised-poisson"
 ) -> int:
     """Return the first k above the mean with p(k|n) below 1e-9, where the expectation stops.

@@ -34,7 +34,7 @@ def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
     """
     sizes = file_sizes(size_pkts)
     latency = _fluid_latency_s(transfer, sizes) + full_rounds_excess_s(transfer, sizes)
-    return np.asarray(latency + _lossless_wait_s(transfer, sizes))
+    return np.asarray(latency + _lossless_ack_wait_s(transfer, sizes))
 
 
 def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
@@ -65,7 +65,7 @@ def full_rounds_excess_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
     return before + rtt + (left - 1) / transfer.link_pps - _fluid_latency_s(transfer, sizes)
 
 
-def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -> Floats:
+def lossless_rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -> Floats:
     """Return L_0 of the remaining packets after a loss.
 
     The last ACK waits for the timer unless b divides the number of remaining packets: it waits with
@@ -79,13 +79,13 @@ def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -
     return latency + np.where(left > 1, transfer.delayed_ack_timer_s * (b - 1) / b, 0.0)
 
 
-def restart_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats) -> Floats:
+def after_timeout_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats) -> Floats:
     """Return L_0 of the remaining packets after a timeout, from a window of 1 with W_SS given."""
     grown = WindowGrowth.from_transfer(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
-    return rest_latency_s(transfer, left, grown)
+    return lossless_rest_latency_s(transfer, left, grown)
 
 
-def _acks_at_the_start(transfer: ShortTransfer, max_window: float) -> list[int]:
+def _timer_delayed_first_acks(transfer: ShortTransfer, max_window: float) -> list[int]:
     """Return the total acknowledged packets at each of the first ACKs, which wait for the timer.
 
     ACKs wait while the window is below b, because no ACK covers b packets.
@@ -100,19 +100,19 @@ def _acks_at_the_start(transfer: ShortTransfer, max_window: float) -> list[int]:
     return acks
 
 
-def _lossless_wait_s(transfer: ShortTransfer, size: Floats) -> Floats:
+def _lossless_ack_wait_s(transfer: ShortTransfer, size: Floats) -> Floats:
     """Return the time that ACKs wait for the timer in a transfer without a loss."""
     if transfer.delayed_ack_timer_s is None or transfer.acked_packets == 1 or not size.size:
         return np.zeros_like(size)
     packets, b = np.ceil(size), transfer.acked_packets
     waits, paired = np.zeros_like(size), np.zeros_like(size)
-    for acked in _acks_at_the_start(transfer, float(size.max())):
+    for acked in _timer_delayed_first_acks(transfer, float(size.max())):
         waits += packets >= acked
         paired = np.where(packets >= acked, acked, paired)
     return np.asarray(transfer.delayed_ack_timer_s * (waits + ((packets - paired) % b > 0)))
 
 
-def first_stage_wait_s(transfer: ShortTransfer, size: Floats, losses: int) -> Floats:
+def first_stage_ack_wait_s(transfer: ShortTransfer, size: Floats, losses: int) -> Floats:
     """Return the time that ACKs wait before the first loss and after a loss of the last packet.
 
     The first ACKs wait if their packets arrive. The very last packet, retransmitted after an RTO,
@@ -122,6 +122,6 @@ def first_stage_wait_s(transfer: ShortTransfer, size: Floats, losses: int) -> Fl
     wait = np.zeros_like(size)
     if timer is None or b == 1:
         return wait
-    for acked in _acks_at_the_start(transfer, float(size.max())):
+    for acked in _timer_delayed_first_acks(transfer, float(size.max())):
         wait += np.maximum(1 - acked / size, 0.0) ** losses
     return np.asarray(timer * (wait + np.minimum(1 / size, 1.0) ** losses))

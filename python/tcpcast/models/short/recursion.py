@@ -14,15 +14,15 @@ from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.short.losses import (
     MAX_LOSSES,
     LossDistribution,
+    first_negligible_loss_count,
     loss_probability,
-    losses_considered,
     require_loss,
 )
 from tcpcast.models.short.lossless_latency import (
-    first_stage_wait_s,
+    first_stage_ack_wait_s,
     full_rounds_excess_s,
     lossless_latency_s,
-    rest_latency_s,
+    lossless_rest_latency_s,
 )
 from tcpcast.models.short.recovery_sharing import SeparateRecovery, SharedRecovery
 from tcpcast.models.short.stage_integrals import LatencyMeshes, LossStageIntegral, TransferRows
@@ -49,7 +49,9 @@ def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) ->
     if transfer.shared_recovery:
         paying = SharedRecovery(transfer, tables, tabulated)
         paying.latency_vector(
-            np.concatenate([rest_latency_s(transfer, rows.left, rows.grown) for rows in tabulated])
+            np.concatenate(
+                [lossless_rest_latency_s(transfer, rows.left, rows.grown) for rows in tabulated]
+            )
         )
     started = TransferRows(sizes, grown, np.zeros_like(sizes))
     own_stage: LossStageIntegral | None = None
@@ -61,7 +63,7 @@ def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) ->
         )
         if own_stage is None or not own_stage.is_accurate_for(k):
             own_stage, others = ask(started), []
-        yield offset + own_stage.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
+        yield offset + own_stage.latency(k, follows) + first_stage_ack_wait_s(transfer, sizes, k)
         if k < losses:  # the last k needs no tables
             others = others or [ask(rows) for rows in tabulated]
             tables_of_k = [stage.latency(k, follows) for stage in others]
@@ -142,8 +144,8 @@ def expected_latency_s(
     Raises
     ------
     DomainError
-        An argument outside the domain above, or more losses than :func:`losses_considered` allows;
-        with a handshake, a loss of at least 1/2.
+        An argument outside the domain above, or more losses than
+        :func:`first_negligible_loss_count` allows; with a handshake, a loss of at least 1/2.
 
     Notes
     -----
@@ -153,10 +155,10 @@ def expected_latency_s(
     """
     sizes = file_sizes(size_pkts)
     require_loss(loss)
-    resent = _handshake_timeouts_s(transfer, loss)
+    resent = _handshake_beyond_rtt_s(transfer, loss)
     if not sizes.size:
         return np.empty(sizes.shape)
-    max_losses = losses_considered(
+    max_losses = first_negligible_loss_count(
         size_pkts=float(sizes.max()), loss=loss, distribution=distribution
     )
     mean = float(sizes.max()) * loss / (1 - loss)
@@ -173,7 +175,7 @@ def expected_latency_s(
     return resent + (total / weight if given_loss else total).reshape(sizes.shape)
 
 
-def _handshake_timeouts_s(transfer: ShortTransfer, loss: float) -> float:
+def _handshake_beyond_rtt_s(transfer: ShortTransfer, loss: float) -> float:
     """Return the time of the handshake beyond one RTT."""
     if not transfer.handshake:
         return 0.0

@@ -22,7 +22,7 @@ from tcpcast.models.short.interpolation_mesh import (
     InterpolationMesh,
     make_graded_mesh,
 )
-from tcpcast.models.short.lossless_latency import rest_latency_s, restart_latency_s
+from tcpcast.models.short.lossless_latency import after_timeout_latency_s, lossless_rest_latency_s
 from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth
 
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ def _outcome_after_loss(
             rest = np.maximum(rest - window.ravel(), 1.0)
         return _LossOutcome(
             wait,
-            lambda: rest_latency_s(
+            lambda: lossless_rest_latency_s(
                 transfer, rest, WindowGrowth.from_transfer(transfer, again, again)
             ),
             tables.recovered.stencil(rest, again),
@@ -400,5 +400,5 @@ def _outcome_after_loss(
         # Only the retransmitted packet follows.
         return _LossOutcome(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [block])
     return _LossOutcome(
-        rto, lambda: restart_latency_s(transfer, packets, half), mesh.stencil(packets, half)
+        rto, lambda: after_timeout_latency_s(transfer, packets, half), mesh.stencil(packets, half)
     )

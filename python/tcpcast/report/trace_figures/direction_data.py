@@ -60,8 +60,8 @@ class Direction:
         facts = [
             f"{self.file}: {row['src']} > {row['dst']}",
             f"{row['data_packets']:,} data packets, {row['retransmissions']:,} retransmitted",
-            *_amount("", row["throughput_bps"], "bit/s"),
-            *_amount("mean RTT ", row["rtt_mean_s"], "s"),
+            *_named_amount("", row["throughput_bps"], "bit/s"),
+            *_named_amount("mean RTT ", row["rtt_mean_s"], "s"),
         ]
         write_titles(figure, message, "; ".join(facts))
 
@@ -74,7 +74,7 @@ class Direction:
         axes.set_xlabel(f"time ({'ms' if short else 's'}) since {start} UTC")
 
 
-def _amount(name: str, value: float, unit: str) -> list[str]:
+def _named_amount(name: str, value: float, unit: str) -> list[str]:
     return [name + three_digit_text(value, unit)] if np.isfinite(value) else []
 
 

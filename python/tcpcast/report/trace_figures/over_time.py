@@ -53,7 +53,7 @@ def draw_over_time(direction: Direction) -> Figure | None:
     rounds = direction.table("rounds")
     if rounds is None:
         return None
-    edges = _edges(direction, rounds)
+    edges = _round_edges(direction, rounds)
     figure = new_figure(FIGURE_SIZE_IN, TRACE_DPI)
     flight, rtt, limits = figure.subplots(3, sharex=True, height_ratios=[3, 2, 1.5])
     _draw_flight(flight, direction, edges, rounds)
@@ -68,7 +68,9 @@ def draw_over_time(direction: Direction) -> Figure | None:
 
 def _title(direction: Direction, rounds: Table) -> str:
     """Return the title with the limit that applied for the largest share of the time."""
-    given = {name: float(direction.row[f"share_{name}"]) for name in _limits(rounds)}
+    given = {
+        name: float(direction.row[f"share_{name}"]) for name in _limits_in_legend_order(rounds)
+    }
     known = {name: share for name, share in given.items() if name != "unknown" and share > 0}
     if not known:
         return "Data in flight, round-trip times and limits of the rate"
@@ -77,12 +79,12 @@ def _title(direction: Direction, rounds: Table) -> str:
     return f"The rate is limited by {subject} {100 * known[name]:.0f} % of the time"
 
 
-def _limits(rounds: Table) -> list[str]:
+def _limits_in_legend_order(rounds: Table) -> list[str]:
     """Return the limits that occur, in the order of the legend."""
     return [limit for limit in LIMIT_STYLES if (rounds["limited_by"] == limit).any()]
 
 
-def _edges(direction: Direction, rounds: Table) -> Floats:
+def _round_edges(direction: Direction, rounds: Table) -> Floats:
     """Return the start times of all rounds, and the end of the last round."""
     time = direction.seconds(rounds["time"])
     return np.append(time, time[-1] + np.nan_to_num(rounds["duration_s"][-1]))
@@ -167,7 +169,9 @@ def _draw_limits(axes: Axes, direction: Direction, edges: Floats, rounds: Table)
     duration = np.maximum(np.diff(edges), 0.0)
     bins = np.linspace(edges[0], edges[-1], TIME_BINS + 1)
     base = np.zeros(TIME_BINS)
-    totals = {limit: float(direction.row[f"share_{limit}"]) for limit in _limits(rounds)}
+    totals = {
+        limit: float(direction.row[f"share_{limit}"]) for limit in _limits_in_legend_order(rounds)
+    }
     longest = sorted(totals, key=lambda limit: -totals[limit])
     separate = longest if len(longest) <= MAX_LIMITS else longest[: MAX_LIMITS - 1]
     drawn = [([limit], *LIMIT_STYLES[limit]) for limit in totals if limit in separate]

@@ -168,13 +168,13 @@ def _winner_formulas(values: Values, omitted_formulas: Collection[str]) -> list[
         given = [a for a in answer(scenario, names) if a.applies]
         alone = f"{group.upper()} alone"
         found += [
-            DisplayedAnswer(f"{a.engine}, {alone}", _per_flow_rate(a, scenario), scenario)
+            DisplayedAnswer(f"{a.engine}, {alone}", _per_flow_answer(a, scenario), scenario)
             for a in given
         ]
     return found
 
 
-def _per_flow_rate(found: Answer, scenario: Scenario) -> Answer:
+def _per_flow_answer(found: Answer, scenario: Scenario) -> Answer:
     """Return an answer with the goodput per flow."""
     metric = found.metrics.get("goodput_bps")
     if metric is None:

@@ -17,7 +17,7 @@ from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import parse_toml, read_packaged_text
 from tcpcast.web.copied_texts import (
-    program_of_buffer,
+    program_of_buffer_plan,
     program_of_packaged,
     set_arguments,
     shell_command,
@@ -269,12 +269,12 @@ def _buffer_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | 
         )
     ]
     doubt = [f"Not to be trusted: {plan.untrusted}."] if plan.untrusted else []
-    sentences = [*_simulated_loss(simulated), *doubt, plan.recommendation]
+    sentences = [*_simulated_loss_sentence(simulated), *doubt, plan.recommendation]
     table = ("Buffer by other rules", ["Rule", "Buffer", "Maximum queueing delay"], rows)
     return Facts(plan_verdict(plan), sentences, plan.warnings, table)
 
 
-def _simulated_loss(simulated: Answer | None) -> list[str]:
+def _simulated_loss_sentence(simulated: Answer | None) -> list[str]:
     loss = None if simulated is None else simulated.metrics.get("loss_ratio")
     if loss is None:
         return []
@@ -293,7 +293,7 @@ def _buffer_command(values: Values, simulated: bool) -> str:
 
 def _buffer_program(values: Values, simulated: bool) -> str:
     loss = MAX_LOSS.number(values["loss"])
-    return program_of_buffer(PACKAGED_SCENARIO, _plan_changes(values), loss, simulated)
+    return program_of_buffer_plan(PACKAGED_SCENARIO, _plan_changes(values), loss, simulated)
 
 
 BUFFERS = Question(

@@ -27,7 +27,7 @@ from tcpcast.report.prediction import (
     headline,
     leading_formula,
     limits_text,
-    no_rate_sentence,
+    no_trusted_answer_sentence,
     transfer_headline,
     transfer_rates_text,
 )
@@ -134,7 +134,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
     names = PageNames({})
     if size is None:
         if prediction.untrusted:
-            return Facts("", [no_rate_sentence(prediction, names)])
+            return Facts("", [no_trusted_answer_sentence(prediction, names)])
         first = verdict(scenario, given, simulated, leading_formula(scenario))
         return Facts(
             first, [_limits_sentence(prediction)] if first else [headline(prediction, names)]
