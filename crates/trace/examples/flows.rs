@@ -37,10 +37,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Uses an additional thread, except for `THREADS=0`.
+/// Uses the number of threads in `THREADS`, by default one per additional processor.
 fn connections() -> Connections {
-    let threaded = std::env::var("THREADS").map_or(true, |text| text != "0");
-    Connections::with_thread(MemoryLimits::default(), threaded)
+    let threads = std::env::var("THREADS").ok().and_then(|text| text.parse().ok());
+    threads.map_or_else(Connections::default, |threads| {
+        Connections::on_threads(MemoryLimits::default(), threads)
+    })
 }
 
 fn show(report: &ConnectionReport) {

@@ -1,8 +1,8 @@
 //! Statistics of a direction with data: sums, distributions and recent events.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::take;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::intervals::{Interval, Intervals};
 use super::ip_id_steps::IpIdSteps;
@@ -25,24 +25,28 @@ const MAX_UNCAPTURED_RANGES: usize = 16;
 /// Number of events that may still be listed by all directions in total.
 #[derive(Debug)]
 pub(crate) struct EventQuota {
-    left: Cell<usize>,
+    left: AtomicUsize,
 }
 
 impl EventQuota {
     pub(crate) fn new(events: usize) -> Self {
-        Self { left: Cell::new(events) }
+        Self { left: AtomicUsize::new(events) }
     }
 
     /// Takes one event from the quota, if any is left.
     pub(super) fn take_event(&self) -> bool {
-        let left = self.left.get();
-        self.left.set(left.saturating_sub(1));
-        left > 0
+        let less = |left: usize| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
     /// Returns `count` events to the quota.
     pub(crate) fn release(&self, count: usize) {
-        self.left.set(self.left.get() + count);
+        self.left.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Number of events left.
+    pub(crate) fn events_left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
     }
 }
 

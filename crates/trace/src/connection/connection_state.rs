@@ -1,6 +1,5 @@
 //! State of a live connection.
 
-use super::segment_encoding::decode_segments;
 use crate::analysis::{
     ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataEvent, DirectionReport,
     EventQuota, Exchanges, FailureDetails, FinRstTracker, Flow, FlowState, NegotiatedOptions,
@@ -51,16 +50,20 @@ impl Connection {
         }
     }
 
+    /// Capture time of the last segment.
+    pub(super) fn last_time(&self) -> Nanos {
+        self.last
+    }
+
+    /// Both ends; the first sent the first segment.
+    pub(super) fn ends(&self) -> [Endpoint; 2] {
+        self.beginning.ends
+    }
+
     /// Index of the sender. (If an end talks to itself, the first.)
     #[inline(always)]
     fn sender_index(&self, segment: &Segment) -> usize {
         usize::from(self.beginning.ends[0] != segment.source)
-    }
-
-    /// Processes the segments of a log.
-    #[inline]
-    pub(super) fn push_log(&mut self, log: &[u8], quota: &EventQuota) {
-        decode_segments(log, self.last, self.beginning.ends, |segment| self.push(segment, quota));
     }
 
     /// Processes the next segment.

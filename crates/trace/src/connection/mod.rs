@@ -1,9 +1,14 @@
 //! Tracks and analyses the connections of a capture.
 
+mod analysis_batch;
+mod analysis_executor;
+mod analyzer;
 mod connection_state;
 mod segment_encoding;
 mod table;
 mod table_thread;
+mod worker;
+mod worker_pool;
 
 use std::thread::available_parallelism;
 
@@ -16,6 +21,9 @@ use crate::segment::Segment;
 /// Number of segments from which a capture counts as large and threads are started: about a
 /// megabyte.
 const MIN_LARGE_SEGMENTS: u64 = 1 << 14;
+/// Maximum number of additional threads: one thread reads, one looks up connections, one analyses
+/// them.
+const MAX_THREADS: usize = 2;
 /// Number of segments per batch for the table thread.
 const TABLE_BATCH: usize = 1024;
 
@@ -42,7 +50,8 @@ impl Default for MemoryLimits {
 ///
 /// Add segments by [`push`](Self::push) in the order of the capture.
 /// [`take_finished`](Self::take_finished) returns the reports of ended connections, and
-/// [`finish`](Self::finish) the rest. The reports and their order are independent of threads.
+/// [`finish`](Self::finish) the rest. The reports and their order are independent of the number of
+/// threads.
 #[derive(Debug)]
 pub struct Connections {
     limits: MemoryLimits,
@@ -51,7 +60,7 @@ pub struct Connections {
     table_thread: Option<TableThread>,
     /// Segments not yet passed to the table.
     pending: Vec<Segment>,
-    threaded: bool,
+    threads: usize,
     /// Number of segments from which threads are used.
     large: u64,
     pushed: u64,
@@ -66,22 +75,23 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// Creates an empty collection. With several processors, a large capture is processed with an
-    /// additional thread.
+    /// Creates an empty collection. With several processors, a large capture is processed on
+    /// threads.
     #[must_use]
     pub fn new(limits: MemoryLimits) -> Self {
-        Self::with_thread(limits, available_parallelism().is_ok_and(|all| all.get() > 1))
+        let others = available_parallelism().map_or(0, |all| all.get() - 1);
+        Self::on_threads(limits, others.min(MAX_THREADS))
     }
 
-    /// Like [`new`](Self::new); `threaded`: with an additional thread.
+    /// Like [`new`](Self::new), with a number of additional threads; 0 for none.
     #[must_use]
-    pub fn with_thread(limits: MemoryLimits, threaded: bool) -> Self {
+    pub fn on_threads(limits: MemoryLimits, threads: usize) -> Self {
         Self {
             limits,
             table: Some(ConnectionTable::new(limits)),
             table_thread: None,
             pending: Vec::new(),
-            threaded,
+            threads,
             large: MIN_LARGE_SEGMENTS,
             pushed: 0,
             reports: Vec::new(),
@@ -96,8 +106,8 @@ impl Connections {
             _ => self.buffer_segment(segment),
         }
         self.pushed += 1;
-        if self.threaded && self.pushed == self.large {
-            self.start_thread();
+        if self.pushed == self.large {
+            self.start_threads();
         }
     }
 
@@ -106,7 +116,13 @@ impl Connections {
     #[inline]
     pub fn push_and_number(&mut self, segment: &Segment) -> u64 {
         self.pushed += 1;
-        self.table_mut().push_segment(segment)
+        let large = self.pushed == self.large;
+        let threads = self.threads;
+        let table = self.table_mut();
+        if large && table.fits_cache() {
+            table.start_threads(threads);
+        }
+        table.push_segment(segment)
     }
 
     /// Number of connections so far.
@@ -114,7 +130,7 @@ impl Connections {
         self.table_mut().connection_count()
     }
 
-    /// Takes the reports of connections that have ended since the last call. A thread may deliver
+    /// Takes the reports of connections that have ended since the last call. Threads may deliver
     /// reports with delay.
     pub fn take_finished(&mut self) -> Vec<ConnectionReport> {
         let mut reports = std::mem::take(&mut self.reports);
@@ -130,7 +146,10 @@ impl Connections {
     /// created.
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
         self.table_mut();
-        self.reports.into_iter().chain(self.table.into_iter().flat_map(ConnectionTable::finish))
+        let threads = if self.pushed >= self.large { self.threads } else { 0 };
+        self.reports
+            .into_iter()
+            .chain(self.table.into_iter().flat_map(move |table| table.finish(threads)))
     }
 
     /// Buffers a segment: with many connections, the table processes several segments together.
@@ -148,20 +167,26 @@ impl Connections {
     #[inline(never)]
     fn flush_buffer(&mut self) {
         if let Some(thread) = &self.table_thread {
-            match thread.push_all(std::mem::take(&mut self.pending)) {
-                Some(empty) => self.pending = empty,
-                None => _ = self.table_mut(), // resumes the panic of the thread
-            }
+            self.pending = thread.push_all(std::mem::take(&mut self.pending));
         } else if let Some(table) = &mut self.table {
             table.push_all(&self.pending);
             self.pending.clear();
         }
     }
 
-    /// Moves the table to a thread.
+    /// Starts the threads for a large capture: one for the table and, if the limit allows a second
+    /// thread, one for the analysis of few connections. With many connections, looking them up
+    /// takes most of the time.
     #[cold]
-    fn start_thread(&mut self) {
-        self.table_mut();
+    fn start_threads(&mut self) {
+        let threads = self.threads;
+        let table = self.table_mut();
+        if threads == 0 {
+            return;
+        }
+        if table.fits_cache() {
+            table.start_threads(threads - 1);
+        }
         self.table_thread = TableThread::move_to_thread(&mut self.table);
     }
 

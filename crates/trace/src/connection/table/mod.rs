@@ -8,9 +8,9 @@ mod segment_log;
 mod slot_index;
 
 pub(super) use prefetch::LOOKUP_BATCH;
+pub(super) use segment_log::MAX_BYTES as MAX_LOG_BYTES;
 
 use std::hash::BuildHasher;
-use std::mem::take;
 
 use connection_entry::{ConnectionEntry, ENDED, LIVE, SINGLE};
 use connection_key::{ConnectionKey, KeyHasherBuilder};
@@ -20,7 +20,8 @@ use segment_log::LogChunks;
 use slot_index::SlotIndex;
 
 use super::MemoryLimits;
-use super::connection_state::{Connection, ConnectionBeginning};
+use super::analysis_executor::AnalysisExecutor;
+use super::connection_state::ConnectionBeginning;
 use crate::analysis::{
     ConnectionEnd, ConnectionReport, EventQuota, RecentSegments, is_copy_of_recent,
 };
@@ -60,11 +61,7 @@ pub(super) struct ConnectionTable {
     /// Buffer for a complete log.
     log_bytes: Vec<u8>,
     free: Vec<usize>,
-    /// Analysis of the connections, by slot; `None` before the first analysed segment.
-    connections: Vec<Option<Box<Connection>>>,
-    quota: EventQuota,
-    /// Reports that were not yet taken, in the order in which the connections ended.
-    reports: Vec<ConnectionReport>,
+    pub(super) analysis: AnalysisExecutor,
     /// Slot of the last segment.
     latest_slot: usize,
     /// Next slot to be checked for removal.
@@ -94,9 +91,7 @@ impl ConnectionTable {
             chunks: LogChunks::new(),
             log_bytes: Vec::new(),
             free: Vec::new(),
-            connections: Vec::new(),
-            quota: EventQuota::new(MAX_EVENTS),
-            reports: Vec::new(),
+            analysis: AnalysisExecutor::new(limits.events, EventQuota::new(MAX_EVENTS)),
             latest_slot: 0,
             sweep_slot: 0,
             hashes,
@@ -116,6 +111,13 @@ impl ConnectionTable {
     #[inline(always)]
     pub(super) fn fits_cache(&self) -> bool {
         self.index.len() < self.small_limit
+    }
+
+    /// Starts analysis threads: the largest power of two up to `threads`.
+    pub(super) fn start_threads(&mut self, threads: usize) {
+        if threads > 0 {
+            self.analysis.start_threads(threads.ilog2());
+        }
     }
 
     /// Processes the next segment of the capture. Returns the number of its connection.
@@ -184,7 +186,7 @@ impl ConnectionTable {
         }
         self.grant_points_if_single(slot);
         if self.fits_cache() {
-            self.analyze_log_and_segment(slot, segment);
+            self.analyze_log_and_segment(slot, segment, from);
         } else {
             self.append_to_log(slot, segment, from);
         }
@@ -193,13 +195,12 @@ impl ConnectionTable {
 
     /// Analyses the log of a slot, then a segment.
     #[inline]
-    fn analyze_log_and_segment(&mut self, slot: usize, segment: &Segment) {
+    fn analyze_log_and_segment(&mut self, slot: usize, segment: &Segment, from: usize) {
         self.analyze_slot_log(slot);
         let Some(entry) = self.entries.get_mut(slot) else { return };
-        entry.last = entry.last.max(segment.time);
-        if let Some(Some(connection)) = self.connections.get_mut(slot) {
-            connection.push(segment, &self.quota);
-        }
+        let last = entry.last;
+        entry.last = last.max(segment.time);
+        self.analysis.push_segment(slot, segment, from, last);
     }
 
     /// Appends a segment to the log.
@@ -267,11 +268,8 @@ impl ConnectionTable {
         entry.analyzed = true;
         let LifecycleState { frame, time, points, .. } = *lifecycle;
         let (number, ends) = (entry.number, entry.ends());
-        let beginning = ConnectionBeginning { number, frame, time, ends, points };
-        if slot >= self.connections.len() {
-            self.connections.resize_with(slot + 1, || None);
-        }
-        self.connections[slot] = Some(Box::new(Connection::new(beginning, self.limits.events)));
+        self.analysis
+            .begin_connection(slot, &ConnectionBeginning { number, frame, time, ends, points });
     }
 
     /// Whether a SYN opens a new connection with the ends of this one.
@@ -293,9 +291,7 @@ impl ConnectionTable {
             return;
         }
         self.chunks.release_log(&mut entry.log, &mut self.log_bytes);
-        if let Some(Some(connection)) = self.connections.get_mut(slot) {
-            connection.push_log(&self.log_bytes, &self.quota);
-        }
+        self.analysis.analyze_log(slot, &self.log_bytes);
         self.log_bytes.clear();
     }
 
@@ -304,31 +300,33 @@ impl ConnectionTable {
         self.count
     }
 
-    /// Takes the reports of connections that have ended since the last call.
+    /// Takes the reports of connections that have ended since the last call. Threads may deliver
+    /// reports with delay.
     pub(super) fn take_finished(&mut self) -> Vec<ConnectionReport> {
-        take(&mut self.reports)
+        std::iter::from_fn(|| self.analysis.next_report(false)).collect()
     }
 
     /// Ends the capture. Returns the remaining reports: first of ended connections, then of live
     /// ones in the order of their first segments. Each connection is freed when its report is
-    /// created.
-    pub(super) fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
+    /// created. `threads`: number of additional threads.
+    pub(super) fn finish(mut self, threads: usize) -> impl Iterator<Item = ConnectionReport> {
+        if threads > 0 {
+            self.analysis.restart_threads((threads + 1).ilog2());
+        }
         let live = |slot: &usize| self.entries[*slot].has_bit(LIVE);
         let mut slots: Vec<_> = (0..self.entries.len()).filter(live).collect();
         slots.sort_by_key(|slot| self.entries[*slot].number);
-        let ended = take(&mut self.reports).into_iter();
-        ended.chain(slots.into_iter().filter_map(move |slot| self.take_report(slot, false)))
-    }
-
-    /// Analyses the rest of a connection, and returns its report.
-    fn take_report(&mut self, slot: usize, evicted: bool) -> Option<ConnectionReport> {
-        self.grant_points_if_single(slot);
-        self.analyze_slot_log(slot);
-        let LifecycleState { end, copies, .. } = self.lifecycle[slot];
-        let cut = evicted && end == ConnectionEnd::Open;
-        let connection = self.connections.get_mut(slot)?.take()?;
-        let end = if cut { ConnectionEnd::Evicted } else { end };
-        Some(connection.into_report(end, copies, &self.quota))
+        let mut left = slots.into_iter();
+        std::iter::from_fn(move || {
+            while self.analysis.wants_reports() {
+                let Some(slot) = left.next() else { break };
+                self.grant_points_if_single(slot);
+                self.analyze_slot_log(slot);
+                let LifecycleState { end, copies, .. } = self.lifecycle[slot];
+                self.analysis.end_connection(slot, end, copies);
+            }
+            self.analysis.next_report(true)
+        })
     }
 
     #[inline]
@@ -419,14 +417,20 @@ impl ConnectionTable {
     }
 
     fn end_connection(&mut self, slot: usize, evicted: bool) {
-        let report = self.take_report(slot, evicted);
-        self.reports.extend(report);
+        self.grant_points_if_single(slot);
+        self.analyze_slot_log(slot);
         let (entry, lifecycle) = (&mut self.entries[slot], &self.lifecycle[slot]);
         self.index.remove(self.hashes.hash_one(entry.key), slot);
         // The entry can no longer be found or swept.
         entry.set_bit(LIVE | ENDED, false);
         self.free.push(slot);
         self.granted_points -= 2 * lifecycle.points;
+        let cut = evicted && lifecycle.end == ConnectionEnd::Open;
+        self.analysis.end_connection(
+            slot,
+            if cut { ConnectionEnd::Evicted } else { lifecycle.end },
+            lifecycle.copies,
+        );
     }
 }
 

@@ -14,7 +14,7 @@ const LINE: usize = 64;
 /// Bytes that usually follow: an acknowledgement and the segments that it triggers.
 const LOOKAHEAD: usize = 3 * SHORT - 1;
 /// Maximum bytes of a log.
-const MAX_BYTES: usize = 32 * LINE;
+pub(in crate::connection) const MAX_BYTES: usize = 32 * LINE;
 /// Number of chunks allocated together.
 const SLAB: usize = 64;
 /// Marks the absence of a chunk.
