@@ -264,7 +264,7 @@ fn start_program(
         ));
     };
     // The child inherits the namespace of the thread that starts it.
-    let started = host.namespace.run_within(|| {
+    let started = host.namespace.run_in_namespace(|| {
         let mut command = Command::new(name);
         command.args(arguments).env(PEER_VARIABLE, peer.address.to_string()).stdin(input);
         if peer.has_ipv6 {
@@ -279,7 +279,7 @@ fn start_program(
 /// Waits until a socket listens at a host, for at most a second.
 fn wait_for_listener(host: &EmulatedHost) {
     let until = Instant::now() + LISTEN_TIMEOUT;
-    let waited = host.namespace.run_within(|| {
+    let waited = host.namespace.run_in_namespace(|| {
         while !has_listener() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }

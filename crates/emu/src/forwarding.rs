@@ -173,7 +173,7 @@ impl ForwardingLoop {
                 self.path.enter_packet(now, port as u16, *cell, observer);
             }
             for _ in 0..read.overruns {
-                self.path.count_overrun(port as u16);
+                self.path.count_packet_without_cell(port as u16);
             }
         }
     }
@@ -196,7 +196,7 @@ impl ForwardingLoop {
             self.lost.clear();
             device.send(&mut self.path.slab, &self.cells, &mut self.lost);
             for (index, packet) in self.leaving[begin..end].iter().enumerate() {
-                self.path.after_delivery(*packet, !self.lost.contains(&index));
+                self.path.count_and_release_packet(*packet, !self.lost.contains(&index));
             }
             begin = end;
         }
@@ -204,7 +204,7 @@ impl ForwardingLoop {
 
     fn forwarding_result(&mut self) -> ForwardingResult {
         self.missed +=
-            self.devices.iter_mut().map(|device| device.take_missed_count()).sum::<u64>();
+            self.devices.iter_mut().map(|device| device.take_kernel_drop_count()).sum::<u64>();
         let (pause_count, longest_pause) = self.clock.pause_count_and_max();
         let cpu = getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
             (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) * 1000
@@ -237,7 +237,7 @@ impl ForwardingResult {
     ///
     /// A packet is late if it is delivered more than a millisecond after its due time.
     #[must_use]
-    pub fn distortion_reason(&self) -> Option<String> {
+    pub fn unreliable_result_reason(&self) -> Option<String> {
         let (forward, back) = (&self.path.forward, &self.path.back);
         let lost = self.missed + forward.host_drops + back.host_drops;
         if lost > 0 {

@@ -39,7 +39,10 @@ impl NetworkNamespace {
     /// there, stay in the namespace.
     ///
     /// # Errors Returns the error of `act`, or the error of entering the namespace.
-    pub fn run_within<T: Send>(&self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    pub fn run_in_namespace<T: Send>(
+        &self,
+        act: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
         run_on_new_thread(|| {
             setns(&self.0, CloneFlags::CLONE_NEWNET)?;
             act()

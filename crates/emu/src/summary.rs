@@ -24,7 +24,7 @@ impl LinkResult {
         put("cpu_ns", &outcome.cpu);
         write_direction(&mut put, "forward", &outcome.path.forward, outcome.path.in_transit[0]);
         write_direction(&mut put, "back", &outcome.path.back, outcome.path.in_transit[1]);
-        if let Some(reason) = outcome.distortion_reason() {
+        if let Some(reason) = outcome.unreliable_result_reason() {
             put("distortion", &reason);
         }
         if let Some(error) = &self.capture_error {

@@ -25,7 +25,7 @@ pub enum CrossFlowScheme {
 /// flows are equal in distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum QueueRule {
+pub enum CrossPacketTimeRule {
     /// A random time after the preceding packet was due: delays do not reduce the rate.
     Delay,
     /// A random time after the preceding packet: a delay postpones all later packets.
@@ -41,7 +41,7 @@ pub struct FixedPointConfig {
     /// Behaviour of cross flows.
     pub scheme: CrossFlowScheme,
     /// Rule of scheme 1.
-    pub queue_rule: QueueRule,
+    pub queue_rule: CrossPacketTimeRule,
     /// Whether distributions depend on the number of active flows.
     pub conditional: bool,
     /// Number of moments of the distributions, 1 or 2.

@@ -1,6 +1,6 @@
 //! Event handlers of cross flows for all schemes.
 
-use crate::config::{CrossFlowScheme, QueueRule};
+use crate::config::{CrossFlowScheme, CrossPacketTimeRule};
 use crate::cross_window::NextAction;
 use crate::flow_events::FlowEvent;
 use crate::flows::ClassPath;
@@ -100,7 +100,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let (bin, index) = (self.active_flow_bin(), self.cross_index(id));
         let flow = &mut self.cross[index];
         let gap = self.distributions[flow.record.class()].gap.draw(bin, &mut flow.draws);
-        let since = if self.queue_rule == QueueRule::Delay { flow.clock } else { self.now };
+        let since =
+            if self.queue_rule == CrossPacketTimeRule::Delay { flow.clock } else { self.now };
         flow.clock = since + seconds_to_nanos(gap);
         let due = flow.clock.max(self.now + 1);
         self.schedule_cross_event(id, due);
@@ -351,7 +352,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let flow = &mut self.cross[index];
         let backlog = &self.distributions[flow.record.class()].own_backlog;
         self.scheme == CrossFlowScheme::Queues
-            && self.queue_rule == QueueRule::Fill
+            && self.queue_rule == CrossPacketTimeRule::Fill
             && flow.on
             && backlog.draw(bin, &mut flow.draws).is_some_and(|bound| flow.inside < bound)
     }

@@ -147,7 +147,7 @@ const LOSSY: PerSource = PerSource { rate_bps: 2_000_000, buffer: Some(8), cross
 fn fixed_point_config(scheme: CrossFlowScheme, references: u32) -> FixedPointConfig {
     FixedPointConfig {
         scheme,
-        queue_rule: QueueRule::Delay,
+        queue_rule: CrossPacketTimeRule::Delay,
         conditional: false,
         moments: 2,
         references: vec![references],
@@ -194,7 +194,8 @@ fn check_exact(config: &RunConfig) {
         ..until(200)
     };
     runs.advance(limit, 1, &RunControl::new(1));
-    let (exact, probes) = (exact.flush().unwrap()[0], runs.flush().unwrap()[0]);
+    let (exact, probes) =
+        (exact.update_and_check_probes().unwrap()[0], runs.update_and_check_probes().unwrap()[0]);
     let expected = dates(exact);
     assert!(expected[0] > 100, "no packets were sent: {expected:?}");
     assert_eq!(dates(probes), expected);
@@ -283,7 +284,7 @@ fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
         ack_times.push(back);
         rtt_sum += back - ready;
     }
-    let probes = run.flush().unwrap();
+    let probes = run.update_and_check_probes().unwrap();
     assert!(ack_times.len() > 1000);
     assert_eq!(probes.counters.total_over_classes(ClassCell::RttSamples), ack_times.len() as u64);
     assert_eq!(probes.counters.total_over_classes(ClassCell::RttSum), rtt_sum);
@@ -317,9 +318,9 @@ fn replications_support_all_queues_and_report_cross_flows() {
         (point.steps, point.step) = (2, 5 * SECOND);
         let mut runs = fixed_point_replications(&config, &point, 2);
         assert_eq!(runs.advance(until(20), 2, &RunControl::new(2)), StopReason::Done);
-        assert!(runs.flush().is_ok());
+        assert!(runs.update_and_check_probes().is_ok());
         for run in runs.created_replications() {
-            let rows = run.step_cells().unwrap().len() / STEP_CELLS.len();
+            let rows = run.step_results().unwrap().len() / STEP_CELLS.len();
             assert_eq!((rows, run.records().count()), (3, 4));
             assert!(
                 run.cross_flow_probes().unwrap().counters.total_over_classes(ClassCell::Delivered)
@@ -350,7 +351,7 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
                     let queue = FairQueue::new(fair(buffers, drop), Some(300));
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut RunWatch::without_control());
-                    assert!(run.flush().is_ok());
+                    assert!(run.update_and_check_probes().is_ok());
                     let (reference, cross) = (run.probes(), run.cross_flow_probes().unwrap());
                     for probes in [reference, cross] {
                         assert!(
@@ -358,7 +359,7 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
                             "{scheme:?}"
                         );
                     }
-                    assert_eq!(run.step_cells().unwrap().len(), 5 * STEP_CELLS.len());
+                    assert_eq!(run.step_results().unwrap().len(), 5 * STEP_CELLS.len());
                 }
             }
         }

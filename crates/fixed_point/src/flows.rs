@@ -48,7 +48,7 @@ impl ClassPath {
             after: RouterSeries::new(vec![last]),
             back: ack(egress.rate_bps)
                 + egress.delay
-                + return_link.time_when_idle()
+                + return_link.cached_transmission_time()
                 + class.back
                 + ingress.delay
                 + ack(ingress.rate_bps)
@@ -117,7 +117,7 @@ impl ReferenceFlow {
     }
 
     /// Removes a packet from the shared router, and returns its arrival time.
-    pub(super) fn take_packet(&mut self, number: u32) -> Option<Nanos> {
+    pub(super) fn remove_from_router(&mut self, number: u32) -> Option<Nanos> {
         // Usually the first packet, unless the packet was evicted.
         let index = self.inside.iter().position(|(_, inside)| *inside == number)?;
         self.inside.remove(index).map(|(arrived, _)| arrived)

@@ -16,7 +16,7 @@ mod router_recursion;
 mod run;
 mod shared_router;
 
-pub use config::{CrossFlowScheme, FixedPointConfig, QueueRule};
+pub use config::{CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig};
 pub use replications::fixed_point_replications;
 pub use router_recursion::{LastDepartures, RouterSeries, SingleFlowRouter};
 pub use run::{FixedPoint, STEP_CELLS};

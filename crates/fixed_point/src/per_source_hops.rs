@@ -59,7 +59,7 @@ impl PerSourceHops {
     }
 
     /// Updates the counters of cross traffic.
-    pub(super) fn flush_cross_counters(&self, probes: &mut Probes) {
+    pub(super) fn add_cross_counters_to_probes(&self, probes: &mut Probes) {
         for (counters, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
             hop.report_cross_traffic(counters);
         }

@@ -32,9 +32,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         };
         self.call_reference_sender(at, id, |sender, tcp, listener| {
             if reuse {
-                sender.send_more(at, size, off_time, tcp, listener)
+                sender.send_file_on_open_connection(at, size, off_time, tcp, listener)
             } else {
-                sender.start_file(at, size, tcp, listener)
+                sender.start_file_on_new_connection(at, size, tcp, listener)
             }
         });
     }
@@ -191,7 +191,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             ..
         } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
-        let Some(arrived) = flow.take_packet(packet.number()) else { return };
+        let Some(arrived) = flow.remove_from_router(packet.number()) else { return };
         let class = flow.record.class();
         let service = leaves - arrived.max(flow.left_shared).min(leaves);
         distributions[class].measured_service.add_value(bin, nanos_to_seconds(service));
@@ -209,7 +209,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
                 return;
             }
         };
-        if is_copy(packet.number()) {
+        if is_retransmission_number(packet.number()) {
             return;
         }
         probes.count_delivery(&flow.record, true);
@@ -229,7 +229,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     pub(super) fn on_reference_drop(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source());
         let (flow, probes) = (&mut self.references[id as usize], &mut self.probes.reference);
-        let inside = flow.take_packet(lost.number()).map_or(0, |arrived| now - arrived);
+        let inside = flow.remove_from_router(lost.number()).map_or(0, |arrived| now - arrived);
         probes.counters.add_to_class(flow.record.class(), ClassCell::Inside, inside);
         probes.count_bottleneck_drop(now, &flow.record, &lost, false);
         let due = now + self.loss_delay + self.upstream_delay(id);
@@ -297,12 +297,16 @@ pub(super) fn count_off_time(probes: &mut Probes, class: usize, off_time: Nanos)
 /// Marks the number of the copy of a packet that timed out. The sender ignores its loss.
 pub(super) const COPY_FLAG: u32 = 1 << 31;
 
-pub(super) fn is_copy(number: u32) -> bool {
+pub(super) fn is_retransmission_number(number: u32) -> bool {
     number & COPY_FLAG != 0
 }
 
 pub(super) fn data_packet(source: u32, number: u32) -> Packet {
-    let kind = if is_copy(number) { PacketKind::Retransmission } else { PacketKind::Data };
+    let kind = if is_retransmission_number(number) {
+        PacketKind::Retransmission
+    } else {
+        PacketKind::Data
+    };
     Packet::new(source, 1, number, PacketLabel::new(kind, 0))
 }
 

@@ -1,7 +1,7 @@
 //! Joint simulation of reference flows (max-plus recursion) and cross flows (by scheme) through one
 //! scheduler. Each step updates the distributions of the cross flows; the measurement follows.
 
-use crate::config::{CrossFlowScheme, FixedPointConfig, QueueRule};
+use crate::config::{CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig};
 use crate::distributions::{ActiveFlowBinning, CrossFlowDistributions};
 use crate::flow_events::{FlowEvent, FlowEventQueue};
 use crate::flow_probes::FlowProbes;
@@ -50,7 +50,7 @@ pub const STEP_CELLS: [&str; 14] = [
 /// One replication of a fixed point.
 pub struct FixedPoint<Q> {
     pub(super) scheme: CrossFlowScheme,
-    pub(super) queue_rule: QueueRule,
+    pub(super) queue_rule: CrossPacketTimeRule,
     pub(super) binning: ActiveFlowBinning,
     spec: FixedPointConfig,
     /// Whether the goodput of blocks of packets is recorded.
@@ -126,7 +126,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             pre_hops: PerSourceHops::new(&config.hops_before, 0, config, replication),
             post_hops: PerSourceHops::new(&config.hops_after, behind, config, replication),
             loss_delay: loss_feedback_delay(config, &paths, &link),
-            resend_delay: link.time_when_idle().max(1),
+            resend_delay: link.cached_transmission_time().max(1),
             paths,
         };
         run.add_flows(config, replication);
@@ -267,13 +267,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             return true;
         }
         self.now = self.boundary;
-        self.flush_queue();
+        self.update_queue_counters();
         let now = self.now;
         if self.step < self.spec.steps {
             self.end_step();
             self.begin_measurement(now);
             self.boundary = now + self.spec.step;
-        } else if self.step == self.spec.steps && !self.is_measuring_since(now) {
+        } else if self.step == self.spec.steps && !self.is_measurement_start(now) {
             self.probes.snapshot(now, false);
         }
         if self.step == self.spec.steps {
@@ -283,7 +283,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         false
     }
 
-    fn is_measuring_since(&self, now: Nanos) -> bool {
+    fn is_measurement_start(&self, now: Nanos) -> bool {
         now == u64::from(self.spec.steps) * self.spec.step
     }
 
@@ -337,12 +337,12 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         (0..self.distributions.len()).map(|class| self.current_class_result(class))
     }
 
-    fn flush_queue(&mut self) {
+    fn update_queue_counters(&mut self) {
         let now = self.now;
         self.shared.queue.advance_to(now, &mut self.probes.reference);
-        self.probes.reference.occupancy.record_held(self.shared.queue.held_packets(), now);
-        self.pre_hops.flush_cross_counters(&mut self.probes.reference);
-        self.post_hops.flush_cross_counters(&mut self.probes.reference);
+        self.probes.reference.occupancy.record_length_until(self.shared.queue.held_packets(), now);
+        self.pre_hops.add_cross_counters_to_probes(&mut self.probes.reference);
+        self.post_hops.add_cross_counters_to_probes(&mut self.probes.reference);
     }
 }
 
@@ -364,8 +364,8 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
         }
     }
 
-    fn flush(&mut self) -> Result<&Probes, ConservationError> {
-        self.flush_queue();
+    fn update_and_check_probes(&mut self) -> Result<&Probes, ConservationError> {
+        self.update_queue_counters();
         self.probes.reference.states = self.probes.reference.population.copy_until(self.now);
         self.probes.snapshot(self.now, true);
         let RouterCounters { offered, left, dropped } = self.router_counters;
@@ -401,7 +401,7 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
     }
 
     /// Cells of [`STEP_CELLS`]; the last step is the current step or the measurement.
-    fn step_cells(&self) -> Option<Vec<f64>> {
+    fn step_results(&self) -> Option<Vec<f64>> {
         Some(self.rows.iter().copied().chain(self.current_results()).flatten().collect())
     }
 }
@@ -448,7 +448,7 @@ pub(super) fn draw_off_time(
 fn loss_feedback_delay(config: &RunConfig, paths: &[ClassPath], link: &Transmitter) -> Nanos {
     let min_delay = paths.iter().map(|path| path.up_delay).min().unwrap_or(0);
     let takes_time = min_delay + hops::time_to_first_shared(config, config.packet_bytes) > 0;
-    if takes_time { 0 } else { link.time_when_idle().max(1) }
+    if takes_time { 0 } else { link.cached_transmission_time().max(1) }
 }
 
 /// Statistics of the flows of a class since the last reset of the counters.

@@ -215,8 +215,8 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for QueueingLink<Q,
         probe: &mut impl QueueProbe<T>,
     ) -> OfferOutcome {
         let found = self.queue.held_backlog().packets;
-        probe.on_queue_length_seen(found);
-        probe.on_queue_length_held(found, now);
+        probe.on_arrival_queue_length(found);
+        probe.on_queue_length_interval(found, now);
         let verdict = self.queue.enqueue(now, packet, probe);
         if let EnqueueOutcome::Dropped(reason) = verdict {
             return OfferOutcome::Dropped(reason);
@@ -241,7 +241,7 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for QueueingLink<Q,
     #[inline]
     fn serve_next(&mut self, probe: &mut impl QueueProbe<T>) -> Option<(Nanos, Packet<T>)> {
         let now = self.leaves;
-        probe.on_queue_length_held(self.queue.held_backlog().packets, now);
+        probe.on_queue_length_interval(self.queue.held_backlog().packets, now);
         self.start_transmission(now, probe).map(|packet| (self.leaves, packet))
     }
 

@@ -24,7 +24,7 @@ impl QueueProbe<u32> for Recorder {
     fn on_drop(&mut self, _now: Nanos, packet: &Packet, _reason: DropReason) {
         self.dropped.push(packet.token);
     }
-    fn on_queue_length_held(&mut self, packets: u64, until: Nanos) {
+    fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
         self.levels.push((packets, until));
     }
 }

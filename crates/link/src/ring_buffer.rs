@@ -51,7 +51,7 @@ impl<T: Copy> RingBuffer<T> {
     /// exists. Reading the content brings the slot into the cache.
     #[inline(always)]
     #[must_use]
-    pub fn next_slot(&self) -> Option<&T> {
+    pub fn slot_for_next_push(&self) -> Option<&T> {
         self.slots.get(self.slot_of(self.len))
     }
 
@@ -97,7 +97,7 @@ impl<T: Copy> RingBuffer<T> {
     /// Removes the first `skipped + 1` items and returns the last of them, which must exist. The
     /// item stays valid until the next push.
     #[inline(always)]
-    pub fn pop_through(&mut self, skipped: usize) -> &T {
+    pub fn skip_and_pop(&mut self, skipped: usize) -> &T {
         let slot = self.slot_of(skipped);
         self.first = self.slot_of(skipped + 1);
         self.len -= skipped + 1;

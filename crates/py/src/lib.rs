@@ -137,7 +137,7 @@ impl Simulation {
     /// Return the cumulative counters of each replication, `[rows, cells]`: a row of zeros, then
     /// one row per slot, then the current values.
     fn counters<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let probes = self.runs.flush().map_err(conservation_error)?;
+        let probes = self.runs.update_and_check_probes().map_err(conservation_error)?;
         probes.into_iter().map(|probes| counter_rows(py, probes)).collect()
     }
 
@@ -153,13 +153,13 @@ impl Simulation {
     /// Return the results of the steps of each fixed point, `[rows, cells]` with the cells of
     /// `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
-        let steps = self.runs.created_replications().filter_map(|run| run.step_cells());
+        let steps = self.runs.created_replications().filter_map(|run| run.step_results());
         steps.map(|cells| rows_of_width(py, &cells, STEP_CELLS.len())).collect()
     }
 
     /// Return histograms and counts, summed over all replications.
     fn totals<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let probes = self.runs.flush().map_err(conservation_error)?;
+        let probes = self.runs.update_and_check_probes().map_err(conservation_error)?;
         let totals = ReplicationTotals::sum_replications(&probes);
         let dict = PyDict::new(py);
         dict.set_item("queue_time_ns", totals.queue_time.to_pyarray(py))?;
@@ -280,7 +280,7 @@ impl Simulation {
     /// Return the number of packets delivered in order per replication, source and configured time,
     /// for times that have passed. The list of a source without transfers is empty.
     fn delivered(&mut self) -> PyResult<Vec<Vec<Vec<u32>>>> {
-        self.runs.flush().map_err(conservation_error)?;
+        self.runs.update_and_check_probes().map_err(conservation_error)?;
         let of_run = |run: &dyn Replication| {
             let counters = &run.probes().delivered;
             (0..run.records().count())
@@ -304,7 +304,7 @@ impl Simulation {
     /// Columns are the time, the time integral of the queue length, and the cells of
     /// `TIME_SERIES_CELLS` per class.
     fn time_series<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let probes = self.runs.flush().map_err(conservation_error)?;
+        let probes = self.runs.update_and_check_probes().map_err(conservation_error)?;
         let series = probes.into_iter().map(|probes| &probes.time_series);
         series.map(|series| rows_of_width(py, &series.rows(), series.column_count())).collect()
     }
@@ -332,7 +332,7 @@ impl Simulation {
 
     /// Return the windows and sequence numbers of the traced sources in the first replication.
     fn traces<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let probes = self.runs.flush().map_err(conservation_error)?;
+        let probes = self.runs.update_and_check_probes().map_err(conservation_error)?;
         let dict = PyDict::new(py);
         let Some(first) = probes.first() else {
             return Ok(dict);

@@ -145,7 +145,7 @@ fn analyze_capture(
         result.add_report(report);
     }
     result.summary = reader.summary().clone();
-    result.finish_rows();
+    result.trim_and_sort_rows();
     if let Some(between) = between {
         let (between, summary) = between.finish(interrupted.load(Ordering::Relaxed));
         result.add_second_tap(SecondTap { summary, between });

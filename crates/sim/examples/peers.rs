@@ -347,7 +347,7 @@ fn main() {
     runs.advance(limit, 1, &RunControl::new(1));
     let wall = started.elapsed().as_secs_f64();
     let now = runs.created_replications().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
-    let probes = &runs.flush().expect("packets are conserved")[0];
+    let probes = &runs.update_and_check_probes().expect("packets are conserved")[0];
     let total = |cell| probes.counters.total_over_classes(cell) as f64;
     let delivered = total(ClassCell::Delivered);
     println!(

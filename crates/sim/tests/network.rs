@@ -108,7 +108,8 @@ fn replicate(config: &RunConfig, seconds: u64, replications: u32, threads: usize
         runs.advance(limit, threads, &RunControl::new(replications as usize)),
         StopReason::Done
     );
-    let probes = runs.flush().expect("packets are conserved, and Little's law holds");
+    let probes =
+        runs.update_and_check_probes().expect("packets are conserved, and Little's law holds");
     let cells = [
         ClassCell::Sent,
         ClassCell::Retransmitted,
@@ -239,7 +240,7 @@ fn bbr_keeps_a_shorter_queue_than_cubic() {
         };
         let mut runs = Replications::new(&config, 1);
         runs.advance(RunLimit { transfers: u64::MAX, until: 60 * SECOND }, 1, &RunControl::new(1));
-        let probes = runs.flush().unwrap();
+        let probes = runs.update_and_check_probes().unwrap();
         probes[0].occupancy.queue_length_integral() as f64 / (50 * SECOND) as f64
     };
     let (bbr, cubic) = (mean(Preset::LinuxBbr), mean(Preset::LinuxCubic));
@@ -261,7 +262,7 @@ fn transfer_time_is_the_round_trips_of_its_windows() {
     let mut runs = Replications::new(&config, 1);
     let limit = RunLimit { transfers: 20, until: 1000 * SECOND };
     assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
-    let probes = runs.flush().unwrap();
+    let probes = runs.update_and_check_probes().unwrap();
     let mean = |row: usize| {
         let sums = probes[0].transfers.rows[row].by_losses[0];
         assert_eq!(sums.transfers, 10);
@@ -384,7 +385,8 @@ fn policer(burst_bytes: u64) -> QueueConfig {
 
 /// Varying rates with a mean of 20 Mbit/s.
 fn shaped() -> [LinkRate; 2] {
-    let trace = OpportunityTrace::from_counts(&[(0, 2), (3, 7), (30, 1), (31, 30), (48, 40)]);
+    let trace =
+        OpportunityTrace::from_millisecond_counts(&[(0, 2), (3, 7), (30, 1), (31, 30), (48, 40)]);
     [LinkRate::Bucket(tokens(15_000)), LinkRate::Opportunities(Arc::new(trace.unwrap()))]
 }
 
@@ -435,7 +437,8 @@ fn sums<const N: usize>(config: &RunConfig, seconds: u64, cells: [ClassCell; N])
     let mut runs = Replications::new(config, 1);
     let limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
     assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
-    let probes = runs.flush().expect("packets are conserved, and Little's law holds");
+    let probes =
+        runs.update_and_check_probes().expect("packets are conserved, and Little's law holds");
     cells.map(|cell| probes[0].counters.total_over_classes(cell))
 }
 
@@ -666,7 +669,7 @@ fn packets_lost_behind_the_queue_use_link_time() {
         let mut runs = Replications::new(&config, 1);
         let limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
         assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
-        let probes = runs.flush().expect("packets are conserved")[0];
+        let probes = runs.update_and_check_probes().expect("packets are conserved")[0];
         let [arrived, dropped, lost] = sums(&config, 20, [Arrived, QueueDrops, RandomDrops]);
         let expected = arrived - dropped - if at == LossPlace::Before { lost } else { 0 };
         let transmitted = carried(probes, 600_000);

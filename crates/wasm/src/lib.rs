@@ -99,7 +99,7 @@ fn simulate(request: &[u8]) -> Result<Answer, String> {
         .map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
     let mut runs = Replications::new(&config, 1);
     runs.advance(RunLimit { transfers: u64::MAX, until: until_ns }, 1, &RunControl::new(1));
-    let probes = runs.flush().map_err(|error| error.to_string())?;
+    let probes = runs.update_and_check_probes().map_err(|error| error.to_string())?;
     let [probes] = probes[..] else { return Err("the run was not started".to_owned()) };
     let (series, counters) = (&probes.time_series, &probes.counters);
     let rows = counters.snapshot_rows();

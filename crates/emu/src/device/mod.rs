@@ -46,7 +46,7 @@ pub trait Device: AsFd + Send {
 
     /// Number of packets that the kernel has dropped since the last call, before this process
     /// received them.
-    fn take_missed_count(&mut self) -> u64;
+    fn take_kernel_drop_count(&mut self) -> u64;
 }
 
 /// Duplicates the descriptor, for polling while the device is in use.

@@ -113,7 +113,7 @@ impl PacketSocket {
     }
 
     /// Packets dropped because the ring was full, since the last call.
-    pub(super) fn take_missed_count(&self) -> u64 {
+    pub(super) fn take_kernel_drop_count(&self) -> u64 {
         self.ring.read_drop_count(&self.socket)
     }
 }

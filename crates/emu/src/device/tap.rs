@@ -93,7 +93,7 @@ impl Device for TapDevice {
         }
     }
 
-    fn take_missed_count(&mut self) -> u64 {
-        self.packets.take_missed_count()
+    fn take_kernel_drop_count(&mut self) -> u64 {
+        self.packets.take_kernel_drop_count()
     }
 }

@@ -82,8 +82,8 @@ impl Device for VethDevice {
         }
     }
 
-    fn take_missed_count(&mut self) -> u64 {
-        self.packets.take_missed_count()
+    fn take_kernel_drop_count(&mut self) -> u64 {
+        self.packets.take_kernel_drop_count()
     }
 }
 

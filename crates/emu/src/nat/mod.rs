@@ -66,7 +66,7 @@ impl Nat {
     /// # Errors
     /// Fails if the kernel lacks veth devices or nftables.
     pub(crate) fn connect_far_end(self, far: &EmulatedHost) -> io::Result<NatGuard> {
-        let number = self.host.run_within(|| {
+        let number = self.host.run_in_namespace(|| {
             let number = create_device(far)?;
             let name = device_name(number);
             let routing = RoutingSocket::new()?;
@@ -75,7 +75,7 @@ impl Nat {
             fs::write(format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")?;
             Ok(number)
         })?;
-        let inside = far.namespace.run_within(|| {
+        let inside = far.namespace.run_in_namespace(|| {
             let routing = RoutingSocket::new()?;
             routing.bring_up_interface(NAT_DEVICE, Vec::new(), None)?;
             routing.add_address(NAT_DEVICE, nat_address(number, 2).into(), PREFIX_LENGTH)?;
@@ -85,7 +85,7 @@ impl Nat {
             NftablesTable::new(NAT_DEVICE)?.masquerade(NEAR_ADDRESS).commit()
         })?;
         let end = nat_address(number, 2);
-        let outside = self.host.run_within(|| {
+        let outside = self.host.run_in_namespace(|| {
             NftablesTable::new(&device_name(number))?.masquerade(end).forward_replies(end).commit()
         })?;
         Ok(NatGuard { _inside: inside, _outside: outside })

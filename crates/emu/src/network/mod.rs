@@ -87,7 +87,7 @@ impl EmulatedNetwork {
     pub fn add_ipv6(&mut self) {
         for host in &mut self.hosts {
             let address = ipv6_of_port(host.address);
-            host.has_ipv6 = host.namespace.run_within(|| enable_host_ipv6(address)).is_ok();
+            host.has_ipv6 = host.namespace.run_in_namespace(|| enable_host_ipv6(address)).is_ok();
         }
     }
 
@@ -96,8 +96,9 @@ impl EmulatedNetwork {
     #[must_use]
     pub fn interface_drops(&self) -> u64 {
         let of = |host: &EmulatedHost| {
-            let (received, sent) =
-                host.namespace.run_within(|| RoutingSocket::new()?.interface_drops(INTERFACE))?;
+            let (received, sent) = host
+                .namespace
+                .run_in_namespace(|| RoutingSocket::new()?.interface_drops(INTERFACE))?;
             // A TAP device rejects all sent packets after the link has received them.
             let lost = if self.device == DeviceKind::Tap { 0 } else { sent };
             Ok::<_, io::Error>(received + lost)
@@ -117,7 +118,7 @@ impl EmulatedHost {
         sysctls: &[(String, String)],
         route: Option<(u32, u32)>,
     ) -> io::Result<()> {
-        self.namespace.run_within(|| {
+        self.namespace.run_in_namespace(|| {
             for (name, value) in sysctls {
                 fs::write(format!("/proc/sys/net/ipv4/{name}"), value).map_err(|error| {
                     io::Error::other(format!("cannot set net.ipv4.{name} to {value}: {error}"))
@@ -153,7 +154,7 @@ impl DeviceKind {
         frames: usize,
     ) -> io::Result<Box<dyn Device>> {
         match self {
-            Self::Tap => end.namespace.run_within(|| {
+            Self::Tap => end.namespace.run_in_namespace(|| {
                 let device = TapDevice::new(INTERFACE, || {
                     end.configure_host()?;
                     PacketSocket::new(
@@ -177,7 +178,7 @@ impl DeviceKind {
                     ReceiveFilter::Incoming,
                     frames,
                 )?;
-                end.namespace.run_within(|| {
+                end.namespace.run_in_namespace(|| {
                     disable_offloads(INTERFACE)?;
                     end.configure_host()
                 })?;

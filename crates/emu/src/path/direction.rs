@@ -238,7 +238,7 @@ impl LinkDirection {
     }
 
     /// Bytes that could have been sent by then, if the rate varies.
-    pub(super) fn bytes_possible_until(&self, until: Nanos) -> Option<u64> {
-        self.link.transmitter().bytes_possible_until(until)
+    pub(super) fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
+        self.link.transmitter().capacity_bytes_until(until)
     }
 }

@@ -167,7 +167,7 @@ impl EmulatedLink {
     }
 
     /// Counts a packet of a port that was lost because no cell was available or large enough.
-    pub fn count_overrun(&mut self, port: u16) {
+    pub fn count_packet_without_cell(&mut self, port: u16) {
         let direction = usize::from(self.ports[usize::from(port)].side == LinkSide::Far);
         self.directions[direction].counters.entered.packets += 1;
         self.directions[direction].counters.drop(DropCause::Host);
@@ -182,7 +182,7 @@ impl EmulatedLink {
     }
 
     /// Returns the next packet that left the link by `now`. The caller must deliver it and call
-    /// [`EmulatedLink::after_delivery`].
+    /// [`EmulatedLink::count_and_release_packet`].
     pub fn take_departed(
         &mut self,
         now: Nanos,
@@ -224,7 +224,7 @@ impl EmulatedLink {
     }
 
     /// Called after a device has accepted (`taken`) or rejected a packet.
-    pub fn after_delivery(&mut self, packet: PacketInTransit, taken: bool) {
+    pub fn count_and_release_packet(&mut self, packet: PacketInTransit, taken: bool) {
         let direction = usize::from(self.ports[usize::from(packet.from)].side == LinkSide::Far);
         let counters = &mut self.directions[direction].counters;
         if taken {
@@ -254,8 +254,8 @@ impl EmulatedLink {
 
     /// Bytes that the forward direction could have sent by then, if its rate varies.
     #[must_use]
-    pub fn bytes_possible_until(&self, until: Nanos) -> Option<u64> {
-        self.directions[0].bytes_possible_until(until)
+    pub fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
+        self.directions[0].capacity_bytes_until(until)
     }
 }
 

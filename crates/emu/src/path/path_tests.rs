@@ -87,7 +87,7 @@ fn enter(path: &mut EmulatedLink, recorder: &mut Recorder, now: Nanos, from: u16
 fn drain(path: &mut EmulatedLink, recorder: &mut Recorder, until: Nanos) {
     path.advance_to(until, recorder);
     while let Some(packet) = path.take_departed(until, recorder) {
-        path.after_delivery(packet, true);
+        path.count_and_release_packet(packet, true);
     }
 }
 
@@ -212,7 +212,7 @@ fn ecn_queue_marks_ip_header() {
     path.advance_to(NEVER, &mut ());
     while let Some(left) = path.take_departed(NEVER, &mut ()) {
         marks += u64::from(path.slab.packet(left.cell)[1] == 3);
-        path.after_delivery(left, true);
+        path.count_and_release_packet(left, true);
     }
     let counters = path.current_report().forward;
     assert_eq!((counters.marked, counters.delivered.packets), (marks, 200));
@@ -249,8 +249,8 @@ fn packets_rejected_by_device_are_host_drops() {
     enter(&mut path, &mut Recorder::default(), 0, 0, &packet(1, FAR, 0));
     path.advance_to(NEVER, &mut ());
     let left = path.take_departed(NEVER, &mut ()).unwrap();
-    path.after_delivery(left, false);
-    path.count_overrun(1);
+    path.count_and_release_packet(left, false);
+    path.count_packet_without_cell(1);
     let report = path.current_report();
     assert_eq!((report.forward.host_drops, report.back.host_drops), (1, 1));
 }

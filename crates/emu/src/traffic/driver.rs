@@ -206,7 +206,7 @@ impl<'a> TrafficDriver<'a> {
 
     fn process_timed_event(&mut self, due: Instant, event: TimedEvent) -> Result<(), LinkError> {
         match event {
-            TimedEvent::Begin(flow) => self.begin_file(flow, due).map_err(link_error)?,
+            TimedEvent::Begin(flow) => self.begin_scheduled_file(flow, due).map_err(link_error)?,
             TimedEvent::Stop(flow) => self.stop_flow(flow).map_err(link_error)?,
             TimedEvent::Sample => {
                 let start = Instant::now();
@@ -230,7 +230,7 @@ impl<'a> TrafficDriver<'a> {
         Ok(())
     }
 
-    fn begin_file(&mut self, number: usize, due: Instant) -> io::Result<()> {
+    fn begin_scheduled_file(&mut self, number: usize, due: Instant) -> io::Result<()> {
         let flow = &mut self.flows[number];
         let Some((FileToSend { bytes, .. }, _)) = flow.next.take() else { return Ok(()) };
         let count = flow.started;

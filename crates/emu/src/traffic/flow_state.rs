@@ -33,7 +33,7 @@ pub(super) struct FlowState {
 impl FlowState {
     /// Creates the listener in the flow's namespace with its congestion control.
     pub(super) fn new(number: usize, config: FlowConfig, host: &EmulatedHost) -> io::Result<Self> {
-        let (listener, counter) = host.namespace.run_within(|| {
+        let (listener, counter) = host.namespace.run_in_namespace(|| {
             let listener = TcpListener::bind(SocketAddrV4::new(near_address(number), SENDER_PORT))?;
             let control = OsString::from(&config.control);
             setsockopt(&listener, sockopt::TcpCongestion, &control).map_err(|error| {

@@ -183,7 +183,7 @@ impl TrafficCommand {
                 forwarding.forward_until_stopped(&stop_handle, observer)
             });
             let loops = loops.map_err(LinkError::Loop)?;
-            let done = far.namespace.run_within(|| {
+            let done = far.namespace.run_in_namespace(|| {
                 Ok(TrafficDriver::new(flows, schedule, tally, lifeline, &mut *answer)?
                     .run_schedule())
             });
@@ -240,7 +240,7 @@ fn write_outcome(
         let (forward, back) = (&outcome.path.forward.lateness, &outcome.path.back.lateness);
         forward.quantile(share).max(back.quantile(share))
     };
-    if let Some(reason) = outcome.distortion_reason() {
+    if let Some(reason) = outcome.unreliable_result_reason() {
         write_line(answer, "distortion", &reason)?;
     }
     let numbers = [

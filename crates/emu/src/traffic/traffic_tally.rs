@@ -219,7 +219,9 @@ impl PacketObserver for SharedTally {
         tally.set_now(now);
         if usize::from(port) >= tally.flows.len() {
             let opens = SegmentFields::parse_segment(packet).filter(|segment| segment.opens);
-            let (Some(segment), Some(flow)) = (opens, near_port(packet, 16)) else { return };
+            let (Some(segment), Some(flow)) = (opens, near_port(packet, 16)) else {
+                return;
+            };
             if let Some(Some(files)) = tally.files.get_mut(flow) {
                 let new = FileTally { opened: now, ..FileTally::default() };
                 files.entry(segment.source_port).or_insert(new);

@@ -145,7 +145,7 @@ impl<A: AdmissionRule, L: StoredDeparture> DepartureQueue<A, L> {
         let mut packet = packet.with_arrival_time(now);
         let context = self.arrival_context(&packet);
         let found = self.leaving.len() as u64;
-        probe.on_queue_length_seen(found);
+        probe.on_arrival_queue_length(found);
         let admit = self.admission.admit(now, &context, probe);
         if !context.has_room {
             self.admission.on_overflow();
@@ -160,7 +160,7 @@ impl<A: AdmissionRule, L: StoredDeparture> DepartureQueue<A, L> {
         let leaves = transmitter.transmit(now, packet.bytes);
         self.last_leaves = leaves;
         if leaves > now {
-            probe.on_queue_length_held(found, now);
+            probe.on_queue_length_interval(found, now);
             let leaving = L::new(leaves, packet.bytes);
             self.bytes += leaving.bytes();
             self.leaving.push(leaving);
@@ -175,7 +175,7 @@ impl<A: AdmissionRule, L: StoredDeparture> DepartureQueue<A, L> {
     #[inline(always)]
     pub fn advance_to<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
         while self.first_leaves <= now {
-            probe.on_queue_length_held(self.leaving.len() as u64, self.first_leaves);
+            probe.on_queue_length_interval(self.leaving.len() as u64, self.first_leaves);
             self.bytes -= self.leaving.pop_existing().bytes();
             self.first_leaves = self.leaving.first().map_or(NEVER, StoredDeparture::time);
         }

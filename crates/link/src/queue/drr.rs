@@ -100,7 +100,7 @@ impl DrrFlow {
 
     /// Deficit used by a packet.
     #[inline]
-    fn deficit_of_packet(&self, bytes: u32) -> i64 {
+    fn deficit_used_by_packet(&self, bytes: u32) -> i64 {
         if self.cost == 1.0 {
             i64::from(bytes)
         } else {
@@ -216,7 +216,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     /// Drops a queued packet of a flow.
     fn evict_packet(&mut self, now: Nanos, flow: u32, probe: &mut impl QueueProbe<T>) {
         let tail = self.config.drop == DropPolicy::LongestTail;
-        let Some(packet) = self.take_packet(flow, tail) else { return };
+        let Some(packet) = self.take_first_or_last_packet(flow, tail) else { return };
         self.occupancy.waiting.remove_packet(packet.bytes);
         probe.on_drop(now, &packet, DropReason::Full);
         if self.flows.flow_at(flow).chain.len == 0 && flow != self.served {
@@ -226,7 +226,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     }
 
     #[inline]
-    fn take_packet(&mut self, flow: u32, tail: bool) -> Option<Packet<T>> {
+    fn take_first_or_last_packet(&mut self, flow: u32, tail: bool) -> Option<Packet<T>> {
         let state = self.flows.flow_at_mut(flow);
         let packet = if tail {
             self.pool.take_last(&mut state.chain)?
@@ -271,7 +271,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     }
 
     #[inline]
-    fn leave_round(&mut self) {
+    fn remove_first_from_round(&mut self) {
         self.first = self.flows.flow_at(self.first).next;
         self.in_round -= 1;
     }
@@ -281,7 +281,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     fn remove_empty_flows(&mut self) {
         while self.first != NO_INDEX && self.flows.flow_at(self.first).chain.len == 0 {
             let flow = self.first;
-            self.leave_round();
+            self.remove_first_from_round();
             self.flows.free_slot(flow);
         }
     }
@@ -292,7 +292,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
         let state = self.flows.flow_at(flow);
         self.pool
             .first_packet(&state.chain)
-            .map_or(0, |packet| state.deficit_of_packet(packet.bytes))
+            .map_or(0, |packet| state.deficit_used_by_packet(packet.bytes))
     }
 
     /// Returns the next flow of the round whose deficit suffices for a packet; `None` if no packet
@@ -311,7 +311,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
             let state = self.flows.flow_at_mut(flow);
             state.deficit += quantum;
             let suffices = state.deficit >= charge;
-            self.leave_round();
+            self.remove_first_from_round();
             if suffices {
                 return Some(flow);
             }
@@ -407,8 +407,9 @@ impl<T: Copy, D: RandomSource> QueueDiscipline<T> for Drr<T, D> {
 
     fn dequeue(&mut self, _now: Nanos, _probe: &mut impl QueueProbe<T>) -> Option<Packet<T>> {
         let next = self.next_flow_to_serve();
-        let packet =
-            next.and_then(|flow| self.take_packet(flow, false).map(|packet| (flow, packet)));
+        let packet = next.and_then(|flow| {
+            self.take_first_or_last_packet(flow, false).map(|packet| (flow, packet))
+        });
         let Some((flow, packet)) = packet else {
             self.served = NO_INDEX;
             self.occupancy.set_transmitter_idle();
@@ -416,7 +417,7 @@ impl<T: Copy, D: RandomSource> QueueDiscipline<T> for Drr<T, D> {
         };
         self.served = flow;
         let state = self.flows.flow_at_mut(flow);
-        state.deficit -= state.deficit_of_packet(packet.bytes);
+        state.deficit -= state.deficit_used_by_packet(packet.bytes);
         self.occupancy.move_to_transmission(packet.bytes);
         Some(packet)
     }

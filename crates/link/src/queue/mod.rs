@@ -62,9 +62,9 @@ pub trait QueueProbe<T> {
     /// A packet that arrived at `packet.entered` is dropped at `now`.
     fn on_drop(&mut self, now: Nanos, packet: &Packet<T>, reason: DropReason);
     /// A packet arrives and finds `packets` packets, including the packet in transmission.
-    fn on_queue_length_seen(&mut self, _packets: u64) {}
+    fn on_arrival_queue_length(&mut self, _packets: u64) {}
     /// The queue held `packets` packets, including the packet in transmission, until `until`.
-    fn on_queue_length_held(&mut self, _packets: u64, _until: Nanos) {}
+    fn on_queue_length_interval(&mut self, _packets: u64, _until: Nanos) {}
     /// RED has updated its average queue length, in its unit.
     fn on_average_updated(&mut self, _average: f64) {}
 }

@@ -95,7 +95,7 @@ impl ConstantRate {
     /// Transmission time of a packet of the cached length on an idle transmitter, rounded down to
     /// nanoseconds.
     #[must_use]
-    pub fn time_when_idle(&self) -> Nanos {
+    pub fn cached_transmission_time(&self) -> Nanos {
         self.length.whole
     }
 
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn idle_transmitter_starts_at_arrival() {
         let mut link = ConstantRate::new(NonZeroU64::new(10_000_000)).with_cached_length(1500);
-        assert_eq!(link.time_when_idle(), 1_200_000);
+        assert_eq!(link.cached_transmission_time(), 1_200_000);
         assert_eq!(link.transmit(0, 1500), 1_200_000);
         assert_eq!(link.transmit(0, 1500), 2_400_000);
         assert_eq!(link.transmit(5_000_000, 1500), 6_200_000);

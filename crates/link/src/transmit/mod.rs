@@ -24,7 +24,7 @@ pub trait Transmitter {
 
     /// Bytes that a continuously backlogged transmitter would have sent by `until`. `None` if the
     /// load follows from the busy time, as for a constant rate.
-    fn bytes_possible_until(&self, _until: Nanos) -> Option<u64> {
+    fn capacity_bytes_until(&self, _until: Nanos) -> Option<u64> {
         None
     }
 
@@ -53,11 +53,11 @@ impl Transmitter for AnyTransmitter {
         }
     }
 
-    fn bytes_possible_until(&self, until: Nanos) -> Option<u64> {
+    fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         match self {
-            Self::ConstantRate(transmitter) => transmitter.bytes_possible_until(until),
-            Self::TokenBucket(transmitter) => transmitter.bytes_possible_until(until),
-            Self::Opportunities(transmitter) => transmitter.bytes_possible_until(until),
+            Self::ConstantRate(transmitter) => transmitter.capacity_bytes_until(until),
+            Self::TokenBucket(transmitter) => transmitter.capacity_bytes_until(until),
+            Self::Opportunities(transmitter) => transmitter.capacity_bytes_until(until),
         }
     }
 

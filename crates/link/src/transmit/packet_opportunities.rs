@@ -71,7 +71,7 @@ impl OpportunityTrace {
     /// # Errors
     ///
     /// Returns a [`TraceError`] with the number of the first invalid pair as the line number.
-    pub fn from_counts(pairs: &[(u32, u32)]) -> Result<Self, TraceError> {
+    pub fn from_millisecond_counts(pairs: &[(u32, u32)]) -> Result<Self, TraceError> {
         let mut times: Vec<Nanos> = Vec::new();
         for (line, (milliseconds, count)) in (1..).zip(pairs) {
             let time = u64::from(*milliseconds) * MILLISECOND;
@@ -110,7 +110,7 @@ impl TryFrom<Vec<(u32, u32)>> for OpportunityTrace {
     type Error = TraceError;
 
     fn try_from(pairs: Vec<(u32, u32)>) -> Result<Self, TraceError> {
-        Self::from_counts(&pairs)
+        Self::from_millisecond_counts(&pairs)
     }
 }
 
@@ -139,7 +139,7 @@ impl TraceTransmitter {
         Self { trace, bytes: bytes.max(1), cycle_start: 0, index: 0, bytes_left: 0, free_at: 0 }
     }
 
-    fn current_time(&self) -> Nanos {
+    fn current_opportunity_time(&self) -> Nanos {
         self.cycle_start + self.trace.times[self.index]
     }
 
@@ -181,11 +181,11 @@ impl Transmitter for TraceTransmitter {
             self.advance_opportunity();
         }
         self.bytes_left -= rest;
-        self.free_at = self.current_time();
+        self.free_at = self.current_opportunity_time();
         self.free_at
     }
 
-    fn bytes_possible_until(&self, until: Nanos) -> Option<u64> {
+    fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         Some(self.trace.count_until(until) * u64::from(self.bytes))
     }
 }

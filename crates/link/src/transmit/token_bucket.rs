@@ -87,7 +87,7 @@ impl Transmitter for TokenBucket {
         self.bucket.updated_at
     }
 
-    fn bytes_possible_until(&self, until: Nanos) -> Option<u64> {
+    fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         Some(self.bucket.tokens.bytes_generated_until(until))
     }
 

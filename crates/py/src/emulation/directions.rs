@@ -47,8 +47,10 @@ pub(super) fn link_directions(config: RunConfig, both_ways: bool) -> PyResult<Li
     let mut forward =
         direction_config(&config.queue, &constant, config.buffer, stream(StreamPurpose::EarlyDrop));
     forward.loss = losses(loss, StreamPurpose::BottleneckLoss);
-    forward.jitter =
-        config.jitter.as_ref().map(|jitter| jitter_config(jitter, stream(StreamPurpose::Jitter)));
+    forward.jitter = config
+        .jitter
+        .as_ref()
+        .map(|jitter| random_delay_from_config(jitter, stream(StreamPurpose::Jitter)));
     let early = stream(StreamPurpose::ReturnEarlyDrop);
     // A return link that only loses ACKs has the rate of the bottleneck and an unlimited buffer.
     let return_link = config.return_link.as_ref().filter(|link| {
@@ -109,7 +111,7 @@ fn direction_config(
     }
 }
 
-fn jitter_config(jitter: &JitterConfig, mut draws: RandomStream) -> RandomDelay {
+fn random_delay_from_config(jitter: &JitterConfig, mut draws: RandomStream) -> RandomDelay {
     let delay = jitter.delay.clone();
     let reorder = jitter.reorder;
     RandomDelay { delay: Box::new(move || seconds_to_nanos(delay.draw_value(&mut draws))), reorder }

@@ -44,7 +44,8 @@ pub(super) fn file_generator(
     };
     match traffic {
         Traffic::Bulk { stop, .. } => {
-            let mut start = endless_file(traffic, source.class_index, off_times, sizes);
+            let mut start =
+                draw_start_of_endless_file(traffic, source.class_index, off_times, sizes);
             let stop = stop.map(seconds_to_nanos);
             (FileGenerator(Box::new(move || start.take())), ConnectionUse::Endless, stop)
         }
@@ -87,7 +88,7 @@ pub(super) fn file_generator(
     }
 }
 
-fn endless_file(
+fn draw_start_of_endless_file(
     traffic: &Traffic,
     class_index: usize,
     mut off_times: RandomStream,

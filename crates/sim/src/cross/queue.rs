@@ -39,10 +39,10 @@ pub struct CrossTrafficQueue {
 struct LengthOnlyProbe<'a, P>(&'a mut P);
 
 impl<P: QueueProbe> QueueProbe for LengthOnlyProbe<'_, P> {
-    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
-        self.0.on_queue_length_held(packets, until);
+    fn on_queue_length_interval(&mut self, packets: usize, until: Nanos) {
+        self.0.on_queue_length_interval(packets, until);
     }
-    fn on_queue_length_seen(&mut self, _packets: usize) {}
+    fn on_arrival_queue_length(&mut self, _packets: usize) {}
 }
 
 impl CrossTrafficQueue {
@@ -71,15 +71,15 @@ impl CrossTrafficQueue {
     /// Weights the flows for a scaled population: each source counts as `scale` flows, each stream
     /// as one.
     #[must_use]
-    pub fn with_scale(mut self, scale: f64) -> Self {
-        self.queue.charge_first_sources(self.streams.len() as u32, scale);
+    pub fn with_population_scale(mut self, scale: f64) -> Self {
+        self.queue.multiply_charge_of_first_sources(self.streams.len() as u32, scale);
         self
     }
 
     /// Whether the queue holds packets until the link is free.
     #[must_use]
-    pub fn holds_packets(&self) -> bool {
-        self.queue.holds_packets()
+    pub fn holds_packets_until_link_free(&self) -> bool {
+        self.queue.holds_packets_until_link_free()
     }
 
     /// Whether the queue receives cross traffic.

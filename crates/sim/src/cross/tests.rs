@@ -428,7 +428,7 @@ fn stream_gets_the_share_of_one_flow() {
                 30,
                 &[ArrivalProcess::Poisson { rate: 3000.0 }],
             );
-            let (sources, stream) = shares(queue.with_scale(scale));
+            let (sources, stream) = shares(queue.with_population_scale(scale));
             for (rate, wanted) in
                 sources.into_iter().chain([stream]).zip([with_source, 100.0, of_stream])
             {

@@ -145,7 +145,7 @@ impl EventQueue {
         time: Nanos,
         packet: Packet,
     ) -> bool {
-        self.check_order(time);
+        self.check_not_in_past(time);
         let index = place as usize * self.classes + class;
         let line = &mut self.lines[index];
         let is_in_order = line.push_in_order(time, packet);
@@ -189,7 +189,7 @@ impl EventQueue {
 
     /// Sets a timer of a source or class.
     pub fn set_timer(&mut self, timer: TimerKind, source: u32, time: Nanos) {
-        self.check_order(time);
+        self.check_not_in_past(time);
         let time = time.min(MAX_TIME);
         self.timers.set_timer(timer, source, time);
         let queue = self.lines.len() + 1;
@@ -251,14 +251,14 @@ impl EventQueue {
 
     /// Checks in debug builds that `time` is not in the past.
     #[inline(always)]
-    fn check_order(&self, _time: Nanos) {
+    fn check_not_in_past(&self, _time: Nanos) {
         #[cfg(debug_assertions)]
         assert!(_time >= self.now, "an event at {_time} in the past of {}", self.now);
     }
 
     #[inline(always)]
     fn advance_to(&mut self, _time: Nanos) {
-        self.check_order(_time);
+        self.check_not_in_past(_time);
         #[cfg(debug_assertions)]
         {
             self.now = _time;

@@ -136,13 +136,18 @@ impl AccessLink {
     #[inline(always)]
     #[must_use]
     pub fn has_buffer_room(&self, now: Nanos, free_at: Nanos) -> bool {
-        self.has_buffer_room_for(self.data_time, now, free_at)
+        self.has_buffer_room_with_packet_time(self.data_time, now, free_at)
     }
 
     /// As [`AccessLink::has_buffer_room`], if each packet of the source takes `time`.
     #[inline(always)]
     #[must_use]
-    pub fn has_buffer_room_for(&self, time: Nanos, now: Nanos, free_at: Nanos) -> bool {
+    pub fn has_buffer_room_with_packet_time(
+        &self,
+        time: Nanos,
+        now: Nanos,
+        free_at: Nanos,
+    ) -> bool {
         self.limit == u64::MAX
             || free_at <= now
             || (free_at - now).div_ceil(time.max(1)) < self.limit

@@ -61,7 +61,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         reached: Nanos,
         ack: Packet,
     ) {
-        self.report_passage(source, TapPlace::Receiver, reached - path.to_return, &ack);
+        self.report_packet_at_tap(source, TapPlace::Receiver, reached - path.to_return, &ack);
         let due = source.return_free + self.return_lookahead;
         self.events.schedule_packet(PacketPlace::Return, source.record.class(), due, ack);
     }
@@ -161,7 +161,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         path: &ClassPath,
         ack: Packet,
     ) {
-        self.report_passage(source, TapPlace::Sender, self.current_sender_time(), &ack);
+        self.report_packet_at_tap(source, TapPlace::Sender, self.current_sender_time(), &ack);
         let SimulatedSource { receiver, sender, record, connection, .. } = source;
         let header = receiver.take_header(ack.label());
         if *connection != ack.connection() {

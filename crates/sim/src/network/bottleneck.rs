@@ -30,7 +30,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                 next,
             );
         }
-        if HAS_HOP && self.hops.is_shared_before_bottleneck() {
+        if HAS_HOP && self.hops.has_shared_hop_before_bottleneck() {
             return self.enter_first_shared_hop(source, path, packet);
         }
         self.enter_bottleneck(source, path, packet);
@@ -48,7 +48,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             source.seen_at_bottleneck = packet.connection();
             self.probes.population.record_birth(self.now);
         }
-        self.report_passage(source, TapPlace::BottleneckIn, self.now, &packet);
+        self.report_packet_at_tap(source, TapPlace::BottleneckIn, self.now, &packet);
         if self.is_lost_at_bottleneck(LossPlace::Before, &packet) {
             return self.on_bottleneck_drop(source, packet, true);
         }
@@ -67,7 +67,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             }
             EnqueueOutcome::Held { backlog, evicted } => {
                 self.probes.count_bottleneck_arrival(&source.record, &packet, backlog);
-                self.count_held_packet(evicted);
+                self.count_held_and_store_evicted(evicted);
             }
             EnqueueOutcome::Dropped => self.on_bottleneck_drop(source, packet, false),
         }
@@ -103,7 +103,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Counts a held packet, and stores the packet that it evicted.
     #[inline(always)]
-    fn count_held_packet(&mut self, evicted: Option<Packet>) {
+    fn count_held_and_store_evicted(&mut self, evicted: Option<Packet>) {
         if let Some(packet) = evicted {
             // In the sum of waiting times, the arrival time of the held packet and the departure
             // time of the evicted packet cancel.
@@ -174,7 +174,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if HAS_HOP && self.is_lost_at_bottleneck(LossPlace::Behind, &packet) {
             return self.on_drop_after_arrival(leaves, source, packet, true);
         }
-        self.report_passage(source, TapPlace::BottleneckOut, leaves, &packet);
+        self.report_packet_at_tap(source, TapPlace::BottleneckOut, leaves, &packet);
         if HAS_HOP {
             let leaves_at =
                 self.jitter.as_mut().map_or(leaves, |jitter| jitter.draw_departure_time(leaves));

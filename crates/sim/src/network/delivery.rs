@@ -139,7 +139,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         self.schedule_next_waiting_packet(source);
         let arrived = self.now - path.answer_to_event;
         self.totals.received += 1;
-        self.report_passage(source, TapPlace::Receiver, arrived, &packet);
+        self.report_packet_at_tap(source, TapPlace::Receiver, arrived, &packet);
         if S::HAS_LOSS_FEEDBACK && packet.kind() == PacketKind::Retransmission {
             // A copy after a timeout only uses capacity: the original is still in flight.
             return;
@@ -159,7 +159,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut ack_header);
         self.probes.count_delivery(&source.record, arrival.distinct);
         if S::IS_POLLED {
-            self.count_short_or_repeated(source, path, &packet, arrival.distinct);
+            self.count_short_and_spurious_packets(source, path, &packet, arrival.distinct);
         }
         if path.progress == DeliveryStatistics::LastOfFile {
             source.record.on_data(arrived, arrival.distinct);
@@ -189,7 +189,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Counts short packets and spurious retransmissions of polled sources.
     #[inline(always)]
-    fn count_short_or_repeated<S: SendingEnd>(
+    fn count_short_and_spurious_packets<S: SendingEnd>(
         &mut self,
         source: &SimulatedSource<S>,
         path: &ClassPath,
@@ -200,7 +200,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             if let Some(bytes) = packet.label().short_bytes() {
                 self.probes.count_short_delivery(&source.record, path.packet_bytes - bytes);
             }
-        } else if packet.number() != 0 && !source.sender.is_opening() {
+        } else if packet.number() != 0 && !source.sender.is_handshake_pending() {
             self.probes.count_spurious_retransmission(&source.record);
         }
     }

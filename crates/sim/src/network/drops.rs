@@ -86,7 +86,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         let is_immediate = at <= self.current_sender_time();
         let late = self.sender_lookahead
-            + if is_immediate { self.link.time_when_idle().max(1) } else { 0 };
+            + if is_immediate { self.link.cached_transmission_time().max(1) } else { 0 };
         let feedback = packet.with_label(PacketLabel::new(PacketKind::Loss, 0));
         self.events.schedule_packet(
             PacketPlace::Sender,

@@ -100,7 +100,7 @@ impl ClassPath {
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
             packet_bytes,
             service: constant_rate_transmitter(config.bottleneck_bps, packet_bytes)
-                .time_when_idle(),
+                .cached_transmission_time(),
             noise: None,
         };
         path.set_handshake(class, config);
@@ -128,7 +128,7 @@ impl ClassPath {
     }
 
     /// Sets the times to events, which occur `return_lookahead` after the return bottleneck.
-    pub(crate) fn set_lookahead(&mut self, return_lookahead: Nanos) {
+    pub(crate) fn set_times_to_events(&mut self, return_lookahead: Nanos) {
         self.answer_to_event = self.to_return + return_lookahead;
         self.egress_to_event = self.egress.delay + self.answer_to_event;
     }

@@ -91,7 +91,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     ) {
         let mut burst = std::mem::take(&mut self.burst);
         // Handshake packets and a FIN without data do not count as data.
-        let opening = source.sender.is_opening();
+        let opening = source.sender.is_handshake_pending();
         for packet in &burst {
             self.send_packet(source, path, now, *packet, packet.number() != 0 && !opening);
         }
@@ -128,7 +128,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                 source.record.count_entering_flight(now);
             }
         }
-        self.report_passage(source, TapPlace::Sender, now, &packet);
+        self.report_packet_at_tap(source, TapPlace::Sender, now, &packet);
         let link = &path.ingress;
         if !path.is_lossless {
             if let Some(at) = self.ingress_loss_time(source, path, now, packet) {

@@ -120,7 +120,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             return self.open_connection(source, path, index);
         }
         let listener = &mut SenderListener::new(&mut self.probes, &mut source.record, index);
-        let sent = source.sender.start_file(now, source.size, &path.tcp, listener);
+        let sent =
+            source.sender.start_file_on_new_connection(now, source.size, &path.tcp, listener);
         self.send_transmission(source, path, source.template_packet(index), sent);
     }
 
@@ -134,7 +135,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     ) {
         let size = source.size;
         self.call_sender(source, path, index, |sender, now, tcp, listener| {
-            sender.start_file(now, size, tcp, listener)
+            sender.start_file_on_new_connection(now, size, tcp, listener)
         });
         source.received = source.connection;
         source.receiver.start_connection(&path.tcp);
@@ -171,7 +172,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             since_sent: now.saturating_sub(source.ingress_free),
         };
         let sent = self.call_sender(source, path, index, |sender, now, tcp, listener| {
-            sender.send_more(now, size, idle, tcp, listener)
+            sender.send_file_on_open_connection(now, size, idle, tcp, listener)
         });
         self.send_transmission(source, path, source.template_packet(index), sent);
     }
@@ -197,9 +198,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     ) {
         let now = self.current_sender_time();
         if S::IS_POLLED {
-            let opened_at = source.sender.take_opened_at();
+            let opened_at = source.sender.take_opening_time();
             self.probes.record_transfer_delivery(&source.record, opened_at);
-            source.sender.cache_deadline();
+            source.sender.cache_deadline_lower_bound();
         }
         self.probes.record_transfer_end(now, &mut source.record, source.size);
         self.probes.population.record_death(now);

@@ -73,14 +73,14 @@ impl<S: SendingEnd> SimulatedSource<S> {
     /// Prefetches the cache lines that a packet uses when the link transmits or drops it. The
     /// result is a word of each line, which the caller must consume.
     #[inline(always)]
-    pub(crate) fn prefetch_links(&self) -> u64 {
+    pub(crate) fn prefetch_for_transmission_or_drop(&self) -> u64 {
         self.timer ^ self.ack_free
     }
 
     /// Prefetches the cache lines that a packet uses.
     #[inline(always)]
     pub(crate) fn prefetch(&self) -> u64 {
-        self.prefetch_links() ^ self.sender.prefetch() ^ self.receiver.prefetch()
+        self.prefetch_for_transmission_or_drop() ^ self.sender.prefetch() ^ self.receiver.prefetch()
     }
 
     /// Prefetches memory that is referenced by the lines of [`SimulatedSource::prefetch`].

@@ -10,7 +10,7 @@ use crate::tcp::{ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     #[inline(always)]
-    pub(crate) fn report_passage<S: SendingEnd>(
+    pub(crate) fn report_packet_at_tap<S: SendingEnd>(
         &mut self,
         source: &SimulatedSource<S>,
         tap: TapPlace,
@@ -18,12 +18,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: &Packet,
     ) {
         if HAS_TAPS && self.watched {
-            self.report_to_watchers(source, tap, at, packet);
+            self.report_packet_to_tap_observers(source, tap, at, packet);
         }
     }
 
     #[inline(never)]
-    fn report_to_watchers<S: SendingEnd>(
+    fn report_packet_to_tap_observers<S: SendingEnd>(
         &mut self,
         source: &SimulatedSource<S>,
         tap: TapPlace,

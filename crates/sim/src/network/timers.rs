@@ -23,7 +23,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         source.timer = NEVER;
         // Usually the timer has been postponed since the event was scheduled.
-        let expires = source.sender.cached_deadline() + self.sender_lookahead;
+        let expires = source.sender.cached_deadline_lower_bound() + self.sender_lookahead;
         if S::IS_POLLED && expires > self.now {
             return self.schedule_timer_check(source, index, expires);
         }
@@ -58,7 +58,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         source: &mut SimulatedSource<S>,
         index: u32,
     ) {
-        if S::IS_POLLED && source.sender.cache_deadline() + self.sender_lookahead >= source.timer {
+        if S::IS_POLLED
+            && source.sender.cache_deadline_lower_bound() + self.sender_lookahead >= source.timer
+        {
             return;
         }
         let due = source.sender.timer_deadline() + self.sender_lookahead;

@@ -162,14 +162,14 @@ impl GoodputCounters {
         let group = (class * GOODPUT_KINDS.len() + kind as usize) as u32;
         self.uncounted.push(group << 16 | bucket as u32);
         if self.uncounted.len() == MAX_STORED_GOODPUTS {
-            self.count_stored();
+            self.count_individual_goodputs();
         }
         goodput
     }
 
     /// Counts the goodputs that are stored individually.
     #[inline(never)]
-    fn count_stored(&mut self) {
+    fn count_individual_goodputs(&mut self) {
         let mut begin = 0;
         for slot in &mut self.closed {
             add_goodputs_to_counts(&mut slot.counts, &mut self.uncounted[begin..slot.end]);
@@ -200,7 +200,7 @@ impl GoodputCounters {
     #[must_use]
     pub fn counts_by_slot(&self) -> Vec<Vec<GoodputCount>> {
         let mut counted = self.clone();
-        counted.count_stored();
+        counted.count_individual_goodputs();
         counted.closed.into_iter().map(|slot| slot.counts).chain([counted.open]).collect()
     }
 
@@ -338,7 +338,7 @@ mod tests {
                 }
             }
             if n % 110 == 109 {
-                counted.count_stored();
+                counted.count_individual_goodputs();
             }
         }
         assert!(counted.uncounted.len() < 100);

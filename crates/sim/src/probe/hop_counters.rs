@@ -122,11 +122,11 @@ impl Probes {
 }
 
 impl QueueProbe for HopCounters {
-    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.record_held(packets, until + self.return_delay.unwrap_or(0));
+    fn on_queue_length_interval(&mut self, packets: usize, until: Nanos) {
+        self.occupancy.record_length_until(packets, until + self.return_delay.unwrap_or(0));
     }
 
-    fn on_queue_length_seen(&mut self, packets: usize) {
+    fn on_arrival_queue_length(&mut self, packets: usize) {
         self.occupancy.record_arrival(packets);
     }
 

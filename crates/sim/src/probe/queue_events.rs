@@ -38,12 +38,12 @@ impl Probes {
 
 impl QueueProbe for Probes {
     #[inline(always)]
-    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.record_held(packets, until);
+    fn on_queue_length_interval(&mut self, packets: usize, until: Nanos) {
+        self.occupancy.record_length_until(packets, until);
     }
 
     #[inline(always)]
-    fn on_queue_length_seen(&mut self, packets: usize) {
+    fn on_arrival_queue_length(&mut self, packets: usize) {
         self.occupancy.record_arrival(packets);
     }
 

@@ -16,12 +16,16 @@ pub struct QueueOccupancy {
 impl QueueOccupancy {
     /// Resets the sums at `now`.
     pub fn reset_sums(&mut self, now: Nanos) {
-        *self = Self { since: now, before: self.lifetime_integral(), ..Self::default() };
+        *self = Self {
+            since: now,
+            before: self.queue_length_integral_since_start(),
+            ..Self::default()
+        };
     }
 
     /// Records that the queue held `packets` until `until`.
     #[inline(always)]
-    pub fn record_held(&mut self, packets: usize, until: Nanos) {
+    pub fn record_length_until(&mut self, packets: usize, until: Nanos) {
         let span = until.saturating_sub(self.since);
         if span == 0 {
             return;
@@ -45,7 +49,7 @@ impl QueueOccupancy {
 
     /// Queue length integrated over time since the start of the run, modulo 2^64.
     #[must_use]
-    pub fn lifetime_integral(&self) -> u64 {
+    pub fn queue_length_integral_since_start(&self) -> u64 {
         self.before.wrapping_add(self.integral)
     }
 
@@ -94,11 +98,11 @@ mod tests {
         let mut occupancy = QueueOccupancy::default();
         let mut expected = 0_u64;
         for end in [hours, 2 * hours] {
-            occupancy.record_held(packets as usize, end);
+            occupancy.record_length_until(packets as usize, end);
             expected = expected.wrapping_add(packets.wrapping_mul(hours));
         }
         assert_eq!(occupancy.queue_length_integral(), expected);
-        assert_eq!(occupancy.lifetime_integral(), expected);
+        assert_eq!(occupancy.queue_length_integral_since_start(), expected);
         assert_eq!(occupancy.busy_time(), 2 * hours);
     }
 }

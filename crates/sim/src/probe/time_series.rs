@@ -111,7 +111,12 @@ fn counter_of_column(counters: &CounterTable, column: usize) -> u64 {
 impl Probes {
     /// Closes a slot of the time series, or the `last` slot at the end of the run.
     pub fn close_time_series(&mut self, now: Nanos, last: bool) {
-        self.time_series.close_slot(now, self.occupancy.lifetime_integral(), &self.counters, last);
+        self.time_series.close_slot(
+            now,
+            self.occupancy.queue_length_integral_since_start(),
+            &self.counters,
+            last,
+        );
     }
 }
 

@@ -60,16 +60,16 @@ impl AnyQueue {
         }
     }
 
-    /// Calls [`FairQueue::charge_first_sources`] for fair queues.
-    pub fn charge_first_sources(&mut self, flows: u32, times: f64) {
+    /// Calls [`FairQueue::multiply_charge_of_first_sources`] for fair queues.
+    pub fn multiply_charge_of_first_sources(&mut self, flows: u32, times: f64) {
         if let Self::Fair(fair) = self {
-            fair.charge_first_sources(flows, times);
+            fair.multiply_charge_of_first_sources(flows, times);
         }
     }
 
     /// Whether the queue holds packets until the link is free.
     #[must_use]
-    pub fn holds_packets(&self) -> bool {
+    pub fn holds_packets_until_link_free(&self) -> bool {
         matches!(self, Self::Fair(_) | Self::Managed(_))
     }
 }

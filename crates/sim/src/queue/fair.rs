@@ -171,7 +171,7 @@ impl FairQueue {
 
     /// Makes the flows of the first `flows` sources heavy: their packets are charged `times` their
     /// length, which corresponds to a weight of 1 / `times`.
-    pub fn charge_first_sources(&mut self, flows: u32, times: f64) {
+    pub fn multiply_charge_of_first_sources(&mut self, flows: u32, times: f64) {
         self.heavy = flows;
         self.heavy_bytes = libm::round(f64::from(self.config.packet_bytes) * times) as u32;
     }
@@ -222,7 +222,7 @@ impl FairQueue {
     #[inline(always)]
     fn evict_packet(&mut self, flow: u32) -> Option<Packet> {
         let tail = self.config.drop == DropPolicy::LongestTail;
-        let packet = self.take_packet(flow, tail)?;
+        let packet = self.take_first_or_last_packet(flow, tail)?;
         if self.flow_queue_length(flow) == 0 && flow != self.served {
             // The round still contains the flow, until its turn comes.
             self.flows.remove_from_table(flow);
@@ -232,7 +232,7 @@ impl FairQueue {
 
     /// Takes the last packet of a queue if `tail`, otherwise the first.
     #[inline(always)]
-    fn take_packet(&mut self, flow: u32, tail: bool) -> Option<Packet> {
+    fn take_first_or_last_packet(&mut self, flow: u32, tail: bool) -> Option<Packet> {
         self.before_queue_shrinks(flow);
         let chain = &mut self.flows.flow_at_mut(flow).chain;
         let packet = if tail { self.pool.take_last(chain) } else { self.pool.take_first(chain) }?;
@@ -341,13 +341,13 @@ impl QueueDiscipline for FairQueue {
         probe: &mut impl QueueProbe,
     ) -> EnqueueOutcome {
         let backlog = self.held_packets();
-        probe.on_queue_length_seen(backlog);
+        probe.on_arrival_queue_length(backlog);
         let flow = self.flows.find_slot(packet.source());
         let victim = if self.has_room(flow) { DropVictim::None } else { self.select_victim(flow) };
         if victim == DropVictim::Arriving {
             return EnqueueOutcome::Dropped;
         }
-        probe.on_queue_length_held(backlog, now);
+        probe.on_queue_length_interval(backlog, now);
         if self.served == NO_INDEX {
             let flow = self.flows.add_flow(FairFlow::new(packet.source()));
             self.flows.flow_at_mut(flow).credit = self.config.quantum_bytes;
@@ -401,13 +401,13 @@ impl QueueDiscipline for FairQueue {
         probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
         let now = self.leaves;
-        probe.on_queue_length_held(self.held_packets(), now);
+        probe.on_queue_length_interval(self.held_packets(), now);
         let Some(flow) = self.next_flow_to_serve() else {
             self.served = NO_INDEX;
             self.leaves = NEVER;
             return None;
         };
-        let packet = self.take_packet(flow, false)?;
+        let packet = self.take_first_or_last_packet(flow, false)?;
         self.begin_service(flow);
         self.leaves = link.transmit_back_to_back();
         Some((self.leaves, packet))

@@ -19,11 +19,11 @@ struct QueueIntegral {
 }
 
 impl QueueProbe for QueueIntegral {
-    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
+    fn on_queue_length_interval(&mut self, packets: usize, until: Nanos) {
         self.sum += packets as u64 * (until - self.until);
         self.until = until;
     }
-    fn on_queue_length_seen(&mut self, _packets: usize) {}
+    fn on_arrival_queue_length(&mut self, _packets: usize) {}
 }
 
 /// A queue with its link, and the log of its packets: time and source of arrivals, services and

@@ -45,13 +45,13 @@ struct LinkProbeAdapter<'a, P>(&'a mut P);
 
 impl<P: QueueProbe> disciplines::QueueProbe<()> for LinkProbeAdapter<'_, P> {
     #[inline(always)]
-    fn on_queue_length_seen(&mut self, packets: u64) {
-        self.0.on_queue_length_seen(packets as usize);
+    fn on_arrival_queue_length(&mut self, packets: u64) {
+        self.0.on_arrival_queue_length(packets as usize);
     }
 
     #[inline(always)]
-    fn on_queue_length_held(&mut self, packets: u64, until: Nanos) {
-        self.0.on_queue_length_held(packets as usize, until);
+    fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
+        self.0.on_queue_length_interval(packets as usize, until);
     }
 
     fn on_average_updated(&mut self, average: f64) {
@@ -117,10 +117,10 @@ mod tests {
     }
 
     impl QueueProbe for RecordingProbe {
-        fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
+        fn on_queue_length_interval(&mut self, packets: usize, until: Nanos) {
             self.held.push((packets, until));
         }
-        fn on_queue_length_seen(&mut self, packets: usize) {
+        fn on_arrival_queue_length(&mut self, packets: usize) {
             self.seen.push(packets);
         }
         fn on_average_updated(&mut self, _packets: f64) {

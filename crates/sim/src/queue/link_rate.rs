@@ -41,7 +41,7 @@ impl LinkRate {
     }
 
     /// Long-term rate in bit/s; `None` is unlimited.
-    pub(super) fn mean_bps(&self) -> Option<u64> {
+    pub(super) fn mean_rate_bps(&self) -> Option<u64> {
         match self {
             Self::Constant(bps) => *bps,
             Self::Bucket(tokens) => Some(tokens.rate_bps.get()),

@@ -59,12 +59,12 @@ impl<P: QueueProbe> disciplines::QueueProbe<Packet> for DropCollector<'_, P> {
         self.dropped.push((now, packet.token));
     }
 
-    fn on_queue_length_seen(&mut self, packets: u64) {
-        self.probe.on_queue_length_seen(packets as usize);
+    fn on_arrival_queue_length(&mut self, packets: u64) {
+        self.probe.on_arrival_queue_length(packets as usize);
     }
 
-    fn on_queue_length_held(&mut self, packets: u64, until: Nanos) {
-        self.probe.on_queue_length_held(packets as usize, until);
+    fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
+        self.probe.on_queue_length_interval(packets as usize, until);
     }
 
     fn on_average_updated(&mut self, average: f64) {
@@ -195,7 +195,7 @@ impl QueueDiscipline for ManagedQueue {
     }
 
     fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
-        let capacity = self.link.transmitter().bytes_possible_until(now)?;
+        let capacity = self.link.transmitter().capacity_bytes_until(now)?;
         Some(LinkLoad { bytes: self.bytes, capacity })
     }
 

@@ -14,10 +14,10 @@ use tcpcast_link::queue::{
 struct Lengths(Vec<(usize, Nanos)>);
 
 impl QueueProbe for Lengths {
-    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
+    fn on_queue_length_interval(&mut self, packets: usize, until: Nanos) {
         self.0.push((packets, until));
     }
-    fn on_queue_length_seen(&mut self, _packets: usize) {}
+    fn on_arrival_queue_length(&mut self, _packets: usize) {}
 }
 
 /// A queue whose link transmits a packet per millisecond.

@@ -50,13 +50,13 @@ pub enum EnqueueOutcome {
 /// Receives the events of a queue.
 pub trait QueueProbe {
     /// The queue held `packets`, including the packet in transmission, until `until`.
-    fn on_queue_length_held(&mut self, packets: usize, until: Nanos);
+    fn on_queue_length_interval(&mut self, packets: usize, until: Nanos);
     /// A packet arrived and found `packets` in the queue.
-    fn on_queue_length_seen(&mut self, packets: usize);
+    fn on_arrival_queue_length(&mut self, packets: usize);
     /// A packet arrived and changed the average queue length used by the discipline to `packets`.
     fn on_average_updated(&mut self, _packets: f64) {}
-    /// The packet of the last [`QueueProbe::on_queue_length_seen`] is dropped although the buffer
-    /// is not full.
+    /// The packet of the last [`QueueProbe::on_arrival_queue_length`] is dropped although the
+    /// buffer is not full.
     fn on_early_drop(&mut self) {}
     /// An event of a cross packet of a stream.
     fn on_cross_packet(&mut self, _stream: usize, _event: CrossPacketEvent) {}
@@ -82,10 +82,10 @@ pub enum QueueConfig {
 
 impl QueueConfig {
     /// Long-term rate in bit/s, if the rate belongs to the discipline.
-    pub(crate) fn mean_bps(&self) -> Option<u64> {
+    pub(crate) fn mean_rate_bps(&self) -> Option<u64> {
         match self {
             Self::DropTail | Self::Red(_) | Self::Fair(_) => None,
-            Self::Managed(managed) => managed.rate.mean_bps(),
+            Self::Managed(managed) => managed.rate.mean_rate_bps(),
             Self::Policed(policed) => Some(policed.tokens.rate_bps.get()),
         }
     }

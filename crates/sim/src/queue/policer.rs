@@ -40,7 +40,7 @@ impl QueueDiscipline for PolicerQueue {
         _link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> EnqueueOutcome {
-        probe.on_queue_length_seen(0);
+        probe.on_arrival_queue_length(0);
         if !self.policer.allows_packet(now, self.config.packet_bytes) {
             return EnqueueOutcome::Dropped;
         }

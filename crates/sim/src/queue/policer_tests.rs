@@ -5,10 +5,10 @@ use std::num::NonZeroU64;
 struct Seen(Vec<usize>);
 
 impl QueueProbe for Seen {
-    fn on_queue_length_held(&mut self, _packets: usize, _until: Nanos) {
+    fn on_queue_length_interval(&mut self, _packets: usize, _until: Nanos) {
         panic!("a policer holds nothing");
     }
-    fn on_queue_length_seen(&mut self, packets: usize) {
+    fn on_arrival_queue_length(&mut self, packets: usize) {
         self.0.push(packets);
     }
 }

@@ -10,11 +10,11 @@ use crate::tcp::SendingEnd;
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
-    /// See [`super::Replication::flush`].
+    /// See [`super::Replication::update_and_check_probes`].
     pub(super) fn update_counters(&mut self) -> Result<&Probes, ConservationError> {
-        self.flush_queue();
-        self.flush_endless_flows();
-        self.flush_delivered_by_time();
+        self.update_queue_counters();
+        self.update_endless_flow_counters();
+        self.update_delivered_by_time();
         let network = &mut self.network;
         // A copy, because earlier deaths may still be reported.
         network.probes.states = network.probes.population.copy_until(network.now);
@@ -34,7 +34,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         let cross = network.queue.cross_waiting_time(network.now);
         let waited =
             network.totals.total_waiting_time(network.now, waiting, ahead).wrapping_add(cross);
-        let held = network.probes.occupancy.lifetime_integral();
+        let held = network.probes.occupancy.queue_length_integral_since_start();
         if held != waited {
             return Err(ConservationError::Waiting { held, waited });
         }
@@ -44,10 +44,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         Ok(&network.probes)
     }
 
-    pub(super) fn flush_queue(&mut self) {
+    pub(super) fn update_queue_counters(&mut self) {
         let Network { queue, probes, hops, now, .. } = &mut self.network;
         queue.advance_to(*now, probes);
-        probes.occupancy.record_held(queue.held_packets(), *now);
+        probes.occupancy.record_length_until(queue.held_packets(), *now);
         probes.load.set_total_since_start(queue.link_load_until(*now));
         if HAS_HOP {
             hops.advance_to(*now, probes);
@@ -55,7 +55,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     }
 
     /// Updates the counters of endless flows to the current time of the senders.
-    pub(super) fn flush_endless_flows(&mut self) {
+    pub(super) fn update_endless_flow_counters(&mut self) {
         if !self.paths.iter().any(|path| path.progress.is_endless()) {
             return;
         }
@@ -83,14 +83,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
 
     /// Stores the delivered packets of endless flows for all configured times that have passed since
     /// the last arrival.
-    fn flush_delivered_by_time(&mut self) {
+    fn update_delivered_by_time(&mut self) {
         let Network { probes, now, .. } = &mut self.network;
         if probes.delivered.has_no_times() {
             return;
         }
         for (index, source) in self.sources.iter().enumerate() {
             let path = &self.paths[source.record.class()];
-            let has_started = source.size != 0 && !source.sender.is_opening();
+            let has_started = source.size != 0 && !source.sender.is_handshake_pending();
             if path.progress.is_endless() && has_started {
                 let receiver_now = now.saturating_sub(path.answer_to_event);
                 probes.store_delivered_counts(receiver_now, &source.record, index);

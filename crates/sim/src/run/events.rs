@@ -176,8 +176,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             self.until_prefetch_for_link = PREFETCH_BATCH;
             let mut words = 0;
             self.network.queue.prefetch_ahead(PREFETCH_BATCH, |source| {
-                words ^=
-                    self.sources.get(source as usize).map_or(0, SimulatedSource::prefetch_links);
+                words ^= self
+                    .sources
+                    .get(source as usize)
+                    .map_or(0, SimulatedSource::prefetch_for_transmission_or_drop);
             });
             black_box(words);
         }

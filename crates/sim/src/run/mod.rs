@@ -112,7 +112,7 @@ where
         }
     }
 
-    fn flush(&mut self) -> Result<&Probes, ConservationError> {
+    fn update_and_check_probes(&mut self) -> Result<&Probes, ConservationError> {
         self.update_counters()
     }
 
@@ -170,7 +170,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             return true;
         }
         self.network.now = self.boundary;
-        self.flush_queue();
+        self.update_queue_counters();
         let now = self.network.now;
         if now == self.network.probes.time_series.slot_end() {
             self.network.probes.close_time_series(now, false);
@@ -186,7 +186,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     /// Closes a slot of the counters, or ends the warm-up.
     fn close_slot(&mut self, limit: RunLimit, now: Nanos) {
         if self.measuring {
-            self.flush_endless_flows();
+            self.update_endless_flow_counters();
             self.network.probes.close_counter_slot(now, false);
         } else {
             self.measuring = true;

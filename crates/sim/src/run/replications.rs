@@ -27,9 +27,9 @@ pub trait Replication: Send + Sync {
     ///
     /// # Errors
     /// [`ConservationError`] if a conservation check fails.
-    fn flush(&mut self) -> Result<&Probes, ConservationError>;
+    fn update_and_check_probes(&mut self) -> Result<&Probes, ConservationError>;
 
-    /// Probes, without a flush of pending counts.
+    /// Probes, without an update of pending counts.
     fn probes(&self) -> &Probes;
 
     /// Current virtual time.
@@ -46,13 +46,14 @@ pub trait Replication: Send + Sync {
         None
     }
 
-    /// Probes of the cross flows of a fixed point, as of the last [`Replication::flush`].
+    /// Probes of the cross flows of a fixed point, as of the last call of
+    /// [`Replication::update_and_check_probes`].
     fn cross_flow_probes(&self) -> Option<&Probes> {
         None
     }
 
     /// Results of a fixed point per step and class, concatenated.
-    fn step_cells(&self) -> Option<Vec<f64>> {
+    fn step_results(&self) -> Option<Vec<f64>> {
         None
     }
 }
@@ -67,12 +68,12 @@ type TapsAndHops<S, Q> = Simulation<S, Q, true, true>;
 /// Common senders also have code without taps and hops for each common queue. More combinations
 /// would be too much code.
 fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    let is_simple_queue = !needs_any_queue(config);
+    let is_simple_queue = !needs_cross_traffic_queue(config);
     let is_single_hop = is_simple_queue && !config.needs_packet_reports() && !config.has_stages();
     let queue = is_single_hop.then_some(&config.queue);
     let early = || RandomStream::for_entity(config.seed, number, 0, StreamPurpose::EarlyDrop);
     let drop_tail = || DropTail::new(config.buffer);
-    let any_queue = || create_any_queue(config, number);
+    let any_queue = || create_cross_traffic_queue(config, number);
     match (config.has_modern_tcp(), config.tcp.instant.is_some(), config.tcp.window_unit, queue) {
         (true, _, _, Some(QueueConfig::DropTail)) => {
             Box::new(SingleHop::<AnySender, _>::new(config, drop_tail(), number))
@@ -122,18 +123,18 @@ fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
 }
 
 /// Whether the bottleneck receives cross packets, or packets of several lengths.
-fn needs_any_queue(config: &RunConfig) -> bool {
+fn needs_cross_traffic_queue(config: &RunConfig) -> bool {
     !config.cross_streams_at(config.hops_before.len()).is_empty() || config.has_several_lengths()
 }
 
 /// The bottleneck's queue as a [`CrossTrafficQueue`], with its cross traffic.
-pub(super) fn create_any_queue(config: &RunConfig, number: u32) -> CrossTrafficQueue {
+pub(super) fn create_cross_traffic_queue(config: &RunConfig, number: u32) -> CrossTrafficQueue {
     let stream = |purpose| RandomStream::for_entity(config.seed, number, 0, purpose);
     let (early, tie) = (stream(StreamPurpose::EarlyDrop), stream(StreamPurpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
     let streams = config.cross_streams_at(config.hops_before.len());
     CrossTrafficQueue::new(queue, &streams, config.seed, number)
-        .with_scale(config.max_scale_factor())
+        .with_population_scale(config.max_scale_factor())
 }
 
 /// Controls replications from another thread: reports progress and requests a stop.
@@ -264,12 +265,12 @@ impl Replications {
         }
     }
 
-    /// Flushes all replications and returns their probes.
+    /// Updates the counters of all replications, checks conservation and returns the probes.
     ///
     /// # Errors
     /// [`ConservationError`] if a conservation check of a replication fails.
-    pub fn flush(&mut self) -> Result<Vec<&Probes>, ConservationError> {
-        self.runs.iter_mut().flatten().map(|run| run.flush()).collect()
+    pub fn update_and_check_probes(&mut self) -> Result<Vec<&Probes>, ConservationError> {
+        self.runs.iter_mut().flatten().map(|run| run.update_and_check_probes()).collect()
     }
 
     /// Replications that have been set up: all, unless the run was stopped earlier.

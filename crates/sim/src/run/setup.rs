@@ -41,7 +41,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             config.classes.iter().map(|class| ClassPath::new(class, config)).collect();
         let mut network = create_network(config, queue, &paths, &class_of, replication);
         for (class, path) in paths.iter_mut().enumerate() {
-            path.set_lookahead(network.return_lookahead);
+            path.set_times_to_events(network.return_lookahead);
             path.set_host_delay(config, class, replication);
         }
         let answers = paths.iter().map(|path| path.answer_to_event);
@@ -157,11 +157,11 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
     let sender_lookahead = paths.iter().map(to_first_shared).min().unwrap_or(0);
     let from_return = paths.iter().map(ClassPath::time_from_return_exit).min().unwrap_or(0);
     let return_link = constant_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
-    let rate_bps = config.queue.mean_bps().or(config.bottleneck_bps);
+    let rate_bps = config.queue.mean_rate_bps().or(config.bottleneck_bps);
     // The time on a return link is known only when an acknowledgement is served.
     let on_return = match config.return_link {
         Some(_) => 0,
-        None => return_link.time_when_idle(),
+        None => return_link.cached_transmission_time(),
     };
     let return_lookahead = on_return + from_return + sender_lookahead;
     let loss = config.loss.map(|loss| {

@@ -1,4 +1,4 @@
-use super::replications::create_any_queue;
+use super::replications::create_cross_traffic_queue;
 use super::*;
 use crate::clock::{SECOND, Transmitter, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
@@ -94,7 +94,7 @@ fn captures_do_not_change_a_run() {
     let captures = vec![(TapPlace::Sender, 100_000), (TapPlace::Receiver, 100_000)];
     let probes = ProbeConfig { captures, ..config.probes.clone() };
     let config = RunConfig { probes, ..config };
-    let queue = create_any_queue(&config, 0);
+    let queue = create_cross_traffic_queue(&config, 0);
     let mut watched = Simulation::<Sender<Reno>, _, true, true>::new(&config, queue, 0);
     watched.advance(until(200), &mut RunWatch::without_control());
     let (bare, watched) = (bare.update_counters().unwrap(), watched.update_counters().unwrap());
@@ -116,7 +116,7 @@ impl QueueDiscipline for Miscounting {
     ) -> EnqueueOutcome {
         self.1 += 1;
         if self.1 % 10 == 0 && self.0.held_packets() > 0 {
-            probe.on_queue_length_held(self.0.held_packets() - 1, now);
+            probe.on_queue_length_interval(self.0.held_packets() - 1, now);
         }
         self.0.enqueue(now, packet, link, probe)
     }
@@ -132,7 +132,7 @@ impl QueueDiscipline for Miscounting {
 }
 
 #[test]
-fn flush_checks_little_s_law() {
+fn update_and_check_probes_checks_little_s_law() {
     let traffic = Traffic::Bulk {
         start: BulkStart::Drawn(Distribution::Constant { value: 0.0 }),
         stop: None,
@@ -227,7 +227,7 @@ fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
         (
             probes.counters.snapshot_rows(),
             probes.time_series.rows(),
-            probes.occupancy.lifetime_integral(),
+            probes.occupancy.queue_length_integral_since_start(),
         )
     };
     let (with, time_series, held) = rows(true);

@@ -26,7 +26,7 @@ pub struct AnySender {
     /// Time of the pacing event in the event queue.
     scheduled_pacing: Nanos,
     /// Cached lower bound of the timer's expiry.
-    cached_deadline: Nanos,
+    cached_deadline_lower_bound: Nanos,
     /// Storage for the header of a reordered packet.
     spare: DataHeader,
     /// Packets released by a classic sender and not yet sent.
@@ -55,7 +55,7 @@ impl Default for AnySender {
             released: PacketsToSend::default(),
             headers: HeadersInFlight::default(),
             scheduled_pacing: NEVER,
-            cached_deadline: 0,
+            cached_deadline_lower_bound: 0,
             spare: DataHeader::default(),
             seeds: None,
             opened_at: None,
@@ -99,7 +99,7 @@ impl SendingEnd for AnySender {
         Self { seeds: Some(seeds), ..Self::default() }
     }
 
-    fn start_file(
+    fn start_file_on_new_connection(
         &mut self,
         now: Nanos,
         size: u32,
@@ -128,11 +128,11 @@ impl SendingEnd for AnySender {
                 WindowUnit::Bytes => SenderKind::Bytes(Box::default()),
             };
         }
-        dispatch!(self, tcp, sender => sender.start_file(now, size, tcp, probe), (_sender, _rules) => ());
+        dispatch!(self, tcp, sender => sender.start_file_on_new_connection(now, size, tcp, probe), (_sender, _rules) => ());
         PacketsToSend::default()
     }
 
-    fn send_more(
+    fn send_file_on_open_connection(
         &mut self,
         now: Nanos,
         more: u32,
@@ -143,7 +143,7 @@ impl SendingEnd for AnySender {
         let file = self.take_file_size(more);
         dispatch!(
             self, tcp,
-            sender => sender.send_more(now, more, idle, tcp, probe),
+            sender => sender.send_file_on_open_connection(now, more, idle, tcp, probe),
             (sender, rules) => sender.write_file(now, file, rules, probe)
         );
         PacketsToSend::default()
@@ -167,17 +167,17 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn cache_deadline(&mut self) -> Nanos {
-        self.cached_deadline = match &self.end {
-            SenderKind::Modern(sender) => sender.deadline_at_least(),
+    fn cache_deadline_lower_bound(&mut self) -> Nanos {
+        self.cached_deadline_lower_bound = match &self.end {
+            SenderKind::Modern(sender) => sender.deadline_lower_bound(),
             _ => self.classic_deadline(),
         };
-        self.cached_deadline
+        self.cached_deadline_lower_bound
     }
 
     #[inline(always)]
-    fn cached_deadline(&self) -> Nanos {
-        self.cached_deadline
+    fn cached_deadline_lower_bound(&self) -> Nanos {
+        self.cached_deadline_lower_bound
     }
 
     #[inline(always)]
@@ -252,12 +252,12 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn is_opening(&self) -> bool {
-        matches!(&self.end, SenderKind::Modern(sender) if sender.is_opening())
+    fn is_handshake_pending(&self) -> bool {
+        matches!(&self.end, SenderKind::Modern(sender) if sender.is_handshake_pending())
     }
 
     #[inline(always)]
-    fn take_opened_at(&mut self) -> Option<Nanos> {
+    fn take_opening_time(&mut self) -> Option<Nanos> {
         self.opened_at.take()
     }
 
@@ -267,14 +267,14 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn take_header(&mut self, label: PacketLabel) -> &DataHeader {
-        let header = self.headers.take_any(label, &mut self.spare);
+        let header = self.headers.take_in_any_order(label, &mut self.spare);
         header.record_ecn_mark(label.ecn() == Ecn::Ce);
         header
     }
 
     #[inline(always)]
     fn drop_header(&mut self, label: PacketLabel) {
-        self.headers.take_any(label, &mut self.spare);
+        self.headers.take_in_any_order(label, &mut self.spare);
     }
 
     fn captured_header(&self, label: PacketLabel) -> CapturedHeader {
@@ -285,7 +285,7 @@ impl SendingEnd for AnySender {
     #[inline(always)]
     fn next_paced_time(&self) -> Nanos {
         match &self.end {
-            SenderKind::Modern(sender) => sender.pace_at(),
+            SenderKind::Modern(sender) => sender.next_paced_time(),
             SenderKind::None | SenderKind::Packets(_) | SenderKind::Bytes(_) => NEVER,
         }
     }

@@ -24,7 +24,7 @@ pub trait SendingEnd: Default {
     }
 
     /// Starts a new connection that sends `size` packets.
-    fn start_file(
+    fn start_file_on_new_connection(
         &mut self,
         now: Nanos,
         size: u32,
@@ -33,7 +33,7 @@ pub trait SendingEnd: Default {
     ) -> PacketsToSend;
 
     /// Sends `more` packets on an open connection on which everything is acknowledged.
-    fn send_more(
+    fn send_file_on_open_connection(
         &mut self,
         now: Nanos,
         more: u32,
@@ -58,14 +58,14 @@ pub trait SendingEnd: Default {
 
     /// Computes and caches a lower bound of the deadline, which is cheaper than the exact value.
     #[inline(always)]
-    fn cache_deadline(&mut self) -> Nanos {
+    fn cache_deadline_lower_bound(&mut self) -> Nanos {
         self.timer_deadline()
     }
 
     /// The cached lower bound; polled senders only. Reading the cached value avoids access to
     /// distant memory.
     #[inline(always)]
-    fn cached_deadline(&self) -> Nanos {
+    fn cached_deadline_lower_bound(&self) -> Nanos {
         0
     }
 
@@ -106,7 +106,7 @@ pub trait SendingEnd: Default {
 
     /// Whether the handshake is still in progress, so that no data was sent yet.
     #[inline(always)]
-    fn is_opening(&self) -> bool {
+    fn is_handshake_pending(&self) -> bool {
         false
     }
 
@@ -115,7 +115,7 @@ pub trait SendingEnd: Default {
 
     /// Returns once when the connection was opened; [`None`] without a handshake.
     #[inline(always)]
-    fn take_opened_at(&mut self) -> Option<Nanos> {
+    fn take_opening_time(&mut self) -> Option<Nanos> {
         None
     }
 
@@ -278,9 +278,9 @@ pub trait ReceivingEnd: Default {
 
 /// Acknowledges each packet by its own number, for senders that count packets in flight.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct EchoReceiver;
+pub struct PerPacketAckReceiver;
 
-impl ReceivingEnd for EchoReceiver {
+impl ReceivingEnd for PerPacketAckReceiver {
     type DataHeader = ();
     type AckHeader = ();
 

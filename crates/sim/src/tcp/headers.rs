@@ -57,7 +57,7 @@ impl ReorderableHeader for DataHeader {
 /// Acknowledgements of one source are never reordered: when one arrives, all earlier ones that have
 /// not arrived are lost and their headers are dropped ([`HeadersInFlight::take_in_order`]). Data
 /// packets can be reordered, but each one arrives or is reported as lost
-/// ([`HeadersInFlight::take_any`]).
+/// ([`HeadersInFlight::take_in_any_order`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeadersInFlight<H> {
     /// Token of the first entry.
@@ -126,7 +126,7 @@ impl<H: StoredHeader> HeadersInFlight<H> {
             return None;
         }
         self.first = self.first.wrapping_add(lost as u32 + 1) & PacketLabel::TOKEN_MASK;
-        Some(self.entries.pop_through(lost))
+        Some(self.entries.skip_and_pop(lost))
     }
 }
 
@@ -134,14 +134,18 @@ impl<H: ReorderableHeader> HeadersInFlight<H> {
     /// Reads one word of the first entry and of the next free slot.
     #[inline(always)]
     pub(crate) fn prefetch(&self) -> u64 {
-        let (first, next) = (self.entries.first(), self.entries.next_slot());
+        let (first, next) = (self.entries.first(), self.entries.slot_for_next_push());
         first.map_or(0, H::prefetch) ^ next.map_or(0, H::prefetch)
     }
 
     /// Removes the header of a packet that arrives or is lost, in any order. Unless it is the first
     /// entry, the header is moved to `spare`. Returns an empty header if none is stored.
     #[inline(always)]
-    pub(crate) fn take_any<'a>(&'a mut self, label: PacketLabel, spare: &'a mut H) -> &'a mut H {
+    pub(crate) fn take_in_any_order<'a>(
+        &'a mut self,
+        label: PacketLabel,
+        spare: &'a mut H,
+    ) -> &'a mut H {
         if !label.has_token(self.first) || self.entries.is_empty() || self.gone > 0 {
             *spare = self.take_reordered(label);
             return spare;
@@ -245,7 +249,7 @@ mod tests {
             false => PacketLabel::with_token(PacketKind::Data, tokens[n]),
         };
         let take = |headers: &mut HeadersInFlight<Header>, n| {
-            *headers.take_any(label(n), &mut Header::default())
+            *headers.take_in_any_order(label(n), &mut Header::default())
         };
         for n in [3_usize, 1, 0, 5] {
             assert_eq!(headers.header_of(label(n)), Some(&header(n as u32)));

@@ -10,7 +10,7 @@ mod packet_burst;
 
 pub use any::{AnyReceiver, AnySender};
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
-pub use connection_ends::{AckHeaderOf, EchoReceiver, IdleTime, ReceivingEnd, SendingEnd};
+pub use connection_ends::{AckHeaderOf, IdleTime, PerPacketAckReceiver, ReceivingEnd, SendingEnd};
 pub use instant::{GrowthCondition, InstantFeedbackSender, InstantLossRules};
 
 use crate::clock::{Nanos, SECOND};

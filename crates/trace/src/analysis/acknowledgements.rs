@@ -9,7 +9,7 @@ use super::out_of_window::SequenceCheck;
 use super::report::DirectionReport;
 use super::round_record::WaitReason;
 use super::rounds::NewAck;
-use super::sequence_numbers::{first_number, unwrap_near};
+use super::sequence_numbers::{unwrap_first_sequence, unwrap_near};
 use super::sequence_plot::PointKind;
 use super::tap_side::{TapRtts, TapSide};
 use super::transfer_limits::{PathSummary, classify_limits};
@@ -41,7 +41,7 @@ impl Flow {
             return;
         }
         if !self.initialised {
-            self.begin_sequence(first_number(segment.acknowledgement));
+            self.begin_sequence(unwrap_first_sequence(segment.acknowledgement));
         }
         if let Some(stats) = &mut self.stats {
             stats.ack_ids.add_segment(segment);
@@ -71,7 +71,7 @@ impl Flow {
         if advances {
             sample = self.process_new_ack(segment, number, wait);
         } else {
-            self.on_no_new_ack(segment, wait);
+            self.on_ack_without_new_data(segment, wait);
         }
         let options = &segment.options;
         if options.sack_blocks > 0 {
@@ -96,7 +96,7 @@ impl Flow {
 
     /// Processes an acknowledgement of no new data. `wait`: reason for waiting so far.
     #[inline]
-    fn on_no_new_ack(&mut self, segment: &Segment, wait: WaitReason) {
+    fn on_ack_without_new_data(&mut self, segment: &Segment, wait: WaitReason) {
         let opens = wait.is_by_receiver() && !self.wait_reason().is_by_receiver();
         let Some(stats) = &mut self.stats else { return };
         if segment.payload > 0 {
@@ -179,7 +179,10 @@ impl Flow {
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
         // The segment arrived after later data, but was not retransmitted.
-        if self.board.held_bytes() > 0 && !beyond && self.flight.oldest_was_late(number) {
+        if self.board.held_bytes() > 0
+            && !beyond
+            && self.flight.was_oldest_sent_once_unsacked(number)
+        {
             self.counts.late_packets += 1;
         }
         let mut acked = self.take_acknowledged_segments(number, echo);
@@ -205,7 +208,7 @@ impl Flow {
         }
         if acked.ambiguous {
             if let Some(echo) = echo {
-                stats.check_timestamp_echo(from, number, echo);
+                stats.detect_spurious_by_timestamp(from, number, echo);
             }
             return None;
         }
@@ -351,7 +354,7 @@ impl Flow {
         let mut summary = stats.rounds.finish(self.last_data.unwrap_or(0), wait);
         let mut rtt = stats.rtt_report(tap.rtt_to_end(from), &summary);
         if self.bare_acks == 0 {
-            rtt.withhold_if_late(tap.handshake_rtt());
+            rtt.withhold_if_acks_missing(tap.handshake_rtt());
         }
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (tap_rtt, segment, bad_scale) = (tap.rtt_to_end(from), self.largest, self.bad_scale);

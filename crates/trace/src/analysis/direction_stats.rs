@@ -34,7 +34,7 @@ impl EventQuota {
     }
 
     /// Takes one event from the quota, if any is left.
-    pub(super) fn take_one(&self) -> bool {
+    pub(super) fn take_event(&self) -> bool {
         let less = |left: usize| left.checked_sub(1);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
@@ -141,7 +141,7 @@ impl DirectionStats {
     fn add_loss_indication(&mut self, time: Nanos, verdict: &RetransVerdict, quota: &EventQuota) {
         if let Some(kind) = verdict.indication {
             let indication = LossIndication { time, kind };
-            let room = self.loss_times.len() < self.max_events && quota.take_one();
+            let room = self.loss_times.len() < self.max_events && quota.take_event();
             push_if_room(&mut self.loss_times, indication, room, &mut self.omitted);
         }
     }
@@ -182,10 +182,10 @@ impl DirectionStats {
         self.t0.add(&verdict);
         let paper = if event.oldest { self.paper.classify(event) } else { None };
         self.indications.count_verdict(&verdict);
-        self.indications.count_by_paper_rule(paper);
+        self.indications.count_by_pftk_rule(paper);
         let interval = self.intervals.interval_at(time);
         interval.retransmissions += packets;
-        interval.indications.count_by_paper_rule(paper);
+        interval.indications.count_by_pftk_rule(paper);
         let first = !matches!(verdict.cause, RetransCause::Timeout { depth } if depth > 1);
         self.intervals.timeout_sequence_at(time, first).count_verdict(&verdict);
         self.add_loss_indication(time, &verdict, quota);
@@ -196,7 +196,7 @@ impl DirectionStats {
             cause: verdict.cause,
             spurious: false,
         };
-        let room = self.retransmitted.len() < self.max_events && quota.take_one();
+        let room = self.retransmitted.len() < self.max_events && quota.take_event();
         let kept = push_if_room(&mut self.retransmitted, kept, room, &mut self.omitted);
         if self.recent.len() == MAX_UNCONFIRMED_RETRANS {
             self.recent.pop_front();
@@ -221,7 +221,7 @@ impl DirectionStats {
     /// Checks an acknowledgement of `[from, to)` with the timestamp `echo`: if `echo` is older than
     /// the timestamp of the retransmission at `from`, the acknowledgement was triggered by the
     /// original segment (RFC 3522).
-    pub(super) fn check_timestamp_echo(&mut self, from: u64, to: u64, echo: u32) {
+    pub(super) fn detect_spurious_by_timestamp(&mut self, from: u64, to: u64, echo: u32) {
         let index = self.recent.iter().position(|pending| pending.start == from);
         let Some(index) = index else { return };
         let pending = self.recent[index];
@@ -266,7 +266,7 @@ impl DirectionStats {
 
     /// Removes `[start, end)`, now captured, from the unseen ranges and returns the number of
     /// removed bytes.
-    pub(super) fn take_uncaptured(&mut self, start: u64, end: u64) -> u64 {
+    pub(super) fn remove_from_uncaptured(&mut self, start: u64, end: u64) -> u64 {
         let mut bytes = 0;
         let mut rest = VecDeque::with_capacity(self.unseen.len() + 1);
         for (from, to) in self.unseen.drain(..) {

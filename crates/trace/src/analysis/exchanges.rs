@@ -143,14 +143,14 @@ pub(crate) struct DataEvent<'a> {
 
 impl DataEvent<'_> {
     /// Round-trip time between the tap and an end.
-    fn rtt_to(&self, end: usize) -> Nanos {
+    fn rtt_between_tap_and_end(&self, end: usize) -> Nanos {
         self.tap.rtt_to_end(end).unwrap_or(0)
     }
 
     /// Longest reaction time of the sender, seen at the tap. A quarter of the round trip is added
     /// for queues.
     fn max_sender_reaction(&self) -> Nanos {
-        let tap_rtt = self.rtt_to(self.from);
+        let tap_rtt = self.rtt_between_tap_and_end(self.from);
         tap_rtt.saturating_add(tap_rtt / 4).saturating_add(MAX_REACTION_TIME)
     }
 
@@ -180,11 +180,12 @@ impl DataEvent<'_> {
         let flow = &self.flows[self.from];
         let since = self.segment.time.saturating_sub(acked);
         let prompt = since <= self.max_sender_reaction()
-            && since + MAX_REACTION_TIME >= self.rtt_to(self.from);
+            && since + MAX_REACTION_TIME >= self.rtt_between_tap_and_end(self.from);
         if !(prompt && !self.ends_with_full_packet(self.segment_size()) && acked > sent) {
             return None;
         }
-        let delay = acked.saturating_sub(sent).saturating_sub(self.rtt_to(1 - self.from));
+        let delay =
+            acked.saturating_sub(sent).saturating_sub(self.rtt_between_tap_and_end(1 - self.from));
         let delayed = if DELAYED_ACK_TIMES.contains(&delay) { delay } else { 0 };
         // Otherwise the congestion window may have delayed the segment.
         let early = bytes <= INITIAL_WINDOW * u64::from(flow.largest);
@@ -195,9 +196,9 @@ impl DataEvent<'_> {
 
     /// Whether a gap of `gap` before the segment has another cause than an awaited acknowledgement
     /// or pacing.
-    fn is_unprompted(&self, gap: Nanos) -> bool {
+    fn is_gap_unrelated_to_acks(&self, gap: Nanos) -> bool {
         let since_peer = self.segment.time.saturating_sub(self.before.peer_time);
-        let round = self.rtt_to(0).saturating_add(self.rtt_to(1));
+        let round = self.rtt_between_tap_and_end(0).saturating_add(self.rtt_between_tap_and_end(1));
         since_peer > self.max_sender_reaction()
             && gap > MAX_REACTION_TIME + round / MIN_PAUSE_RTT_DIVISOR
     }
@@ -224,13 +225,13 @@ impl Exchanges {
         if sent > 0 {
             exchanges.turn = ExpectedSender::Client;
             exchanges.current.time = flow.first_data.unwrap_or(sent);
-            exchanges.add_request_repair(flow, sender);
+            exchanges.add_request_retransmissions(flow, sender);
         }
         exchanges
     }
 
     /// Adds retransmissions of the first request; only its last transmission is known.
-    fn add_request_repair(&mut self, flow: &Flow, sender: bool) {
+    fn add_request_retransmissions(&mut self, flow: &Flow, sender: bool) {
         if !sender && flow.counts.retransmissions > 0 {
             self.current.repair = self.request_sent.saturating_sub(self.current.time);
             self.current.retransmissions = flow.counts.retransmissions as u32;
@@ -291,7 +292,7 @@ impl Exchanges {
             ExpectedSender::Client => self.begin_response(event),
             ExpectedSender::Server => {
                 let gap = time.saturating_sub(self.response_sent);
-                if !self.add_wait_if_idle(event) && event.is_unprompted(gap) {
+                if !self.add_wait_if_idle(event) && event.is_gap_unrelated_to_acks(gap) {
                     self.add_application_gap(event, gap);
                 }
             }
@@ -336,10 +337,13 @@ impl Exchanges {
     /// server had no data, or its last packets were lost before the tap.
     #[inline(never)]
     fn add_application_gap(&mut self, event: &DataEvent<'_>, gap: Nanos) {
-        let round = event.rtt_to(0).saturating_add(event.rtt_to(1));
+        let round =
+            event.rtt_between_tap_and_end(0).saturating_add(event.rtt_between_tap_and_end(1));
         if !event.ends_with_full_packet(self.last_response) {
             self.current.pauses = self.current.pauses.saturating_add(gap);
-        } else if event.rtt_to(event.from) > MIN_REMOTE_RTT && gap > round.saturating_mul(2) {
+        } else if event.rtt_between_tap_and_end(event.from) > MIN_REMOTE_RTT
+            && gap > round.saturating_mul(2)
+        {
             self.current.repair = self.current.repair.saturating_add(gap);
             self.current.retransmissions += 1;
         }
@@ -378,7 +382,7 @@ impl Exchanges {
             exchange.response_bytes = after[server].saturating_sub(before[server]);
             exchange.last_byte = self.response_sent.saturating_sub(exchange.time);
         }
-        if self.kept.len() < self.max && quota.take_one() {
+        if self.kept.len() < self.max && quota.take_event() {
             self.kept.push(exchange);
         } else {
             self.omitted += 1;

@@ -243,7 +243,7 @@ impl SegmentsInFlight {
     }
 
     /// Whether the oldest data below `to` were sent once and not covered by SACK.
-    pub(super) fn oldest_was_late(&self, to: u64) -> bool {
+    pub(super) fn was_oldest_sent_once_unsacked(&self, to: u64) -> bool {
         let data = |kept: &&StoredSegment| kept.sends > 0 && kept.marks & CONTROL == 0;
         let mut below = self.segments.iter().take_while(|kept| kept.start < to);
         below.find(data).is_some_and(|kept| kept.sends == 1 && kept.marks & SACKED == 0)

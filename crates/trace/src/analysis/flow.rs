@@ -14,7 +14,7 @@ use super::rounds::NewData;
 use super::rtt::RttEstimate;
 use super::scoreboard::SackScoreboard;
 use super::sender_state::SenderState;
-use super::sequence_numbers::{first_number, is_earlier_timestamp, unwrap_near};
+use super::sequence_numbers::{is_earlier_timestamp, unwrap_first_sequence, unwrap_near};
 use super::sequence_plot::PointKind;
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -114,7 +114,7 @@ impl Flow {
         }
         let syn = flags.any(Flags::SYN);
         if !self.initialised {
-            self.begin_sequence(first_number(segment.sequence));
+            self.begin_sequence(unwrap_first_sequence(segment.sequence));
         }
         if syn {
             self.process_syn(segment);
@@ -222,7 +222,7 @@ impl Flow {
     ) {
         let end = start + u64::from(segment.payload);
         let packets = self.count_data(segment, context);
-        if self.is_probe(segment, start, end) {
+        if self.is_window_or_keepalive_probe(segment, start, end) {
             self.add_data_frame(segment, packets, self.next - self.acknowledged);
             return;
         }
@@ -240,7 +240,13 @@ impl Flow {
             let sent = sent_range(segment, start, end.min(old));
             let overlap = self.take_overlap_history(sent);
             self.counts.unique_bytes += overlap.filled;
-            self.on_old_data(segment, sent_range(segment, start, end), &overlap, packets, context);
+            self.on_retransmitted_or_reordered(
+                segment,
+                sent_range(segment, start, end),
+                &overlap,
+                packets,
+                context,
+            );
         }
         // A larger flight is impossible: acknowledgements are missing.
         let flight = (self.next - self.acknowledged).min(MAX_WINDOW);
@@ -327,7 +333,7 @@ impl Flow {
     }
 
     /// Whether the segment is a window probe or a keepalive probe.
-    fn is_probe(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
+    fn is_window_or_keepalive_probe(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
         let one = segment.payload == 1;
         let closed = self.window == 0 && self.counts.zero_windows > 0;
         // With data in flight, the retransmission timer runs instead of the persist timer.
@@ -365,7 +371,8 @@ impl Flow {
         }
         if start < self.acknowledged {
             let end = end.min(self.acknowledged);
-            let late = self.stats.as_mut().map_or(0, |stats| stats.take_uncaptured(start, end));
+            let late =
+                self.stats.as_mut().map_or(0, |stats| stats.remove_from_uncaptured(start, end));
             self.counts.missing_bytes = self.counts.missing_bytes.saturating_sub(late);
             // Bytes before the start of the capture were not seen.
             let before = self.origin.clamp(start, end) - start;
@@ -379,7 +386,7 @@ impl Flow {
 
     /// Processes a segment that does not continue the sequence: a retransmission or a reordered
     /// segment.
-    fn on_old_data(
+    fn on_retransmitted_or_reordered(
         &mut self,
         segment: &Segment,
         sent: SentRange,

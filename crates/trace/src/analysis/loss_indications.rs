@@ -49,7 +49,7 @@ impl LossIndicationCounts {
     }
 
     /// Counts an indication by the paper's rule.
-    pub(super) fn count_by_paper_rule(&mut self, kind: Option<IndicationKind>) {
+    pub(super) fn count_by_pftk_rule(&mut self, kind: Option<IndicationKind>) {
         self.td_paper += u64::from(kind == Some(IndicationKind::Td));
         self.to_paper += u64::from(kind == Some(IndicationKind::To));
     }

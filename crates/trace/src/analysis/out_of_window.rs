@@ -2,7 +2,7 @@
 //! connection between the same ports.
 
 use super::flow::{ConnectionContext, Flow};
-use super::sequence_numbers::first_number;
+use super::sequence_numbers::unwrap_first_sequence;
 use crate::segment::Segment;
 
 /// Largest window (RFC 7323, section 2.3). A valid number is at most this far from known valid
@@ -93,7 +93,7 @@ impl Flow {
     /// Forgets the data in flight and restarts the sequence space at `number`.
     #[cold]
     pub(super) fn restart_sequence_at(&mut self, number: u32) {
-        let start = first_number(number);
+        let start = unwrap_first_sequence(number);
         self.begin_sequence(start);
         self.anchored = true;
         self.flight = Default::default();
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn check_rejects_single_number_and_follows_second() {
         let mut window = OutOfWindowTracker::default();
-        let known = first_number(1000);
+        let known = unwrap_first_sequence(1000);
         let mut check = |number: u32, known: u64| {
             window.check_number(
                 number,
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(check(2000, known), SequenceCheck::Within);
         assert_eq!(check(1001 + (1 << 30), known), SequenceCheck::Outside);
         assert_eq!(check(2001 + (1 << 30), known), SequenceCheck::Moved);
-        assert_eq!(check(3_500_000_000, first_number(1 << 30)), SequenceCheck::Outside);
-        assert_eq!(check(2_000_000_000, first_number(100)), SequenceCheck::Outside);
+        assert_eq!(check(3_500_000_000, unwrap_first_sequence(1 << 30)), SequenceCheck::Outside);
+        assert_eq!(check(2_000_000_000, unwrap_first_sequence(100)), SequenceCheck::Outside);
     }
 }

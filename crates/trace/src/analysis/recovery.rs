@@ -443,7 +443,7 @@ impl RecoveryTracker {
     /// Whether losses of data that were sent during a recovery count as losses of the same
     /// recovery. A SACK recovery lasts until all data in flight at its start are acknowledged (RFC
     /// 6675, section 5; Linux also after a timeout).
-    fn covers_new_data(&self, cause: RetransCause) -> bool {
+    fn recovery_includes_new_data(&self, cause: RetransCause) -> bool {
         self.peer_time.is_some() && matches!(cause, RetransCause::Sack | RetransCause::Rack)
     }
 
@@ -469,7 +469,8 @@ impl RecoveryTracker {
                 None
             }
             RetransCause::Duplicates | RetransCause::Sack | RetransCause::Rack => {
-                let beyond = resent.start >= self.recover && !self.covers_new_data(cause);
+                let beyond =
+                    resent.start >= self.recover && !self.recovery_includes_new_data(cause);
                 let new = renewed || self.phase == Phase::Open || beyond;
                 if new {
                     self.beyond.clear();

@@ -31,7 +31,7 @@ pub(super) struct NewData {
 
 impl NewData {
     /// Whether an acknowledgement at `time` triggered the new data.
-    fn follows(&self, time: Nanos) -> bool {
+    fn is_triggered_by_ack_at(&self, time: Nanos) -> bool {
         self.time.saturating_sub(time)
             <= MAX_REACTION_TIME.saturating_add(self.tap_rtt).saturating_add(self.tap_rtt / 2)
     }
@@ -127,7 +127,7 @@ impl Rounds {
         // At a tap far from the sender, `new.idle` is not reliable: the acknowledgements of all data
         // may have passed the tap, but not reached the sender.
         let idle = new.idle && new.tap_rtt <= MIN_REMOTE_RTT;
-        if idle || self.peer_data || !new.follows(self.mark) {
+        if idle || self.peer_data || !new.is_triggered_by_ack_at(self.mark) {
             self.round.parts.application += short;
         } else {
             self.round.parts.rest += short;
@@ -137,7 +137,7 @@ impl Rounds {
     /// Attributes a pause without data in flight, when new data end it.
     fn attribute_pause(&mut self, new: &NewData) {
         let pause = new.time.saturating_sub(self.mark);
-        if new.follows(self.mark) || new.wait.is_by_receiver() {
+        if new.is_triggered_by_ack_at(self.mark) || new.wait.is_by_receiver() {
             self.attribute_time(new.time, new.wait);
             return;
         }

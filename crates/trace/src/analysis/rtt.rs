@@ -142,7 +142,7 @@ impl RttReport {
     /// Withholds the RTT if its mean exceeds the `handshake` RTT by more than the longest time for
     /// which a receiver may delay an acknowledgement: the capture then lacks the acknowledgements
     /// without data, and samples end at later acknowledgements with data.
-    pub(super) fn withhold_if_late(&mut self, handshake: Option<Nanos>) {
+    pub(super) fn withhold_if_acks_missing(&mut self, handshake: Option<Nanos>) {
         let path = handshake.map_or(0.0, |rtt| rtt as f64 / 1e9);
         if self.sender.is_some_and(|rtt| rtt.mean_s > path + MAX_ACK_DELAY_S) {
             *self =

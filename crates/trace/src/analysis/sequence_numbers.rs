@@ -4,7 +4,7 @@
 const FIRST_NUMBER: u64 = 1 << 32;
 
 /// Returns the 64-bit number of the first number seen in a sequence space.
-pub(super) fn first_number(sequence: u32) -> u64 {
+pub(super) fn unwrap_first_sequence(sequence: u32) -> u64 {
     FIRST_NUMBER + u64::from(sequence)
 }
 
@@ -28,10 +28,10 @@ mod tests {
 
     #[test]
     fn unwrapped_crosses_wrap_in_both_directions() {
-        let before = first_number(u32::MAX);
+        let before = unwrap_first_sequence(u32::MAX);
         assert_eq!(unwrap_near(before, 5), before + 6);
         assert_eq!(unwrap_near(before + 6, u32::MAX), before);
-        assert_eq!(unwrap_near(first_number(3), u32::MAX), first_number(3) - 4);
+        assert_eq!(unwrap_near(unwrap_first_sequence(3), u32::MAX), unwrap_first_sequence(3) - 4);
         assert!(is_earlier_timestamp(u32::MAX, 2) && !is_earlier_timestamp(2, u32::MAX));
     }
 
@@ -41,7 +41,7 @@ mod tests {
             start: u32,
             steps in prop::collection::vec(0_u64..1 << 31, 0..50),
         ) {
-            let mut expected = first_number(start);
+            let mut expected = unwrap_first_sequence(start);
             let mut near = expected;
             for step in steps {
                 expected += step;

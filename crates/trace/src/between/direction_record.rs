@@ -145,8 +145,10 @@ pub(super) fn build_comparison(records: &[DirectionRecord]) -> Comparison {
             continue;
         };
         let other = sides[&connection].iter().find(|other| other.source != record.source);
-        let forward =
-            is_forward(record.mean_difference(), other.and_then(|other| other.mean_difference()));
+        let forward = passes_first_tap_first(
+            record.mean_difference(),
+            other.and_then(|other| other.mean_difference()),
+        );
         if record.matches > 0 && forward {
             let min = record.min as f64 / 1e9;
             clocks.max_s = Some(clocks.max_s.map_or(min, |known| known.min(min)));
@@ -161,7 +163,7 @@ pub(super) fn build_comparison(records: &[DirectionRecord]) -> Comparison {
 
 /// Whether the direction passes the first tap first. The two directions have opposite orders, so
 /// the direction with the larger time difference passes the first tap first.
-fn is_forward(own: Option<f64>, other: Option<f64>) -> bool {
+fn passes_first_tap_first(own: Option<f64>, other: Option<f64>) -> bool {
     match (own, other) {
         (Some(own), Some(other)) => own >= other,
         (Some(own), None) => own >= 0.0,

@@ -194,7 +194,7 @@ impl PacketMatching {
     fn add_segment(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
         self.first[tap].get_or_insert(segment.time);
         self.last[tap] = self.last[tap].max(segment.time);
-        if self.identities.is_copy(tap, segment) {
+        if self.identities.is_recent_duplicate(tap, segment) {
             return;
         }
         if self.records.is_full() {

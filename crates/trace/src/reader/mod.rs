@@ -148,13 +148,17 @@ impl<R: Read> CaptureReader<R> {
                 self.stop_at_damage(DamageKind::RecordCut);
             }
             match result {
-                Ok(()) if self.repeats.is_copy(&self.segment, self.back.is_some()) => {
+                Ok(())
+                    if self
+                        .repeats
+                        .add_and_check_repetition(&self.segment, self.back.is_some()) =>
+                {
                     self.back = None;
                     self.summary.skipped.repeated += 1;
                 }
                 Ok(()) if self.summary.has_interfaces && self.is_interface_copy() => {}
                 Ok(()) => {
-                    self.confirm_step_back();
+                    self.count_pending_step_back();
                     self.summary.segments += 1;
                     return Some(&self.segment);
                 }
@@ -251,14 +255,14 @@ impl<R: Read> CaptureReader<R> {
         if by < MIN_STEP_BACK && !self.repeats.is_skipping() {
             self.summary.add_step_back(by);
         } else if !self.repeats.is_skipping() {
-            self.confirm_step_back();
+            self.count_pending_step_back();
             self.back = Some(by);
         }
     }
 
     /// Counts the last long backward step, because it did not start a repetition.
     #[inline(always)]
-    fn confirm_step_back(&mut self) {
+    fn count_pending_step_back(&mut self) {
         if let Some(by) = self.back.take() {
             self.summary.add_step_back(by);
         }
@@ -275,7 +279,7 @@ impl<R: Read> CaptureReader<R> {
     /// Ends the reading at the end of the stream, or at an error between two records.
     #[cold]
     fn finish_reading(&mut self) {
-        self.confirm_step_back();
+        self.count_pending_step_back();
         self.format = CaptureFormat::Ended;
         if let Some(error) =
             self.buffer.take_error().filter(|error| !decompression::is_stop_request(error))
@@ -289,7 +293,7 @@ impl<R: Read> CaptureReader<R> {
     /// truncation.
     #[cold]
     fn stop_at_damage(&mut self, damage: DamageKind) {
-        self.confirm_step_back();
+        self.count_pending_step_back();
         self.format = CaptureFormat::Ended;
         let error = match damage {
             DamageKind::HeaderCut | DamageKind::RecordCut => self.buffer.take_error(),

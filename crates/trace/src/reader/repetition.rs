@@ -35,7 +35,7 @@ impl RepetitionDetector {
     /// Adds a segment. Returns true if the segment is a copy. `back`: time stepped back before this
     /// segment.
     #[inline(always)]
-    pub(super) fn is_copy(&mut self, segment: &Segment, back: bool) -> bool {
+    pub(super) fn add_and_check_repetition(&mut self, segment: &Segment, back: bool) -> bool {
         if (self.next.is_some() || back) && self.matches_earlier(segment) {
             return true;
         }

@@ -93,7 +93,7 @@ impl HopChain {
             ))),
         }));
         let is_own = |stage: &HopStage| matches!(stage.kind, StageKind::PerSource(_));
-        let busy = |stage: &HopStage| matches!(&stage.kind, StageKind::Shared(hop) if hop.has_source_events());
+        let busy = |stage: &HopStage| matches!(&stage.kind, StageKind::Shared(hop) if hop.has_departure_or_cross_events());
         Self {
             first_shared: stages.iter().take_while(|stage| is_own(stage)).count(),
             bottleneck,
@@ -107,7 +107,7 @@ impl HopChain {
     }
 
     /// Whether there is a shared hop before the bottleneck.
-    pub(crate) fn is_shared_before_bottleneck(&self) -> bool {
+    pub(crate) fn has_shared_hop_before_bottleneck(&self) -> bool {
         self.first_shared != self.bottleneck
     }
 

@@ -126,7 +126,7 @@ impl PerSourceHop {
         let link = &self.link;
         let usual = bytes == self.packet_bytes;
         let time = if usual { link.data_time } else { link.transmission_time_of(bytes) };
-        if !link.has_buffer_room_for(time, at, *free) {
+        if !link.has_buffer_room_with_packet_time(time, at, *free) {
             return HopOutcome::Lost { at, random: false };
         }
         *free = at.max(*free) + time;

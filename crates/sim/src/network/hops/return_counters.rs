@@ -52,7 +52,7 @@ impl HopChain {
         if entered != left + dropped + waiting {
             return Err(ConservationError::Acks { entered, left, dropped, waiting });
         }
-        let held = probes.hops[self.forward].occupancy.lifetime_integral();
+        let held = probes.hops[self.forward].occupancy.queue_length_integral_since_start();
         let waited = hop.total_time_at_hop(now.saturating_sub(late), sojourns);
         if held != waited {
             return Err(ConservationError::Waiting { held, waited });

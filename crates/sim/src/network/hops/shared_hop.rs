@@ -27,7 +27,7 @@ impl SharedHop {
         let queue =
             CrossTrafficQueue::new(queue, &run.cross_streams_at(stage), run.seed, replication);
         Self {
-            queue: queue.with_scale(run.max_scale_factor()),
+            queue: queue.with_population_scale(run.max_scale_factor()),
             link: constant_rate_transmitter(hop.rate_bps, run.packet_bytes),
             loss: hop.loss.map(|loss| LinkLossState::new(loss, stream(StreamPurpose::HopLoss))),
         }
@@ -60,8 +60,8 @@ impl SharedHop {
     }
 
     /// Whether the hop has events of its sources: departures of held packets, or cross packets.
-    pub(super) fn has_source_events(&self) -> bool {
-        self.queue.holds_packets() || self.queue.has_streams()
+    pub(super) fn has_departure_or_cross_events(&self) -> bool {
+        self.queue.holds_packets_until_link_free() || self.queue.has_streams()
     }
 
     /// Arrival time of the next cross packet.
@@ -108,7 +108,7 @@ impl SharedHop {
 
     /// Transmission time of a packet of `bytes`.
     pub(super) fn transmission_time_of(&mut self, bytes: u32) -> Nanos {
-        self.link.with_temporary_length(bytes, |link| link.time_when_idle())
+        self.link.with_temporary_length(bytes, |link| link.cached_transmission_time())
     }
 
     /// Waiting time of the packet that was served last, if known.
@@ -152,7 +152,7 @@ impl SharedHop {
 
     pub(super) fn advance_to(&mut self, now: Nanos, counters: &mut HopCounters) {
         self.queue.advance_to(now, counters);
-        counters.on_queue_length_held(self.held_packets(), now);
+        counters.on_queue_length_interval(self.held_packets(), now);
         counters.load.set_total_since_start(self.queue.link_load_until(now));
     }
 

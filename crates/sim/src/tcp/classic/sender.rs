@@ -90,7 +90,7 @@ impl<C: CongestionControl + Default> Default for Sender<C> {
 impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
     type Receiver = Receiver;
 
-    fn start_file(
+    fn start_file_on_new_connection(
         &mut self,
         now: Nanos,
         size: u32,
@@ -107,7 +107,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
 
     /// Sends `more` packets on the same connection: window, round-trip estimate and numbers
     /// continue.
-    fn send_more(
+    fn send_file_on_open_connection(
         &mut self,
         now: Nanos,
         more: u32,

@@ -93,7 +93,9 @@ fn trace(tcp: &TcpConfig, size: u32, script: &str) -> Sender<Reno> {
         let now = tokens.next().expect(line).parse::<u64>().expect(line) * MILLISECOND;
         let mut record = Record::default();
         let sent = match (tokens.next(), tokens.next()) {
-            (Some("start"), None) => sender.start_file(now, size, tcp, &mut record),
+            (Some("start"), None) => {
+                sender.start_file_on_new_connection(now, size, tcp, &mut record)
+            }
             (Some("ack"), Some(ack)) => {
                 sender.on_ack(now, ack.parse().expect(line), &(), tcp, &mut record)
             }
@@ -1114,7 +1116,7 @@ fn one_packet_of_each_flight_is_timed() {
     let mut record = Record::default();
     let mut in_flight = VecDeque::new();
     let mut timed = Vec::new();
-    let mut sent = sender.start_file(0, 200, &tcp, &mut record);
+    let mut sent = sender.start_file_on_new_connection(0, 200, &tcp, &mut record);
     while !sender.is_finished() {
         in_flight.extend(sent.packets().map(|(number, _)| number));
         if sender.timed != NOT_TIMED && timed.last() != Some(&sender.timed) {
@@ -1133,7 +1135,7 @@ fn timeout_events_describe_sender_state() {
     let tcp = TcpConfig { initial_window: 4, ..newreno() };
     let mut sender = Sender::<Reno>::default();
     let mut record = Record::default();
-    sender.start_file(0, 9, &tcp, &mut record);
+    sender.start_file_on_new_connection(0, 9, &tcp, &mut record);
     for _ in 0..3 {
         sender.on_ack(MILLISECOND, 1, &(), &tcp, &mut record);
     }
@@ -1195,7 +1197,7 @@ fn timeouts_after_one_loss(tcp: &TcpConfig, size: u32) -> Vec<u32> {
         };
         let mut sender = Sender::<Reno>::default();
         let mut record = Record::default();
-        far.receive(0, sender.start_file(0, size, tcp, &mut record));
+        far.receive(0, sender.start_file_on_new_connection(0, size, tcp, &mut record));
         while let Some((now, ack)) = far.acks.pop_front() {
             far.receive(now, sender.on_ack(now, ack, &(), tcp, &mut record));
         }
@@ -1272,7 +1274,7 @@ proptest! {
         let mut record = Record::default();
         let mut once = BTreeSet::new();
         let mut now = 0;
-        let mut sent = sender.start_file(now, size, &tcp, &mut record);
+        let mut sent = sender.start_file_on_new_connection(now, size, &tcp, &mut record);
         for _ in 0..20_000 {
             for (number, kind) in sent.packets() {
                 prop_assert!(number >= sender.una && number <= size);
@@ -1322,7 +1324,7 @@ fn resumed(tcp: &TcpConfig, since_ack_ms: u64, since_sent_ms: u64) -> (String, u
         IdleTime { since_ack: since_ack_ms * MILLISECOND, since_sent: since_sent_ms * MILLISECOND };
     let now = 400 * MILLISECOND + idle.since_ack;
     let mut record = Record::default();
-    let sent = sender.send_more(now, 20, idle, tcp, &mut record);
+    let sent = sender.send_file_on_open_connection(now, 20, idle, tcp, &mut record);
     assert_eq!(sender.timer_deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
     let restarted = tcp.idle_restart.is_restart_due(idle, SECOND);
     assert_eq!(record.loss_events(), vec!["idle-restart"; usize::from(restarted)]);
@@ -1354,7 +1356,7 @@ fn idle_restart_begins_with_initial_window() {
         let tcp = TcpConfig { idle_restart, ..newreno() };
         let mut sender = repaired_at_end(&tcp);
         let idle = IdleTime { since_ack: 2 * SECOND, since_sent: 2 * SECOND };
-        sender.send_more(4 * SECOND, 20, idle, &tcp, &mut Record::default());
+        sender.send_file_on_open_connection(4 * SECOND, 20, idle, &tcp, &mut Record::default());
         assert_eq!((sender.cc.cwnd(), sender.cc.ssthresh()), (2, ssthresh));
     }
 }
@@ -1384,7 +1386,13 @@ fn inflated_window_is_deflated_before_next_file() {
     assert!(sender.cc.cwnd() > ssthresh, "inflated by duplicates");
     let tcp = newreno();
     let idle = IdleTime { since_ack: 0, since_sent: SECOND / 10 };
-    let sent = sender.send_more(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
+    let sent = sender.send_file_on_open_connection(
+        500 * MILLISECOND,
+        20,
+        idle,
+        &tcp,
+        &mut Record::default(),
+    );
     assert_eq!((sender.cc.cwnd(), sent.count), (ssthresh, ssthresh));
     assert_eq!(sent.from, 11);
 }

@@ -52,7 +52,7 @@ impl Bench {
             log: EventLog(Vec::new()),
             now_ms: 0,
         };
-        let sent = bench.sender.start_file(0, size, &bench.tcp, &mut bench.log);
+        let sent = bench.sender.start_file_on_new_connection(0, size, &bench.tcp, &mut bench.log);
         assert_eq!(packet_range(sent), Some((1, sent.count)));
         bench
     }
@@ -211,7 +211,7 @@ fn idle_restart_resets_window_and_estimate_by_option() {
         bench.sender.ssthresh = 3.0;
         let idle = IdleTime { since_ack: since_ack * SECOND, since_sent: since_sent * SECOND };
         let Bench { sender, tcp, log, .. } = &mut bench;
-        let first = sender.send_more(100 * SECOND, 9, idle, tcp, log).count;
+        let first = sender.send_file_on_open_connection(100 * SECOND, 9, idle, tcp, log).count;
         let restarts = log.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
         assert_eq!(restarts, usize::from(sender.cwnd < 8.0));
         assert!(!sender.is_finished());

@@ -16,7 +16,7 @@
 //! capacity: it is not delivered again, has no acknowledgement and no loss feedback.
 
 use super::{
-    EchoReceiver, IdleRestart, IdleTime, PacketsToSend, RtoEstimator, SendingEnd, TcpConfig,
+    IdleRestart, IdleTime, PacketsToSend, PerPacketAckReceiver, RtoEstimator, SendingEnd, TcpConfig,
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::PacketLabel;
@@ -165,7 +165,7 @@ impl InstantFeedbackSender {
     /// Sets the timer for the oldest outstanding packet sent since the last expiry.
     fn set_timer(&mut self, now: Nanos, tcp: &TcpConfig) {
         let timed = tcp.instant.is_some_and(|rules| rules.timeout);
-        let skipped = self.untimed_packets();
+        let skipped = self.packets_before_last_timeout();
         let first = if skipped == 0 {
             self.sent_at.first()
         } else {
@@ -183,13 +183,13 @@ impl InstantFeedbackSender {
     }
 
     /// Entries of `sent_at` that were sent before the last expiry.
-    fn untimed_packets(&self) -> usize {
+    fn packets_before_last_timeout(&self) -> usize {
         self.timed_out.saturating_sub(self.oldest()) as usize
     }
 
     /// Number of the oldest outstanding packet sent since the last expiry.
-    fn oldest_timed(&self) -> u32 {
-        let skipped = self.untimed_packets();
+    fn oldest_sent_after_timeout(&self) -> u32 {
+        let skipped = self.packets_before_last_timeout();
         let gone = self
             .sent_at
             .iter_from(skipped)
@@ -224,7 +224,7 @@ impl InstantFeedbackSender {
 }
 
 impl SendingEnd for InstantFeedbackSender {
-    type Receiver = EchoReceiver;
+    type Receiver = PerPacketAckReceiver;
 
     const HAS_LOSS_FEEDBACK: bool = true;
 
@@ -238,7 +238,7 @@ impl SendingEnd for InstantFeedbackSender {
         self.sent_at.first().copied().unwrap_or(0)
     }
 
-    fn start_file(
+    fn start_file_on_new_connection(
         &mut self,
         now: Nanos,
         size: u32,
@@ -252,7 +252,7 @@ impl SendingEnd for InstantFeedbackSender {
         sent
     }
 
-    fn send_more(
+    fn send_file_on_open_connection(
         &mut self,
         now: Nanos,
         more: u32,
@@ -321,7 +321,7 @@ impl SendingEnd for InstantFeedbackSender {
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
         let Some(rules) = tcp.instant else { return PacketsToSend::default() };
-        let number = self.oldest_timed();
+        let number = self.oldest_sent_after_timeout();
         let timeout = TcpEvent::Timeout {
             number,
             left: self.size - self.acked - self.out,

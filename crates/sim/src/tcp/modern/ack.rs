@@ -231,7 +231,7 @@ impl Sender {
         stack: &Stack,
         probe: &mut impl SenderProbe,
     ) {
-        if !self.control.needs_sample(&self.window, ctx.rtt) {
+        if !self.control.needs_rtt_sample(&self.window, ctx.rtt) {
             return;
         }
         let ssthresh = self.window.ssthresh;
@@ -278,7 +278,7 @@ impl Sender {
     /// that set the window need the delivery rate.
     fn update_window(&mut self, ctx: &AckContext, stack: &Stack) {
         let newest = self.delivery.take_newest();
-        if self.control.controls_window() {
+        if self.control.sets_window_and_rate() {
             self.run_congestion_control(ctx, newest.as_ref(), stack);
         } else {
             self.grow_or_reduce_window(ctx, newest.map(|newest| newest.sent_at), stack);
@@ -295,7 +295,12 @@ impl Sender {
     ) {
         self.report_losses(ctx.now);
         let delivered = self.packets_delivered_by(ctx);
-        let rate = self.delivery.end_with_sample(ctx.now, delivered, newest, self.rtt.min_rtt());
+        let rate = self.delivery.finish_ack_with_rate_sample(
+            ctx.now,
+            delivered,
+            newest,
+            self.rtt.min_rtt(),
+        );
         let sample = self.build_sample(ctx, delivered, rate, stack);
         self.control.set_window(&mut self.window, &sample);
         self.pacer.set_rate(self.control.pacing_rate());
@@ -308,7 +313,7 @@ impl Sender {
     #[inline(always)]
     fn grow_or_reduce_window(&mut self, ctx: &AckContext, newest: Option<Nanos>, stack: &Stack) {
         self.report_losses(ctx.now);
-        let delivered = self.end_without_sample(ctx, newest);
+        let delivered = self.finish_ack_without_rate_sample(ctx, newest);
         let (lost, in_flight) = (self.newly_lost_packets(ctx), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == WindowReduction::Proportional {
@@ -319,14 +324,18 @@ impl Sender {
         } else if self.may_grow_window(ctx, stack) {
             self.grow_window(ctx, stack);
         }
-        self.pace_by_window(ctx, stack);
+        self.set_pacing_rate_from_window(ctx, stack);
     }
 
     /// Ends the delivery without a rate sample; returns the number of packets delivered.
     #[inline(always)]
-    pub(super) fn end_without_sample(&mut self, ctx: &AckContext, newest: Option<Nanos>) -> u32 {
+    pub(super) fn finish_ack_without_rate_sample(
+        &mut self,
+        ctx: &AckContext,
+        newest: Option<Nanos>,
+    ) -> u32 {
         let delivered = self.packets_delivered_by(ctx);
-        self.delivery.end_without_sample(ctx.now, delivered, newest);
+        self.delivery.finish_ack_without_rate_sample(ctx.now, delivered, newest);
         delivered
     }
 
@@ -345,7 +354,7 @@ impl Sender {
 
     /// Sets the pacing rate from the window, if all packets are paced.
     #[inline(always)]
-    pub(super) fn pace_by_window(&mut self, ctx: &AckContext, stack: &Stack) {
+    pub(super) fn set_pacing_rate_from_window(&mut self, ctx: &AckContext, stack: &Stack) {
         if stack.pacing == PacingCondition::Always {
             let sample = self.build_sample(
                 ctx,

@@ -44,13 +44,13 @@ impl Sender {
         }
         self.repair = AllowedRetransmissions::Nothing;
         self.arm_timer_after_ack(now, stack);
-        if self.control.controls_window() {
-            let newest = self.flight.last_packet(&acked);
+        if self.control.sets_window_and_rate() {
+            let newest = self.flight.last_removed_packet(&acked);
             self.run_congestion_control(&ctx, Some(&newest), stack);
         } else {
-            self.end_without_sample(&ctx, Some(acked.sent.1));
+            self.finish_ack_without_rate_sample(&ctx, Some(acked.sent.1));
             self.grow_window(&ctx, stack);
-            self.pace_by_window(&ctx, stack);
+            self.set_pacing_rate_from_window(&ctx, stack);
         }
         true
     }

@@ -138,7 +138,7 @@ impl Connection {
             ecn_offered: false,
             reset: None,
         };
-        connection.sender.enable_accounting();
+        connection.sender.enable_socket_statistics();
         connection
     }
 
@@ -422,7 +422,7 @@ impl Connection {
         let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
         let rtt = self.handshake.attempts.handshake_rtt(now, echoed);
         self.sender = Sender::new(now, 1, self.seed, &self.stack);
-        self.sender.enable_accounting();
+        self.sender.enable_socket_statistics();
         self.sender.on_established(now, rtt, window, &self.stack);
         if self.handshake.attempts.starts_with_one_packet(echoed) {
             self.sender.start_with_one_packet();
@@ -464,7 +464,7 @@ impl Connection {
             self.receiver.on_data(now, &data, &self.stack);
         } else if segment.seq + 1 == self.receiver.next_expected() {
             // A probe of our window, or a keepalive.
-            self.receiver.on_out_of_window();
+            self.receiver.on_packet_below_window();
         }
         self.update_state_after_close();
     }

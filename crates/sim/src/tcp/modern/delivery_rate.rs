@@ -70,7 +70,7 @@ impl DeliveryCounter {
     }
 
     /// Selects whether packets record the times needed for rate samples.
-    pub fn set_records_times(&mut self, keep: bool) {
+    pub fn set_time_recording(&mut self, keep: bool) {
         self.skips_times = !keep;
     }
 
@@ -145,7 +145,12 @@ impl DeliveryCounter {
     /// Completes an acknowledgement without a rate sample; `newest` is the send time of the newest
     /// packet delivered.
     #[inline(always)]
-    pub fn end_without_sample(&mut self, now: Nanos, newly: u32, newest: Option<Nanos>) {
+    pub fn finish_ack_without_rate_sample(
+        &mut self,
+        now: Nanos,
+        newly: u32,
+        newest: Option<Nanos>,
+    ) {
         self.finish_delivery(now, newly);
         if let Some(sent_at) = newest {
             self.first_sent_at = sent_at;
@@ -167,7 +172,7 @@ impl DeliveryCounter {
     /// Completes an acknowledgement with a rate sample. If the interval is shorter than the minimum
     /// round-trip time, a retransmitted packet's first copy was acknowledged, and there is no rate.
     #[inline(always)]
-    pub fn end_with_sample(
+    pub fn finish_ack_with_rate_sample(
         &mut self,
         now: Nanos,
         newly: u32,
@@ -219,7 +224,10 @@ mod tests {
             counter.on_delivered(&packet, end);
             let newest = counter.take_newest();
             rates.push(
-                counter.end_with_sample(now, 1, newest.as_ref(), Some(100 * MS)).rate.unwrap(),
+                counter
+                    .finish_ack_with_rate_sample(now, 1, newest.as_ref(), Some(100 * MS))
+                    .rate
+                    .unwrap(),
             );
         }
         assert_eq!(rates[0], DeliveryRate { delivered: 1, interval: 100 * MS });
@@ -237,10 +245,10 @@ mod tests {
         counter.count_delivered(1, false);
         counter.on_delivered(&packet, end);
         let newest = counter.take_newest();
-        let sample = counter.end_with_sample(MS, 1, newest.as_ref(), None);
+        let sample = counter.finish_ack_with_rate_sample(MS, 1, newest.as_ref(), None);
         assert!(sample.app_limited && counter.is_app_limited());
         counter.count_delivered(1, false);
-        counter.end_with_sample(2 * MS, 1, None, None);
+        counter.finish_ack_with_rate_sample(2 * MS, 1, None, None);
         assert!(!counter.is_app_limited());
     }
 }

@@ -344,12 +344,12 @@ impl Flight {
     #[inline(always)]
     #[must_use]
     pub fn first_in_send_order(&self) -> Option<u32> {
-        from_link(self.oldest).or_else(|| self.first_after_list())
+        from_link(self.oldest).or_else(|| self.first_unlinked_packet())
     }
 
     /// First packet after the list.
     #[inline(always)]
-    fn first_after_list(&self) -> Option<u32> {
+    fn first_unlinked_packet(&self) -> Option<u32> {
         let first = self.in_order_from.max(self.first);
         (first < self.next).then_some(first)
     }
@@ -361,7 +361,7 @@ impl Flight {
         if number >= self.in_order_from {
             return (number + 1 < self.next).then_some(number + 1);
         }
-        from_link(self.packet(number).later).or_else(|| self.first_after_list())
+        from_link(self.packet(number).later).or_else(|| self.first_unlinked_packet())
     }
 
     /// Marks the packet as SACKed.

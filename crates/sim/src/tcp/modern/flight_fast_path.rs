@@ -37,7 +37,8 @@ impl Flight {
             return None;
         }
         let first_sent = self.packet(self.first).sent_at;
-        let (number, end) = if una == self.end { (self.next, una) } else { self.find_packet(una) };
+        let (number, end) =
+            if una == self.end { (self.next, una) } else { self.packet_containing_byte(una) };
         if number == self.first {
             return None;
         }
@@ -68,7 +69,7 @@ impl Flight {
     /// Returns the outstanding packet that contains `byte`, and its first byte; searches from the
     /// first packet.
     #[inline(always)]
-    fn find_packet(&self, byte: u64) -> (u32, u64) {
+    fn packet_containing_byte(&self, byte: u64) -> (u32, u64) {
         let from = self.first_byte as u32;
         let ahead = (byte as u32).wrapping_sub(from);
         let (mut number, mut start) = (self.first, 0);
@@ -87,7 +88,7 @@ impl Flight {
 
     /// Returns the last of the packets that were just removed.
     #[inline(always)]
-    pub fn last_packet(&self, acked: &AckedPackets) -> OutstandingPacket {
+    pub fn last_removed_packet(&self, acked: &AckedPackets) -> OutstandingPacket {
         self.slots[acked.slot]
     }
 }

@@ -172,7 +172,7 @@ impl Sender {
     ) {
         self.undo_reduction(ctx.now, reason, true, probe);
         self.backoff = 0;
-        if self.must_hold_phase(stack) {
+        if self.prevents_reopen_without_sack(stack) {
             return;
         }
         if reason == UndoReason::Forward || stack.detection.uses_sack() {

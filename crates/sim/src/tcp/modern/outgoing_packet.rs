@@ -23,7 +23,8 @@ impl PacketNumberCursor {
     #[inline(always)]
     pub(super) fn packet_number_of_byte(&mut self, byte: u64, tcp: &ModernTcpConfig) -> u32 {
         if byte != self.byte {
-            let ahead = byte.checked_sub(self.byte).and_then(|ahead| tcp.one_or_two_packets(ahead));
+            let ahead =
+                byte.checked_sub(self.byte).and_then(|ahead| tcp.packets_if_one_or_two(ahead));
             self.number = ahead
                 .map_or_else(|| tcp.packet_number_of_byte(byte), |packets| self.number + packets);
             self.byte = byte;

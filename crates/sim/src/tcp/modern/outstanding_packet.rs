@@ -106,7 +106,7 @@ impl OutstandingPacket {
 
     /// Records the numbers of packets in flight and lost at the time when this packet was sent.
     #[inline(always)]
-    pub fn record_flight(&mut self, in_flight: u32, lost: u32) {
+    pub fn record_flight_at_send(&mut self, in_flight: u32, lost: u32) {
         let [_, bytes @ ..] = in_flight.min(MAX_IN_FLIGHT).to_be_bytes();
         (self.in_flight, self.lost) = (bytes, lost);
     }

@@ -133,7 +133,7 @@ impl PacketSender {
     #[inline(always)]
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.sender.is_data_acknowledged() && !self.is_opening()
+        self.sender.is_data_acknowledged() && !self.is_handshake_pending()
     }
 
     /// Numbers of data packets acknowledged and sent.
@@ -160,15 +160,15 @@ impl PacketSender {
     /// Lower bound of the deadline, which is cheaper to compute.
     #[inline(always)]
     #[must_use]
-    pub fn deadline_at_least(&self) -> Nanos {
+    pub fn deadline_lower_bound(&self) -> Nanos {
         let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
-        opening.unwrap_or_else(|| self.sender.min_deadline())
+        opening.unwrap_or_else(|| self.sender.deadline_lower_bound())
     }
 
     /// Time at which the pacer allows the next packet, `NEVER` if none waits.
     #[inline(always)]
     #[must_use]
-    pub fn pace_at(&self) -> Nanos {
+    pub fn next_paced_time(&self) -> Nanos {
         self.sender.next_paced_time()
     }
 
@@ -195,7 +195,9 @@ impl PacketSender {
         probe: &mut impl TcpProbe,
     ) {
         self.echo = header.timestamps().map_or(0, |stamps| stamps.value);
-        if (header.syn || self.is_opening()) && self.on_opening_packet(now, header, tcp, probe) {
+        if (header.syn || self.is_handshake_pending())
+            && self.on_handshake_packet(now, header, tcp, probe)
+        {
             return;
         }
         let (before, _) = self.acked_and_sent();
@@ -208,7 +210,7 @@ impl PacketSender {
             self.on_ack_slow_path(now, header, tcp, probe);
         }
         let packets = self.acked_and_sent().0 - before;
-        if packets > 0 && !self.is_opening() {
+        if packets > 0 && !self.is_handshake_pending() {
             self.acked += packets;
             probe.on_tcp_event(now, TcpEvent::Acked { packets });
             if tcp.closes && self.is_finished() {
@@ -218,7 +220,7 @@ impl PacketSender {
         if self.recovery != ReportedRecovery::None {
             self.report_recovery(now, probe);
         }
-        if self.is_opening() {
+        if self.is_handshake_pending() {
             self.on_client_messages(now, header.messages, tcp, probe);
         }
     }
@@ -251,7 +253,7 @@ impl PacketSender {
 
     /// The timer expired.
     pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcpConfig, probe: &mut impl TcpProbe) {
-        if self.is_opening() && self.on_opening_timer(tcp) {
+        if self.is_handshake_pending() && self.on_handshake_timer(tcp) {
             return;
         }
         self.call_sender(probe, |sender, probe| sender.on_deadline(now, &tcp.stack, probe));
@@ -268,7 +270,7 @@ impl PacketSender {
         tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Option<OutgoingPacket> {
-        if self.is_opening() {
+        if self.is_handshake_pending() {
             if let Some(header) = self.poll_syn_ack(now, tcp) {
                 let short = Some(tcp.syn_bytes);
                 return Some(OutgoingPacket { number: 0, kind: PacketKind::Data, header, short });
@@ -291,8 +293,9 @@ impl PacketSender {
         tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) -> bool {
-        let is_idle =
-            !self.is_opening() && !self.closing && self.sender.has_nothing_to_do(&tcp.stack);
+        let is_idle = !self.is_handshake_pending()
+            && !self.closing
+            && self.sender.has_nothing_to_do(&tcp.stack);
         if is_idle {
             self.report_window(now, tcp, probe);
         }
@@ -309,7 +312,7 @@ impl PacketSender {
         tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Option<OutgoingRun> {
-        if self.is_opening() {
+        if self.is_handshake_pending() {
             return None;
         }
         let FullPacketRun { first, packets, push, ends } =

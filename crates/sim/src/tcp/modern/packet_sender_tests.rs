@@ -114,7 +114,7 @@ fn finished_sender_has_no_timer() {
     sender.on_ack(RTT, &ack.unwrap().1, &tcp, &mut NoProbe);
     assert!(sender.is_finished(), "even if its FIN is lost");
     assert_eq!(
-        (sender.timer_deadline(), sender.pace_at()),
+        (sender.timer_deadline(), sender.next_paced_time()),
         (crate::clock::NEVER, crate::clock::NEVER)
     );
     assert!(burst(&mut sender, RTT, &tcp).is_empty());

@@ -38,7 +38,7 @@ impl PacketSender {
     /// Reads one word of each cache line that most acknowledgements need.
     #[must_use]
     pub fn prefetch(&self) -> u64 {
-        self.sender.prefetch() ^ u64::from(self.is_opening())
+        self.sender.prefetch() ^ u64::from(self.is_handshake_pending())
     }
 
     /// Reads one word of each cache line that depends on the first ones.

@@ -49,7 +49,7 @@ impl Default for RackState {
 
 /// Result of loss detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LossReport {
+pub struct LossDetectionResult {
     /// Whether a retransmission was lost.
     pub retransmission_lost: bool,
     /// Time until packets that may be reordered are considered lost.
@@ -128,9 +128,9 @@ impl RackState {
         window: Nanos,
         flight: &mut Flight,
         lost: impl FnMut(u64),
-    ) -> LossReport {
+    ) -> LossDetectionResult {
         if !std::mem::take(&mut self.advanced) {
-            return LossReport::default();
+            return LossDetectionResult::default();
         }
         self.detect_losses(now, window, flight, lost)
     }
@@ -142,8 +142,8 @@ impl RackState {
         window: Nanos,
         flight: &mut Flight,
         mut lost: impl FnMut(u64),
-    ) -> LossReport {
-        let mut report = LossReport::default();
+    ) -> LossDetectionResult {
+        let mut report = LossDetectionResult::default();
         let mut next = flight.first_in_send_order();
         while let Some(number) = next {
             next = flight.next_in_send_order(number);

@@ -125,11 +125,11 @@ impl ReassemblyQueue {
         } else if self.holds_packet(new) {
             extend_duplicate(&mut duplicate, new);
             if self.extends_reported {
-                self.report(new);
+                self.add_reported_block(new);
             }
             InsertOutcome::AlreadyHeld
         } else {
-            self.hold_block(new, &mut duplicate);
+            self.merge_held_block(new, &mut duplicate);
             InsertOutcome::Held
         };
         if reports_duplicates {
@@ -190,7 +190,7 @@ impl ReassemblyQueue {
     }
 
     /// Merges the block with adjacent blocks; the result becomes the first block to report.
-    fn hold_block(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
+    fn merge_held_block(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
         let from = self.held.partition_point(|block| block.end < new.start);
         let to = self.held.partition_point(|block| block.start <= new.end);
         let mut merged = new;
@@ -206,12 +206,12 @@ impl ReassemblyQueue {
             self.held[from] = merged;
             self.held.drain(from + 1..to);
         }
-        self.report(if self.extends_reported { new } else { merged });
+        self.add_reported_block(if self.extends_reported { new } else { merged });
     }
 
     /// Merges the block with adjacent reported blocks; the result becomes the first block to
     /// report.
-    fn report(&mut self, new: SackBlock) {
+    fn add_reported_block(&mut self, new: SackBlock) {
         let touches = |a: SackBlock, b: SackBlock| a.start <= b.end && b.start <= a.end;
         let recent = self.recent;
         let extended = recent.as_slice().iter().position(|&block| touches(block, new));

@@ -351,7 +351,7 @@ impl Receiver {
         }
         if self.due.time_if_later().is_some_and(|at| at <= now) {
             if self.is_read_pending() {
-                return self.on_instant_read();
+                return self.on_all_data_read();
             }
             self.due = AckDueTime::NOW;
             if self.delay.interactive {
@@ -392,7 +392,7 @@ impl Receiver {
     }
 
     /// A packet without data below the window requests an acknowledgement.
-    pub fn on_out_of_window(&mut self) {
+    pub fn on_packet_below_window(&mut self) {
         self.enter_quick_ack_mode(QUICK_ACKS);
         self.due = AckDueTime::NOW;
     }
@@ -422,7 +422,7 @@ impl Receiver {
     }
 
     fn build_ack(&mut self, stack: &Stack) -> OutgoingAck {
-        let sacks = self.take_sack_blocks(stack);
+        let sacks = self.sack_blocks_to_send(stack);
         let CumulativeAck { ack, window, echo, ece, .. } = self.build_cumulative_ack(stack);
         OutgoingAck { ack, window, sacks, echo, ece }
     }
@@ -448,7 +448,7 @@ impl Receiver {
         ack
     }
 
-    fn take_sack_blocks(&self, stack: &Stack) -> SackBlocks {
+    fn sack_blocks_to_send(&self, stack: &Stack) -> SackBlocks {
         let max = if stack.timestamps { 3 } else { 4 };
         if stack.detection.uses_sack() && self.reassembly.has_blocks() {
             self.reassembly.blocks_to_report(max)
@@ -477,7 +477,7 @@ impl Receiver {
 
     fn outgoing_ack(&self, stack: &Stack) -> OutgoingAck {
         let CumulativeAck { ack, window, echo, ece, .. } = self.cumulative_ack(stack);
-        OutgoingAck { ack, window, sacks: self.take_sack_blocks(stack), echo, ece }
+        OutgoingAck { ack, window, sacks: self.sack_blocks_to_send(stack), echo, ece }
     }
 
     /// Data held out of order.

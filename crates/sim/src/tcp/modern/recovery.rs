@@ -267,7 +267,7 @@ impl Sender {
         self.window.save_before_reduction();
         self.window.ssthresh = self.control.ssthresh(&self.window);
         self.cwr_due = true;
-        if stack.reduction == WindowReduction::Immediate && !self.control.controls_window() {
+        if stack.reduction == WindowReduction::Immediate && !self.control.sets_window_and_rate() {
             self.window.cwnd = self.window.ssthresh;
         }
         (ProportionalRateReduction::default(), self.flight.end_byte())
@@ -275,7 +275,7 @@ impl Sender {
 
     /// Ends a reduction: the window becomes the threshold.
     pub(super) fn end_reduction(&mut self, stack: &Stack) {
-        if self.control.controls_window() || self.window.ssthresh >= INFINITE_SSTHRESH {
+        if self.control.sets_window_and_rate() || self.window.ssthresh >= INFINITE_SSTHRESH {
             return;
         }
         let applies =
@@ -349,7 +349,7 @@ impl Sender {
     }
 
     /// Whether the acknowledged packet was sent before the first retransmission: RFC 3522.
-    pub(super) fn original_was_late(&self, ctx: &AckContext) -> bool {
+    pub(super) fn is_ack_of_original_packet(&self, ctx: &AckContext) -> bool {
         match (self.retransmitted_at, ctx.echo) {
             // This time is cleared when all data is acknowledged; then the result only depends on
             // whether any packet was retransmitted.
@@ -365,7 +365,7 @@ impl Sender {
         let undo = self.undo?;
         if undo.unreported == UnreportedRetransmissions::Packets(0) {
             Some(UndoReason::Duplicates)
-        } else if self.original_was_late(ctx) {
+        } else if self.is_ack_of_original_packet(ctx) {
             Some(UndoReason::Timestamps)
         } else {
             None
@@ -412,13 +412,13 @@ impl Sender {
             }
             None => self.rack.on_recovered(false),
         }
-        if self.must_hold_phase(stack) {
+        if self.prevents_reopen_without_sack(stack) {
             return AckProcessing::Done;
         }
         AckProcessing::Continue
     }
 
-    pub(super) fn must_hold_phase(&mut self, stack: &Stack) -> bool {
+    pub(super) fn prevents_reopen_without_sack(&mut self, stack: &Stack) -> bool {
         if stack.detection.uses_sack() || self.phase.end_of_phase() != Some(self.una) {
             return false;
         }
@@ -445,7 +445,7 @@ impl Sender {
         stack: &Stack,
         probe: &mut impl SenderProbe,
     ) -> AckProcessing {
-        if self.undo.is_none() || !self.original_was_late(ctx) {
+        if self.undo.is_none() || !self.is_ack_of_original_packet(ctx) {
             return AckProcessing::Continue;
         }
         self.record_reordering(ctx.prior_una, stack);

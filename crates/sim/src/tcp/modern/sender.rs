@@ -197,7 +197,7 @@ impl Sender {
             activity_times: None,
             control: AnyCongestionControl::new(stack, now, start, seed),
         };
-        sender.delivery.set_records_times(sender.control.controls_window());
+        sender.delivery.set_time_recording(sender.control.sets_window_and_rate());
         sender.flight.unreported_losses = sender.control.has_loss_feedback().then(Vec::new);
         sender.pacer.set_rate(sender.control.pacing_rate());
         sender
@@ -212,9 +212,9 @@ impl Sender {
 
     /// Enables accounting for users of sockets: busy times, and rate samples for any congestion
     /// control that may be selected later.
-    pub(super) fn enable_accounting(&mut self) {
+    pub(super) fn enable_socket_statistics(&mut self) {
         self.activity_times = Some(Box::default());
-        self.delivery.set_records_times(true);
+        self.delivery.set_time_recording(true);
     }
 
     /// The handshake is complete. `rtt` is [`None`] if the handshake was retransmitted and gave no
@@ -439,7 +439,10 @@ impl Sender {
     /// RFC 5681, section 4.1, as in Linux: the window is halved per RTO of idle time, down to the
     /// initial window.
     fn restart_after_idle(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
-        if !stack.idle_restart || self.flight.packets_out() > 0 || self.control.controls_window() {
+        if !stack.idle_restart
+            || self.flight.packets_out() > 0
+            || self.control.sets_window_and_rate()
+        {
             return;
         }
         let rto = self.rtt.rto();

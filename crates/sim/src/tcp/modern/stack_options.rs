@@ -34,7 +34,7 @@ impl ModernTcpConfig {
 
     /// Number of packets if it is 1 or 2, which is the common case and avoids a slow division.
     #[inline(always)]
-    pub(super) fn one_or_two_packets(&self, bytes: u64) -> Option<u32> {
+    pub(super) fn packets_if_one_or_two(&self, bytes: u64) -> Option<u32> {
         let mss = u64::from(self.stack.mss);
         if bytes == mss { Some(1) } else { (bytes == 2 * mss).then_some(2) }
     }

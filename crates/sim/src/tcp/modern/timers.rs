@@ -24,7 +24,7 @@ impl Sender {
     /// Lower bound of the deadline, which is cheaper to compute.
     #[inline(always)]
     #[must_use]
-    pub fn min_deadline(&self) -> Nanos {
+    pub fn deadline_lower_bound(&self) -> Nanos {
         self.timer.timer_span().map_or(NEVER, TimerSpan::earliest_expiry)
     }
 
@@ -178,7 +178,7 @@ impl Sender {
             probe.on_sender_event(now, SenderEvent::ReorderTimeout);
             if self.phase.name() != PhaseName::Recovery {
                 self.enter_recovery(now, false, stack, probe);
-                if !self.control.controls_window() {
+                if !self.control.sets_window_and_rate() {
                     let in_flight = self.flight.in_flight();
                     let lost = (self.flight.lost_total - lost_before) as u32;
                     let has_delivery =
@@ -220,7 +220,7 @@ mod tests {
         sender.on_established(0, Some(80 * MILLISECOND), 1 << 40, &stack);
         let mut deadline = |wait| {
             sender.arm_reordering_timer(0, wait);
-            sender.min_deadline()
+            sender.deadline_lower_bound()
         };
         assert_eq!(deadline(20 * MILLISECOND), 22 * MILLISECOND);
         assert_eq!(deadline(279 * MILLISECOND), 280 * MILLISECOND, "srtt + 200 ms");

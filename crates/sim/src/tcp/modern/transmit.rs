@@ -82,7 +82,7 @@ impl Sender {
                 Some(sent)
             }
             Ok(_) => None,
-            Err(_) if may_retransmit_unmarked(stack) => self.transmit_speculatively(now, stack),
+            Err(_) if may_retransmit_unmarked(stack) => self.retransmit_unmarked_packet(now, stack),
             Err(_) => None,
         };
         if sent.is_none() && self.repair == AllowedRetransmissions::UnlessNew && !self.burst_open {
@@ -127,7 +127,7 @@ impl Sender {
         let widest = self.window.widest.max(self.window.cwnd).max(MIN_BUFFERED_PACKETS);
         // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR may also slow-start in
         // recovery.
-        let windows = if self.control.controls_window() { 3 } else { 2 };
+        let windows = if self.control.sets_window_and_rate() { 3 } else { 2 };
         windows * widest + buffer_packets(stack)
     }
 
@@ -190,7 +190,7 @@ impl Sender {
         let idle = now - self.last_sent;
         let app_limited = self.delivery.is_app_limited();
         self.control.on_transmit_start(&mut self.window, now, TransmitStart { idle, app_limited });
-        if self.control.controls_window() {
+        if self.control.sets_window_and_rate() {
             self.pacer.set_rate(self.control.pacing_rate());
         }
     }
@@ -207,7 +207,7 @@ impl Sender {
     pub(super) fn record_flight_size(&mut self, number: u32) {
         if self.control.has_loss_feedback() {
             let (in_flight, lost) = (self.flight.in_flight(), self.flight.lost_total as u32);
-            self.flight.packet_mut(number).record_flight(in_flight, lost);
+            self.flight.packet_mut(number).record_flight_at_send(in_flight, lost);
         }
     }
 
@@ -326,7 +326,7 @@ impl Sender {
     /// RFC 6675, section 4, NextSeg rules (3) and (4), if nothing else can be sent: a packet below
     /// the highest SACKed one that is not marked as lost, or once per recovery the last packet.
     #[inline(never)]
-    fn transmit_speculatively(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
+    fn retransmit_unmarked_packet(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
         let (LossDetection::Sack { rescue }, RecoveryPhase::Recovery { high, .. }) =
             (stack.detection, self.phase)
         else {
@@ -421,7 +421,7 @@ impl Sender {
         self.usage.used = self.usage.used.max(out);
         if stack.idle_restart
             && now - self.usage.since >= self.rtt.rto()
-            && !self.control.controls_window()
+            && !self.control.sets_window_and_rate()
         {
             self.shrink_unused_window(now, stack);
         }

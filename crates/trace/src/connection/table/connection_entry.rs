@@ -67,17 +67,17 @@ impl ConnectionEntry {
     }
 
     /// Whether frames from an end were captured twice.
-    pub(super) fn is_duplicated(&self, from: usize) -> bool {
+    pub(super) fn has_duplicated_frames(&self, from: usize) -> bool {
         self.has_bit(DUPLICATED << from)
     }
 
     /// Records that frames from an end were captured twice.
-    pub(super) fn set_duplicated(&mut self, from: usize) {
+    pub(super) fn set_duplicated_frames(&mut self, from: usize) {
         self.flags |= DUPLICATED << from;
     }
 
     /// Whether an end has sent something other than a SYN.
-    pub(super) fn has_talked(&self, from: usize) -> bool {
+    pub(super) fn has_sent_non_syn(&self, from: usize) -> bool {
         self.has_bit(HAS_TALKED << from)
     }
 

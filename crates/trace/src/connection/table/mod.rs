@@ -175,7 +175,7 @@ impl ConnectionTable {
         let (number, from) = (entry.number, entry.sender_index(high));
         if let Some(since) = self.recent.find_copy_and_store(segment, number, &self.marks) {
             let distinct_ids = entry.has_distinct_ids(from);
-            if is_copy_of_recent(segment, since, entry.is_duplicated(from), distinct_ids) {
+            if is_copy_of_recent(segment, since, entry.has_duplicated_frames(from), distinct_ids) {
                 self.count_copy(slot, segment, from, since);
                 return number;
             }
@@ -186,7 +186,7 @@ impl ConnectionTable {
         }
         self.grant_points_if_single(slot);
         if self.fits_cache() {
-            self.analyze_now(slot, segment, from);
+            self.analyze_log_and_segment(slot, segment, from);
         } else {
             self.append_to_log(slot, segment, from);
         }
@@ -195,7 +195,7 @@ impl ConnectionTable {
 
     /// Analyses the log of a slot, then a segment.
     #[inline]
-    fn analyze_now(&mut self, slot: usize, segment: &Segment, from: usize) {
+    fn analyze_log_and_segment(&mut self, slot: usize, segment: &Segment, from: usize) {
         self.analyze_slot_log(slot);
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let last = entry.last;
@@ -231,12 +231,12 @@ impl ConnectionTable {
     fn count_copy(&mut self, slot: usize, segment: &Segment, from: usize, since: Nanos) {
         self.grant_points_if_single(slot);
         let Some(entry) = self.entries.get_mut(slot) else { return };
-        entry.set_duplicated(from);
+        entry.set_duplicated_frames(from);
         // No sender sends data twice at the same time: all frames are captured twice, including
         // those of the other end.
         let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN);
         if segment.time == since && occupies {
-            entry.set_duplicated(1 - from);
+            entry.set_duplicated_frames(1 - from);
         }
         self.lifecycle[slot].copies[from] += 1;
     }
@@ -276,7 +276,7 @@ impl ConnectionTable {
     fn reopens_connection(&self, slot: usize, syn: &Segment, high: bool) -> bool {
         let (entry, lifecycle) = (&self.entries[slot], &self.lifecycle[slot]);
         let from = entry.sender_index(high);
-        lifecycle.opens_new_connection(syn, from, entry.has_talked(from))
+        lifecycle.opens_new_connection(syn, from, entry.has_sent_non_syn(from))
     }
 
     /// Analyses the log of a slot.

@@ -17,7 +17,7 @@ pub struct Reno {
 }
 
 impl Reno {
-    fn halve_flight(&mut self, flight: u32) {
+    fn set_ssthresh_to_half_flight(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2);
         self.ack_count = 0;
     }
@@ -67,7 +67,7 @@ impl CongestionControl for Reno {
     }
 
     fn on_loss(&mut self, flight: u32, duplicates: u32) {
-        self.halve_flight(flight);
+        self.set_ssthresh_to_half_flight(flight);
         // RFC 5681, section 3.2, step 3: each duplicate means that a packet has left the network.
         self.cwnd = self.ssthresh + duplicates;
     }
@@ -93,7 +93,7 @@ impl CongestionControl for Reno {
 
     fn on_timeout(&mut self, flight: u32, repeated: bool) {
         if !repeated {
-            self.halve_flight(flight);
+            self.set_ssthresh_to_half_flight(flight);
         }
         self.cwnd = 1;
         self.ack_count = 0;

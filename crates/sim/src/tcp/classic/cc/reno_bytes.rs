@@ -20,7 +20,7 @@ pub struct RenoBytes {
 }
 
 impl RenoBytes {
-    fn halve_flight(&mut self, flight: u32) {
+    fn set_ssthresh_to_half_flight(&mut self, flight: u32) {
         self.ssthresh = (packets_to_units(flight) / 2).max(2 * ONE_PACKET);
     }
 }
@@ -64,7 +64,7 @@ impl CongestionControl for RenoBytes {
     }
 
     fn on_loss(&mut self, flight: u32, duplicates: u32) {
-        self.halve_flight(flight);
+        self.set_ssthresh_to_half_flight(flight);
         // RFC 5681, section 3.2, step 3: each duplicate means that a packet has left the network.
         self.cwnd = self.ssthresh + packets_to_units(duplicates);
     }
@@ -89,7 +89,7 @@ impl CongestionControl for RenoBytes {
 
     fn on_timeout(&mut self, flight: u32, repeated: bool) {
         if !repeated {
-            self.halve_flight(flight);
+            self.set_ssthresh_to_half_flight(flight);
         }
         self.cwnd = ONE_PACKET;
     }

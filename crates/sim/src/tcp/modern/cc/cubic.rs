@@ -165,7 +165,7 @@ impl CongestionControl for CubicControl {
 
     /// A round-trip time is needed in slow start, or if it is a new minimum.
     #[inline(always)]
-    fn needs_sample(&self, window: &CongestionWindow, rtt: Option<Nanos>) -> bool {
+    fn needs_rtt_sample(&self, window: &CongestionWindow, rtt: Option<Nanos>) -> bool {
         let in_hystart = !self.exited_slow_start && window.in_slow_start();
         rtt.is_some_and(|rtt| in_hystart || self.min_delay.is_none_or(|min| rtt < min))
     }

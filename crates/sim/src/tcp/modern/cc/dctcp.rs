@@ -44,7 +44,7 @@ impl DctcpControl {
 
 impl CongestionControl for DctcpControl {
     #[inline(always)]
-    fn needs_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {
+    fn needs_rtt_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {
         true
     }
 

@@ -187,7 +187,7 @@ pub trait CongestionControl {
     fn on_rtt_sample(&mut self, _window: &mut CongestionWindow, _sample: &AckSample) {}
 
     /// The window may grow if the window limited the rate (`cwnd_limited` of the sample). In
-    /// recovery, called only if [`Self::controls_window`]; otherwise PRR reduces the window to
+    /// recovery, called only if [`Self::sets_window_and_rate`]; otherwise PRR reduces the window to
     /// `ssthresh`.
     fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample);
 
@@ -225,7 +225,7 @@ pub trait CongestionControl {
     /// Whether this algorithm sets window and rate itself, even during recovery. True if the
     /// algorithm requests a pacing rate.
     #[inline(always)]
-    fn controls_window(&self) -> bool {
+    fn sets_window_and_rate(&self) -> bool {
         self.requested_pacing_rate().is_some()
     }
 
@@ -257,7 +257,7 @@ pub trait CongestionControl {
 
     /// Whether [`Self::on_rtt_sample`] uses a sample with this round-trip time.
     #[inline(always)]
-    fn needs_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {
+    fn needs_rtt_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {
         false
     }
 }
@@ -340,11 +340,11 @@ impl AnyCongestionControl {
         }
     }
 
-    /// See [`CongestionControl::controls_window`].
+    /// See [`CongestionControl::sets_window_and_rate`].
     #[inline(always)]
     #[must_use]
-    pub fn controls_window(&self) -> bool {
-        each!(self, control => control.controls_window())
+    pub fn sets_window_and_rate(&self) -> bool {
+        each!(self, control => control.sets_window_and_rate())
     }
 
     /// See [`CongestionControl::has_loss_feedback`].
@@ -367,11 +367,11 @@ impl AnyCongestionControl {
         each!(self, control => control.requested_pacing_rate())
     }
 
-    /// See [`CongestionControl::needs_sample`].
+    /// See [`CongestionControl::needs_rtt_sample`].
     #[inline(always)]
     #[must_use]
-    pub fn needs_sample(&self, window: &CongestionWindow, rtt: Option<Nanos>) -> bool {
-        each!(self, control => control.needs_sample(window, rtt))
+    pub fn needs_rtt_sample(&self, window: &CongestionWindow, rtt: Option<Nanos>) -> bool {
+        each!(self, control => control.needs_rtt_sample(window, rtt))
     }
 
     /// See [`CongestionControl::on_rtt_sample`].
@@ -384,13 +384,13 @@ impl AnyCongestionControl {
     /// algorithms the call is compiled out.
     #[inline(always)]
     pub fn set_window(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
-        each!(self, control => if control.controls_window() { control.on_ack(window, sample) });
+        each!(self, control => if control.sets_window_and_rate() { control.on_ack(window, sample) });
     }
 
     /// See [`CongestionControl::on_ack`]; only for algorithms that do not set the window.
     #[inline(always)]
     pub fn grow_window(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
-        each!(self, control => if !control.controls_window() { control.on_ack(window, sample) });
+        each!(self, control => if !control.sets_window_and_rate() { control.on_ack(window, sample) });
     }
 
     /// See [`CongestionControl::on_lost_packet`].

@@ -23,13 +23,13 @@ impl MulTcpControl {
     #[must_use]
     pub fn new(flows: NonZeroU16, stack: &Stack) -> Self {
         let flows = u32::from(flows.get());
-        Self { flows, triples_below: tripling_limit(flows, stack.initial_window) }
+        Self { flows, triples_below: max_window_for_tripling(flows, stack.initial_window) }
     }
 }
 
 /// Window at which a window that is tripled per round trip from `first` packets equals N windows
 /// that are doubled. They are equal after `ln N / (ln 3 - ln 2)` round trips.
-fn tripling_limit(flows: u32, first: u32) -> u32 {
+fn max_window_for_tripling(flows: u32, first: u32) -> u32 {
     let rounds = libm::log(f64::from(flows)) / libm::log(1.5);
     // A float above the range of `u32` becomes its maximum.
     (f64::from(first) * libm::pow(3.0, rounds)) as u32
@@ -65,7 +65,7 @@ impl CongestionControl for MulTcpControl {
         change: &RecoveryPhaseChange,
     ) {
         if change.phase == PhaseName::Loss {
-            self.triples_below = tripling_limit(self.flows, 1);
+            self.triples_below = max_window_for_tripling(self.flows, 1);
         }
     }
 }

@@ -55,14 +55,17 @@ impl LossHistory {
     /// Begins a loss event with a packet that `resolved` packets precede. The first interval is
     /// given.
     fn begin_event(&mut self, now: Nanos, resolved: u32, first: impl FnOnce() -> f64) {
-        let interval =
-            if self.closed.is_empty() { first() } else { self.open_interval(resolved).max(1.0) };
+        let interval = if self.closed.is_empty() {
+            first()
+        } else {
+            self.open_loss_interval(resolved).max(1.0)
+        };
         self.closed.insert(0, interval);
         self.closed.truncate(LOSS_INTERVAL_WEIGHTS.len());
         (self.open_from, self.event_at) = (resolved, now);
     }
 
-    fn open_interval(&self, resolved: u32) -> f64 {
+    fn open_loss_interval(&self, resolved: u32) -> f64 {
         f64::from(resolved.wrapping_sub(self.open_from))
     }
 
@@ -73,7 +76,7 @@ impl LossHistory {
         };
         let closed = || self.closed.iter().copied();
         let weight: f64 = LOSS_INTERVAL_WEIGHTS[..self.closed.len()].iter().sum();
-        let with_open = std::iter::once(self.open_interval(resolved)).chain(closed());
+        let with_open = std::iter::once(self.open_loss_interval(resolved)).chain(closed());
         let longest = total(&mut closed()).max(total(&mut with_open.take(self.closed.len())));
         (longest > 0.0).then(|| weight / longest)
     }
@@ -128,7 +131,7 @@ impl Tfrc {
     }
 
     /// Largest receive rate of the last two round trips.
-    fn max_received(&self) -> f64 {
+    fn max_receive_rate(&self) -> f64 {
         self.received.iter().map(|&(_, rate)| rate).fold(0.0, f64::max)
     }
 
@@ -150,7 +153,7 @@ impl Tfrc {
         self.lost = sample.total_lost;
         if is_new {
             let mut losses = std::mem::take(&mut self.losses);
-            losses.begin_event(sample.now, resolved, || self.first_interval(rtt_s, sample));
+            losses.begin_event(sample.now, resolved, || self.first_loss_interval(rtt_s, sample));
             self.losses = losses;
         }
         self.p = self.losses.loss_event_rate(resolved);
@@ -158,7 +161,7 @@ impl Tfrc {
     }
 
     /// Interval for which the equation gives the receive rate at the first loss: section 6.3.1.
-    fn first_interval(&self, rtt_s: f64, sample: &AckSample) -> f64 {
+    fn first_loss_interval(&self, rtt_s: f64, sample: &AckSample) -> f64 {
         let target = receive_rate(self.mss, sample).unwrap_or(self.rate / 2.0);
         let (mut low, mut high) = (1e-9_f64, 1.0);
         for _ in 0..BISECTION_STEPS {
@@ -169,24 +172,24 @@ impl Tfrc {
     }
 
     /// Limit of the rate by the receive rate: section 4.3, step 4.
-    fn receive_limit(&mut self, rtt_s: f64, is_new: bool, sample: &AckSample) -> f64 {
+    fn receive_rate_limit(&mut self, rtt_s: f64, is_new: bool, sample: &AckSample) -> f64 {
         if let Some(received) = receive_rate(self.mss, sample) {
             if sample.rate.app_limited {
                 let factors = if is_new { (0.5, 0.85) } else { (1.0, 1.0) };
                 self.received.retain(|&(_, rate)| rate.is_finite());
-                let max = (self.max_received() * factors.0).max(received * factors.1);
+                let max = (self.max_receive_rate() * factors.0).max(received * factors.1);
                 self.received = vec![(sample.now, max)];
                 return if is_new { max } else { 2.0 * max };
             }
             self.received.retain(|&(at, _)| seconds(sample.now - at) <= 2.0 * rtt_s);
             self.received.push((sample.now, received));
         }
-        2.0 * self.max_received()
+        2.0 * self.max_receive_rate()
     }
 
     /// Updates the rate at a feedback: section 4.3.
     fn on_feedback(&mut self, rtt_s: f64, is_new: bool, sample: &AckSample) {
-        let limit = self.receive_limit(rtt_s, is_new, sample);
+        let limit = self.receive_rate_limit(rtt_s, is_new, sample);
         if let Some(p) = self.p {
             self.rate = self.equation_rate(rtt_s, p).min(limit).max(self.min_rate());
         } else if seconds(sample.now - self.doubled_at) >= rtt_s {
@@ -215,7 +218,7 @@ impl Tfrc {
                 return;
             }
             self.silent_since += interval;
-            let received = self.max_received();
+            let received = self.max_receive_rate();
             let (used, least) = match self.p {
                 Some(_) => (received, recover_rate),
                 None => (self.rate, 2.0 * recover_rate),

@@ -155,11 +155,11 @@ fn section_4_3_data_limited_sender_keeps_largest_receive_rate() {
     for _ in 0..100 {
         flow.next_packet(false);
     }
-    let before = flow.tfrc.max_received();
+    let before = flow.tfrc.max_receive_rate();
     for _ in 0..1000 {
         flow.next_packet_at_rate(false, 10.0, true);
     }
-    assert!(flow.tfrc.max_received() >= before);
+    assert!(flow.tfrc.max_receive_rate() >= before);
 }
 
 #[test]

@@ -53,14 +53,14 @@ impl PacketSender {
     /// Whether the handshake is in progress.
     #[inline(always)]
     #[must_use]
-    pub fn is_opening(&self) -> bool {
+    pub fn is_handshake_pending(&self) -> bool {
         self.handshake.is_some()
     }
 
     /// Processes a SYN or a later packet of the handshake; returns true if the packet was consumed,
     /// so that the sender ignores it.
     #[inline(never)]
-    pub(super) fn on_opening_packet(
+    pub(super) fn on_handshake_packet(
         &mut self,
         now: Nanos,
         header: &AckHeader,
@@ -137,7 +137,7 @@ impl PacketSender {
     }
 
     /// A SYN-ACK timed out.
-    pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcpConfig) -> bool {
+    pub(super) fn on_handshake_timer(&mut self, tcp: &ModernTcpConfig) -> bool {
         let Some(handshake) = &mut self.handshake else { return false };
         let ServerState::SynReceived { attempts, due } = &mut handshake.state else { return false };
         attempts.on_syn_ack_timeout(&tcp.stack);

@@ -96,7 +96,7 @@ impl Receiver {
     }
 
     /// The application has read all available data.
-    pub(super) fn on_instant_read(&mut self) {
+    pub(super) fn on_all_data_read(&mut self) {
         self.due = if self.read_causes_ack(true) { AckDueTime::NOW } else { self.delay.read };
     }
 

@@ -217,7 +217,7 @@ impl CongestionControl for Bbr {
     ) {
         if change.phase == PhaseName::Loss {
             self.phase = PhaseName::Loss;
-            self.full.forget_bandwidth();
+            self.full.reset_comparison_bandwidth();
             self.round_start = true;
             self.detect_policer(&PolicerSample {
                 totals: change.totals,

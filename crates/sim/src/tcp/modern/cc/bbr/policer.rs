@@ -104,12 +104,12 @@ impl Bbr {
                 self.policer = PolicerDetection::Unseen
             }
             PolicerDetection::Sampling { from, rounds, before } => {
-                self.policer = self.after_sample(sample, from, rounds + round, before);
+                self.policer = self.detection_after_sample(sample, from, rounds + round, before);
             }
         }
     }
 
-    fn after_sample(
+    fn detection_after_sample(
         &self,
         sample: &PolicerSample,
         from: DeliveryTotals,
@@ -125,7 +125,7 @@ impl Bbr {
         };
         if let Some(before) = before {
             let difference = bw.abs_diff(before);
-            let bytes = self.pace.rate_for(difference, super::GAIN_UNIT);
+            let bytes = self.pace.pacing_rate_for_bandwidth(difference, super::GAIN_UNIT);
             if difference * MAX_RATE_RATIO <= before || bytes <= MAX_RATE_DIFFERENCE {
                 return PolicerDetection::Found { bandwidth: (bw + before) / 2, rounds: 0 };
             }

@@ -39,7 +39,7 @@ impl Bbr {
         if gain == GAIN_UNIT {
             return full_length;
         }
-        let in_flight = self.packets_in_net(ack, ack.prior_in_flight);
+        let in_flight = self.packets_in_net_at_next_send(ack, ack.prior_in_flight);
         let bw = self.max_bw.max_value();
         if gain > GAIN_UNIT {
             // Until the target is in flight, unless packets are lost.
@@ -49,7 +49,7 @@ impl Bbr {
     }
 
     /// Packets in the network at the time when the pacer allows the next packet.
-    pub(super) fn packets_in_net(&self, ack: &AckSample, in_flight: u32) -> u32 {
+    pub(super) fn packets_in_net_at_next_send(&self, ack: &AckSample, in_flight: u32) -> u32 {
         let wait = ack.pace_at.saturating_sub(ack.now);
         let delivered = packets_carried_rounded_up(self.bandwidth(), wait, GAIN_UNIT)
             .saturating_sub(u32::from(wait > 0));

@@ -11,7 +11,7 @@ impl Bbr {
             window.ssthresh = self.target_inflight(self.max_bw.max_value(), GAIN_UNIT);
         }
         if self.mode == BbrMode::Drain
-            && self.packets_in_net(ack, ack.in_flight)
+            && self.packets_in_net_at_next_send(ack, ack.in_flight)
                 <= self.target_inflight(self.max_bw.max_value(), GAIN_UNIT)
         {
             self.enter_probe_bw(ack.now);

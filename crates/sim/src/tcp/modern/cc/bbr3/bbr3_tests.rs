@@ -204,7 +204,7 @@ fn section_5_3_1_3_six_ranges_and_two_percent_lost_end_startup() {
 #[test]
 fn section_5_3_2_drain_paces_at_half_rate_until_bdp_is_in_flight() {
     let mut path = Path::in_drain();
-    let rate = path.bbr.pace.rate_for(path.bbr.bw, GAIN_UNIT / 2);
+    let rate = path.bbr.pace.pacing_rate_for_bandwidth(path.bbr.bw, GAIN_UNIT / 2);
     assert_eq!(path.bbr.pacing_rate(), rate);
     path.ack(TestAck { in_flight: BDP + 1, round: false, delivered: 1, ..ROUND });
     assert!(matches!(path.bbr.mode(), Bbr3Mode::Drain { .. }));
@@ -251,7 +251,10 @@ fn section_5_3_3_3_refill_lasts_one_round_without_short_term_bounds() {
 #[test]
 fn section_5_3_3_5_up_raises_pacing_and_window_gain() {
     let path = Path::in_up();
-    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.rate_for(path.bbr.bw, GAIN_UNIT * 5 / 4));
+    assert_eq!(
+        path.bbr.pacing_rate(),
+        path.bbr.pace.pacing_rate_for_bandwidth(path.bbr.bw, GAIN_UNIT * 5 / 4)
+    );
     assert!(path.window.cwnd > 2 * BDP, "{}", path.window.cwnd);
 }
 
@@ -305,7 +308,10 @@ fn section_5_3_3_7_up_ends_when_rate_stops_growing() {
     }
     path.ack(ROUND);
     assert_eq!(path.bbr.mode(), Bbr3Mode::Down);
-    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.rate_for(path.bbr.bw, GAIN_UNIT * 90 / 100));
+    assert_eq!(
+        path.bbr.pacing_rate(),
+        path.bbr.pace.pacing_rate_for_bandwidth(path.bbr.bw, GAIN_UNIT * 90 / 100)
+    );
 }
 
 #[test]
@@ -377,7 +383,10 @@ fn section_5_4_1_paces_at_bandwidth_after_idle_time() {
     let mut path = Path::in_up();
     let start = TransmitStart { idle: SECOND, app_limited: true };
     path.bbr.on_transmit_start(&mut path.window, path.now, start);
-    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.rate_for(path.bbr.bw, GAIN_UNIT));
+    assert_eq!(
+        path.bbr.pacing_rate(),
+        path.bbr.pace.pacing_rate_for_bandwidth(path.bbr.bw, GAIN_UNIT)
+    );
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl FullPipeDetection {
     }
 
     /// Discards the bandwidth to compare with, but keeps the number of rounds without growth.
-    pub fn forget_bandwidth(&mut self) {
+    pub fn reset_comparison_bandwidth(&mut self) {
         self.bandwidth = 0;
     }
 

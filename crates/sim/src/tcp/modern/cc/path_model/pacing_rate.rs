@@ -126,7 +126,7 @@ impl PacingRate {
 
     /// Converts a bandwidth to bytes per second, with the margin.
     #[must_use]
-    pub fn rate_for(&self, bw: u64, gain: u64) -> u64 {
+    pub fn pacing_rate_for_bandwidth(&self, bw: u64, gain: u64) -> u64 {
         let bytes =
             u128::from(bw) * u128::from(self.mss) * u128::from(gain) / u128::from(GAIN_UNIT);
         let with_margin = divide_u128(bytes * u128::from(100 - PACING_MARGIN_PERCENT), 100);
@@ -135,7 +135,7 @@ impl PacingRate {
 
     /// Rate of an initial window per `rtt`.
     fn rate_for_window(&self, cwnd: u32, rtt: Nanos) -> u64 {
-        self.rate_for(bandwidth_of(cwnd, rtt.max(1000)), self.first_gain)
+        self.pacing_rate_for_bandwidth(bandwidth_of(cwnd, rtt.max(1000)), self.first_gain)
     }
 
     /// Sets the rate to one window per round-trip time at the first sample.
@@ -150,7 +150,7 @@ impl PacingRate {
     pub fn set_for_bandwidth(&mut self, bw: u64, gain: u64, full: bool) {
         if self.last != (bw, gain) {
             self.last = (bw, gain);
-            self.follows = self.rate_for(bw, gain);
+            self.follows = self.pacing_rate_for_bandwidth(bw, gain);
         }
         if full || self.follows > self.rate {
             self.change_rate(self.follows);
