@@ -122,7 +122,7 @@ def test_out_of_memory_command_prints_one_line(
     def fill(_: list[str]) -> int:
         raise MemoryError
 
-    monkeypatch.setattr(cli, "_dispatch", fill)
+    monkeypatch.setattr(cli, "_run_command_line", fill)
     assert cli.main(["run", "web-10mbit"]) == 3
     assert capsys.readouterr().err == "tcpcast: out of memory; raise the limit (ulimit -v)\n"
 

@@ -179,10 +179,8 @@ impl Flow {
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
         // The segment arrived after later data, but was not retransmitted.
-        if self.board.held_bytes() > 0
-            && !beyond
-            && self.flight.was_oldest_sent_once_unsacked(number)
-        {
+        let holds_later_data = self.board.held_bytes() > 0 && !beyond;
+        if holds_later_data && self.flight.was_oldest_sent_once_unsacked(number) {
             self.counts.late_packets += 1;
         }
         let mut acked = self.take_acknowledged_segments(number, echo);
