@@ -20,7 +20,7 @@ impl CaptureResult {
     }
 
     /// Enforces the limit and sorts the rows.
-    pub(super) fn finish_rows(&mut self) {
+    pub(super) fn trim_and_sort_rows(&mut self) {
         self.drop_smallest_rows();
         self.rows.sort_unstable_by_key(|row| (row.number, row.index));
     }
