@@ -128,7 +128,7 @@ impl LinkCommand {
         let mut path = EmulatedLink::new(self.forward, self.back, ports, self.memory);
         let mut nat_guard = None;
         if let (Some(nat), Some(far)) = (self.nat, network.hosts.last()) {
-            path = path.with_default_port();
+            path = path.with_far_default_route();
             nat_guard = Some(nat.connect_far_end(far).map_err(LinkError::Network)?);
         }
         let mut forwarding = ForwardingLoop::new(path, devices).map_err(LinkError::Loop)?;

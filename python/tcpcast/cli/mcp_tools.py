@@ -37,8 +37,9 @@ TRUST_HELP = (
 TABLES_OPTION = Option(
     "tables",
     "NAME",
-    f"Names of tables to return with up to {MAX_REQUESTED_ROWS:,} rows; a plan also has the table "
-    f"`verified`. Other tables are omitted if they have more than {MAX_ROWS} rows.",
+    f"Names of tables that may have up to {MAX_REQUESTED_ROWS:,} rows; tables that are not named "
+    f"are omitted if they have more than {MAX_ROWS} rows. The table `verified` of a plan is "
+    "returned only if it is named.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""

@@ -301,7 +301,7 @@ def _affordable_replications(
     if max(tried) > MAX_EXACT_SOURCES:
         plan.warnings.append(
             f"not checked by simulation: at most {MAX_EXACT_SOURCES:,} sources are simulated one "
-            "by one; check a slower link with a smaller buffer, which fewer sources fill"
+            "by one; to check with fewer sources, reduce the rate and the buffer of the link"
         )
         return None
     minimum = max(SEARCH_REPLICATIONS, target.scenario.run.replications)

@@ -349,7 +349,7 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
         rate_pps=float(rates[0]),
         total_pps=float(rates.sum()),
         least_s=least_s,
-        instead="to check a slower link, which fewer flows fill, write 10 % of the rate",
+        instead="to check with fewer flows, reduce the rate of the bottleneck to 10 %",
     )
     if check is None:
         return
@@ -364,8 +364,8 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
     plan.tables["simulated"] = _compare_with_models(plan, path, model)
     plan.notes.append(
         f"{check[1]} The answer of the simulation is the link's rate divided by the mean rate "
-        "per flow in the run with the fewest flows. Columns model and goodput: delivered "
-        "payload."
+        "per flow in the run with the fewest flows. The columns `model` and `goodput` contain "
+        "delivered payload."
     )
     if plan.is_simulation_reported_first and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]

@@ -96,7 +96,7 @@ def _window_panel(answer: Answer, scenario: Scenario) -> SeriesAndAxis:
         series.append(Series(edges, of_flow["mean_pkts"], style=line, name=named))
         if index == 0 or not one:
             # In one class, only the first flow has a band: bands of similar flows overlap.
-            label = "minimum to maximum of a window"
+            label = "minimum to maximum window per time slot"
             band = {"color": style["color"], "alpha": 0.18}
             series.append(Band(edges, of_flow["low_pkts"], of_flow["high_pkts"], label, band))
         medians.append(float(np.median(of_flow["mean_pkts"])))

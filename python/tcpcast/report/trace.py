@@ -235,7 +235,9 @@ def _limit_bar_parts(table: Table) -> list[Part]:
     if count < MIN_TRANSFERS_FOR_BARS:
         return []
     found = limit_bytes(table)
-    title = f"{volume(float(table['bytes'].sum()))} of {count:,} transfers by limit:"
+    title = (
+        f"Share of the bytes by limit ({count:,} transfers, {volume(float(table['bytes'].sum()))}):"
+    )
     shares = zip(found["limit"].tolist(), found["byte_share"].tolist(), strict=True)
     bars = [
         ShareBar(LIMIT_NAMES[limit], share, "  ")

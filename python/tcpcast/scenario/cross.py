@@ -314,7 +314,8 @@ class TraceCross(CrossStream):
     period: PositiveDuration | None = Field(
         default=None,
         examples=["60s"],
-        description="length of the repeated recording; default: last time plus a mean gap",
+        description="length of one repetition of the recording; default: from the first to the "
+        "last time, plus the mean gap between times",
     )
     offset: Duration | None = Field(
         default=None,
@@ -359,7 +360,7 @@ class TraceCross(CrossStream):
 
     @property
     def period_s(self) -> float:
-        """Length of one repetition in seconds; by default, the last time plus one mean gap."""
+        """End of the first repetition in seconds; by default, the last time plus one mean gap."""
         if self.period is not None:
             return self.period
         first, last = self.times[0], self.times[-1]
@@ -371,7 +372,7 @@ class TraceCross(CrossStream):
         return 0.0 if self.period is not None else self.times[0]
 
     def mean_bps(self, hop_bps: float) -> float:  # noqa: ARG002 - used if the mean is a share
-        """Return the bits of the recording divided by ``period_s``."""
+        """Return the bits of the recording divided by the length of one repetition."""
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 
 

@@ -167,7 +167,9 @@ class Scenario(Table):
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             of_classes = "traffic" not in source and get_traffic_kind(source) is not None
-            errors = convert_to_input_errors(error, _get_entry_names(source), of_classes=of_classes)
+            errors = convert_to_input_errors(
+                error, _get_class_and_hop_names(source), of_classes=of_classes
+            )
             raise ScenarioError(*errors) from None
         except RecursionError:
             raise ScenarioError(
@@ -464,7 +466,7 @@ class Scenario(Table):
     __str__ = __repr__
 
 
-def _get_entry_names(source: Mapping[str, Any]) -> EntryNames:
+def _get_class_and_hop_names(source: Mapping[str, Any]) -> EntryNames:
     network = source.get("network")
     hops = network.get("hop") if isinstance(network, Mapping) else None
     return {

@@ -1,7 +1,7 @@
 """Sweeps: run a scenario over a grid of values with several engines, into one table.
 
-``axes.py`` reads ranges and lists, ``grid.py`` numbers their combinations, and ``swept_keys.py``
-checks them against the scenario. ``worker.py`` runs a batch of cells in any process, and
+``axes.py`` reads ranges and lists, ``grid.py`` numbers their combinations, and
+``check_swept_keys.py`` checks them against the scenario. ``worker.py`` runs a batch of cells in any process, and
 ``table.py`` converts it to a Parquet file. ``processes.py`` starts workers, ``folder.py`` stores
 parts, ``results.py`` holds the results, and ``query.py`` runs SQL.
 """
@@ -22,11 +22,11 @@ from tcpcast.engines.registry import Formula
 from tcpcast.errors import DomainError, MachineError, TcpcastError
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
+from tcpcast.sweeps.check_swept_keys import check_swept_keys, get_column_kinds
 from tcpcast.sweeps.earlier_rows import EarlierRows
 from tcpcast.sweeps.folder import DIGEST_KEY, SweepFolder
 from tcpcast.sweeps.grid import make_grid
 from tcpcast.sweeps.results import SweepResults, count_statuses
-from tcpcast.sweeps.swept_keys import check_swept_keys, get_column_kinds
 from tcpcast.sweeps.table import get_column_unit, import_sweep_packages
 from tcpcast.sweeps.worker import CellReplication, SweepSpec, get_version
 

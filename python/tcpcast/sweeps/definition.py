@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario
 from tcpcast.sweeps.axes import SweepAxis
+from tcpcast.sweeps.check_swept_keys import get_column_kinds
 from tcpcast.sweeps.folder import DIGEST_KEY, SweepFolder, read_definition
 from tcpcast.sweeps.results import SweepResults, count_statuses
-from tcpcast.sweeps.swept_keys import get_column_kinds
 from tcpcast.sweeps.table import get_column_unit
 
 if TYPE_CHECKING:

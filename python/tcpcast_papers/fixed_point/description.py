@@ -12,7 +12,7 @@ from tcpcast_papers.fixed_point import (
     open_choices,
     schemes,
     tables,
-    threshold,
+    threshold_users,
     validity,
     variants,
 )
@@ -51,7 +51,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         tables,
         schemes,
         implied_loss,
-        threshold,
+        threshold_users,
         formulas,
         distributions,
         curves,

@@ -63,7 +63,7 @@ FITTED_TIMEOUT = "fitted timeout"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ClaimedModel:
     """A model in a claim, and the points to which the claim applies."""
 
     line: Line
@@ -98,7 +98,7 @@ class Case:
         return place, over, "fitted T for which algorithm 1 is correct"
 
 
-def _cases(runs: Runs) -> Iterator[Case]:
+def _cases(runs: Runs) -> Iterator[ClaimedModel]:
     for line in model_errors():
         chosen = [
             point
@@ -113,14 +113,14 @@ def _cases(runs: Runs) -> Iterator[Case]:
         ]
         for group in [[pair] for pair in pairs] if line["claim"] == FITTED_TIMEOUT else [pairs]:
             for name in filter(None, (line["model"], line["other"])):
-                yield Case(line, name, group)
+                yield ClaimedModel(line, name, group)
 
 
 def _is_within(value: float, line: Line, low: str, high: str) -> bool:
     return line.value(low) <= value <= line.value(high)
 
 
-def _nearer_note(case: Case) -> str:
+def _nearer_note(case: ClaimedModel) -> str:
     if case.name == case.line["other"] or not case.line["other"]:
         return ""
     other = MODELS[case.line["other"]]
@@ -133,13 +133,13 @@ def _finite_errors_percent(model: Prediction, seen: list[Measured]) -> np.ndarra
     return result[np.isfinite(result)]
 
 
-def _sign_note(case: Case) -> str:
+def _sign_note(case: ClaimedModel) -> str:
     result, claim = _finite_errors_percent(case.model, case.seen), case.line["claim"]
     sign = 1 if claim == "overestimates" else -1
     return f"{claim} in {int((sign * result > 0).sum())} of {result.size} points"
 
 
-def _fitted_timeout_note(case: Case) -> str:
+def _fitted_timeout_note(case: ClaimedModel) -> str:
     (seen,) = case.seen
     t0_s = fitted_t0_s(seen)
     fitted = f" {t0_s / seen.rtt_s:.1f} RTT" if np.isfinite(t0_s) else ""
@@ -166,10 +166,10 @@ def fitted_t0_s(seen: Measured) -> float:
 
 def _quantity_of_claims(
     forms: tuple[str, ...],
-    computed: Callable[[Case, list[Measured]], float],
-    note: Callable[[Case], str],
+    computed: Callable[[ClaimedModel, list[Measured]], float],
+    note: Callable[[ClaimedModel], str],
     unit: str = "%",
-) -> Quantity[Runs, Case]:
+) -> Quantity[Runs, ClaimedModel]:
     return Quantity(
         (),
         lambda _, case: Metric(float(computed(case, case.seen))),
@@ -180,7 +180,7 @@ def _quantity_of_claims(
     )
 
 
-SHEET: Sheet[Runs, Case] = Sheet(
+SHEET: Sheet[Runs, ClaimedModel] = Sheet(
     "Model errors. Points of the statements in Sections III, V and VII",
     ("where", "over", "error of"),
     "%",

@@ -119,7 +119,7 @@ impl EmulatedLink {
 
     /// Sends IPv4 packets of the near side to the far port if no port has their destination.
     #[must_use]
-    pub fn with_default_port(mut self) -> Self {
+    pub fn with_far_default_route(mut self) -> Self {
         let far = self.ports.iter().position(|port| port.side == LinkSide::Far);
         self.default_port = far.and_then(|far| u16::try_from(far).ok());
         self

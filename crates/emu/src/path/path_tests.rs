@@ -283,7 +283,7 @@ fn port_has_ipv6_address() {
 #[test]
 fn default_port_receives_unknown_destinations_from_near_side() {
     let elsewhere = Ipv4Addr::new(192, 0, 2, 7);
-    let mut path = path(direction(0, BufferLimits::default())).with_default_port();
+    let mut path = path(direction(0, BufferLimits::default())).with_far_default_route();
     let mut recorder = Recorder::default();
     enter(&mut path, &mut recorder, 0, 0, &packet(1, elsewhere, 0));
     enter(&mut path, &mut recorder, 0, 0, &packet(2, Ipv4Addr::new(224, 0, 0, 1), 0));

@@ -9,7 +9,7 @@ use crate::cross::CrossTrafficQueue;
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, FairQueue, ManagedQueue, QueueConfig, RedQueue};
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
-use crate::tcp::cc::{Reno, RenoBytes};
+use crate::tcp::cc::{FractionalReno, Reno};
 use crate::tcp::{AnySender, InstantFeedbackSender, Sender, WindowUnit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -114,10 +114,10 @@ fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
             Box::new(TapsAndHops::<Sender<Reno>, _>::new(config, any_queue(), number))
         }
         (.., WindowUnit::Bytes, Some(QueueConfig::DropTail)) => {
-            Box::new(SingleHop::<Sender<RenoBytes>, _>::new(config, drop_tail(), number))
+            Box::new(SingleHop::<Sender<FractionalReno>, _>::new(config, drop_tail(), number))
         }
         (.., WindowUnit::Bytes, _) => {
-            Box::new(TapsAndHops::<Sender<RenoBytes>, _>::new(config, any_queue(), number))
+            Box::new(TapsAndHops::<Sender<FractionalReno>, _>::new(config, any_queue(), number))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sender and receiver of any TCP variant, for runs that mix classic and modern TCP. The class of
 //! a source selects its variant.
 
-use super::cc::{Reno, RenoBytes};
+use super::cc::{FractionalReno, Reno};
 use super::headers::HeadersInFlight;
 use super::modern::{AckHeader, DataHeader, OutgoingPacket, PacketReceiver, PacketSender};
 use super::packet_burst::{PacketBurst, store_and_label};
@@ -44,7 +44,7 @@ enum SenderKind {
     /// Nothing was sent yet.
     None,
     Packets(Box<Sender<Reno>>),
-    Bytes(Box<Sender<RenoBytes>>),
+    Bytes(Box<Sender<FractionalReno>>),
     Modern(Box<PacketSender>),
 }
 

@@ -88,7 +88,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_PACKAGE}.bbr",
         "bbr",
         "upper bound for BBR, version 1: link rate times the delivered share of the packets",
-        "one class of bulk flows, a link with a rate; any stack; predicts BBR",
+        "one class of bulk flows, a link with a rate; predicts BBR, whatever the scenario's stack",
         family=PATH_FAMILY,
         source="Cardwell et al. 2017; Hock et al. 2017",
         accepts_measured=True,

@@ -140,7 +140,8 @@ def path_scenario_of_capture(model: str, scenario: Scenario, measured: Answer | 
     tables = _require_capture_inputs(measured).replay
     if not tables or get_capture_value(require_trace_answer(measured), "bottleneck_pps") is None:
         raise NotApplicable(
-            f"{model} needs a link with a rate, but the capture never shows a full path"
+            f"{model} needs a link with a rate, but the capture does not show one: its flows never "
+            "fill the path"
         )
     return Scenario.from_dict(tables)
 

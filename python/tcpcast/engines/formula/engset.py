@@ -287,10 +287,10 @@ def _warn_about_long_tails(size: SizeDistribution, tcp: Tcp) -> list[str]:
         return []
     reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
-        f"file sizes have a long tail ({size.distribution}), and slow start {reach}, beyond "
-        f"the mean size of {digits(size.mean_value())} packets: the model uses only the mean "
-        "size. According to its authors, the model then overestimates the rate by up to 15 "
-        "to 20 % and underestimates the queue"
+        f"file sizes have a long tail ({size.distribution}), and slow start {reach}: files larger "
+        f"than the mean of {digits(size.mean_value())} packets are still in slow start, but the "
+        "model uses only the mean size. According to its authors, the model then overestimates "
+        "the rate by up to 15 to 20 % and underestimates the queue"
     ]
 
 
@@ -325,8 +325,8 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     if sizes.size:
         warnings.append(
             f"at the end of files of {sizes[0]} to {sizes[-1]} packets the RTT exceeds the "
-            "RTO, even without other traffic. If ACKs do not restart the timer, as in the "
-            "authors' TCP, spurious timeouts follow; the model has no timeouts"
+            "RTO, even without other traffic. Spurious timeouts follow if ACKs do not restart the "
+            "timer (in the authors' TCP, they do not); the model has no timeouts"
         )
     return warnings
 

@@ -75,7 +75,7 @@ def warn_about_unreached_times(scenario: Scenario, delivered: Table) -> list[Not
     return [
         Note(
             f"run.report_at lists {missing[0]:g} s, but no flow ran for this time, so the table "
-            "delivered ends earlier; write a longer run.duration",
+            "`delivered` ends earlier; write a longer run.duration",
             kind="remark",
         )
     ]

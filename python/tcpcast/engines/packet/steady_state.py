@@ -112,7 +112,7 @@ def _no_steady_state_message(growing: int, repairing: int, flows: int, end: str)
         parts.append(f"{_some_flows_text(repairing, flows)} still in the first fast recovery")
     if growing:
         parts.append(
-            f"{_some_flows_text(growing, flows)} without {end} that ends the growth of the window"
+            f"{_some_flows_text(growing, flows)} still increasing the window without {end}"
         )
     return (
         f"no steady state: {' and '.join(parts)}; run longer (run.duration), or limit the window "

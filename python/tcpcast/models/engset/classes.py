@@ -232,7 +232,7 @@ def engset_classes(
             strict=True,
         )
     )
-    throughputs = _throughputs_bps(logs, classes, peak_bps)
+    throughputs = _total_throughputs_bps(logs, classes, peak_bps)
     short = len(throughputs) > 1
     load = throughputs[-1] / link_bps
     waits_s = [0.0]
@@ -261,7 +261,7 @@ def engset_classes(
     )
 
 
-def _throughputs_bps(
+def _total_throughputs_bps(
     logs: Floats, classes: Sequence[EngsetClass], peak_bps: Sequence[float]
 ) -> list[float]:
     """Return U1 C and, if the link can be overloaded, U2 C: the throughput by both methods."""

@@ -286,8 +286,8 @@ def timeout_packets(transfer: ShortTransfer) -> float:
         return math.inf
     if transfer.initial_window_pkts != int(transfer.initial_window_pkts):
         raise DomainError(
-            "initial_window_pkts must be a whole number to count packets, "
-            f"not {transfer.initial_window_pkts!r}"
+            f"initial_window_pkts must be a whole number, not {transfer.initial_window_pkts!r}, "
+            "because the packets of each window are counted"
         )
     window, count = int(transfer.initial_window_pkts), 0
     while window < needed:

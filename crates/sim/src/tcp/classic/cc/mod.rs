@@ -1,10 +1,10 @@
 //! Congestion control: size of the window, independent of loss detection and retransmission.
 
+mod fractional_reno;
 mod reno;
-mod reno_bytes;
 
+pub use fractional_reno::FractionalReno;
 pub use reno::Reno;
-pub use reno_bytes::RenoBytes;
 
 use crate::tcp::TcpConfig;
 

@@ -12,14 +12,14 @@ const ONE_PACKET: u64 = 1 << 32;
 /// than one packet per window. Half of an odd number of packets is not rounded (equation 4). Only
 /// whole packets of the window may be sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RenoBytes {
+pub struct FractionalReno {
     cwnd: u64,
     ssthresh: u64,
     /// 1 if slow start continues at ssthresh itself, which RFC 5681 leaves open; otherwise 0.
     inclusive: u64,
 }
 
-impl RenoBytes {
+impl FractionalReno {
     fn set_ssthresh_to_half_flight(&mut self, flight: u32) {
         self.ssthresh = (packets_to_units(flight) / 2).max(2 * ONE_PACKET);
     }
@@ -29,7 +29,7 @@ fn packets_to_units(count: u32) -> u64 {
     u64::from(count) * ONE_PACKET
 }
 
-impl CongestionControl for RenoBytes {
+impl CongestionControl for FractionalReno {
     fn start_connection(&mut self, tcp: &TcpConfig) {
         *self = Self {
             cwnd: packets_to_units(tcp.initial_window),
@@ -99,9 +99,9 @@ impl CongestionControl for RenoBytes {
 mod tests {
     use super::*;
 
-    fn started(initial_window: u32, initial_ssthresh: u32) -> RenoBytes {
+    fn started(initial_window: u32, initial_ssthresh: u32) -> FractionalReno {
         let tcp = TcpConfig { initial_window, initial_ssthresh, ..TcpConfig::default() };
-        let mut window = RenoBytes::default();
+        let mut window = FractionalReno::default();
         window.start_connection(&tcp);
         window
     }
