@@ -1,9 +1,9 @@
 """Sweeps: run a scenario over a grid of values with several engines, into one table.
 
 ``axes.py`` reads ranges and lists, ``grid.py`` numbers their combinations, and
-``check_swept_keys.py`` checks them against the scenario. ``worker.py`` runs a batch of cells in any process, and
-``table.py`` converts it to a Parquet file. ``processes.py`` starts workers, ``folder.py`` stores
-parts, ``results.py`` holds the results, and ``query.py`` runs SQL.
+``check_swept_keys.py`` checks them against the scenario. ``worker.py`` runs a batch of cells in any
+process, and ``table.py`` converts it to a Parquet file. ``processes.py`` starts workers,
+``folder.py`` stores parts, ``results.py`` holds the results, and ``query.py`` runs SQL.
 """
 
 from __future__ import annotations
