@@ -27,6 +27,11 @@ settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("untimed")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return more workers than processors: tests of links, pages and signals mostly wait."""
+    return (os.cpu_count() or 1) + 2
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Disable garbage collection during collection, which would take a third longer."""
