@@ -234,6 +234,6 @@ def test_marks_limit_the_window_like_losses() -> None:
 def test_flow_without_loss_or_mark_is_not_in_steady_state() -> None:
     result = marked("linux-reno", ecn=True, duration="5100ms")
     assert result["utilisation"] < 0.95
-    assert "no steady state: 2 of 2 flows are without a loss or a mark" in str(
+    assert "no steady state: 2 of 2 flows are still increasing the window without a loss" in str(
         result.incomplete_reason
     )
