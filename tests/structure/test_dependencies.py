@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "metrics": set[str](),
     "limit_names": set[str](),
     "answer": {"errors", "metrics"},
-    "captures": QUESTION | {"limit_names", "models", "_native"},
+    "captures": QUESTION | {"array_types", "limit_names", "models", "_native"},
     # The link's process, and its starter, used by engines and commands.
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import _native
+from tcpcast.array_types import Table
 from tcpcast.captures.advice import advice
 from tcpcast.captures.capture_warnings import capture_warnings
 from tcpcast.captures.cause_rules import cause_columns, columns_corrected_by_cause
@@ -27,7 +28,7 @@ from tcpcast.captures.model_rates import measured_and_model_rate_columns
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_of_each_direction, service_table
-from tcpcast.captures.table import Table, direction_table, event_table, interval_table, round_table
+from tcpcast.captures.table import direction_table, event_table, interval_table, round_table
 from tcpcast.captures.tap_comparison import (
     comparison_warnings,
     second_tap_columns,

@@ -20,8 +20,8 @@ from tcpcast.limit_names import LIMIT_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcpcast.array_types import Table
     from tcpcast.captures.limit_remedies import Remedy
-    from tcpcast.captures.table import Table
 
 REMEDIES_BY_LIMIT: dict[str, Callable[[GainPredictor], list[Remedy]]] = {
     "application": limit_remedies.remedies_for_application,

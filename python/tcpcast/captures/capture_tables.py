@@ -12,8 +12,8 @@ from tcpcast.captures.table import select_rows
 from tcpcast.captures.tap_comparison import totals_by_tap_order
 
 if TYPE_CHECKING:
+    from tcpcast.array_types import Table
     from tcpcast.captures import Capture
-    from tcpcast.captures.table import Table
 
 DIRECTION_COLUMN = "direction"
 """Column with row indices of ``connections``."""

@@ -9,7 +9,7 @@ import numpy as np
 from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
 
 def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:

@@ -14,8 +14,8 @@ from tcpcast.captures.loss_evidence import path_rtt_s, reordered_packets
 from tcpcast.captures.quantity_text import digits, percent, rate, time
 
 if TYPE_CHECKING:
+    from tcpcast.array_types import Table
     from tcpcast.captures.predicted_gain import GainPredictor
-    from tcpcast.captures.table import Table
 
 MIN_LONG_QUEUE_RATIO = 1.0
 """Minimum ratio of queueing delay to minimum RTT for the advice to shorten the queue."""

@@ -26,7 +26,7 @@ from tcpcast.captures.table import is_tap_away
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

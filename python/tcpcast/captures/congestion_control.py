@@ -21,7 +21,7 @@ from tcpcast.captures.model_rates import (
 )
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

@@ -13,7 +13,7 @@ from tcpcast.readable_units import count_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Row = dict[str, Any]
 

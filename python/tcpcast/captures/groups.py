@@ -24,7 +24,7 @@ from tcpcast.models.parallel import (
 )
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

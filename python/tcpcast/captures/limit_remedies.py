@@ -25,7 +25,7 @@ from tcpcast.captures.quantity_text import (
 from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ from tcpcast.captures.direction_selection import seconds_since
 from tcpcast.captures.table import is_tap_away
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

@@ -14,7 +14,7 @@ from tcpcast.models.pftk import throughput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

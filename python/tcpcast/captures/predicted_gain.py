@@ -18,7 +18,7 @@ from tcpcast.models.short import ShortTransfer, lossless_latency_s
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tcpcast.readable_units import RATE_LADDER, readable_unit
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
 
 def digits(value: float, min_digits: int = 3) -> str:

@@ -29,7 +29,7 @@ from tcpcast.captures.table import endpoint_text, text_column, to_datetimes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 from tcpcast.captures.table import select_rows
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

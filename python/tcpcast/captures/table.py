@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.array_types import Table
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 INTERVAL_S = 100
 """Length of the intervals in seconds, as in the PFTK paper."""
-
-Table = dict[str, np.ndarray[Any, Any]]
-"""Columns of equal length by name."""
 
 FIRST_COLUMNS = (
     "src",

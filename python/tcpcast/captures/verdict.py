@@ -30,8 +30,8 @@ from tcpcast.readable_units import count_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tcpcast.array_types import Table
     from tcpcast.captures import Capture
-    from tcpcast.captures.table import Table
 
 MIN_MAIN_SHARE = 0.5
 """Minimum share of the bytes for one transfer to be the subject of the verdict, and minimum share

@@ -10,7 +10,7 @@ from tcpcast.captures.congestion_control import BBR, CUBIC
 from tcpcast.captures.link_estimate import growth_per_round_by_direction_pkts
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

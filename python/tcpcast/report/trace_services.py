@@ -18,7 +18,7 @@ from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import integer_texts, omitted_rows_parts, scaled_number_texts
 
 if TYPE_CHECKING:
-    from tcpcast.captures.table import Table
+    from tcpcast.array_types import Table
     from tcpcast.report.document import Part
 
 MAX_EXPLAINED_SERVICES = 3

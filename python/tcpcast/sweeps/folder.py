@@ -280,7 +280,10 @@ def _locked_folder(folder: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise MachineError(f"cannot read {folder}: {error.strerror or error}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
