@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import defaultdict
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -258,8 +258,12 @@ def run_in_parallel(
         try:
             for job in todo:
                 pending[pool.submit(run, job)] = job
-            for future in as_completed(pending):
-                future.result()
+            running = set(pending)
+            while running:
+                # A wait without a limit misses a Ctrl-C that arrives just before the wait begins.
+                done, running = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
         except BaseException as error:
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
