@@ -307,7 +307,7 @@ def test_verification_exit_codes(
         (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
-            ["--share and --rate cannot be combined", "omit one of them"],
+            ["--share and --rate cannot be combined", "omit --share or --rate"],
         ),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--engine", "packet"],

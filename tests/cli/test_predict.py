@@ -566,7 +566,7 @@ def test_interrupted_range_prints_completed_points(
         assert len(json.loads(out)["points"]) == 2
     else:
         assert len({row["loss_ratio"] for row in csv.DictReader(io.StringIO(out))}) == 2
-    assert "interrupted after 2 of 4 points" in err
+    assert "interrupted after 2 of 4 predictions" in err
     assert not (tmp_path / "none").exists()
 
 

@@ -135,8 +135,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         )
     except DomainError:
         raise NotApplicable(
-            "the square root with restarts needs loss, or restarts after idle times, but the "
-            "scenario specifies neither",
+            "the model needs loss or restarts after idle times; the scenario specifies neither",
             Suggestion(feed="measured"),
             Suggestion({"tcp.idle_restart": "10s"}),
         ) from None
@@ -279,9 +278,9 @@ def _make_overload_answer(
     warnings = []
     if inputs.loss > 0:
         warnings.append(
-            "the equation counts lost packets as used capacity. Packets that are lost before "
-            "the link, for example at a full buffer, use no capacity; the goodput can then "
-            f"reach {digits(lossless / 1e3)} kbit/s"
+            "the equation counts lost packets as used capacity. If packets are lost before the "
+            f"link, for example at a full buffer, the goodput can reach {digits(lossless / 1e3)} "
+            "kbit/s"
         )
     return Answer(
         engine=engine,
@@ -308,7 +307,9 @@ def _mean_size_in_full_packets(traffic: OnOff) -> tuple[float, str]:
         cut = math.fsum(max(1, math.floor(v)) * w for v, w in pairs)
         return cut / math.fsum(size.weights), source
     # Rounding down loses half a packet on average if the density is smooth.
-    return max(1.0, size.mean_value() - 0.5), (f"{source}, which is half a packet less on average")
+    return max(
+        1.0, size.mean_value() - 0.5
+    ), "traffic.size minus half a packet: sizes are rounded down"
 
 
 def _specified_p_idle_step(

@@ -114,7 +114,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             "L_0",
             lossless.mean(),
             "s",
-            "latency without loss, raised to one RTT if shorter; mean over the sizes",
+            "latency without loss, at least one RTT; mean over the sizes",
         ),
         make_step(
             "E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"
@@ -257,7 +257,7 @@ def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
                 "beta",
                 transfer.decrease,
                 "1",
-                f"{tcp.stack}: share of the window that a loss leaves",
+                f"{tcp.stack}: window after a loss / window before it",
             ),
             make_step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
         ]
