@@ -32,7 +32,7 @@ def make_scenario(**changes: Any) -> Scenario:
 
 def is_led_by_simulation(plan: tcpcast.plan.Plan) -> float:
     assert plan.is_simulation_reported_first
-    assert "not for linux-cubic" in plan.untrusted
+    assert "the formula does not cover linux-cubic" in plan.untrusted
     assert plan.simulated is not None
     return plan.simulated
 

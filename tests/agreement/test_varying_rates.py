@@ -148,7 +148,7 @@ def test_trace_file_is_resolved_relative_to_the_scenario(tmp_path: Path) -> None
         ("", "cell.trace has no time above 0 ms"),
         ("-1\n", 'line 1: "-1" is not'),
         ("99999999999\n", "is not a whole number"),
-        ("1\n" * 1001, "line 1001: more than 1,000 opportunities"),
+        ("1\n" * 1001, "line 1001: more than 1,000 packets"),
     ],
 )
 def test_malformed_trace_names_the_line(
