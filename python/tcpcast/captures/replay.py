@@ -136,7 +136,7 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
     if rtt < fitting and guessed:
         rate, whence = (
             rate * fitting / rtt,
-            "lowest rate at which a packet and its ack are transmitted in half of the RTT",
+            "at this rate, transmitting a packet and its ack takes half of the RTT",
         )
     elif rtt < fitting:
         rtt, why = (
@@ -206,7 +206,7 @@ def _traffic_entries(stats: CaptureStats) -> Iterator[Entry]:
     why = (
         "as captured"
         if captured == stats.flows
-        else f"mean number of flows at the same time; {captured} flows were captured"
+        else f"mean number of simultaneous flows; {captured} flows were captured"
     )
     yield Entry("traffic", "kind", "bulk", "assumes that data were always available")
     yield Entry("traffic", "flows", stats.flows, why)

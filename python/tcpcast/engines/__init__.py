@@ -303,7 +303,7 @@ def check_scenario(
     if not isinstance(entry, Formula):
         entry.check(scenario)
     elif scenario.captured is not None:
-        raise NotApplicable("the capture is not read")
+        raise NotApplicable("the capture has not been read")
     elif (other_feed or feed) == "measured":
         REGISTRY["packet"].check(scenario)
         measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))

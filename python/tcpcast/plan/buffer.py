@@ -304,7 +304,7 @@ def _buffer_rules_table(link: _BottleneckParameters, of_model: dict[str, float])
     """Return the buffer and the maximum queueing delay of each rule."""
     rules = {
         **of_model,
-        "600 ms of the link": QUEUEING_DELAY_S / link.delta_s,
+        "bandwidth x 600 ms": QUEUEING_DELAY_S / link.delta_s,
         "bandwidth x 300 ms": BDP_RTT_S / link.delta_s,
         "bandwidth x RTT of this path": link.beta,
         "bandwidth x RTT / sqrt(senders)": link.beta / math.sqrt(link.senders),

@@ -322,7 +322,7 @@ def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
             f"per RTT, the link carries {share:.3g} packets of each of {_flows_text(value)}: "
-            "fewer than fast retransmit needs, so a full queue causes timeouts"
+            "too few for fast retransmit, so a full queue causes timeouts"
         )
     return found
 

@@ -124,7 +124,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`collect_local_loop_inputs`; also without any cause of window reductions.
     """
-    inputs = collect_local_loop_inputs("the square root with restarts", scenario, measured)
+    inputs = collect_local_loop_inputs("the square-root law with restarts", scenario, measured)
     used = inputs.select_steps("p_loss", "p_to", "p_idle", "RTT", "MSS")
     lost, timeouts, idle, rtt = (entry["value"] for entry in used[:4])
     try:
@@ -223,7 +223,7 @@ def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
         As for :func:`collect_local_loop_inputs`; also if the link has no rate, or N users do not
         fill the link.
     """
-    inputs, threshold = _require_overload("the bound in overload", scenario, measured)
+    inputs, threshold = _require_overload("the overload bound", scenario, measured)
     goodput = float(_overload_bound_pps(inputs, inputs.loss))
     answer = _make_overload_answer("overload-bound", inputs, threshold, goodput)
     answer.steps += [
@@ -252,8 +252,8 @@ def _require_overload(
     if math.isinf(_overload_bound_pps(inputs, inputs.loss)):
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
-            f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link at "
-            f"any file rate; write more than {digits(min_sources, 5)} sources (link rate x mean "
+            f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link; "
+            f"write more than {digits(min_sources, 5)} sources (link rate x mean "
             "OFF time x (1 - loss) / mean file size)",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),
         )

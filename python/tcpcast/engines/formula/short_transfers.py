@@ -321,8 +321,8 @@ def _warn_about_omitted_features(transfer: ShortTransfer) -> list[str]:
     warnings = []
     if transfer.limited_transmit and transfer.duplicate_threshold > MAX_LIMITED_TRANSMIT_PKTS + 1:
         warnings.append(
-            f"the model sends a packet on each of the {transfer.duplicate_threshold - 1} "
-            "duplicate acks below the threshold, but tcp.limited_transmit only on "
-            f"{MAX_LIMITED_TRANSMIT_PKTS} of them, so the model underestimates the time"
+            f"tcp.limited_transmit sends {MAX_LIMITED_TRANSMIT_PKTS} packets on duplicate acks "
+            f"below the threshold, but the model sends {transfer.duplicate_threshold - 1} packets, "
+            "so it underestimates the time"
         )
     return warnings
