@@ -307,9 +307,8 @@ def _mean_size_in_full_packets(traffic: OnOff) -> tuple[float, str]:
         cut = math.fsum(max(1, math.floor(v)) * w for v, w in pairs)
         return cut / math.fsum(size.weights), source
     # Rounding down loses half a packet on average if the density is smooth.
-    return max(
-        1.0, size.mean_value() - 0.5
-    ), "traffic.size minus half a packet: sizes are rounded down"
+    source = "traffic.size minus half a packet: sizes are rounded down"
+    return max(1.0, size.mean_value() - 0.5), source
 
 
 def _specified_p_idle_step(
