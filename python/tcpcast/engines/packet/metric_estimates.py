@@ -10,8 +10,8 @@ import numpy as np
 
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
-from tcpcast.engines.packet import hop_results, return_path, transfers
-from tcpcast.engines.packet.queue_config import may_mark_packets
+from tcpcast.engines.packet import transfers
+from tcpcast.engines.packet.scenario_features import has_feature, has_queue
 from tcpcast.engines.packet.unfinished_transfers import UnfinishedTransfers, get_unfinished
 from tcpcast.metrics import CLASS_METRICS, METRICS, sort_metrics
 from tcpcast.statistics import Estimate
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.array_types import Counts, Floats
-    from tcpcast.metrics import Counters
+    from tcpcast.metric_definition import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
-    from tcpcast.scenario.link import Link
 
 Estimates = dict[str, Estimate | None]
 
@@ -259,13 +258,9 @@ def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
     """Return every metric of the run; None if the run had no observation of it."""
     units = snapshot.units
     result = estimate_class_metrics(scenario, units, None)
-    result |= estimate_link_metrics(scenario, units) | _estimate_delay_percentiles(snapshot.totals)
-    result |= estimate_loss_metrics(units) | count_indications_per_run(scenario, units)
+    result |= estimate_run_metrics(scenario, units) | _estimate_delay_percentiles(snapshot.totals)
     result["loss_event_ratio_cumulative"] = _estimate_loss_event_ratio(snapshot)
-    result |= _metrics_without_batches(scenario, snapshot) | hop_results.loss_at_other_hops(
-        scenario, snapshot
-    )
-    result |= return_path.estimate_return_link_metrics(scenario, snapshot)
+    result |= _metrics_without_batches(scenario, snapshot)
     finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
         # A requested number is not an estimate.
@@ -290,8 +285,22 @@ def _mean_unfinished_transfers(scenario: Scenario, snapshot: Snapshot) -> Estima
     return {"unfinished_transfers": point_estimate(unfinished / snapshot.units.replications)}
 
 
-def count_indications_per_run(scenario: Scenario, units: BatchCounters) -> Estimates:
-    """Return the counts of loss indications per run of the same duration or number of transfers.
+def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
+    """Return the ratios and counts of counters that exist only in total."""
+    estimates = {
+        name: units.metric(name, has_events=has_feature(scenario, row.events_need))
+        for name, row in METRICS.items()
+        if any(row.ratio_of) and not row.class_columns and has_feature(scenario, row.needs)
+    }
+    if scenario.network.bottleneck.varying is not None:
+        # Carried bytes / possible bytes; a token bucket may carry its burst in addition.
+        load = units.ratio(units.link("carried_bytes"), units.link("capacity_bytes"))
+        estimates["utilisation"] = load
+    return estimates | _count_events_per_run(scenario, units)
+
+
+def _count_events_per_run(scenario: Scenario, units: BatchCounters) -> Estimates:
+    """Return the counts of events per run of the same duration or number of transfers.
 
     If a number of transfers ends the run, batches of equal time contain different numbers of
     transfers, and only counts per transfer vary by chance alone.
@@ -302,7 +311,7 @@ def count_indications_per_run(scenario: Scenario, units: BatchCounters) -> Estim
     return {
         name: units.per_replication(units.sums(row.count_of), length)
         for name, row in METRICS.items()
-        if row.count_of and (scenario.is_modern or not row.is_modern)
+        if row.count_of and has_feature(scenario, row.needs)
     }
 
 
@@ -324,12 +333,17 @@ def estimate_class_metrics(
         "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
         "goodput_bps": _estimate_goodput_bps(scenario, units, selected),
     }
-    if not may_mark_packets(scenario, scenario.network.bottleneck):
-        special["ecn_mark_ratio"] = None
+    special |= {
+        name: None for name in CLASS_METRICS if not has_feature(scenario, METRICS[name].needs)
+    }
     return {
         name: special[name]
         if name in special
-        else units.metric(name, [place for place in selected if _covers_class(groups[place], name)])
+        else units.metric(
+            name,
+            [place for place in selected if _covers_class(groups[place], name)],
+            has_events=has_feature(scenario, METRICS[name].events_need),
+        )
         for name in CLASS_METRICS
     }
 
@@ -371,38 +385,6 @@ def _estimate_packet_rtt(
     )
 
 
-def estimate_link_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
-    """Return the metrics of the bottleneck: utilisation, queue, loss by cause."""
-    link = scenario.network.bottleneck
-    can_overflow = not math.isinf(scenario.buffer_pkts)
-    estimates: Estimates = {}
-    if not math.isinf(link.rate_bps):
-        estimates["utilisation"] = _estimate_utilisation(link, units)
-    if has_queue(scenario):
-        estimates["queue_mean_pkts"] = units.metric("queue_mean_pkts")
-    can_drop = {
-        "queue_loss_ratio": can_overflow or link.queue != "droptail",
-        "random_loss_ratio": link.loss is not None,
-    }
-    return estimates | {name: units.metric(name, has_events=has) for name, has in can_drop.items()}
-
-
-def has_queue(scenario: Scenario) -> bool:
-    """Return True if packets can queue at the bottleneck: finite rate and not a policer."""
-    link = scenario.network.bottleneck
-    return not math.isinf(link.rate_bps) and not link.is_policer
-
-
-def _estimate_utilisation(link: Link, units: BatchCounters) -> Estimate | None:
-    """Return the busy share of time; if the rate varies, the ratio of carried to possible bytes.
-
-    A token bucket may carry its burst in addition.
-    """
-    if link.varying is None:
-        return units.metric("utilisation")
-    return units.ratio(units.link("carried_bytes"), units.link("capacity_bytes"))
-
-
 def _estimate_delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     """Return the 95th and 99th percentiles of the queueing delay, if it was recorded."""
     _, *values = totals["wait_percentiles"]
@@ -410,12 +392,6 @@ def _estimate_delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     known = zip(names, values, strict=True)
     # The smallest bucket contains packets that did not wait.
     return {name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
-
-
-def estimate_loss_metrics(units: BatchCounters) -> Estimates:
-    """Return the metrics of loss indications and of their consequences."""
-    names = ("loss_indication_ratio", "timeout_share", "t0_s", "w_at_loss_mean_pkts")
-    return {name: units.metric(name) for name in (*names, "retransmit_ratio")}
 
 
 def _estimate_loss_event_ratio(snapshot: Snapshot) -> Estimate | None:
