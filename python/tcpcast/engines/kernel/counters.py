@@ -168,7 +168,8 @@ class MeasuredCounters:
         estimates = metric_estimates.estimate_class_metrics(scenario, units, None)
         estimates |= metric_estimates.estimate_run_metrics(scenario, units)
         estimates |= self._queue_delay_percentiles()
-        estimates |= self._jain_index() | self._estimate_file_metrics()
+        estimates |= self._jain_index()
+        estimates |= metric_estimates.estimate_finished_transfers(scenario, units)
         if scenario.network.bottleneck.varying is not None:
             estimates["queue_mean_pkts"] = None
         known = {
@@ -191,19 +192,6 @@ class MeasuredCounters:
         if not all(map(math.isfinite, indices)):
             return {}
         return {"jain_index": statistics.estimate_mean(indices, replications=len(indices))}
-
-    def _estimate_file_metrics(self) -> metric_estimates.Estimates:
-        """Return the number of finished files, and the offered load of transfers."""
-        estimates: metric_estimates.Estimates = {}
-        finished = self.units.per_replication(self.units.class_counter("transfers"))
-        if finished is not None and finished.value > 0:
-            is_requested = self.scenario.run.transfers is not None
-            estimates["transfers"] = (
-                metric_estimates.point_estimate(finished.value) if is_requested else finished
-            )
-        if self.scenario.arriving_load is not None:
-            estimates["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)
-        return estimates
 
     @staticmethod
     def _count_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:

@@ -183,23 +183,6 @@ class BatchCounters:
             maximum=maximum,
         )
 
-    def metric(
-        self, name: str, classes: Sequence[int] | None = None, *, has_events: bool = True
-    ) -> Estimate | None:
-        """Estimate a metric from its counters in ``METRICS``, for some classes (default: all).
-
-        ``has_events`` is False if the counted events cannot occur: a value of 0 is then exact.
-        """
-        row = METRICS[name]
-        numerator, denominator = (self.sums(names, classes) for names in row.ratio_of)
-        return self.ratio(
-            numerator,
-            denominator,
-            scale=1e-9 if row.unit == "s" else 1.0,
-            events=row.counts_events and has_events,
-            maximum=row.maximum,
-        )
-
     def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
         """Estimate the mean of a count over replications.
 
@@ -261,18 +244,25 @@ def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
     result |= estimate_run_metrics(scenario, units) | _estimate_delay_percentiles(snapshot.totals)
     result["loss_event_ratio_cumulative"] = _estimate_loss_event_ratio(snapshot)
     result |= _metrics_without_batches(scenario, snapshot)
+    result |= estimate_finished_transfers(scenario, units)
+    if snapshot.unfinished and scenario.isolated_transfers is None:
+        result |= _mean_unfinished_transfers(scenario, snapshot)
+    if scenario.isolated_transfers is not None:
+        return transfers.estimate_isolated_transfers(result, snapshot.totals)
+    return result
+
+
+def estimate_finished_transfers(scenario: Scenario, units: BatchCounters) -> Estimates:
+    """Return the mean number of finished transfers per replication, and the offered load."""
+    estimates: Estimates = {}
     finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
         # A requested number is not an estimate.
         is_requested = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-        result["transfers"] = point_estimate(finished.value) if is_requested else finished
-    if snapshot.unfinished and scenario.isolated_transfers is None:
-        result |= _mean_unfinished_transfers(scenario, snapshot)
+        estimates["transfers"] = point_estimate(finished.value) if is_requested else finished
     if scenario.arriving_load is not None:
-        result["offered_load"] = point_estimate(scenario.arriving_load)
-    if scenario.isolated_transfers is not None:
-        return transfers.estimate_isolated_transfers(result, snapshot.totals)
-    return result
+        estimates["offered_load"] = point_estimate(scenario.arriving_load)
+    return estimates
 
 
 def _mean_unfinished_transfers(scenario: Scenario, snapshot: Snapshot) -> Estimates:
@@ -288,9 +278,9 @@ def _mean_unfinished_transfers(scenario: Scenario, snapshot: Snapshot) -> Estima
 def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
     """Return the ratios and counts of counters that exist only in total."""
     estimates = {
-        name: units.metric(name, has_events=has_feature(scenario, row.events_need))
+        name: _estimate_ratio_of_row(scenario, units, name)
         for name, row in METRICS.items()
-        if any(row.ratio_of) and not row.class_columns and has_feature(scenario, row.needs)
+        if any(row.ratio_of) and not row.class_columns
     }
     if scenario.network.bottleneck.varying is not None:
         # Carried bytes / possible bytes; a token bucket may carry its burst in addition.
@@ -333,19 +323,37 @@ def estimate_class_metrics(
         "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
         "goodput_bps": _estimate_goodput_bps(scenario, units, selected),
     }
-    special |= {
-        name: None for name in CLASS_METRICS if not has_feature(scenario, METRICS[name].needs)
-    }
     return {
         name: special[name]
         if name in special
-        else units.metric(
+        else _estimate_ratio_of_row(
+            scenario,
+            units,
             name,
             [place for place in selected if _covers_class(groups[place], name)],
-            has_events=has_feature(scenario, METRICS[name].events_need),
         )
         for name in CLASS_METRICS
     }
+
+
+def _estimate_ratio_of_row(
+    scenario: Scenario, units: BatchCounters, name: str, classes: Sequence[int] | None = None
+) -> Estimate | None:
+    """Estimate a metric from the counters in its row, for some classes (default: all).
+
+    If the counted events cannot occur, a value of 0 is exact.
+    """
+    row = METRICS[name]
+    if not has_feature(scenario, row.needs):
+        return None
+    numerator, denominator = (units.sums(names, classes) for names in row.ratio_of)
+    return units.ratio(
+        numerator,
+        denominator,
+        scale=1e-9 if row.unit == "s" else 1.0,
+        events=row.counts_events and has_feature(scenario, row.events_need),
+        maximum=row.maximum,
+    )
 
 
 def _covers_class(group: Population, name: str) -> bool:
