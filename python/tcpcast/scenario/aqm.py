@@ -1,4 +1,4 @@
-"""Queue disciplines: CoDel, FQ-CoDel and PIE, each with ECN marks, and head-drop."""
+"""Queue disciplines that may drop or mark queued packets, as active queue management does."""
 
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
@@ -25,7 +25,7 @@ Rules = Annotated[Literal["rfc", "linux"], Choice("set of rules")]
 
 
 class ManagedQueue(Table):
-    """A queue discipline that may drop or mark queued packets."""
+    """A queue discipline that may drop queued packets, and mark them if it has a key ``ecn``."""
 
     label: ClassVar[str]
     """The name in reports."""
@@ -76,11 +76,8 @@ class Codel(ManagedQueue):
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
         """Return the parameters of CoDel."""
-        return {"codel": self._codel_config(mtu_bytes)}
-
-    def _codel_config(self, mtu_bytes: int) -> dict[str, Any]:
         threshold = self.ce_threshold
-        return {
+        codel = {
             "target_ns": round(self.target * 1e9),
             "interval_ns": round(self.interval * 1e9),
             "mtu_bytes": mtu_bytes,
@@ -88,6 +85,7 @@ class Codel(ManagedQueue):
             "ce_threshold_ns": None if threshold is None else round(threshold * 1e9),
             "rules": "linux" if self.rules == "linux" else "rfc8289",
         }
+        return {"codel": codel}
 
 
 class FqCodel(Codel):
@@ -113,7 +111,7 @@ class FqCodel(Codel):
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
         """Return the parameters of CoDel and of the scheduler."""
         numbers = {"queues": self.flows, "quantum_bytes": self.quantum}
-        return {"fq-codel": {"codel": self._codel_config(mtu_bytes), **numbers}}
+        return {"fq-codel": {**super().simulator_config(mtu_bytes), **numbers}}
 
 
 def _read_pie_gain(value: object) -> float:
@@ -169,7 +167,7 @@ class Pie(ManagedQueue):
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
         """Return the parameters of PIE."""
-        config = {
+        pie = {
             "target_ns": round(self.target * 1e9),
             "update_ns": round(self.update * 1e9),
             "burst_ns": round(self.burst * 1e9),
@@ -179,11 +177,11 @@ class Pie(ManagedQueue):
             "ecn_below": PIE_MAX_MARK_PROBABILITY if self.ecn else None,
             "rules": "linux" if self.rules == "linux" else "rfc8033",
         }
-        return {"pie": config}
+        return {"pie": pie}
 
 
 AQM_TABLES: dict[str, type[ManagedQueue]] = {
     get_args(table.model_fields["kind"].annotation)[0]: table
     for table in (Codel, FqCodel, Pie, HeadDrop)
 }
-"""The disciplines by the value of ``kind``."""
+"""The disciplines by ``kind``."""

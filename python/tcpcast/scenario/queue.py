@@ -1,6 +1,6 @@
 """Queue disciplines of a link: drop-tail, random early detection (RED), fair queueing.
 
-CoDel, FQ-CoDel, PIE and head-drop are in :mod:`.aqm`.
+The others are in :mod:`.aqm`.
 """
 
 import math
@@ -22,7 +22,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.aqm import AQM_TABLES, ManagedQueue
+from tcpcast.scenario.aqm import AQM_TABLES, MAX_QUANTUM, ManagedQueue
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
 from tcpcast.scenario.table import (
     Choice,
@@ -199,9 +199,6 @@ class Red(Table):
         )
 
 
-_MAX_QUANTUM = 10**9
-
-
 class FairQueue(Table):
     """Fair queueing: one queue per active flow, served in turn.
 
@@ -269,8 +266,8 @@ class FairQueue(Table):
         if self.quantum is not None and self.scheduler != "drr":
             message = 'is only for scheduler = "drr"; write this scheduler, or leave quantum out'
             errors.append(make_error_at(message, "quantum"))
-        if self.quantum is not None and self.quantum > _MAX_QUANTUM:
-            message = f'is too large; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
+        if self.quantum is not None and self.quantum > MAX_QUANTUM:
+            message = f'is too large; write at most "{units.format_bytes(MAX_QUANTUM)}"'
             errors.append(make_error_at(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (

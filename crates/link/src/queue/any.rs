@@ -3,7 +3,7 @@
 
 /// Defines [`QueueConfig`](super::QueueConfig) and [`AnyQueue`](super::AnyQueue), with a variant
 /// per discipline, from rows `Variant(parameters) -> queue { expression that creates it }`.
-/// `limits` and `draws` name the other arguments of these expressions.
+/// The first line names the other arguments of these expressions.
 macro_rules! define_any_queue {
     (($limits:ident, $draws:ident) $(
         $(#[$doc:meta])*
@@ -23,7 +23,7 @@ macro_rules! define_any_queue {
         }
 
         impl<T: Copy> AnyQueue<T> {
-            /// Creates an empty queue. `draws` is used for early drops, and for ties of fair queueing.
+            /// Creates an empty queue. `draws` is used for early drops and for ties of queues.
             #[must_use]
             pub fn new(config: QueueConfig, $limits: BufferLimits, $draws: RandomStream) -> Self {
                 match config {

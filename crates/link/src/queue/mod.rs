@@ -34,6 +34,7 @@ use crate::random::RandomStream;
 use crate::time::{NEVER, Nanos};
 use serde::Deserialize;
 
+// The disciplines: Variant(parameters) -> queue { expression that creates it }
 any::define_any_queue! {
     (limits, draws)
     /// FIFO that drops arriving packets when full.
