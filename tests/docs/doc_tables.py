@@ -115,13 +115,12 @@ PLAIN = "rfc-newreno"
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue,
-        *AQM_TABLES.values(), TokenBucket, OpportunityRate,
+        Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, TokenBucket, OpportunityRate,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, CapturedFlows, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep,
     )
-}  # fmt: skip
+} | {table.__name__: table for table in AQM_TABLES.values()}  # fmt: skip
 """The tables of a scenario, by their names in its schema."""
 
 
