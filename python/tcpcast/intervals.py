@@ -76,8 +76,8 @@ def variance_of_mean(
     The variance of the mean of a long series follows from its spectral density at frequency 0. It
     is estimated by the mean square of the lowest cosine coefficients of each replication, about 8
     in total, and of the means of the replications. These coefficients include slow fluctuations,
-    which faster fluctuations hide in the correlation of neighbours. They also include negative
-    correlations, for example in the output of a link.
+    even if faster fluctuations dominate the correlation of neighbouring units. They also include
+    negative correlations, for example in the output of a link.
 
     Parameters
     ----------

@@ -136,7 +136,7 @@ class Simulations(Generic[SampleSizes]):
         return self._results[key]
 
     def assign_results_to_sections(self, sections: Sequence[Section]) -> None:
-        """Assign the results that were read since the last call to these sections."""
+        """Assign to these sections the results that were read since the last call."""
         for key in self._keys_read:
             self._readers[key].sections += sections
         self._keys_read.clear()

@@ -141,13 +141,17 @@ def test_trace_file_is_resolved_relative_to_the_scenario(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1\n1.5\n", 'cell.trace, line 2: "1.5" is not a whole number of milliseconds; write 12'),
+        (
+            "1\n1.5\n",
+            'cell.trace, line 2: "1.5" is not a whole number of milliseconds; write, for '
+            "example, 12",
+        ),
         ("1\n2x3\n", 'cell.trace, line 2: "2x3" is not a whole number'),
         ("3\n\n2\n", "cell.trace, line 3: 2 ms is before 3 ms; sort the times"),
         ("0\n", "cell.trace has no time above 0 ms"),
         ("", "cell.trace has no time above 0 ms"),
         ("-1\n", 'line 1: "-1" is not'),
-        ("99999999999\n", "is not a whole number"),
+        ("99999999999\n", '"99999999999" is above the maximum, 4,294,967,295 ms'),
         ("1\n" * 1001, "line 1001: more than 1,000 packets"),
     ],
 )

@@ -199,9 +199,9 @@ def test_high_loss_is_shown_as_fractional_packets_per_indication() -> None:
 
 def test_predicted_gains_are_limited_by_the_link() -> None:
     text = sentence("congestion_window", bottleneck_rate_bps=690_000.0)
-    assert "half the loss gives 1.1 times the rate, 690 kbit/s, and half the RTT gives 1.1" in text
+    assert "half the loss gives 1.1 times the rate (690 kbit/s), and half the RTT gives 1.1" in text
     assert "4 parallel flows give 1.1 times" in text
-    assert text.endswith("(limited by the link).")
+    assert text.endswith("The link limits at least one of these rates.")
 
 
 def test_advice_of_one_row_is_independent_of_the_next() -> None:
@@ -248,7 +248,7 @@ def test_cubic_gain_uses_cubic_response_function() -> None:
         cubic_response(rtt_s=0.2, loss_ratio=p, receiver_window_pkts=100.0).rate_pps
         for p in (0.005, 0.01)
     )
-    assert "according to CUBIC's response" in text
+    assert "According to CUBIC's response" in text
     assert kbps(text) == pytest.approx(600 * float(after / before), rel=0.01)
 
 

@@ -211,8 +211,8 @@ def test_connection_key_selects_one_flow(simulated: tuple[tcpcast.Answer, Path])
     [
         ("packet", "--scenario"),
         ("engset", "on/off"),
-        ("short", "not of one short transfer"),
-        ("cardwell", "not of one short transfer"),
+        ("short", "a capture of exactly one short transfer"),
+        ("cardwell", "a capture of exactly one short transfer"),
     ],
 )
 def test_inapplicable_engines_state_the_reason(

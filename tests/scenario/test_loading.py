@@ -87,7 +87,7 @@ def test_csv_names_are_relative_to_scenario_folder(
         ("web-10mbits", 'did you mean "web-10mbit"?'),
         ("web", 'did you mean "web-10mbit"?'),
         ("scenarios/lossypath.toml", 'did you mean "lossy-path"?'),
-        ("nothing-like-it", "write a file, or one of bufferbloat, cubic-and-bbr, "),
+        ("nothing-like-it", "write the name of a file, or one of bufferbloat, cubic-and-bbr, "),
         ("/", "a folder, not a scenario file"),
         ("/dev/null", "a pipe or a device, not a scenario file"),
         ("", '"": no name, nor a packaged scenario'),

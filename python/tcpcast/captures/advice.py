@@ -137,7 +137,7 @@ def has_evident_cause(table: Table) -> np.ndarray[Any, Any]:
 
 
 def share_of_main_limit(table: Table) -> np.ndarray[Any, Any]:
-    """Return the share of the time with the limit ``limited_by`` of each row; NaN if unknown."""
+    """Return, per row, the share of time in which its limit ``limited_by`` applied, or NaN."""
     found = np.full(table["src"].size, np.nan)
     for limit in REMEDIES_BY_LIMIT:
         rows = table["limited_by"] == limit

@@ -129,8 +129,8 @@ def remedies_for_link(gains: GainPredictor) -> list[Remedy]:
         if table["sharing_flows"][at] > 1:
             together = max(float(table["sharing_bps"][at]), now)
             found = (
-                f" shared by {table['sharing_flows'][at]} flows: {rate(together)} in total, "
-                f"{rate(now)} for this flow"
+                f" shared by {table['sharing_flows'][at]} flows ({rate(together)} in total, "
+                f"{rate(now)} for this flow)"
             )
         rest = f". {FASTER_LINK.capitalize()}."
         if math.isfinite(queue) and queue > 0:

@@ -64,7 +64,7 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
         numbers = np.unique(table["connection"])
         raise CaptureError(
             f"{capture.file}: there is no connection {connection} with data; choose a number from "
-            f"{numbers[0]} to {numbers[-1]} of the column connection in --csv"
+            f'{numbers[0]} to {numbers[-1]}, from column "connection" of the output of --csv'
         )
     return rows[[np.argmax(table["bytes"][rows])]]
 

@@ -54,8 +54,8 @@ FREQUENT_LOSS_RATIO = 0.1
 MAX_UNSCALED_WINDOW_BYTES = 65_535
 """Maximum window without scaling in bytes (RFC 7323)."""
 MOSTLY_CLOSED_WINDOW_RATIO = 0.5
-"""Ratio of bytes sent per RTT to the largest window, below which a window that reached zero was
-mostly smaller than its maximum."""
+"""If a window reached zero, and the sender sent less than this share of the largest window per RTT,
+the window was mostly smaller than its maximum."""
 MIN_ZERO_WINDOWS_PER_RTT = 0.2
 """Minimum number of zero windows per round trip that indicates a slow receiver. A receiver that
 reads 50 kB every 100 ms causes 0.51."""
@@ -306,11 +306,12 @@ def _less_loss_advice(gains: GainPredictor, before: list[str]) -> list[Remedy]:
             gain = f"half the loss gives {times(min(half[at], most[at]))} the rate"
             action = f"reduce loss: according to {model}, {gain}"
             end = (
-                f" {'Then' if start else 'First'} {action}, {rate(gained[at])}, and half the RTT "
-                f"gives {times(min(near[at], most[at]))} the rate; according to "
+                f" {'Then' if start else 'First'} reduce loss. According to {model}, {gain} "
+                f"({rate(gained[at])}), and half the RTT gives {times(min(near[at], most[at]))} "
+                "the rate. According to "
                 f"{'n times PFTK' if by_n_times[at] else 'the model of parallel flows'}, "
-                f"{PARALLEL_FLOWS} parallel flows give {times(min(many[at], most[at]))} the "
-                f"rate{' (limited by the link)' if too_much[at] else ''}."
+                f"{PARALLEL_FLOWS} parallel flows give {times(min(many[at], most[at]))} the rate."
+                f"{' The link limits at least one of these rates.' if too_much[at] else ''}"
             )
         seen = f", one loss indication per {every} packets"
         ends.append(Remedy(seen, f".{start}{end}", ENABLE_SACK if start else action))

@@ -111,17 +111,20 @@ REGISTRY: dict[str, EngineEntry] = {
         "a scaled population: a few thousand simulated sources represent all sources",
         "on/off sources of classic stacks on a drop-tail or fair queue; not run by default",
         POPULATION_FAMILY,
-        "populations too large for engine packet; the warnings of the answer name the limits",
+        "for populations that are too large for engine packet; the warnings of the answer name "
+        "the limits",
         runs_by_default=False,
         plot_style=("green", 1),
     ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
-        "a few flows are simulated exactly; the other flows repeat their measured values",
+        "a few flows are simulated exactly; the other flows draw their values from distributions "
+        "measured on these few",
         "stack max-plus-reno, on/off sources and bulk flows; not run by default",
         FIXED_POINT_FAMILY,
-        "if it converges; otherwise the values are marked, with the test that failed",
+        "if it converges; otherwise the values are marked as not trusted, and the failed test is "
+        "named",
         runs_by_default=False,
         plot_style=("sky", 2),
     ),

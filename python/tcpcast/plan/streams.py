@@ -207,9 +207,9 @@ def _check_flows_matter(scenario: Scenario) -> Population:
     loss = get_specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
-            "BBR does not keep its rate above a loss of 20 %, where probing no longer renews "
-            "its rate estimate: no number of flows fills the link; write, for example, a "
-            "loss of 10%"
+            "if the loss is above 20 %, BBR does not keep its rate, because probing no longer "
+            "renews its rate estimate: no number of flows fills the link; write, for example, "
+            "a loss of 10%"
         )
     if loss > 0:
         return people

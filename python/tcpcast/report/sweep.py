@@ -114,7 +114,7 @@ def verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
 
 
 def _headline_metrics(table: Any) -> list[str]:
-    """Return the metrics that the table shows; rates of all flows only if no files are loaded."""
+    """Return the metrics to show; rates of all flows only without metrics of transfers."""
     shown = [name for name in HEADLINE_METRICS if name in table.column_names]
     has_files = any(name in shown and METRICS[name].file_kinds for name in HEADLINE_METRICS)
     return [name for name in shown if not has_files or "bulk" not in METRICS[name].headline_of]

@@ -234,4 +234,4 @@ def _suggest_packaged_names(name: str) -> str:
     names = get_packaged_names()
     near = find_nearest_word(name, names)
     meant = f' (did you mean "{near}"?)' if near else ""
-    return f"{meant}; write a file, or one of {', '.join(names)}"
+    return f"{meant}; write the name of a file, or one of {', '.join(names)}"

@@ -176,9 +176,13 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
 
 def _parse_opportunity(word: str, *, written: bool) -> tuple[int, int]:
     """Read a time and its number of packets, which is permitted only if ``written`` is True."""
-    match = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
-    if match is None or int(match[1]) > _MAX_MS or (match[2] and not written):
-        raise UnitError(f"{units.quote(word)} is not a whole number of milliseconds; write 12")
+    match = re.fullmatch(r"(\d{1,30})(x[1-9]\d{0,6})?", word, re.ASCII)
+    if match is None or (match[2] and not written):
+        raise UnitError(
+            f"{units.quote(word)} is not a whole number of milliseconds; write, for example, 12"
+        )
+    if int(match[1]) > _MAX_MS:
+        raise UnitError(f"{units.quote(word)} is above the maximum, {_MAX_MS:,} ms; write less")
     return int(match[1]), int(match[2][1:]) if match[2] else 1
 
 

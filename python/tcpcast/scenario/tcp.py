@@ -212,9 +212,9 @@ class Tcp(Table):
     idle_restart: IdleRestart = Field(
         examples=["10s"],
         description=(
-            'when a persistent connection restarts slow start: "never"; "rto", one RTO after the '
-            "last sent packet (RFC 5681, 4.1); or a time after the last ack; this "
-            "restart also resets ssthresh"
+            'when a persistent connection restarts slow start: "never"; "rto": one RTO after the '
+            'last sent packet (RFC 5681, 4.1); or a time after the last ack, such as "10s". Only '
+            "a restart after such a time also resets ssthresh"
         ),
     )
     host_noise: HostDelay = Field(

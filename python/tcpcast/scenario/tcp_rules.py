@@ -140,8 +140,8 @@ class TcpRules(Table):
         default="unlimited",
         examples=[2],
         description=(
-            "largest burst in packets, in addition to a retransmission in recovery; "
-            "2 as tried in the TCP-Engset report (5.4.3)"
+            "maximum number of packets sent at once, without a retransmission in recovery; "
+            "the TCP-Engset report (5.4.3) tried 2"
         ),
     )
     max_plus: MaxPlusRules | None = Field(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def request_traces(
     runs: Runs, table: int, make_job: Callable[[Runs, Trace, Path], TraceJob]
 ) -> JobsByLoss:
-    """Request and return simulations of a table's traces with each kind of loss, in its order."""
+    """Request simulations of the traces of a table; return them by kind of loss, in its order."""
     rows = traces(table)
     windows = simulated_windows(fitted_windows(rows))
     return {
@@ -69,7 +69,7 @@ def draw_scatter_plots(  # noqa: PLR0913 - Figures 7 to 12 and 13 to 18 differ i
     file
         File of the plot.
     models
-        Models of the figures that do not plot the full model and "TD only".
+        Models to plot, by number of the figure; other figures plot the full model and "TD only".
     replications
         Number of replications to plot.
 

@@ -57,7 +57,7 @@ OWN_HOPS_SCHEME = 2
 """Scheme whose cross flows use their own hops."""
 
 ALL_CLASSES = "all"
-"""Name of the class in tests over all classes."""
+"""Value of column ``class`` for tests over all classes."""
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class _ClassTests:
     def compare_distribution_mean(
         self, quantity: str, cells: tuple[str, str], expected: float
     ) -> None:
-        """Compare a mean of reference flows with its distribution, with a 99 % bound."""
+        """Compare a mean of reference flows with that of the scenario, with a 99 % bound."""
         numerator, denominator = (
             self.reference.class_counter(name, [self.index]) for name in cells
         )

@@ -121,8 +121,7 @@ def transfer_scenario_of_capture(
     tables = _require_capture_inputs(measured).replay
     if not tables or tables["traffic"]["kind"] != "transfers":
         raise NotApplicable(
-            f"{model} needs single transfers; the capture is not of one short transfer from its "
-            "handshake to its end"
+            f"{model} needs a capture of exactly one short transfer, from its handshake to its end"
         )
     return Scenario.from_dict(tables)
 

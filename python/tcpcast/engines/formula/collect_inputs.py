@@ -158,8 +158,8 @@ def _require_specified_loss(
         raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
     if any(isinstance(on.link.loss, GilbertElliott) for on in group.links(scenario.network)):
         warnings.append(
-            f"the specified loss is correlated, so its mean, {loss:.4g}, is above the ratio of "
-            "loss indications that the formula needs: use --feed measured"
+            "the p of the formula is the ratio of loss indications, but the specified loss is "
+            f"correlated: its mean, {loss:.4g}, is larger than this ratio; use --feed measured"
         )
     return make_step("p", loss, "1", keys)
 

@@ -186,7 +186,7 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
         As for :func:`collect_local_loop_inputs`; also if the link has no rate, or N users do not
         fill the link.
     """
-    inputs, threshold = _require_overload("fair shares of a full link", scenario, measured)
+    inputs, threshold = _require_overload("the fair-share formula", scenario, measured)
     rate = float(model.fair_send_rate_pps(**inputs.model_arguments, loss_ratio=inputs.loss))
     mean_rate = float(
         model.mean_user_rate_pps(
@@ -252,7 +252,7 @@ def _require_overload(
     if math.isinf(_overload_bound_pps(inputs, inputs.loss)):
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
-            f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link; "
+            f"{name} needs a full link, but {_count_sources_text(inputs.sources)} not fill it; "
             f"write more than {digits(min_sources, 5)} sources (link rate x mean "
             "OFF time x (1 - loss) / mean file size)",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),

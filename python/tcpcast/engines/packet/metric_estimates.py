@@ -133,7 +133,7 @@ class BatchCounters:
         return total
 
     def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
-        """Return the sum of counters, ``[units]``, with class counters of ``classes`` (or all)."""
+        """Return the sum of counters, ``[units]``; class counters of ``classes`` or all."""
         cells = [
             self.link(name) if name in LINK_COUNTER else self.class_counter(name, classes)
             for name in names
@@ -225,7 +225,7 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     rows, clocks = run.counters(), run.clocks()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK_COUNTER["time_ns"]])) if clocks else 0
     units = BatchCounters(rows, len(scenario.populations), begins_ns=begins)
-    # At most one loss event per mean RTT over all replications, in whole nanoseconds.
+    # Loss events are at least one mean RTT apart (in whole nanoseconds).
     rtt_sum_ns, samples = (units.total(n) for n in ("rtt_sum_ns", "rtt_samples"))
     events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
     return Snapshot(

@@ -195,7 +195,8 @@ def warn_about_goodput_quantiles(
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
-        why = f"too few files: {count_text(files, 'file')}, {needed:,} are needed; no interval for"
+        found = count_text(files, "file")
+        why = f"too few files: {found}, but {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
     short = find_correlated_metrics(estimates)
@@ -253,7 +254,7 @@ def _add_batch_warnings(
 def _rare_timeouts_text(timeouts: float) -> str | None:
     if timeouts >= MIN_EVENTS:
         return None
-    return f"too few timeouts: {count_text(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
+    return f"too few timeouts: {count_text(timeouts, 'timeout')}, but {MIN_EVENTS} are needed"
 
 
 def _rule_of_three_interval(name: str, estimate: Estimate, units: BatchCounters) -> Estimate:
@@ -296,14 +297,14 @@ def _too_few_in_run(scenario: Scenario, units: BatchCounters, classes: Sequence[
         files = units.total("transfers", classes)
         enough = min_files(scenario, float(files), count_loss_indications(units, classes))
         if files < enough:
-            return f"too few files: {count_text(files, 'file')}, {enough} are needed"
+            return f"too few files: {count_text(files, 'file')}, but {enough} are needed"
         return None
     losses = count_loss_indications(units, classes)
     if losses >= MIN_EVENTS or (losses == 0 and not scenario.has_random_loss):
         return None
     if count_effective_marks(scenario, units, classes) >= MIN_EVENTS:
         return None
-    return f"too few losses: {count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
+    return f"too few losses: {count_text(losses, 'loss indication')}, but {MIN_EVENTS} are needed"
 
 
 def min_transfers_by_size(scenario: Scenario, snapshot: Snapshot) -> dict[int, int]:
@@ -406,9 +407,11 @@ def _too_few_in_metric(name: str, estimate: Estimate, units: BatchCounters) -> s
     if is_of_timeouts and _rare_timeouts_text(timeouts):
         return _rare_timeouts_text(timeouts)
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
-        return f"too few losses: {count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
+        return (
+            f"too few losses: {count_text(losses, 'loss indication')}, but {MIN_EVENTS} are needed"
+        )
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
-        return f"too few fast retransmits: {losses - timeouts:.0f}, {MIN_EVENTS} are needed"
+        return f"too few fast retransmits: {losses - timeouts:.0f}, but {MIN_EVENTS} are needed"
     if row.can_be_constant and estimate.differing_units is not None:
         return _equal_batches_warning(
             estimate.differing_units, timeouts if is_of_timeouts else None
@@ -428,7 +431,7 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
     found = "all batches of the run have the same value"
     if differing_units > 0:
         found = f"all batches of the run except {differing_units} have the same value"
-    return f"too few values: {found}, but {MIN_EVENTS} batches with another value are needed"
+    return f"too few different values: {found}, but at least {MIN_EVENTS} must have another value"
 
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:

@@ -32,7 +32,7 @@ class Recovery:
     failed: Floats
     """Probability that a retransmission is lost."""
     lost_new: Floats
-    """Probability that no retransmission but a new packet of the recovery is lost."""
+    """Probability that all retransmissions arrive, but a new packet of the recovery is lost."""
     rounds: Floats
     """Mean number of complete rounds, each of which delivers one retransmission."""
     retransmitted: Floats
@@ -48,8 +48,8 @@ def no_recovery(largest: int) -> Recovery:
 def newreno_recovery(largest: int, p: float, later: float | None) -> Recovery:
     """Return NewReno's recovery for windows up to ``largest``.
 
-    ``later`` is the loss of each packet after the first lost one, or None for the rest of the
-    round.
+    ``later`` is the loss probability of each packet after the first lost one; None if all later
+    packets of the round are lost.
     """
     q, rows = 1 - p, []
     for w, delivered in enumerate(_delivered_distributions(largest, p, later), start=1):
