@@ -94,6 +94,11 @@ def made_up_plan(**changes: Any) -> Plan:
                 "delay_s": np.array([0.1368, np.nan]),
             },
         },
+        "headings": {
+            "rules": "Buffers by different rules",
+            "curve": "",
+            "simulated": "Simulated values",
+        },
         "notes": ["As the paper has it."],
         "warnings": ["the loss is small"],
         "simulated": 57.0,
@@ -105,6 +110,13 @@ def made_up_plan(**changes: Any) -> Plan:
 def test_plan_report_text() -> None:
     report = plan_parts(made_up_plan(), tcpcast.load("web-10mbit"))
     assert as_text(report, 80) == MADE_UP
+
+
+def test_table_without_heading_is_printed_with_its_name() -> None:
+    tables = {"curve": {"buffer_pkts": np.array([3])}, "further": {"buffer_pkts": np.array([4])}}
+    lines = as_text(plan_parts(made_up_plan(tables=tables), tcpcast.load("web-10mbit"))).splitlines()
+    assert "further" in lines
+    assert "curve" not in lines
 
 
 def users_plan() -> Plan:
@@ -127,6 +139,7 @@ def users_plan() -> Plan:
                 "timeout_ratio": np.array([0.0, 0.001, 0.002]),
             }
         },
+        headings={"curve": "File goodput by the number of sources"},
         warnings=["the run is short"],
     )
 

@@ -57,6 +57,7 @@ def made_up_plan(**changes: Any) -> Plan:
         "value": 62,
         "unit": "flows",
         "tables": {"streams": streams, "curve": streams},
+        "headings": {"streams": "Rates by the number of flows", "curve": ""},
         "recommendation": "62 flows fill the link, because loss holds one down.",
         "notes": ["As the model has it."],
         "warnings": ["the loss is large"],

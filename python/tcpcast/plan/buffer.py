@@ -48,6 +48,7 @@ MAX_RULE_LOAD = 1.1
 MAX_BUFFER_MULTIPLE = 64
 """Maximum buffer of the search, in bandwidth-delay products or packets per sender."""
 
+DEFAULT_LOSS = 0.01
 ROUNDING_TOLERANCE = 1e-9
 
 _NOTE_ON_GRID = (
@@ -110,7 +111,7 @@ class _BottleneckParameters:
 def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     scenario: Scenario,
     *,
-    loss: float = 0.01,
+    loss: float | None = None,
     utilisation: float | None = None,
     verify: bool = False,
     transfers: int = VERIFY_TRANSFERS,
@@ -124,7 +125,8 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         The scenario; its bottleneck buffer is ignored. Scenarios that the ``engset`` engine does
         not cover, such as bulk flows or several classes, are only simulated.
     loss
-        Maximum loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
+        Maximum loss ratio, above 0 and below 1; by default 1 %, up to which the authors trust
+        their rule.
     utilisation
         Instead of ``loss``: minimum utilisation of the bottleneck, above 0 and below 1, by
         simulation only.
@@ -153,8 +155,11 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         The target is not above 0 and below 1, or no buffer reaches it.
     """
+    if loss is not None and utilisation is not None:
+        raise DomainError("--loss and --utilisation are both given; omit one of them")
     check_packet_sizes_are_equal("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
+    target = DEFAULT_LOSS if target is None else target
     _check_target(scenario, metric, target)
     link = _BottleneckParameters.from_scenario(scenario)
     question = InverseQuestion(
@@ -165,6 +170,12 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         metric=metric,
         target=target,
         format_value="{:.0f}pkt".format,
+        axis="buffer (packets)",
+        headings={
+            "rules": "Buffers by different rules",
+            "simulated": "Simulated values",
+            "grid": "Buffer rule by file size and RTT",
+        },
     )
     model = _make_model(scenario, metric)
     plan = question.plan()

@@ -46,6 +46,7 @@ _RATE_QUESTION: dict[str, Any] = {
     "column": "bottleneck_bps",
     "unit": "bit/s",
     "format_value": units.format_rate,
+    "axis": "rate of the link",
 }
 
 ROUNDING_TOLERANCE = 1e-9
@@ -100,6 +101,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         key=varied.key,
         column="sources",
         unit="sources",
+        axis="users",
         make_changes=varied.changes,
     )
     model = _make_model_if_reachable(
@@ -262,7 +264,14 @@ def _make_mean_rate_question(
         raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
     read = partial(lowest_mean_rate, name=of_class)
     text = f"{text} a mean rate of {rate_text(rate_bps)}"
-    return InverseQuestion(text=text, metric=RATE_METRIC, target=rate_bps, read_metric=read, **more)
+    return InverseQuestion(
+        text=text,
+        metric=RATE_METRIC,
+        target=rate_bps,
+        read_metric=read,
+        headings={"model": "The model near its answer"},
+        **more,
+    )
 
 
 def _require_bottleneck_rate(

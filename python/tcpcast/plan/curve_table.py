@@ -72,4 +72,5 @@ def add_curve_table(  # noqa: PLR0913 - the curve, and its ends
         values = np.unique(np.maximum(np.round(values).astype(np.int64), 1))
     found = [None if at is None else at(value) for value in values.tolist()]
     metrics = np.array([math.nan if each is None else each for each in found])
+    plan.headings["curve"] = ""
     plan.tables["curve"] = {column: values, metric: metrics}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.plan.result import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tcpcast.answer import Answer, Metric
 
@@ -24,6 +24,8 @@ class InverseQuestion:
         Text of the question in reports.
     key, column, unit
         The varied key of the scenario, its column in tables, and its unit.
+    axis, headings
+        Label of the value in figures, and headings of tables in reports: see :class:`Plan`.
     metric, target
         The metric and its target value; NaN if another quantity has the target.
     format_value
@@ -45,12 +47,21 @@ class InverseQuestion:
     make_changes: Callable[[float], dict[str, Any]] | None = None
     read_metric: Callable[[Answer], Metric | None] | None = None
     quantity: str = ""
+    axis: str = ""
+    headings: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
         """Return a plan without an answer."""
         target = None if math.isnan(self.target) else (self.metric, self.target)
-        return Plan(question=self.text, value=math.nan, unit=self.unit, target=target)
+        return Plan(
+            question=self.text,
+            value=math.nan,
+            unit=self.unit,
+            target=target,
+            axis=self.axis,
+            headings=dict(self.headings),
+        )
 
     def changes(self, value: float) -> dict[str, Any]:
         """Return the changes that set a value in the scenario."""

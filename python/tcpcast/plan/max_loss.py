@@ -139,6 +139,13 @@ def plan_max_loss(
         metric="goodput_bps",
         target=goodput_bps,
         format_value=units.format_ratio,
+        axis="loss",
+        headings={
+            "tolerated": "Maximum loss by model",
+            "ways": "Effect of a single change",
+            "curve": "",
+            "isoline": "",
+        },
     )
     plan = replace(
         question.plan(),

@@ -15,6 +15,7 @@ from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.planned_path import percent_text
+from tcpcast.plan.questions import SEARCH_REPLICATIONS
 from tcpcast.plan.search import SearchGoal, SearchResult, search_in_bracket
 from tcpcast.plan.varied_classes import select_varied_classes
 from tcpcast.plan.verification import PlanSimulations
@@ -46,8 +47,8 @@ CURVE_SHARES = (0.95, 0.9, 0.8, 0.5)
 MIN_FILES = 2000
 """Approximate minimum number of files per run; runs with few sources become longer."""
 
-SEARCH_REPLICATIONS, VERIFICATION_REPLICATIONS = 4, 16
-"""Minimum number of replications per population, in the search and in the check.
+VERIFICATION_REPLICATIONS = 16
+"""Minimum number of replications per population in the check; see also ``SEARCH_REPLICATIONS``.
 
 Near the threshold, the queue varies over minutes, and batches of one run underestimate this
 variation.

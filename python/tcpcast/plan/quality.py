@@ -13,7 +13,6 @@ from tcpcast.answer import Metric
 from tcpcast.plan.planned_path import MAX_PACKETS, can_afford_simulation, percent_text
 from tcpcast.plan.population_search import (
     MAX_EXACT_SOURCES,
-    SEARCH_REPLICATIONS,
     VERIFICATION_REPLICATIONS,
     FileGoodputTarget,
     get_exceeded_goodputs,
@@ -22,6 +21,7 @@ from tcpcast.plan.population_search import (
     search_largest_population,
     share_of_files_above,
 )
+from tcpcast.plan.questions import SEARCH_REPLICATIONS
 from tcpcast.plan.search import search_from_start, simulate_if_possible
 from tcpcast.plan.verification import (
     CURVE_STEP,
@@ -181,6 +181,7 @@ def _make_plan(
     known_answers = {n: each for n, each in answers.items() if target.read(each) is not None}
     return replace(
         target.question.plan(),
+        headings={"curve": "File goodput by the number of sources", "curve_intervals": ""},
         value=result.value,
         low=result.low,
         high=result.high,

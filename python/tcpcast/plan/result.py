@@ -77,6 +77,11 @@ class Plan:
         The scenario with the answer, if the question permits one.
     target
         The metric and its target value in its unit; None if the target is not a metric.
+    axis
+        Label of ``value`` in figures, without a unit that has prefixes.
+    headings
+        Headings of tables in reports, in their order; "" for tables that only a figure shows.
+        Tables without an entry follow with their name as heading.
     """
 
     question: str
@@ -107,6 +112,8 @@ class Plan:
     engine: str = ""
     scenario: Scenario | None = None
     target: tuple[str, float] | None = None
+    axis: str = ""
+    headings: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return the question and the answer on one line."""

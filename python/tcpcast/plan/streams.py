@@ -135,6 +135,7 @@ def plan_streams(
         column="flows",
         unit="flows",
         metric="goodput_bps",
+        headings={"streams": "Rates by the number of flows", "curve": ""},
     )
     # A scenario cannot have more flows than this maximum.
     there = None if value > MAX_SOURCES else scenario.with_changes(question.changes(value))

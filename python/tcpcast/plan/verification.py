@@ -199,6 +199,7 @@ def verify_by_simulation(
         question.column: list(known),
         question.metric: [each.value for each in known.values()],
     }
+    plan.headings.setdefault("simulated", "Simulated values")
     plan.tables["simulated"] = {name: np.array(v) for name, v in {**values, **ends}.items()}
     plan.warnings += merge_run_warnings(plan.verified, question.tables or (question.metric,))
     wanted = runs.scenario.run.transfers
