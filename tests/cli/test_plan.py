@@ -114,7 +114,8 @@ def test_plan_report_text() -> None:
 
 def test_table_without_heading_is_printed_with_its_name() -> None:
     tables = {"curve": {"buffer_pkts": np.array([3])}, "further": {"buffer_pkts": np.array([4])}}
-    lines = as_text(plan_parts(made_up_plan(tables=tables), tcpcast.load("web-10mbit"))).splitlines()
+    report = plan_parts(made_up_plan(tables=tables), tcpcast.load("web-10mbit"))
+    lines = as_text(report).splitlines()
     assert "further" in lines
     assert "curve" not in lines
 

@@ -13,7 +13,7 @@ from tcpcast import units
 from tcpcast.errors import DomainError
 from tcpcast.plan.classic_equivalent import CLASSIC_PRESET, make_engset_model
 from tcpcast.plan.curve_table import add_curve_table, values_around_answer
-from tcpcast.plan.inverse_question import InverseQuestion
+from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.population_search import make_file_goodput_target
 from tcpcast.plan.search import SearchGoal, search_from_start
@@ -260,8 +260,7 @@ def _make_mean_rate_question(
     rate_bps: float, *, text: str, of_class: str | None = None, **more: Any
 ) -> InverseQuestion:
     """Return the question for the mean rate of a class, or of the slowest class."""
-    if not rate_bps > 0:
-        raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
+    check_positive_rate("mean rate", rate_bps, "200kbit")
     read = partial(lowest_mean_rate, name=of_class)
     text = f"{text} a mean rate of {rate_text(rate_bps)}"
     return InverseQuestion(

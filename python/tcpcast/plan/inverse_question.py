@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.errors import DomainError
 from tcpcast.plan.result import Plan
 
 if TYPE_CHECKING:
@@ -77,4 +78,18 @@ class InverseQuestion:
             answer.metrics.get(self.metric)
             if self.read_metric is None
             else self.read_metric(answer)
+        )
+
+
+def check_positive_rate(quantity: str, rate_bps: float, example: str) -> None:
+    """Raise if a target rate is not above 0 and finite.
+
+    Raises
+    ------
+    DomainError
+        The message has the name of the quantity and an example.
+    """
+    if not 0 < rate_bps < math.inf:
+        raise DomainError(
+            f"the {quantity} must be above 0 bit/s and finite, not {rate_bps!r}; write {example}"
         )

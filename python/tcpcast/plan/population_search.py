@@ -13,7 +13,7 @@ from tcpcast.answer import Metric
 from tcpcast.engines import REGISTRY
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
-from tcpcast.plan.inverse_question import InverseQuestion
+from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.questions import SEARCH_REPLICATIONS
 from tcpcast.plan.search import SearchGoal, SearchResult, search_in_bracket
@@ -236,10 +236,7 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
         )
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
-    if not (above_bps > 0 and math.isfinite(above_bps)):
-        raise DomainError(
-            f"the goodput must be above 0 and finite, not {above_bps!r}; write 500kbit"
-        )
+    check_positive_rate("goodput", above_bps, "500kbit")
     exact = FileGoodputTarget(scenario, varied, share, above_bps, "packet")
     # A scaled population has one class, of a classic stack.
     if engine is None and (scenario.is_modern or len(scenario.populations) > 1):
