@@ -203,10 +203,9 @@ def tools_by_name() -> dict[str, Tool]:
     def scenario(row: Option) -> dict[str, Option]:
         return {SCENARIO: replace(row, help=scenario_help)}
 
-    def planned(rows: tuple[Option, ...]) -> dict[str, Option]:
-        file = {} if not _options_named(rows, "file") else scenario(*_options_named(rows, "file"))
+    def planned(file: Option, *rows: Option) -> dict[str, Option]:
         more = VERIFY, CHANGES, SEED, TABLES_OPTION
-        return file | _options_by_argument(row for row in (*rows, *more) if row.name != "file")
+        return scenario(file) | _options_by_argument((*rows, *more))
 
     (capture,) = _options_named(TRACE.options, "files")
     capture = replace(capture, help="pcap or pcapng file below the folder of the server.")
@@ -237,7 +236,7 @@ def tools_by_name() -> dict[str, Tool]:
             Tool(
                 "plan",
                 PLAN_DESCRIPTION,
-                {name: planned(list_plan_options(each)) for name, each in QUESTIONS.items()},
+                {name: planned(*list_plan_options(each)) for name, each in QUESTIONS.items()},
             ),
         )
     }

@@ -22,7 +22,7 @@ from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.cli.typer_commands import set_signature
 from tcpcast.errors import TcpcastError
 from tcpcast.path_option_definitions import PATH_OPTIONS
-from tcpcast.plan.questions import PATH_ENDS, QUESTIONS
+from tcpcast.plan.questions import QUESTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,8 +61,7 @@ def _read_scenario(question: Question, values: Mapping[str, Any]) -> Scenario:
     """Return the scenario from a file, or of the path that the options describe."""
     from tcpcast.cli.scenario_args import read_scenario
 
-    rows = (*question.path_needs, *question.path_accepts, *PATH_ENDS) if question.path_needs else ()
-    given, file = select_given(values, rows), values["file"]
+    given, file = select_given(values, question.path_options), values["file"]
     if file is None:
         return _make_path_scenario(question, values, given)
     for name in given:
@@ -127,7 +126,7 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
     arguments, changes = read_target(target, values), _parse_changes(values)
     scenario = _read_scenario(question, values)
     check_changed_keys(target.name or question.name, target, changes, scenario)
-    solve = getattr(solvers, target.function)
+    solve = getattr(solvers, target.solver)
     arguments |= _simulation_arguments(target, values, scenario)
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=values["threads"], progress=progress)
@@ -136,7 +135,7 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
         plan.notes += note_unused_keys(target, scenario, changes)
     scenario = plan.scenario or scenario
     _print_result(plan, scenario, as_json=values["as_json"])
-    _write_reports(plan, scenario, context, figure, question.figure_name)
+    _write_reports(plan, scenario, context, figure, question.figure)
     if plan.interrupted:
         raise typer.Exit(130)
     undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
@@ -148,7 +147,7 @@ def _checked_figure_file(question: Question, values: Mapping[str, Any]) -> Path:
     """Return the path of the figure; raise if the file cannot be written."""
     from tcpcast.report.figures import check_figure_files
 
-    folder, name = values["plot"], f"{question.figure_name}.{values['form']}"
+    folder, name = values["plot"], f"{question.figure}.{values['form']}"
     check_figure_files(folder, [name], force=values["force"])
     return Path(folder) / name
 

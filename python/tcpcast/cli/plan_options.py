@@ -75,8 +75,8 @@ def choose_target(question: Question, values: Mapping[str, Any]) -> Target:
     if missing:
         raise TcpcastError(f"{' and '.join(missing)}: missing; {target.missing_advice}")
     for other in question.targets:
-        for row in (*other.needs, *other.accepts):
-            if row not in (*target.needs, *target.accepts) and values[row.name] is not None:
+        for row in other.options:
+            if row not in target.options and values[row.name] is not None:
                 stated_by = " and ".join(each.flag for each in other.needs)
                 raise TcpcastError(
                     f"{row.flag} and {target.needs[0].flag} cannot be combined, because {row.flag} "
@@ -88,11 +88,12 @@ def choose_target(question: Question, values: Mapping[str, Any]) -> Target:
 def read_target(target: Target, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the solver's arguments for the options of a target; an error names the option."""
     arguments = {}
-    rows = {row.name: row for row in (*target.needs, *target.accepts)}
-    for name, value in select_given(values, rows.values()).items():
-        ending, parse = _PARSERS[rows[name].metavar]
+    given = select_given(values, target.options)
+    for row in target.options:
+        ending, parse = _PARSERS[row.metavar]
         try:
-            arguments[name + ending] = parse(value)
+            if row.name in given:
+                arguments[row.name + ending] = parse(given[row.name])
         except UnitError as error:
-            raise UnitError(f"{rows[name].flag}: {error}") from None
+            raise UnitError(f"{row.flag}: {error}") from None
     return arguments

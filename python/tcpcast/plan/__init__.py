@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.plan.questions import MODULE_BY_FUNCTION
+from tcpcast.plan.questions import MODULE_BY_SOLVER
 
 if TYPE_CHECKING:
     from tcpcast.plan.buffer import plan_buffer as plan_buffer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcpcast.plan.result import Plan as Plan
     from tcpcast.plan.streams import plan_streams as plan_streams
 
-_MODULES = {"Plan": "result", **dict(sorted(MODULE_BY_FUNCTION.items()))}
+_MODULES = {"Plan": "result", **dict(sorted(MODULE_BY_SOLVER.items()))}
 __all__ = list(_MODULES)
 
 

@@ -20,6 +20,7 @@ from tcpcast.plan.curve_table import add_curve_table
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.search import SearchGoal, SearchResult, search_from_start, simulated_points
 from tcpcast.plan.verification import VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
+from tcpcast.readable_units import count_text
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
@@ -189,8 +190,8 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         verify_by_simulation(plan, runs, partial(_search_by_simulation, runs, plan, link))
         if plan.is_simulation_reported_first and plan.simulated is not None:
             plan.recommendation = _buffer_size_text(link, round(plan.simulated))
-    loss_at = model.metric_curve(lambda result: result.loss_ratio)
-    add_curve_table(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)
+    losses = model.metric_curve("loss_ratio")
+    add_curve_table(plan, question, losses, centre=link.start_pkts, is_whole=True)
     return plan
 
 
@@ -291,12 +292,12 @@ def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> Domain
 
 def _buffer_size_text(link: _BottleneckParameters, value: int) -> str:
     """Return the answer in bytes and milliseconds, compared with the BDP and BDP/sqrt(n)."""
-    counted = f"{value:,} packet{'' if value == 1 else 's'}"
     size, time = bytes_text(value * link.packet_bits / 8), 1e3 * value * link.delta_s
     root = link.beta / math.sqrt(link.senders)
     return (
-        f"{counted} are {size}, and {units.digits(time)} ms at the link's rate. The BDP is "
-        f"{units.digits(link.beta)} packets, and BDP/sqrt(senders) {units.digits(root)} packets."
+        f"{count_text(value, 'packet')} are {size}, and {units.digits(time)} ms at the link's "
+        f"rate. The BDP is {units.digits(link.beta)} packets, and BDP/sqrt(senders) "
+        f"{units.digits(root)} packets."
     )
 
 
@@ -379,5 +380,4 @@ def _round_up_packets(pkts: float) -> int:
 
 
 def _max_search_buffer_pkts(column: NDArray[Any]) -> float:
-    finite = column[np.isfinite(column)]
-    return float(finite.max()) if finite.size else math.nan
+    return float(np.max(column, initial=-math.inf, where=np.isfinite(column)))

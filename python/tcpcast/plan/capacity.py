@@ -12,7 +12,11 @@ import numpy as np
 from tcpcast import units
 from tcpcast.errors import DomainError
 from tcpcast.plan.classic_equivalent import CLASSIC_PRESET, make_engset_model
-from tcpcast.plan.curve_table import add_curve_table, values_around_answer
+from tcpcast.plan.curve_table import (
+    add_curve_table,
+    make_float_column,
+    values_around_answer,
+)
 from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.population_search import make_file_goodput_target
@@ -105,7 +109,11 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         make_changes=varied.changes,
     )
     model = _make_model_if_reachable(
-        scenario, question, _replace_sources, 1, "a single source gets only"
+        scenario,
+        question,
+        lambda inputs, sources: replace(inputs, sources=int(sources)),
+        1,
+        "a single source gets only",
     )
     plan = question.plan()
     plan.notes += [*varied.notes("mean rate"), *model.notes]
@@ -123,8 +131,8 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         )
         if plan.simulated is not None:
             plan.recommendation = varied.text(plan.simulated)
-    rates = model.metric_curve(lambda result: result.rate_bps)
-    add_curve_table(plan, "sources", RATE_METRIC, rates, is_whole=True, maximum=MAX_SOURCES)
+    rates = model.metric_curve("rate_bps")
+    add_curve_table(plan, question, rates, is_whole=True, maximum=MAX_SOURCES)
     return plan
 
 
@@ -186,10 +194,8 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         _search_rate_by_simulation(plan, runs, start, minimum, "an unlimited bottleneck gives")
-    rates = model.metric_curve(lambda result: result.rate_bps)
-    add_curve_table(
-        plan, question.column, RATE_METRIC, rates, minimum=minimum, maximum=MAX_RATE_BPS
-    )
+    rates = model.metric_curve("rate_bps")
+    add_curve_table(plan, question, rates, minimum=minimum, maximum=MAX_RATE_BPS)
     return plan
 
 
@@ -250,9 +256,7 @@ def plan_rate_quality(
         f"even with an unlimited bottleneck, {percent_text(share)} of files reach only",
     )
     minimum = math.ceil(minimum)
-    add_curve_table(
-        plan, question.column, question.metric, None, minimum=minimum, maximum=MAX_RATE_BPS
-    )
+    add_curve_table(plan, question, lambda _: None, minimum=minimum, maximum=MAX_RATE_BPS)
     return plan
 
 
@@ -277,10 +281,8 @@ def _require_bottleneck_rate(
     scenario: Scenario, rate_bps: float, of_class: str | None
 ) -> tuple[Scenario, float]:
     """Return a scenario whose bottleneck has a rate, and the first rate of a search."""
-    varied, start = (
-        select_varied_classes(scenario, of_class, "plan rate"),
-        scenario.network.bottleneck.rate_bps,
-    )
+    varied = select_varied_classes(scenario, of_class, "plan rate")
+    start = scenario.network.bottleneck.rate_bps
     if not math.isinf(start):
         return scenario, start
     fast = scenario.with_changes({_RATE_QUESTION["key"]: UNLIMITED_RATE})
@@ -316,12 +318,11 @@ def _add_model_table(
 ) -> None:
     """Add a table of the model's results near its answer to a plan."""
     results = [model.solve_at(value) for value in values]
-    losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
     plan.tables["model"] = {
         question.column: np.array(values),
         "connection_rate_bps": np.array([r.rate_bps for r in results]),
         "utilisation": np.array([r.utilisation for r in results]),
-        "loss_ratio": np.array(losses),
+        "loss_ratio": make_float_column(r.loss_ratio for r in results),
     }
 
 
@@ -392,10 +393,6 @@ def _note_on_classes(scenario: Scenario, quantity: str, of_class: str | None) ->
         return [f"The target applies to the {quantity} of class {of_class}."]
     few = len(scenario.populations) == 1
     return [] if few else [f"The target applies to the class with the lowest {quantity}."]
-
-
-def _replace_sources(inputs: EngsetInputs, sources: float) -> EngsetInputs:
-    return replace(inputs, sources=int(sources))
 
 
 def _replace_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetInputs:

@@ -38,8 +38,9 @@ def check_changed_keys(
         why = _unused_key_reason(target, _convert_to_bottleneck_key(key, scenario))
         if why == SOURCES_ADVICE and len(scenario.classes) > 1:
             continue  # affects the proportion of the classes, or a class that does not grow
-        if why is None and key == "run.replications":
-            why = _too_few_replications_reason(value, target.min_replications)
+        least = target.min_replications
+        if key == "run.replications" and isinstance(value, int) and value < least:
+            why = f"each population is simulated at least {least} times; write {least} or more"
         if why is not None:
             raise ScenarioError(f"--set {key}: plan {plan} does not use this key: {why}")
 
@@ -80,12 +81,6 @@ def _unused_key_reason(target: Target, key: str) -> str | None:
         if fnmatchcase(key, pattern):
             return why
     return None
-
-
-def _too_few_replications_reason(value: Any, least: int) -> str | None:
-    if not isinstance(value, int) or value >= least:
-        return None
-    return f"each population is simulated at least {least} times; write {least} or more"
 
 
 def _iter_dotted_keys(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

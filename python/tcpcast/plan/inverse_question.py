@@ -56,9 +56,9 @@ class InverseQuestion:
         """Return a plan without an answer."""
         target = None if math.isnan(self.target) else (self.metric, self.target)
         return Plan(
-            question=self.text,
-            value=math.nan,
-            unit=self.unit,
+            self.text,
+            math.nan,
+            self.unit,
             target=target,
             axis=self.axis,
             headings=dict(self.headings),

@@ -16,7 +16,7 @@ from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve_table import values_around_answer
 from tcpcast.plan.formula_trust import formula_untrusted_reason
 from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
-from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, PARALLEL, PFTK, PathModel
+from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, MIN_LOSS, PARALLEL, PFTK, PathModel
 from tcpcast.plan.planned_path import (
     MAX_VALIDATED_LOSS,
     PlannedPath,
@@ -26,7 +26,7 @@ from tcpcast.plan.planned_path import (
     warn_if_pftk_replaces_algorithm_1,
 )
 from tcpcast.plan.search import SearchGoal, search_from_start
-from tcpcast.readable_units import rate_text, time_text
+from tcpcast.readable_units import count_text, rate_text, time_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,9 +54,6 @@ MAX_LOSS = 1 - 1e-9
 CAPACITY_TOLERANCE = 1e-9
 """If the target is within this relative distance of the capacity of windows or link, no loss is
 permitted."""
-
-MIN_LOSS = 1e-12
-"""Minimum loss of the search by simulation."""
 
 CURVE_FACTOR = 30
 """Factor by which the curve extends below and above the answer."""
@@ -388,8 +385,8 @@ def _required_rate_notes(path: PlannedPath, goodput_bps: float, value: float) ->
         f"{units.digits(sent)} packets/s ({rate_text(path.link_bps(sent))} on the link) to deliver "
         f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts are not "
         "included.",
-        f"A flow has {_packets_text(window)} ({bytes_text(window * path.payload_bytes)}) in flight "
-        "on average; a window of that size leaves no room to recover from losses.",
+        f"A flow has {count_text(window, 'packet')} ({bytes_text(window * path.payload_bytes)}) in "
+        "flight on average; a window of that size leaves no room to recover from losses.",
     ]
 
 
@@ -400,10 +397,6 @@ def _warn_about_unvalidated_loss(value: float) -> list[str]:
         f"the maximum loss of {percent_text(value)} is above 10 %, but the models are "
         "validated only up to 10 %"
     ]
-
-
-def _packets_text(count: int) -> str:
-    return "1 packet" if count == 1 else f"{count:,} packets"
 
 
 def _verify_by_simulation(

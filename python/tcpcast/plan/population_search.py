@@ -134,7 +134,7 @@ class FileGoodputTarget:
             (
                 counts[each.name] / total,
                 each.traffic.off.mean_value(),
-                _mean_file_size_pkts(each.traffic),
+                max(1.0, each.traffic.size.mean_value()),
             )
             for each in self.scenario.populations
             if each.name in counts and isinstance(each.traffic, OnOff)
@@ -191,10 +191,6 @@ class FileGoodputTarget:
             run.duration_s or 0.0, self._min_duration_s(sources, VERIFICATION_REPLICATIONS)
         )
         return min(1.0, sources / self.threshold_sources) * link["link_pps"] * seconds
-
-
-def _mean_file_size_pkts(traffic: OnOff) -> float:
-    return max(1.0, traffic.size.mean_value())
 
 
 def get_exceeded_goodputs(answer: Answer, name: str | None = None) -> Table | None:

@@ -54,8 +54,8 @@ class Target:
 
     Attributes
     ----------
-    solver
-        Module of this package and its function, which takes the scenario and, as keywords, the
+    module, solver
+        Module of this package, and its function, which takes the scenario and, as keywords, the
         options below. Parameters for rates and times end in ``_bps`` and ``_s``.
     needs, accepts
         Options that state the target, and further options.
@@ -71,6 +71,7 @@ class Target:
         What to write if an option of ``needs`` is missing.
     """
 
+    module: str
     solver: str
     needs: tuple[Option, ...] = ()
     accepts: tuple[Option, ...] = ()
@@ -81,9 +82,9 @@ class Target:
     missing_advice: str = ""
 
     @property
-    def function(self) -> str:
-        """Name of the function that solves for the target."""
-        return self.solver.rpartition(".")[2]
+    def options(self) -> tuple[Option, ...]:
+        """All options of the target."""
+        return (*self.needs, *self.accepts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,8 @@ class Question:
         Name of the command.
     summary, about, example
         First sentence of the help, further sentences, and an example without the command's name.
+    figure
+        File name of the figure, without the format.
     targets
         The first target with an option is solved for; without such an option, the last one.
     path_needs, path_accepts
@@ -103,31 +106,28 @@ class Question:
         the hosts are added. Without required options, the plan needs a scenario.
     placeholders
         Values of the options of a path that the plan solves for: a scenario needs some value.
-    figure
-        File name of the figure, if not the name of the plan.
     """
 
     name: str
     summary: str
     about: str
     example: str
+    figure: str
     targets: tuple[Target, ...]
     path_needs: tuple[Option, ...] = ()
     path_accepts: tuple[Option, ...] = ()
     placeholders: Mapping[str, str] = field(default_factory=dict)
-    figure: str = ""
-
-    @property
-    def figure_name(self) -> str:
-        """File name of the figure, without the format."""
-        return self.figure or self.name
 
     @property
     def options(self) -> tuple[Option, ...]:
         """Options of the targets and the path, in the order of the help."""
-        of_targets = [row for each in self.targets for row in (*each.needs, *each.accepts)]
-        hosts = PATH_ENDS if self.path_needs else ()
-        return (*dict.fromkeys(of_targets), *self.path_needs, *self.path_accepts, *hosts)
+        of_targets = dict.fromkeys(row for each in self.targets for row in each.options)
+        return (*of_targets, *self.path_options)
+
+    @property
+    def path_options(self) -> tuple[Option, ...]:
+        """Options that describe the path."""
+        return (*self.path_needs, *self.path_accepts, *PATH_ENDS) if self.path_needs else ()
 
 
 PATH_ENDS = tuple(row for row in PATH_OPTIONS.values() if not row.example and row.name != "iw")
@@ -168,9 +168,11 @@ _ROWS = (
         about="Also lists rules of thumb. A formula gives the answer; for bulk flows, several "
         "classes or --utilisation, a simulation does.",
         example="web-10mbit --loss 1% --verify",
+        figure="buffer",
         targets=(
             Target(
-                solver="buffer.plan_buffer",
+                module="buffer",
+                solver="plan_buffer",
                 accepts=(
                     Option("loss", "RATIO", "Maximum loss ratio at the bottleneck; default 1%."),
                     Option(
@@ -193,16 +195,19 @@ _ROWS = (
         summary="Find the maximum number of users for a target rate.",
         about=_ABOUT_POPULATIONS,
         example="local-loop --share 95% --above 200kbit",
+        figure="users",
         targets=(
             Target(
-                solver="capacity.plan_users",
+                module="capacity",
+                solver="plan_users",
                 needs=(_MEAN_RATE,),
                 accepts=(_GROWS,),
                 simulation_arguments=("verify", "transfers"),
                 unused_keys={**SOURCES_KEYS, **PROBE_KEYS},
             ),
             Target(
-                solver="quality.plan_quality",
+                module="quality",
+                solver="plan_quality",
                 needs=_SHARE_AND_ABOVE,
                 accepts=(
                     _GROWS,
@@ -229,16 +234,19 @@ _ROWS = (
         summary="Find the link rate that a population needs.",
         about=_ABOUT_POPULATIONS,
         example="web-10mbit --rate 400kbit --verify",
+        figure="rate",
         targets=(
             Target(
-                solver="capacity.plan_rate",
+                module="capacity",
+                solver="plan_rate",
                 needs=(_MEAN_RATE,),
                 accepts=(_OF_CLASS,),
                 simulation_arguments=("verify", "transfers"),
                 unused_keys=_RATE_KEYS,
             ),
             Target(
-                solver="capacity.plan_rate_quality",
+                module="capacity",
+                solver="plan_rate_quality",
                 needs=_SHARE_AND_ABOVE,
                 accepts=(_OF_CLASS,),
                 simulation_arguments=(),
@@ -252,9 +260,11 @@ _ROWS = (
         summary="Find the number of parallel flows that fill a link.",
         about="Describe the path by --rate, --rtt and --loss, or by a scenario.",
         example="--rate 1gbit --rtt 100ms --loss 0.01%",
+        figure="streams",
         targets=(
             Target(
-                solver="streams.plan_streams",
+                module="streams",
+                solver="plan_streams",
                 simulation_arguments=("verify", "least_s"),
                 unused_keys={
                     **dict.fromkeys(("traffic.flows", "class.*.flows"), _FLOWS_ADVICE),
@@ -274,9 +284,11 @@ _ROWS = (
         about="Also lists changes that raise this maximum. Describe the path by --rtt and other "
         "options, or by a scenario (its loss is ignored).",
         example="--goodput 50mbit --rtt 80ms",
+        figure="loss",
         targets=(
             Target(
-                solver="max_loss.plan_max_loss",
+                module="max_loss",
+                solver="plan_max_loss",
                 needs=(Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED),),
                 simulation_arguments=("verify", "least_s"),
                 unused_keys={
@@ -293,12 +305,9 @@ _ROWS = (
             Option("rate", "RATE", "Link rate; default unlimited."),
         ),
         placeholders={"loss": "1%"},
-        figure="loss",
     ),
 )
 QUESTIONS = {row.name: row for row in _ROWS}
 """The plans by name, in the order of the help. Add a new plan here."""
-MODULE_BY_FUNCTION = {
-    each.function: each.solver.rpartition(".")[0] for row in _ROWS for each in row.targets
-}
+MODULE_BY_SOLVER = {each.solver: each.module for row in _ROWS for each in row.targets}
 """Module of this package of each solver."""

@@ -131,7 +131,7 @@ class Plan:
         return self.simulated is not None and doubtful
 
     def set_simulated_answer(self, result: SearchResult, metric: str) -> None:
-        """Set the simulation's answer, and mark a contradicted value as untrusted.
+        """Set the simulation's answer, unless undecided; mark a contradicted value as untrusted.
 
         Parameters
         ----------
@@ -141,12 +141,12 @@ class Plan:
             The metric that meets the target.
         """
         value, low, high = result.value, result.low, result.high
-        self.simulated, self.simulated_low, self.simulated_high = value, low, high
-        self.metric, self.simulated_metric, self.simulated_fit_runs = (
-            metric,
-            result.metric,
-            result.fit_runs,
-        )
+        self.simulated_low, self.simulated_high = low, high
+        self.simulated_undecided = result.undecided
+        if result.undecided:
+            return
+        self.simulated, self.metric = value, metric
+        self.simulated_metric, self.simulated_fit_runs = result.metric, result.fit_runs
         if not self.has_model:
             return
         inside = low is not None and high is not None and low <= self.value <= high

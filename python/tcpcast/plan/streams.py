@@ -31,7 +31,7 @@ from tcpcast.plan.planned_path import (
     warn_if_pftk_replaces_algorithm_1,
 )
 from tcpcast.plan.search import SearchResult
-from tcpcast.readable_units import rate_text
+from tcpcast.readable_units import count_text, rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
@@ -264,8 +264,8 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
         return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
     left = (
-        f"each further flow only takes rate from others: next to {_flows_text(value)}, a "
-        f"competing flow gets {of_each(value + 1)}; next to {_flows_text(2 * value)}, "
+        f"each further flow only takes rate from others: next to {count_text(value, 'flow')}, a "
+        f"competing flow gets {of_each(value + 1)}; next to {count_text(2 * value, 'flow')}, "
         f"{of_each(2 * value + 1)}."
     )
     if value == 1:
@@ -281,13 +281,13 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
 
 def _note_flows_by_model(path: PlannedPath, counts: Sequence[int]) -> str:
     """Return a note with the number of flows according to each model."""
-    by_cubic = _flows_text(_min_flows_of_model(path, CUBIC))
+    by_cubic = count_text(_min_flows_of_model(path, CUBIC), "flow")
     bbr = "for BBR, by its bound, 1 flow"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
         bbr = "BBR does not keep its rate above a loss of 20 %"
     if path.control != "reno":
         return f"For CUBIC, by its response function (RFC 9438), {by_cubic} fill the link; {bbr}."
-    by_parallel, by_pftk = map(_flows_text, counts)
+    by_parallel, by_pftk = (count_text(flows, "flow") for flows in counts)
     return (
         f"Number of flows that fill the link: by algorithm 1, {by_parallel}; by n times PFTK, "
         f"{by_pftk}; for CUBIC, by its response function (RFC 9438), {by_cubic}; {bbr}."
@@ -306,10 +306,6 @@ def _note_memory_and_time(
     return [] if sizing is None else [*path_requirement_texts(sizing), took]
 
 
-def _flows_text(flows: int) -> str:
-    return f"{flows:,} flow{'' if flows == 1 else 's'}"
-
-
 def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     found = []
     if path.control == "reno" and path.loss_ratio > MAX_VALIDATED_LOSS:
@@ -320,8 +316,9 @@ def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     share = path.link_pps * path.rtt_s / value
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
-            f"per RTT, the link carries {share:.3g} packets of each of {_flows_text(value)}: "
-            "fewer than fast retransmit needs, so a full queue causes timeouts"
+            f"per RTT, the link carries {share:.3g} packets of each of "
+            f"{count_text(value, 'flow')}: fewer than fast retransmit needs, so a full queue "
+            "causes timeouts"
         )
     return found
 
@@ -371,9 +368,9 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
         flows = round(plan.simulated)
         send = "together send" if flows > 1 else "sends"
         plan.recommendation = (
-            f"According to the simulation, {_flows_text(flows)} {send} at the link's rate, and the "
-            f"link is busy {percent_text(busy)} of the time. Do not trust the values of the "
-            "models here."
+            f"According to the simulation, {count_text(flows, 'flow')} {send} at the link's rate, "
+            f"and the link is busy {percent_text(busy)} of the time. Do not trust the values of "
+            "the models here."
         )
 
 
