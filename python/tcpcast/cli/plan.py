@@ -101,8 +101,7 @@ def _simulation_arguments(
     target: Target, values: Mapping[str, Any], scenario: Scenario
 ) -> dict[str, Any]:
     """Return those arguments about the simulations that are given and that the solver accepts."""
-    changes = _parse_changes(values)
-    given: dict[str, Any] = {"verify": True} if values["verify"] else {}
+    changes, given = _parse_changes(values), {"verify": values["verify"]}
     if isinstance(transfers := changes.get("run.transfers"), int):
         given["transfers"] = transfers
     if "run.duration" in changes:
@@ -139,7 +138,7 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
     if plan.interrupted:
         raise typer.Exit(130)
     undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
-    unsettled = undecided or ("verify" in arguments and plan.simulated is None)
+    unsettled = undecided or (arguments.get("verify") and plan.simulated is None)
     raise typer.Exit(1 if unsettled or plan.incomplete else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -439,10 +440,8 @@ def _find_smallest_meeting_rate(
     links = values_around_answer(value, minimum=minimum, maximum=MAX_RATE_BPS)
     good = np.array([reaches(link) for link in links.tolist()])
     first = int(np.argmax(good))
-    if first and links[first] < value:
-        value = _bisect_rate(reaches, float(links[first - 1]), float(links[first]))
-    elif links[first] < value:
-        value = float(links[0])
+    if links[first] < value:
+        value = _bisect_rate(reaches, float(links[max(first - 1, 0)]), float(links[first]))
     missed = links[~good & (links > value)]
     return value, float(missed[-1]) if missed.size else None
 
@@ -471,17 +470,14 @@ def _find_largest_population(reaches: Callable[[int], bool]) -> int:
 
     The mean rate never increases with the population.
     """
-    low, high = 1, 2
+    high = 2
     while reaches(high):
         if high == MAX_SOURCES:
             raise DomainError(
                 f"even {MAX_SOURCES:,} sources reach the mean rate; give a higher rate"
             )
-        low, high = high, min(2 * high, MAX_SOURCES)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if reaches(middle) else (low, middle)
-    return low
+        high = min(2 * high, MAX_SOURCES)
+    return bisect_left(range(1, high), True, key=lambda sources: not reaches(sources))
 
 
 def _unreachable_target_error(question: InverseQuestion, who: str, most_bps: float) -> DomainError:

@@ -192,9 +192,9 @@ class Plan:
         return {"metric": metric, "value": value, "unit": UNITS[metric]}
 
     def _value_at_answer_json(self) -> dict[str, Any] | None:
-        if self.simulated_metric is None:
-            return None
         there = self.simulated_metric
+        if there is None:
+            return None
         return {
             "metric": self.metric,
             "value": there.value,

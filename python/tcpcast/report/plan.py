@@ -12,6 +12,7 @@ from tcpcast.compare import Difference
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.limit_names import limit_name
+from tcpcast.readable_units import count_text
 from tcpcast.report.document import (
     BLANK_LINE,
     Code,
@@ -28,8 +29,8 @@ from tcpcast.report.quantity import (
     Scale,
     amount_text,
     difference_text,
-    has_prefixes,
     interval_text,
+    is_count,
     metric_label,
     scale_for_metric,
     scale_for_unit,
@@ -244,18 +245,8 @@ def plan_quantity_text(value: float, unit: str) -> str:
         return f"{100 * value:.4g} %{often}"
     if not is_count(unit):
         return amount_text(value, unit)
-    counted = f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
-    return f"{counted} {counted_noun(value, unit)}"
-
-
-def is_count(unit: str) -> bool:
-    """Return True for the unit of a count, such as "packet"; False for bit/s, s and ratios."""
-    return unit != "1" and not has_prefixes(unit)
-
-
-def counted_noun(value: float, unit: str) -> str:
-    """Return the unit of a count as a noun: "packet" or "packets"."""
-    return unit.removesuffix("s") + ("" if value == 1 else "s")
+    noun = unit.removesuffix("s")
+    return count_text(value, noun) if value == int(value) else f"{value:,.4g} {noun}s"
 
 
 def columns_table(columns: Columns, title: str = "") -> Table:

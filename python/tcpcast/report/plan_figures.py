@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.engines.registry import FORMULA_BY_CONTROL
+from tcpcast.readable_units import count_text
 from tcpcast.report import streams_figure, user_plan_figure
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
@@ -25,9 +26,10 @@ from tcpcast.report.chart import (
     scenario_subtitle,
 )
 from tcpcast.report.palette import BLACK, OBSERVED, engine_style
-from tcpcast.report.plan import counted_noun, is_count, plan_verdict
+from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import (
     amount_text,
+    is_count,
     metric_label,
     scale_for_metric,
     scale_for_unit,
@@ -162,7 +164,7 @@ def _answer_text(value: float, plan: Plan) -> str:
         return f"{digits(100 * value, 3)} %"
     if not is_count(plan.unit):
         return three_digit_text(value, plan.unit)
-    return f"{value:,.0f} {counted_noun(value, plan.unit)}"
+    return count_text(value, plan.unit.removesuffix("s"))
 
 
 def _simulated_points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:

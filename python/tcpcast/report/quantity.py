@@ -79,9 +79,9 @@ def scale_for_unit(unit: str, magnitude: float) -> Scale:
     return Scale(*readable_units.readable_unit(magnitude, ladder))
 
 
-def has_prefixes(unit: str) -> bool:
-    """Return True for units that are shown with prefixes, such as bit/s and s."""
-    return unit in _UNIT_LADDERS
+def is_count(unit: str) -> bool:
+    """Return True for the unit of a count, such as "packet"; False for bit/s, s and ratios."""
+    return unit != "1" and unit not in _UNIT_LADDERS
 
 
 def row_scale(row: ComparisonRow) -> Scale:
