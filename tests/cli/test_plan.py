@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
 from tcpcast.plan.search import SearchResult
+from tcpcast.report.json import encode
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.plan_figures import plan_figure
 from tcpcast.report.text import plain_text as as_text
@@ -118,6 +120,14 @@ def test_table_without_heading_is_printed_with_its_name() -> None:
     lines = as_text(report).splitlines()
     assert "further" in lines
     assert "curve" not in lines
+
+
+def test_infinite_values_become_null_in_json() -> None:
+    table = {"buffer_pkts": np.array([3.0, np.inf])}
+    plan = made_up_plan(tables={"rules": table}, value=math.inf, high=math.inf, simulated=None)
+    body = json.loads(encode(plan.to_json()))
+    assert body["tables"]["rules"]["columns"]["buffer_pkts"] == [3.0, None]
+    assert body["value"] is body["high"] is body["leading"]["value"] is None
 
 
 def users_plan() -> Plan:

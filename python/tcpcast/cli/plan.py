@@ -13,6 +13,7 @@ from tcpcast.cli.commands import CONTEXT_OPTION
 from tcpcast.cli.group import Commands
 from tcpcast.cli.plan_options import (
     COMMON,
+    VERIFY,
     choose_target,
     list_plan_options,
     read_target,
@@ -101,7 +102,7 @@ def _simulation_arguments(
     target: Target, values: Mapping[str, Any], scenario: Scenario
 ) -> dict[str, Any]:
     """Return those arguments about the simulations that are given and that the solver accepts."""
-    changes, given = _parse_changes(values), {"verify": values["verify"]}
+    changes, given = _parse_changes(values), select_given(values, (VERIFY,))
     if isinstance(transfers := changes.get("run.transfers"), int):
         given["transfers"] = transfers
     if "run.duration" in changes:
@@ -138,7 +139,7 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
     if plan.interrupted:
         raise typer.Exit(130)
     undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
-    unsettled = undecided or (arguments.get("verify") and plan.simulated is None)
+    unsettled = undecided or ("verify" in arguments and plan.simulated is None)
     raise typer.Exit(1 if unsettled or plan.incomplete else 0)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.plan.questions import MODULE_BY_SOLVER
+from tcpcast.plan.questions import QUESTIONS
 
 if TYPE_CHECKING:
     from tcpcast.plan.buffer import plan_buffer as plan_buffer
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from tcpcast.plan.result import Plan as Plan
     from tcpcast.plan.streams import plan_streams as plan_streams
 
-_MODULES = {"Plan": "result", **dict(sorted(MODULE_BY_SOLVER.items()))}
-__all__ = list(_MODULES)
+_MODULES = {each.solver: each.module for row in QUESTIONS.values() for each in row.targets}
+_MODULES["Plan"] = "result"
+__all__ = [*sorted(_MODULES)]
 
 
 def __getattr__(name: str) -> Any:

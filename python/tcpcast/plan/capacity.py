@@ -256,8 +256,9 @@ def plan_rate_quality(
         minimum,
         f"even with an unlimited bottleneck, {percent_text(share)} of files reach only",
     )
-    minimum = math.ceil(minimum)
-    add_curve_table(plan, question, lambda _: None, minimum=minimum, maximum=MAX_RATE_BPS)
+    add_curve_table(
+        plan, question, lambda _: None, minimum=math.ceil(minimum), maximum=MAX_RATE_BPS
+    )
     return plan
 
 

@@ -309,5 +309,3 @@ _ROWS = (
 )
 QUESTIONS = {row.name: row for row in _ROWS}
 """The plans by name, in the order of the help. Add a new plan here."""
-MODULE_BY_SOLVER = {each.solver: each.module for row in _ROWS for each in row.targets}
-"""Module of this package of each solver."""

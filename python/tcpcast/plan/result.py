@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import UNITS, columns_as_json
+from tcpcast.answer import UNITS, columns_as_json, finite_or_none
 
 if TYPE_CHECKING:
     import numpy as np
@@ -155,15 +155,15 @@ class Plan:
         self.untrusted = "the simulation contradicts it"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values: NaN becomes null, arrays become lists."""
+        """Return the plan as JSON values: NaN and infinity become null, arrays become lists."""
         return {
             "question": self.question,
-            "value": self.value if self.has_model and not self.undecided else None,
+            "value": None if self.undecided else finite_or_none(self.value),
             "trusted": not self.untrusted,
             "untrusted": self.untrusted or None,
             "undecided": self.undecided,
-            "low": self.low,
-            "high": self.high,
+            "low": finite_or_none(self.low),
+            "high": finite_or_none(self.high),
             "at_least": self.at_least,
             "unit": self.unit,
             "engine": self.engine or None,
@@ -176,9 +176,9 @@ class Plan:
             "warnings": list(map(str, self.warnings)),
             "interrupted": self.interrupted,
             "incomplete": self.incomplete,
-            "simulated": self.simulated,
-            "simulated_low": self.simulated_low,
-            "simulated_high": self.simulated_high,
+            "simulated": finite_or_none(self.simulated),
+            "simulated_low": finite_or_none(self.simulated_low),
+            "simulated_high": finite_or_none(self.simulated_high),
             "simulated_undecided": self.simulated_undecided,
             "simulated_there": self._value_at_answer_json(),
             "leading": self._leading_answer_json(),
@@ -197,9 +197,7 @@ class Plan:
             return None
         return {
             "metric": self.metric,
-            "value": there.value,
-            "low": there.low,
-            "high": there.high,
+            **_interval_as_json(there.value, there.low, there.high),
             "unit": UNITS[self.metric],
             "fitted_runs": self.simulated_fit_runs,
         }
@@ -207,9 +205,19 @@ class Plan:
     def _leading_answer_json(self) -> dict[str, Any] | None:
         """Return the answer that is reported first, or None if undecided."""
         if self.is_simulation_reported_first:
-            low, high = self.simulated_low, self.simulated_high
-            return {"by": "simulation", "value": self.simulated, "low": low, "high": high}
+            interval = self.simulated, self.simulated_low, self.simulated_high
+            return {"by": "simulation", **_interval_as_json(*interval)}
         if self.undecided or not self.has_model:
             return None
         by = self.engine or "model"
-        return {"by": by, "value": self.value, "low": self.low, "high": self.high}
+        return {"by": by, **_interval_as_json(self.value, self.low, self.high)}
+
+
+def _interval_as_json(
+    value: float | None, low: float | None, high: float | None
+) -> dict[str, float | None]:
+    return {
+        "value": finite_or_none(value),
+        "low": finite_or_none(low),
+        "high": finite_or_none(high),
+    }
