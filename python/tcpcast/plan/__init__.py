@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MODULES = {each.solver: each.module for row in QUESTIONS.values() for each in row.targets}
 _MODULES["Plan"] = "result"
-__all__ = [*sorted(_MODULES)]
+__all__ = sorted(_MODULES)  # noqa: PLE0605 - a list
 
 
 def __getattr__(name: str) -> Any:
