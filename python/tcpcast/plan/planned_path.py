@@ -204,7 +204,7 @@ def share_of_flows_in_rto(path: PlannedPath, *, flows: int, loss_ratio: float) -
 def warn_if_pftk_replaces_algorithm_1(
     path: PlannedPath, *, flows: int, loss_ratio: float
 ) -> list[str]:
-    """Return a warning if algorithm 1 has so many flows in RTO that n times PFTK is used."""
+    """Return a warning if n times PFTK is used, because algorithm 1 has flows in RTO."""
     share = share_of_flows_in_rto(path, flows=flows, loss_ratio=loss_ratio)
     if share <= MAX_RTO_SHARE:
         return []

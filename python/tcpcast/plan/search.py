@@ -146,11 +146,11 @@ class SearchGoal:
         maximum = self.maximum if self.integer else self.maximum * (1 - MARGIN_BELOW_MAXIMUM)
         return max(self.minimum, min(value, maximum))
 
-    def round_value(self, value: float) -> float:
-        """Round a value to a whole number if required, in the direction that meets the target."""
-        if not self.integer:
-            return value
-        return math.ceil(value - 1e-9) if self.smallest else math.floor(value + 1e-9)
+    def permitted_value(self, value: float) -> float:
+        """Return the value within the limits, rounded so that it meets the target if required."""
+        if self.integer:
+            value = math.ceil(value - 1e-9) if self.smallest else math.floor(value + 1e-9)
+        return self.clamp(value)
 
     def falling_curve_point(self, value: float, metric: Metric) -> MeasuredPoint:
         """Return a point of a falling curve, also for a rising metric."""
@@ -377,11 +377,8 @@ class _FitWindow:
     def runs_in_window(self) -> list[MeasuredPoint]:
         """Return the runs in the window."""
         reach = MAX_FIT_DISTANCE * self.radius
-        return [
-            p
-            for p in simulated_points(self.runs, self.goal)
-            if abs(math.log(p.value / self.centre)) <= reach
-        ]
+        known = simulated_points(self.runs, self.goal)
+        return [p for p in known if abs(math.log(p.value / self.centre)) <= reach]
 
     def nearest_runs(self) -> list[MeasuredPoint]:
         """Return the runs in the window, or the nearest ones if these are too few for a fit."""
@@ -397,7 +394,7 @@ class _FitWindow:
 
     def answer(self, found: TargetCrossing | None) -> float:
         """Return the permitted value nearest to a crossing, or to the centre if there is none."""
-        return self.goal.clamp(self.goal.round_value(self.centre if found is None else found.value))
+        return self.goal.permitted_value(self.centre if found is None else found.value)
 
     def move(self) -> TargetCrossing | None:
         """Move towards the crossing by at most the radius, and adapt the radius."""
@@ -425,9 +422,7 @@ class _FitWindow:
         """Return a value in the window that was not yet simulated, or None."""
         start = len(self.runs_in_window()) % len(RUN_POSITIONS)
         for share in (*RUN_POSITIONS[start:], *RUN_POSITIONS[:start]):
-            value = self.goal.clamp(
-                self.goal.round_value(self.centre * math.exp(share * self.radius))
-            )
+            value = self.goal.permitted_value(self.centre * math.exp(share * self.radius))
             if value not in self.runs.answers:
                 return value
         if not self.goal.integer:
@@ -439,9 +434,8 @@ class _FitWindow:
 
 def _search_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> _FitWindow:
     """Simulate near the target until the interval is narrow or the number of runs sufficient."""
-    window = _FitWindow(
-        runs, goal, math.sqrt(low * high), max(MIN_RADIUS, math.log(high / low) / 2)
-    )
+    radius = max(MIN_RADIUS, math.log(high / low) / 2)
+    window = _FitWindow(runs, goal, math.sqrt(low * high), radius)
     for _ in range(MAX_STEPS):
         found, count = window.move(), len(window.runs_in_window())
         is_narrow = (
@@ -499,6 +493,4 @@ def _enclose_interval(window: _FitWindow) -> None:
         ends = zip(closed, (fitted.low, fitted.high), (False, True), strict=True)
         for is_closed, end, up in ends:
             if not is_closed:
-                simulate_if_possible(
-                    runs, goal.step(goal.clamp(goal.round_value(end)), factor, up=up)
-                )
+                simulate_if_possible(runs, goal.step(goal.permitted_value(end), factor, up=up))
