@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,7 @@ def test_users_with_share_options_and_figure(
     pytest.importorskip("matplotlib")
     requested: dict[str, Any] = {}
 
+    @functools.wraps(planning.plan_quality)
     def plan_quality(scenario: Scenario, **keywords: Any) -> Plan:
         requested.update(keywords, users=scenario.senders)
         plan = users_plan()
@@ -244,6 +246,7 @@ def test_undecided_plan_exits_1_without_answer(
 def test_requested_transfers_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[int | None] = []
 
+    @functools.wraps(planning.plan_buffer)
     def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         requested.append(keywords.get("transfers"))
         return made_up_plan()
@@ -305,6 +308,7 @@ def test_verification_exit_codes(
 ) -> None:
     requested: dict[str, Any] = {}
 
+    @functools.wraps(planning.plan_buffer)
     def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         requested.update(keywords)
         return made_up_plan(**changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -203,6 +204,7 @@ def test_verification_exit_codes(
 ) -> None:
     requested: dict[str, Any] = {}
 
+    @functools.wraps(planning.plan_streams)
     def plan_streams(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         requested.update(keywords)
         return made_up_plan(**changes)
@@ -278,6 +280,7 @@ def test_path_from_options_has_no_default_time_limit(
 ) -> None:
     limits: list[float | None] = []
 
+    @functools.wraps(planning.plan_streams)
     def plan_streams(scenario: tcpcast.Scenario, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         limits.append(scenario.run.max_wall_s)
         return Plan("flows", 1.0, "flows")
@@ -302,6 +305,7 @@ def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> 
 def test_check_length_and_unused_keys(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[float] = []
 
+    @functools.wraps(planning.plan_streams)
     def plan_streams(scenario: tcpcast.Scenario, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         requested.append(keywords.get("least_s", 0.0))
         return made_up_plan()

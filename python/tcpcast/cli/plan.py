@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,10 @@ from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.plan.questions import QUESTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tcpcast.plan import Plan
-    from tcpcast.plan.questions import Question, Target
+    from tcpcast.plan.questions import Question
     from tcpcast.scenario import Scenario
 
 app = typer.Typer(cls=Commands)
@@ -99,7 +100,7 @@ def _make_path_scenario(
 
 
 def _simulation_arguments(
-    target: Target, values: Mapping[str, Any], scenario: Scenario
+    solve: Callable[..., Plan], values: Mapping[str, Any], scenario: Scenario
 ) -> dict[str, Any]:
     """Return those arguments about the simulations that are given and that the solver accepts."""
     changes, given = _parse_changes(values), select_given(values, (VERIFY,))
@@ -107,7 +108,8 @@ def _simulation_arguments(
         given["transfers"] = transfers
     if "run.duration" in changes:
         given["least_s"] = scenario.run.duration_s or 0.0
-    return {name: value for name, value in given.items() if name in target.simulation_arguments}
+    accepted = signature(solve).parameters
+    return {name: value for name, value in given.items() if name in accepted}
 
 
 def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]) -> None:
@@ -127,7 +129,7 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
     scenario = _read_scenario(question, values)
     check_changed_keys(target.name or question.name, target, changes, scenario)
     solve = getattr(solvers, target.solver)
-    arguments |= _simulation_arguments(target, values, scenario)
+    arguments |= _simulation_arguments(solve, values, scenario)
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=values["threads"], progress=progress)
         plan = solve(scenario, options=options, **arguments)

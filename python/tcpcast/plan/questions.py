@@ -36,14 +36,14 @@ _GOODPUT_ADVICE = (
     "the plan solves for the loss; leave this key out, and write the goodput as --goodput"
 )
 
-PROBE_KEYS = {"probes.*": _RECORDING_ADVICE}
-SOURCES_KEYS = {"traffic.sources": SOURCES_ADVICE, "class.*.sources": SOURCES_ADVICE}
-KEYS_SET_BY_CHECK = {
+_PROBE_KEYS = {"probes.*": _RECORDING_ADVICE}
+_SOURCES_KEYS = {"traffic.sources": SOURCES_ADVICE, "class.*.sources": SOURCES_ADVICE}
+_KEYS_SET_BY_CHECK = {
     **dict.fromkeys(
         ("run.transfers", "run.warmup", "run.replications", "run.precision*"), LENGTH_ADVICE
     ),
     **dict.fromkeys(("tcp.initial_ssthresh", "class.*.tcp.initial_ssthresh"), _SSTHRESH_ADVICE),
-    **PROBE_KEYS,
+    **_PROBE_KEYS,
 }
 """Keys that the simulations of a path determine themselves."""
 
@@ -56,11 +56,10 @@ class Target:
     ----------
     module, solver
         Module of this package, and its function, which takes the scenario and, as keywords, the
-        options below. Parameters for rates and times end in ``_bps`` and ``_s``.
+        options below; those for rates and times end in ``_bps`` and ``_s``. It may also have
+        parameters ``verify``, ``transfers`` and ``least_s`` for its simulations.
     needs, accepts
         Options that state the target, and further options.
-    simulation_arguments
-        Which of the following the solver also accepts: ``verify``, ``transfers``, ``least_s``.
     unused_keys
         Patterns of the scenario's keys that the solver finds, determines or ignores, with advice.
     min_replications
@@ -75,7 +74,6 @@ class Target:
     solver: str
     needs: tuple[Option, ...] = ()
     accepts: tuple[Option, ...] = ()
-    simulation_arguments: tuple[str, ...] = ("verify",)
     unused_keys: Mapping[str, str]
     min_replications: int = 0
     name: str = ""
@@ -158,7 +156,7 @@ _OF_CLASS = Option(
 _RATE_KEYS = {
     "network.bottleneck.rate": "the plan solves for the rate; leave this key out, and write the "
     "rate of a user as --rate",
-    **PROBE_KEYS,
+    **_PROBE_KEYS,
 }
 
 _ROWS = (
@@ -181,11 +179,10 @@ _ROWS = (
                         "Minimum utilisation of the link, instead of --loss.",
                     ),
                 ),
-                simulation_arguments=("verify", "transfers"),
                 unused_keys={
                     "network.bottleneck.buffer": "the plan solves for the buffer; leave this key "
                     "out",
-                    **PROBE_KEYS,
+                    **_PROBE_KEYS,
                 },
             ),
         ),
@@ -202,8 +199,7 @@ _ROWS = (
                 solver="plan_users",
                 needs=(_MEAN_RATE,),
                 accepts=(_GROWS,),
-                simulation_arguments=("verify", "transfers"),
-                unused_keys={**SOURCES_KEYS, **PROBE_KEYS},
+                unused_keys={**_SOURCES_KEYS, **_PROBE_KEYS},
             ),
             Target(
                 module="quality",
@@ -216,7 +212,7 @@ _ROWS = (
                     ),
                 ),
                 unused_keys={
-                    **SOURCES_KEYS,
+                    **_SOURCES_KEYS,
                     "probes.goodput_shares": "write the share as --share",
                     **dict.fromkeys(
                         ("probes.goodput_least", "probes.goodput_packets"), _FILES_ADVICE
@@ -241,7 +237,6 @@ _ROWS = (
                 solver="plan_rate",
                 needs=(_MEAN_RATE,),
                 accepts=(_OF_CLASS,),
-                simulation_arguments=("verify", "transfers"),
                 unused_keys=_RATE_KEYS,
             ),
             Target(
@@ -249,7 +244,6 @@ _ROWS = (
                 solver="plan_rate_quality",
                 needs=_SHARE_AND_ABOVE,
                 accepts=(_OF_CLASS,),
-                simulation_arguments=(),
                 unused_keys=_RATE_KEYS,
                 missing_advice=_SHARE_ADVICE,
             ),
@@ -265,10 +259,9 @@ _ROWS = (
             Target(
                 module="streams",
                 solver="plan_streams",
-                simulation_arguments=("verify", "least_s"),
                 unused_keys={
                     **dict.fromkeys(("traffic.flows", "class.*.flows"), _FLOWS_ADVICE),
-                    **KEYS_SET_BY_CHECK,
+                    **_KEYS_SET_BY_CHECK,
                 },
             ),
         ),
@@ -290,12 +283,11 @@ _ROWS = (
                 module="max_loss",
                 solver="plan_max_loss",
                 needs=(Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED),),
-                simulation_arguments=("verify", "least_s"),
                 unused_keys={
                     **dict.fromkeys(
                         ("network.bottleneck.loss", "network.bottleneck.loss.*"), _GOODPUT_ADVICE
                     ),
-                    **KEYS_SET_BY_CHECK,
+                    **_KEYS_SET_BY_CHECK,
                 },
             ),
         ),
