@@ -83,7 +83,7 @@ def _make_path_scenario(
     """Return the scenario of the path that the options describe."""
     from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
 
-    for row in question.path_needs:
+    for row in question.required_path_options:
         if row.name not in given:
             raise TcpcastError(
                 f"{row.flag}: missing; write {row.flag} {row.example}, or name a scenario"
@@ -127,13 +127,13 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
     target = choose_target(question, values)
     arguments, changes = read_target(target, values), _parse_changes(values)
     scenario = _read_scenario(question, values)
-    check_changed_keys(target.name or question.name, target, changes, scenario)
+    check_changed_keys(target.name_in_messages or question.name, target, changes, scenario)
     solve = getattr(solvers, target.solver)
     arguments |= _simulation_arguments(solve, values, scenario)
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=values["threads"], progress=progress)
         plan = solve(scenario, options=options, **arguments)
-    if values["file"] is not None and values["verify"] and question.path_needs:
+    if values["file"] is not None and values["verify"] and question.required_path_options:
         plan.notes += note_unused_keys(target, scenario, changes)
     scenario = plan.scenario or scenario
     _print_result(plan, scenario, as_json=values["as_json"])

@@ -53,7 +53,7 @@ COMMON = (
 
 def list_plan_options(question: Question) -> tuple[Option, ...]:
     """Return the options of a plan, without the common ones."""
-    return (_PATH_FILE if question.path_needs else FILE, *question.options)
+    return (_PATH_FILE if question.required_path_options else FILE, *question.options)
 
 
 def select_given(values: Mapping[str, Any], rows: Iterable[Option]) -> dict[str, Any]:
@@ -70,17 +70,17 @@ def choose_target(question: Question, values: Mapping[str, Any]) -> Target:
         An option of the target is missing, or an option of another target is given.
     """
     *others, target = question.targets
-    target = next((each for each in others if select_given(values, each.needs)), target)
-    missing = [row.flag for row in target.needs if values[row.name] is None]
+    target = next((each for each in others if select_given(values, each.required_options)), target)
+    missing = [row.flag for row in target.required_options if values[row.name] is None]
     if missing:
         raise TcpcastError(f"{' and '.join(missing)}: missing; {target.missing_advice}")
     for other in question.targets:
         for row in other.options:
             if row not in target.options and values[row.name] is not None:
-                stated_by = " and ".join(each.flag for each in other.needs)
+                stated_by = " and ".join(each.flag for each in other.required_options)
                 raise TcpcastError(
-                    f"{row.flag} and {target.needs[0].flag} cannot be combined, because {row.flag} "
-                    f"is for a target with {stated_by}; omit one of them"
+                    f"{row.flag} and {target.required_options[0].flag} cannot be combined, because "
+                    f"{row.flag} is for a target with {stated_by}; omit one of them"
                 )
     return target
 

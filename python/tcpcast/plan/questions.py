@@ -58,31 +58,31 @@ class Target:
         Module of this package, and its function, which takes the scenario and, as keywords, the
         options below; those for rates and times end in ``_bps`` and ``_s``. It may also have
         parameters ``verify``, ``transfers`` and ``least_s`` for its simulations.
-    needs, accepts
+    required_options, further_options
         Options that state the target, and further options.
     unused_keys
         Patterns of the scenario's keys that the solver finds, determines or ignores, with advice.
     min_replications
         Minimum of ``run.replications``.
-    name
+    name_in_messages
         Name of the plan with this target in messages, if not the question's.
     missing_advice
-        What to write if an option of ``needs`` is missing.
+        What to write if an option of ``required_options`` is missing.
     """
 
     module: str
     solver: str
-    needs: tuple[Option, ...] = ()
-    accepts: tuple[Option, ...] = ()
+    required_options: tuple[Option, ...] = ()
+    further_options: tuple[Option, ...] = ()
     unused_keys: Mapping[str, str]
     min_replications: int = 0
-    name: str = ""
+    name_in_messages: str = ""
     missing_advice: str = ""
 
     @property
     def options(self) -> tuple[Option, ...]:
         """All options of the target."""
-        return (*self.needs, *self.accepts)
+        return (*self.required_options, *self.further_options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Question:
         File name of the figure, without the format.
     targets
         The first target with an option is solved for; without such an option, the last one.
-    path_needs, path_accepts
+    required_path_options, further_path_options
         Required and further options that describe the path instead of a scenario; the options of
         the hosts are added. Without required options, the plan needs a scenario.
     placeholders
@@ -112,8 +112,8 @@ class Question:
     example: str
     figure: str
     targets: tuple[Target, ...]
-    path_needs: tuple[Option, ...] = ()
-    path_accepts: tuple[Option, ...] = ()
+    required_path_options: tuple[Option, ...] = ()
+    further_path_options: tuple[Option, ...] = ()
     placeholders: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -125,10 +125,14 @@ class Question:
     @property
     def path_options(self) -> tuple[Option, ...]:
         """Options that describe the path."""
-        return (*self.path_needs, *self.path_accepts, *PATH_ENDS) if self.path_needs else ()
+        return (
+            (*self.required_path_options, *self.further_path_options, *_HOST_OPTIONS)
+            if self.required_path_options
+            else ()
+        )
 
 
-PATH_ENDS = tuple(row for row in PATH_OPTIONS.values() if not row.example and row.name != "iw")
+_HOST_OPTIONS = tuple(row for row in PATH_OPTIONS.values() if not row.example and row.name != "iw")
 """Options of the hosts; the initial window has no effect on bulk flows."""
 _RTT = replace(PATH_OPTIONS["rtt"], default=None, example="100ms")
 _MEAN_RATE = Option("rate", "RATE", "Minimum mean rate of a connection during a transfer.")
@@ -171,7 +175,7 @@ _ROWS = (
             Target(
                 module="buffer",
                 solver="plan_buffer",
-                accepts=(
+                further_options=(
                     Option("loss", "RATIO", "Maximum loss ratio at the bottleneck; default 1%."),
                     Option(
                         "utilisation",
@@ -197,15 +201,15 @@ _ROWS = (
             Target(
                 module="capacity",
                 solver="plan_users",
-                needs=(_MEAN_RATE,),
-                accepts=(_GROWS,),
+                required_options=(_MEAN_RATE,),
+                further_options=(_GROWS,),
                 unused_keys={**_SOURCES_KEYS, **_PROBE_KEYS},
             ),
             Target(
                 module="quality",
                 solver="plan_quality",
-                needs=_SHARE_AND_ABOVE,
-                accepts=(
+                required_options=_SHARE_AND_ABOVE,
+                further_options=(
                     _GROWS,
                     Option(
                         "engine", "NAME", "Engine for --share: packet, fixed-point or mean-field."
@@ -220,7 +224,7 @@ _ROWS = (
                     **dict.fromkeys(("probes.flows*", "probes.pcap*"), _RECORDING_ADVICE),
                 },
                 min_replications=SEARCH_REPLICATIONS,
-                name="users --share",
+                name_in_messages="users --share",
                 missing_advice=_SHARE_ADVICE,
             ),
         ),
@@ -235,15 +239,15 @@ _ROWS = (
             Target(
                 module="capacity",
                 solver="plan_rate",
-                needs=(_MEAN_RATE,),
-                accepts=(_OF_CLASS,),
+                required_options=(_MEAN_RATE,),
+                further_options=(_OF_CLASS,),
                 unused_keys=_RATE_KEYS,
             ),
             Target(
                 module="capacity",
                 solver="plan_rate_quality",
-                needs=_SHARE_AND_ABOVE,
-                accepts=(_OF_CLASS,),
+                required_options=_SHARE_AND_ABOVE,
+                further_options=(_OF_CLASS,),
                 unused_keys=_RATE_KEYS,
                 missing_advice=_SHARE_ADVICE,
             ),
@@ -265,7 +269,7 @@ _ROWS = (
                 },
             ),
         ),
-        path_needs=(
+        required_path_options=(
             Option("rate", "RATE", "Link rate to fill.", example="1gbit"),
             _RTT,
             Option("loss", "RATIO", "Random loss of data packets.", example="0.01%"),
@@ -282,7 +286,9 @@ _ROWS = (
             Target(
                 module="max_loss",
                 solver="plan_max_loss",
-                needs=(Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED),),
+                required_options=(
+                    Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED),
+                ),
                 unused_keys={
                     **dict.fromkeys(
                         ("network.bottleneck.loss", "network.bottleneck.loss.*"), _GOODPUT_ADVICE
@@ -291,8 +297,8 @@ _ROWS = (
                 },
             ),
         ),
-        path_needs=(_RTT,),
-        path_accepts=(
+        required_path_options=(_RTT,),
+        further_path_options=(
             Option("flows", "N", "Flows that share the path; default 1."),
             Option("rate", "RATE", "Link rate; default unlimited."),
         ),
