@@ -77,10 +77,11 @@ def choose_target(question: Question, values: Mapping[str, Any]) -> Target:
     for other in question.targets:
         for row in other.options:
             if row not in target.options and values[row.name] is not None:
+                stated = target.required_options[0].flag
                 stated_by = " and ".join(each.flag for each in other.required_options)
                 raise TcpcastError(
-                    f"{row.flag} and {target.required_options[0].flag} cannot be combined, because "
-                    f"{row.flag} is for a target with {stated_by}; omit one of them"
+                    f"{row.flag} and {stated} cannot be combined, because {row.flag} is for a "
+                    f"target with {stated_by}; omit {row.flag} or {stated}"
                 )
     return target
 

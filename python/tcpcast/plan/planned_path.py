@@ -210,9 +210,8 @@ def warn_if_pftk_replaces_algorithm_1(
         return []
     return [
         "algorithm 1 assumes that few flows are in RTO at the same time, but here it "
-        f"predicts that {100 * share:.0f} % of the flows are in RTO (T0 {time_text(path.t0_s)}, "
-        f"RTT {time_text(path.rtt_s)}), so it underestimates the rate; n times PFTK is used "
-        "instead"
+        f"predicts {100 * share:.0f} % of the flows in RTO (T0 {time_text(path.t0_s)}, RTT "
+        f"{time_text(path.rtt_s)}), and underestimates the rate; n times PFTK is used instead"
     ]
 
 

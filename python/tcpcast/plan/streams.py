@@ -317,8 +317,8 @@ def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
             f"per RTT, the link carries {share:.3g} packets of each of "
-            f"{count_text(value, 'flow')}: fewer than fast retransmit needs, so a full queue "
-            "causes timeouts"
+            f"{count_text(value, 'flow')}: too few for fast retransmit, so a full queue causes "
+            "timeouts"
         )
     return found
 
@@ -355,7 +355,7 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
         total_pps=float(rates.sum()),
         least_s=least_s,
         options=options,
-        instead="to check with fewer flows, reduce the rate of the bottleneck to 10 %",
+        instead="to check with fewer flows, divide the rate of the bottleneck by 10",
         note=" The answer of the simulation is the link's rate divided by the mean rate per flow "
         "in the run with the fewest flows. The columns `model` and `goodput` contain delivered "
         "payload.",
