@@ -63,7 +63,7 @@ class Option:
     keys
         Keys of the scenario that the option sets.
     example
-        Range of values, for messages.
+        Range of values, or a value, for messages.
     form_field
         Properties of the field on the web page, if the option has a field.
     """

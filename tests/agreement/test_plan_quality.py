@@ -12,7 +12,8 @@ import tcpcast
 from tcpcast.answer import Answer, Metric, Note, Status, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
-from tcpcast.plan.population_search import MIN_FILES, SEARCH_REPLICATIONS, VERIFICATION_REPLICATIONS
+from tcpcast.plan.population_search import MIN_FILES, VERIFICATION_REPLICATIONS
+from tcpcast.plan.questions import SEARCH_REPLICATIONS
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import plain_text as as_text
 from tcpcast.scenario import Scenario

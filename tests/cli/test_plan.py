@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
 from tcpcast.plan.search import SearchResult
+from tcpcast.report.json import encode
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.plan_figures import plan_figure
 from tcpcast.report.text import plain_text as as_text
@@ -94,6 +97,11 @@ def made_up_plan(**changes: Any) -> Plan:
                 "delay_s": np.array([0.1368, np.nan]),
             },
         },
+        "headings": {
+            "rules": "Buffers by different rules",
+            "curve": "",
+            "simulated": "Simulated values",
+        },
         "notes": ["As the paper has it."],
         "warnings": ["the loss is small"],
         "simulated": 57.0,
@@ -105,6 +113,22 @@ def made_up_plan(**changes: Any) -> Plan:
 def test_plan_report_text() -> None:
     report = plan_parts(made_up_plan(), tcpcast.load("web-10mbit"))
     assert as_text(report, 80) == MADE_UP
+
+
+def test_table_without_heading_is_printed_with_its_name() -> None:
+    tables = {"curve": {"buffer_pkts": np.array([3])}, "further": {"buffer_pkts": np.array([4])}}
+    report = plan_parts(made_up_plan(tables=tables), tcpcast.load("web-10mbit"))
+    lines = as_text(report).splitlines()
+    assert "further" in lines
+    assert "curve" not in lines
+
+
+def test_infinite_values_become_null_in_json() -> None:
+    table = {"buffer_pkts": np.array([3.0, np.inf])}
+    plan = made_up_plan(tables={"rules": table}, value=math.inf, high=math.inf, simulated=None)
+    body = json.loads(encode(plan.to_json()))
+    assert body["tables"]["rules"]["columns"]["buffer_pkts"] == [3.0, None]
+    assert body["value"] is body["high"] is body["leading"]["value"] is None
 
 
 def users_plan() -> Plan:
@@ -127,6 +151,7 @@ def users_plan() -> Plan:
                 "timeout_ratio": np.array([0.0, 0.001, 0.002]),
             }
         },
+        headings={"curve": "File goodput by the number of sources"},
         warnings=["the run is short"],
     )
 
@@ -141,6 +166,7 @@ def test_users_with_share_options_and_figure(
     pytest.importorskip("matplotlib")
     requested: dict[str, Any] = {}
 
+    @functools.wraps(planning.plan_quality)
     def plan_quality(scenario: Scenario, **keywords: Any) -> Plan:
         requested.update(keywords, users=scenario.senders)
         plan = users_plan()
@@ -220,6 +246,7 @@ def test_undecided_plan_exits_1_without_answer(
 def test_requested_transfers_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[int | None] = []
 
+    @functools.wraps(planning.plan_buffer)
     def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         requested.append(keywords.get("transfers"))
         return made_up_plan()
@@ -281,6 +308,7 @@ def test_verification_exit_codes(
 ) -> None:
     requested: dict[str, Any] = {}
 
+    @functools.wraps(planning.plan_buffer)
     def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         requested.update(keywords)
         return made_up_plan(**changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,7 @@ def made_up_plan(**changes: Any) -> Plan:
         "value": 62,
         "unit": "flows",
         "tables": {"streams": streams, "curve": streams},
+        "headings": {"streams": "Rates by the number of flows", "curve": ""},
         "recommendation": "62 flows fill the link, because loss holds one down.",
         "notes": ["As the model has it."],
         "warnings": ["the loss is large"],
@@ -202,6 +204,7 @@ def test_verification_exit_codes(
 ) -> None:
     requested: dict[str, Any] = {}
 
+    @functools.wraps(planning.plan_streams)
     def plan_streams(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         requested.update(keywords)
         return made_up_plan(**changes)
@@ -277,6 +280,7 @@ def test_path_from_options_has_no_default_time_limit(
 ) -> None:
     limits: list[float | None] = []
 
+    @functools.wraps(planning.plan_streams)
     def plan_streams(scenario: tcpcast.Scenario, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         limits.append(scenario.run.max_wall_s)
         return Plan("flows", 1.0, "flows")
@@ -301,6 +305,7 @@ def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> 
 def test_check_length_and_unused_keys(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[float] = []
 
+    @functools.wraps(planning.plan_streams)
     def plan_streams(scenario: tcpcast.Scenario, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         requested.append(keywords.get("least_s", 0.0))
         return made_up_plan()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, get_args
 from tcpcast.cli.commands import PREDICT, RUN, TRACE
 from tcpcast.cli.mcp_worker import MAX_REQUESTED_ROWS
 from tcpcast.cli.options import CHANGES, FILE, SEED
-from tcpcast.cli.plan import QUESTIONS
-from tcpcast.cli.plan_options import VERIFY
+from tcpcast.cli.plan_options import VERIFY, list_plan_options
 from tcpcast.cli.scenario_args import STANDARD_INPUT
 from tcpcast.command_option import REQUIRED, Argument, Option
 from tcpcast.errors import TcpcastError
 from tcpcast.path_option_definitions import PATH_OPTIONS
+from tcpcast.plan.questions import QUESTIONS
 from tcpcast.scenario.loading import packaged_summaries, read_packaged_text
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Tool:
         """Return the JSON Schema of the arguments."""
         properties: dict[str, Any] = {}
         if "" not in self.questions:
-            about = " ".join(f"{name}: {QUESTIONS[name][0]}" for name in self.questions)
+            about = " ".join(f"{name}: {QUESTIONS[name].summary}" for name in self.questions)
             kinds = list(self.questions)
             properties[QUESTION] = {"type": "string", "enum": kinds, "description": about}
         for name in dict.fromkeys(name for rows in self.questions.values() for name in rows):
@@ -203,10 +203,9 @@ def tools_by_name() -> dict[str, Tool]:
     def scenario(row: Option) -> dict[str, Option]:
         return {SCENARIO: replace(row, help=scenario_help)}
 
-    def planned(rows: tuple[Option, ...]) -> dict[str, Option]:
-        file = {} if not _options_named(rows, "file") else scenario(*_options_named(rows, "file"))
+    def planned(file: Option, *rows: Option) -> dict[str, Option]:
         more = VERIFY, CHANGES, SEED, TABLES_OPTION
-        return file | _options_by_argument(row for row in (*rows, *more) if row.name != "file")
+        return scenario(file) | _options_by_argument((*rows, *more))
 
     (capture,) = _options_named(TRACE.options, "files")
     capture = replace(capture, help="pcap or pcapng file below the folder of the server.")
@@ -237,7 +236,7 @@ def tools_by_name() -> dict[str, Tool]:
             Tool(
                 "plan",
                 PLAN_DESCRIPTION,
-                {name: planned(rows) for name, (_, rows) in QUESTIONS.items()},
+                {name: planned(*list_plan_options(each)) for name, each in QUESTIONS.items()},
             ),
         )
     }

@@ -1,9 +1,8 @@
-"""Options of ``tcpcast plan`` and their values."""
+"""Options of ``tcpcast plan``, and the arguments that they give to a solver."""
 
-# ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.cli.options import (
@@ -17,23 +16,25 @@ from tcpcast.cli.options import (
     SEED,
     THREADS,
 )
-from tcpcast.command_option import REQUIRED, Option
+from tcpcast.command_option import Option
 from tcpcast.errors import TcpcastError, UnitError
-from tcpcast.path_option_definitions import PATH_OPTIONS
+from tcpcast.units import parse_duration, parse_rate, parse_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    Parse = Callable[[object], float]
+    from tcpcast.plan.questions import Question, Target
 
-SHARE = Option("share", "RATIO", "Share of files whose goodput must exceed --above.")
-ABOVE = Option("above", "RATE", "Minimum goodput of these files (see --share).")
-MEAN_RATE = Option("rate", "RATE", "Minimum mean rate of a connection during a transfer.")
-GOODPUT = Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED)
-PATH_FILE = replace(FILE, help="Scenario, instead of options that describe the path.", default=None)
-RTT = replace(PATH_OPTIONS["rtt"], default=None)
-PATH_ENDS = tuple(row for row in PATH_OPTIONS.values() if not row.example and row.name != "iw")
-"""Options of the hosts; the initial window has no effect on bulk flows."""
+_PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "NAME": ("", str),
+    "RATE": ("_bps", parse_rate),
+    "RATIO": ("", parse_ratio),
+    "TIME": ("_s", parse_duration),
+}
+"""By placeholder of an option: ending of the solver's parameter, and conversion."""
+_PATH_FILE = replace(
+    FILE, help="Scenario, instead of options that describe the path.", default=None
+)
 VERIFY = Option("verify", "", "Also solve by simulation, to check the model's answer.")
 COMMON = (
     VERIFY,
@@ -50,59 +51,50 @@ COMMON = (
 """Options of all plans."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanArguments:
-    """The options of a plan as typed, by name."""
+def list_plan_options(question: Question) -> tuple[Option, ...]:
+    """Return the options of a plan, without the common ones."""
+    return (_PATH_FILE if question.required_path_options else FILE, *question.options)
 
-    values: Mapping[str, Any]
 
-    def given(self, *names: str) -> dict[str, Any]:
-        """Return the options among ``names`` that were given."""
-        return {name: self.values[name] for name in names if self.values[name] not in {None, False}}
+def select_given(values: Mapping[str, Any], rows: Iterable[Option]) -> dict[str, Any]:
+    """Return the values of those options that were given."""
+    return {row.name: value for row in rows if (value := values[row.name]) not in {None, False}}
 
-    @property
-    def changes(self) -> dict[str, Any]:
-        """New values by scenario key, from ``--set``."""
-        from tcpcast.scenario import parse_assignments
 
-        return parse_assignments(self.values["changes"] or ())
+def choose_target(question: Question, values: Mapping[str, Any]) -> Target:
+    """Return the target whose options were given.
 
-    @property
-    def transfers(self) -> dict[str, int]:
-        """Number of transfers per simulation, if ``--set`` specifies it."""
-        wanted = self.changes.get("run.transfers")
-        return {"transfers": wanted} if isinstance(wanted, int) else {}
-
-    def read(self, name: str, parse: Parse, default: str = "") -> float:
-        """Return the value of an option; an error names the option."""
-        try:
-            return parse(self.values[name] or default)
-        except UnitError as error:
-            raise UnitError(f"--{name}: {error}") from None
-
-    def quality(self) -> dict[str, float]:
-        """Return the share of files and the goodput that they must exceed."""
-        from tcpcast.units import parse_rate, parse_ratio
-
-        missing = [name for name in ("share", "above") if self.values[name] is None]
-        if missing:
-            raise TcpcastError(
-                f"--{' and --'.join(missing)}: missing; write --share 95% --above 500kbit if 95 "
-                "% of files must exceed this goodput, or --rate 200kbit for a mean rate"
-            )
-        return {
-            "share": self.read("share", parse_ratio),
-            "above_bps": self.read("above", parse_rate),
-        }
-
-    def mean_rate(self, *others: str) -> dict[str, Any]:
-        """Return the target ``--rate``; raise if options ``others`` of another target are given."""
-        from tcpcast.units import parse_rate
-
-        for name in others:
-            if self.values[name] is not None:
+    Raises
+    ------
+    TcpcastError
+        An option of the target is missing, or an option of another target is given.
+    """
+    *others, target = question.targets
+    target = next((each for each in others if select_given(values, each.required_options)), target)
+    missing = [row.flag for row in target.required_options if values[row.name] is None]
+    if missing:
+        raise TcpcastError(f"{' and '.join(missing)}: missing; {target.missing_advice}")
+    for other in question.targets:
+        for row in other.options:
+            if row not in target.options and values[row.name] is not None:
+                stated = target.required_options[0].flag
+                stated_by = " and ".join(each.flag for each in other.required_options)
                 raise TcpcastError(
-                    f"--{name} and --rate cannot be combined, because --{name} is for a target "
-                    f"with --share and --above; omit --{name} or --rate"
+                    f"{row.flag} and {stated} cannot be combined, because {row.flag} is for a "
+                    f"target with {stated_by}; omit {row.flag} or {stated}"
                 )
-        return {"rate_bps": self.read("rate", parse_rate), **self.transfers}
+    return target
+
+
+def read_target(target: Target, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the solver's arguments for the options of a target; an error names the option."""
+    arguments = {}
+    given = select_given(values, target.options)
+    for row in target.options:
+        ending, parse = _PARSERS[row.metavar]
+        try:
+            if row.name in given:
+                arguments[row.name + ending] = parse(given[row.name])
+        except UnitError as error:
+            raise UnitError(f"{row.flag}: {error}") from None
+    return arguments

@@ -12,7 +12,7 @@ from tcpcast.scenario import load, parse_assignments
 from tcpcast.scenario.loading import MAX_FILE_BYTES, parse_scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcpcast.scenario import Scenario
 
@@ -24,7 +24,7 @@ def read_scenario(
     changes: Sequence[str] | None,
     seed: int | None = None,
     *,
-    placeholder: str = "",
+    placeholders: Mapping[str, str] | None = None,
 ) -> Scenario:
     """Read a scenario file, or a packaged scenario, and apply ``--set`` and ``--seed``.
 
@@ -34,8 +34,8 @@ def read_scenario(
         The file, the name of a packaged scenario, or ``-`` for standard input.
     changes, seed
         The values of the options.
-    placeholder
-        A further change, applied if the scenario is invalid without it; "" for none.
+    placeholders
+        Further changes, applied if the scenario is invalid without them.
 
     Raises
     ------
@@ -51,10 +51,10 @@ def read_scenario(
     try:
         return read(changes=changed)
     except ScenarioError as error:
-        if not placeholder:
+        if not placeholders:
             raise
         try:
-            return read(changes=changed | parse_assignments([placeholder]))
+            return read(changes={**changed, **placeholders})
         except ScenarioError:
             raise error from None
 

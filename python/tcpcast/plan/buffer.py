@@ -20,6 +20,7 @@ from tcpcast.plan.curve_table import add_curve_table
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.search import SearchGoal, SearchResult, search_from_start, simulated_points
 from tcpcast.plan.verification import VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
+from tcpcast.readable_units import count_text
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ MAX_RULE_LOAD = 1.1
 MAX_BUFFER_MULTIPLE = 64
 """Maximum buffer of the search, in bandwidth-delay products or packets per sender."""
 
+DEFAULT_LOSS = 0.01
 ROUNDING_TOLERANCE = 1e-9
 
 _NOTE_ON_GRID = (
@@ -110,7 +112,7 @@ class _BottleneckParameters:
 def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     scenario: Scenario,
     *,
-    loss: float = 0.01,
+    loss: float | None = None,
     utilisation: float | None = None,
     verify: bool = False,
     transfers: int = VERIFY_TRANSFERS,
@@ -124,7 +126,8 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         The scenario; its bottleneck buffer is ignored. Scenarios that the ``engset`` engine does
         not cover, such as bulk flows or several classes, are only simulated.
     loss
-        Maximum loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
+        Maximum loss ratio, above 0 and below 1; by default 1 %, up to which the authors trust
+        their rule.
     utilisation
         Instead of ``loss``: minimum utilisation of the bottleneck, above 0 and below 1, by
         simulation only.
@@ -153,8 +156,11 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         The target is not above 0 and below 1, or no buffer reaches it.
     """
+    if loss is not None and utilisation is not None:
+        raise DomainError("--loss and --utilisation are both given; omit one of them")
     check_packet_sizes_are_equal("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
+    target = DEFAULT_LOSS if target is None else target
     _check_target(scenario, metric, target)
     link = _BottleneckParameters.from_scenario(scenario)
     question = InverseQuestion(
@@ -165,6 +171,12 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         metric=metric,
         target=target,
         format_value="{:.0f}pkt".format,
+        axis="buffer (packets)",
+        headings={
+            "rules": "Buffers by different rules",
+            "simulated": "Simulated values",
+            "grid": "Buffer rule by file size and RTT",
+        },
     )
     model = _make_model(scenario, metric)
     plan = question.plan()
@@ -178,8 +190,8 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         verify_by_simulation(plan, runs, partial(_search_by_simulation, runs, plan, link))
         if plan.is_simulation_reported_first and plan.simulated is not None:
             plan.recommendation = _buffer_size_text(link, round(plan.simulated))
-    loss_at = model.metric_curve(lambda result: result.loss_ratio)
-    add_curve_table(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)
+    losses = model.metric_curve("loss_ratio")
+    add_curve_table(plan, question, losses, centre=link.start_pkts, is_whole=True)
     return plan
 
 
@@ -280,12 +292,12 @@ def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> Domain
 
 def _buffer_size_text(link: _BottleneckParameters, value: int) -> str:
     """Return the answer in bytes and milliseconds, compared with the BDP and BDP/sqrt(n)."""
-    counted = f"{value:,} packet{'' if value == 1 else 's'}"
     size, time = bytes_text(value * link.packet_bits / 8), 1e3 * value * link.delta_s
     root = link.beta / math.sqrt(link.senders)
     return (
-        f"{counted} are {size}, and {units.digits(time)} ms at the link's rate. The BDP is "
-        f"{units.digits(link.beta)} packets, and BDP/sqrt(senders) {units.digits(root)} packets."
+        f"{count_text(value, 'packet')} are {size}, and {units.digits(time)} ms at the link's "
+        f"rate. The BDP is {units.digits(link.beta)} packets, and BDP/sqrt(senders) "
+        f"{units.digits(root)} packets."
     )
 
 
@@ -368,5 +380,4 @@ def _round_up_packets(pkts: float) -> int:
 
 
 def _max_search_buffer_pkts(column: NDArray[Any]) -> float:
-    finite = column[np.isfinite(column)]
-    return float(finite.max()) if finite.size else math.nan
+    return float(np.max(column, initial=-math.inf, where=np.isfinite(column)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,12 @@ import numpy as np
 from tcpcast import units
 from tcpcast.errors import DomainError
 from tcpcast.plan.classic_equivalent import CLASSIC_PRESET, make_engset_model
-from tcpcast.plan.curve_table import add_curve_table, values_around_answer
-from tcpcast.plan.inverse_question import InverseQuestion
+from tcpcast.plan.curve_table import (
+    add_curve_table,
+    make_float_column,
+    values_around_answer,
+)
+from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.population_search import make_file_goodput_target
 from tcpcast.plan.search import SearchGoal, search_from_start
@@ -46,6 +51,7 @@ _RATE_QUESTION: dict[str, Any] = {
     "column": "bottleneck_bps",
     "unit": "bit/s",
     "format_value": units.format_rate,
+    "axis": "rate of the link",
 }
 
 ROUNDING_TOLERANCE = 1e-9
@@ -100,10 +106,15 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         key=varied.key,
         column="sources",
         unit="sources",
+        axis="users",
         make_changes=varied.changes,
     )
     model = _make_model_if_reachable(
-        scenario, question, _replace_sources, 1, "a single source gets only"
+        scenario,
+        question,
+        lambda inputs, sources: replace(inputs, sources=int(sources)),
+        1,
+        "a single source gets only",
     )
     plan = question.plan()
     plan.notes += [*varied.notes("mean rate"), *model.notes]
@@ -121,8 +132,8 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         )
         if plan.simulated is not None:
             plan.recommendation = varied.text(plan.simulated)
-    rates = model.metric_curve(lambda result: result.rate_bps)
-    add_curve_table(plan, "sources", RATE_METRIC, rates, is_whole=True, maximum=MAX_SOURCES)
+    rates = model.metric_curve("rate_bps")
+    add_curve_table(plan, question, rates, is_whole=True, maximum=MAX_SOURCES)
     return plan
 
 
@@ -184,10 +195,8 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         _search_rate_by_simulation(plan, runs, start, minimum, "an unlimited bottleneck gives")
-    rates = model.metric_curve(lambda result: result.rate_bps)
-    add_curve_table(
-        plan, question.column, RATE_METRIC, rates, minimum=minimum, maximum=MAX_RATE_BPS
-    )
+    rates = model.metric_curve("rate_bps")
+    add_curve_table(plan, question, rates, minimum=minimum, maximum=MAX_RATE_BPS)
     return plan
 
 
@@ -247,9 +256,8 @@ def plan_rate_quality(
         minimum,
         f"even with an unlimited bottleneck, {percent_text(share)} of files reach only",
     )
-    minimum = math.ceil(minimum)
     add_curve_table(
-        plan, question.column, question.metric, None, minimum=minimum, maximum=MAX_RATE_BPS
+        plan, question, lambda _: None, minimum=math.ceil(minimum), maximum=MAX_RATE_BPS
     )
     return plan
 
@@ -258,21 +266,25 @@ def _make_mean_rate_question(
     rate_bps: float, *, text: str, of_class: str | None = None, **more: Any
 ) -> InverseQuestion:
     """Return the question for the mean rate of a class, or of the slowest class."""
-    if not rate_bps > 0:
-        raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
+    check_positive_rate("mean rate", rate_bps, "200kbit")
     read = partial(lowest_mean_rate, name=of_class)
     text = f"{text} a mean rate of {rate_text(rate_bps)}"
-    return InverseQuestion(text=text, metric=RATE_METRIC, target=rate_bps, read_metric=read, **more)
+    return InverseQuestion(
+        text=text,
+        metric=RATE_METRIC,
+        target=rate_bps,
+        read_metric=read,
+        headings={"model": "The model near its answer"},
+        **more,
+    )
 
 
 def _require_bottleneck_rate(
     scenario: Scenario, rate_bps: float, of_class: str | None
 ) -> tuple[Scenario, float]:
     """Return a scenario whose bottleneck has a rate, and the first rate of a search."""
-    varied, start = (
-        select_varied_classes(scenario, of_class, "plan rate"),
-        scenario.network.bottleneck.rate_bps,
-    )
+    varied = select_varied_classes(scenario, of_class, "plan rate")
+    start = scenario.network.bottleneck.rate_bps
     if not math.isinf(start):
         return scenario, start
     fast = scenario.with_changes({_RATE_QUESTION["key"]: UNLIMITED_RATE})
@@ -308,12 +320,11 @@ def _add_model_table(
 ) -> None:
     """Add a table of the model's results near its answer to a plan."""
     results = [model.solve_at(value) for value in values]
-    losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
     plan.tables["model"] = {
         question.column: np.array(values),
         "connection_rate_bps": np.array([r.rate_bps for r in results]),
         "utilisation": np.array([r.utilisation for r in results]),
-        "loss_ratio": np.array(losses),
+        "loss_ratio": make_float_column(r.loss_ratio for r in results),
     }
 
 
@@ -386,10 +397,6 @@ def _note_on_classes(scenario: Scenario, quantity: str, of_class: str | None) ->
     return [] if few else [f"The target applies to the class with the lowest {quantity}."]
 
 
-def _replace_sources(inputs: EngsetInputs, sources: float) -> EngsetInputs:
-    return replace(inputs, sources=int(sources))
-
-
 def _replace_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetInputs:
     """Return the model's inputs for another bottleneck rate; a buffer in BDP is converted again."""
     network, rtt0 = scenario.network, inputs.path.rtt0_s
@@ -434,10 +441,8 @@ def _find_smallest_meeting_rate(
     links = values_around_answer(value, minimum=minimum, maximum=MAX_RATE_BPS)
     good = np.array([reaches(link) for link in links.tolist()])
     first = int(np.argmax(good))
-    if first and links[first] < value:
-        value = _bisect_rate(reaches, float(links[first - 1]), float(links[first]))
-    elif links[first] < value:
-        value = float(links[0])
+    if links[first] < value:
+        value = _bisect_rate(reaches, float(links[max(first - 1, 0)]), float(links[first]))
     missed = links[~good & (links > value)]
     return value, float(missed[-1]) if missed.size else None
 
@@ -466,17 +471,14 @@ def _find_largest_population(reaches: Callable[[int], bool]) -> int:
 
     The mean rate never increases with the population.
     """
-    low, high = 1, 2
+    high = 2
     while reaches(high):
         if high == MAX_SOURCES:
             raise DomainError(
                 f"even {MAX_SOURCES:,} sources reach the mean rate; give a higher rate"
             )
-        low, high = high, min(2 * high, MAX_SOURCES)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if reaches(middle) else (low, middle)
-    return low
+        high = min(2 * high, MAX_SOURCES)
+    return bisect_left(range(1, high), True, key=lambda sources: not reaches(sources))
 
 
 def _unreachable_target_error(question: InverseQuestion, who: str, most_bps: float) -> DomainError:

@@ -80,11 +80,9 @@ class EngsetModel:
         assert self.inputs is not None
         return self.vary(self.inputs, value).solve()
 
-    def metric_curve(
-        self, read: Callable[[EngsetResult], float | None]
-    ) -> Callable[[float], float | None] | None:
-        """Return a result as a function of the value, or None if there is no model."""
-        return None if self.inputs is None else lambda value: read(self.solve_at(value))
+    def metric_curve(self, name: str) -> Callable[[float], float | None]:
+        """Return an attribute of the result as a function of the value, None without a model."""
+        return lambda value: None if self.inputs is None else getattr(self.solve_at(value), name)
 
     @property
     def notes(self) -> list[str]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.plan.inverse_question import InverseQuestion
     from tcpcast.plan.result import Plan
 
 CURVE_POINTS = 60
@@ -19,6 +20,11 @@ CURVE_POINTS = 60
 
 CURVE_FACTOR = 2.5
 """Factor by which the curve extends below and above the answer."""
+
+
+def make_float_column(values: Iterable[float | None]) -> NDArray[np.float64]:
+    """Return a column of numbers; None becomes NaN."""
+    return np.array(list(values), dtype=np.float64)
 
 
 def values_around_answer(
@@ -50,26 +56,26 @@ def values_around_answer(
 
 def add_curve_table(  # noqa: PLR0913 - the curve, and its ends
     plan: Plan,
-    column: str,
-    metric: str,
-    at: Callable[[float], float | None] | None,
+    question: InverseQuestion,
+    at: Callable[[float], float | None],
     *,
     centre: float = 0.0,
     is_whole: bool = False,
     minimum: float = 0.0,
     maximum: float = math.inf,
 ) -> None:
-    """Add the table of a metric over values around the answer; NaN if a model has no result.
+    """Add the table of a question's metric over values around the answer.
 
-    Without an answer, the values are around ``centre``, or around the simulated values.
+    The metric is NaN where ``at`` returns None. Without an answer, the values are around
+    ``centre``, or around the simulated values.
     """
-    simulated = plan.tables.get("simulated", {}).get(column, np.empty(0))
+    simulated = plan.tables.get("simulated", {}).get(question.column, np.empty(0))
     if not plan.has_model:
         centre = plan.simulated or centre or float(np.median(simulated) if len(simulated) else 1)
     around = plan.value if plan.has_model else centre
     values: NDArray[Any] = values_around_answer(around, simulated, minimum=minimum, maximum=maximum)
     if is_whole:
         values = np.unique(np.maximum(np.round(values).astype(np.int64), 1))
-    found = [None if at is None else at(value) for value in values.tolist()]
-    metrics = np.array([math.nan if each is None else each for each in found])
-    plan.tables["curve"] = {column: values, metric: metrics}
+    metrics = make_float_column(map(at, values.tolist()))
+    plan.headings["curve"] = ""
+    plan.tables["curve"] = {question.column: values, question.metric: metrics}

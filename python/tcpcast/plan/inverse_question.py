@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.errors import DomainError
 from tcpcast.plan.result import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tcpcast.answer import Answer, Metric
 
@@ -24,6 +25,8 @@ class InverseQuestion:
         Text of the question in reports.
     key, column, unit
         The varied key of the scenario, its column in tables, and its unit.
+    axis, headings
+        Label of the value in figures, and headings of tables in reports: see :class:`Plan`.
     metric, target
         The metric and its target value; NaN if another quantity has the target.
     format_value
@@ -45,12 +48,21 @@ class InverseQuestion:
     make_changes: Callable[[float], dict[str, Any]] | None = None
     read_metric: Callable[[Answer], Metric | None] | None = None
     quantity: str = ""
+    axis: str = ""
+    headings: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
         """Return a plan without an answer."""
         target = None if math.isnan(self.target) else (self.metric, self.target)
-        return Plan(question=self.text, value=math.nan, unit=self.unit, target=target)
+        return Plan(
+            self.text,
+            math.nan,
+            self.unit,
+            target=target,
+            axis=self.axis,
+            headings=dict(self.headings),
+        )
 
     def changes(self, value: float) -> dict[str, Any]:
         """Return the changes that set a value in the scenario."""
@@ -66,4 +78,18 @@ class InverseQuestion:
             answer.metrics.get(self.metric)
             if self.read_metric is None
             else self.read_metric(answer)
+        )
+
+
+def check_positive_rate(quantity: str, rate_bps: float, example: str) -> None:
+    """Raise if a target rate is not above 0 and finite.
+
+    Raises
+    ------
+    DomainError
+        The message has the name of the quantity and an example.
+    """
+    if not 0 < rate_bps < math.inf:
+        raise DomainError(
+            f"the {quantity} must be above 0 bit/s and finite, not {rate_bps!r}; write {example}"
         )

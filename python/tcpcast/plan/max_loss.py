@@ -10,27 +10,23 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.engines.formula.collect_inputs import require_one_class
-from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
 from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.engines.stack_support import omitted_formulas_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve_table import values_around_answer
 from tcpcast.plan.formula_trust import formula_untrusted_reason
-from tcpcast.plan.inverse_question import InverseQuestion
-from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, PARALLEL, PFTK, PathModel
+from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
+from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, MIN_LOSS, PARALLEL, PFTK, PathModel
 from tcpcast.plan.planned_path import (
     MAX_VALIDATED_LOSS,
-    UNVALIDATED_LOSS_TEXT,
     PlannedPath,
     make_planned_path,
     percent_text,
-    prepare_verification_runs,
-    share_of_flows_in_rto,
-    warn_about_replaced_algorithm_1,
+    verify_path_by_simulation,
+    warn_if_pftk_replaces_algorithm_1,
 )
 from tcpcast.plan.search import SearchGoal, search_from_start
-from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
-from tcpcast.readable_units import rate_text, time_text
+from tcpcast.readable_units import count_text, rate_text, time_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,9 +54,6 @@ MAX_LOSS = 1 - 1e-9
 CAPACITY_TOLERANCE = 1e-9
 """If the target is within this relative distance of the capacity of windows or link, no loss is
 permitted."""
-
-MIN_LOSS = 1e-12
-"""Minimum loss of the search by simulation."""
 
 CURVE_FACTOR = 30
 """Factor by which the curve extends below and above the answer."""
@@ -122,12 +115,11 @@ def plan_max_loss(
     DomainError
         The link or the windows do not permit the goodput even without loss.
     """
-    if not 0 < goodput_bps < math.inf:
-        raise DomainError(f"the goodput must be above 0 bit/s and finite, not {goodput_bps!r}")
+    check_positive_rate("goodput", goodput_bps, "50mbit")
     scenario = _insert_placeholder_loss(scenario)
     path = make_planned_path(PLAN_NAME, scenario)
     _check_target_without_loss(path, goodput_bps)
-    models, waiting = _select_models(path, goodput_bps)
+    models, replaced = _select_models(path, goodput_bps)
     losses = [_solve_max_loss(path, model, goodput_bps) for model in models]
     value = losses[0]
     ways = _table_of_single_changes(path, scenario, goodput_bps, value)
@@ -139,6 +131,13 @@ def plan_max_loss(
         metric="goodput_bps",
         target=goodput_bps,
         format_value=units.format_ratio,
+        axis="loss",
+        headings={
+            "tolerated": "Maximum loss by model",
+            "ways": "Effect of a single change",
+            "curve": "",
+            "isoline": "",
+        },
     )
     plan = replace(
         question.plan(),
@@ -150,8 +149,10 @@ def plan_max_loss(
             *filter(None, [omitted_formulas_text(scenario)]),
             *_required_rate_notes(path, goodput_bps, value),
         ],
-        warnings=[*path.warnings, *_warn_about_unvalidated_loss(value), *waiting],
-        untrusted=_untrusted_loss_reason(scenario, models[0], value),
+        warnings=[*path.warnings, *_warn_about_unvalidated_loss(value), *replaced],
+        untrusted=formula_untrusted_reason(
+            models[0].engine, scenario, question.changes(value), loss_ratio=value
+        ),
         scenario=scenario.with_changes(question.changes(value)),
     )
     if verify:
@@ -259,14 +260,13 @@ def _select_models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathMode
     """Return the models, starting with the one that answers, and warnings about algorithm 1."""
     if path.control != "reno":
         return [BBR, CUBIC] if path.control == "bbr" else [CUBIC, BBR], []
-    waiting = []
+    replaced: list[str] = []
     if path.flows > 1:
         p = _solve_max_loss(path, PARALLEL, goodput_bps)
-        share = share_of_flows_in_rto(path, flows=path.flows, loss_ratio=p)
-        if share <= MAX_RTO_SHARE:
+        replaced = warn_if_pftk_replaces_algorithm_1(path, flows=path.flows, loss_ratio=p)
+        if not replaced:
             return [PARALLEL, PFTK, MATHIS, CUBIC], []
-        waiting.append(warn_about_replaced_algorithm_1(path, share))
-    return [PFTK, PARALLEL, MATHIS, CUBIC], waiting
+    return [PFTK, PARALLEL, MATHIS, CUBIC], replaced
 
 
 def _solve_max_loss(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
@@ -385,8 +385,8 @@ def _required_rate_notes(path: PlannedPath, goodput_bps: float, value: float) ->
         f"{units.digits(sent)} packets/s ({rate_text(path.link_bps(sent))} on the link) to deliver "
         f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts are not "
         "included.",
-        f"A flow has {_packets_text(window)} ({bytes_text(window * path.payload_bytes)}) in flight "
-        "on average; a window of that size leaves no room to recover from losses.",
+        f"A flow has {count_text(window, 'packet')} ({bytes_text(window * path.payload_bytes)}) in "
+        "flight on average; a window of that size leaves no room to recover from losses.",
     ]
 
 
@@ -397,16 +397,6 @@ def _warn_about_unvalidated_loss(value: float) -> list[str]:
         f"the maximum loss of {percent_text(value)} is above 10 %, but the models are "
         "validated only up to 10 %"
     ]
-
-
-def _untrusted_loss_reason(scenario: Scenario, model: PathModel, value: float) -> str:
-    if value > MAX_VALIDATED_LOSS:
-        return UNVALIDATED_LOSS_TEXT
-    return formula_untrusted_reason(model.engine, scenario, {_LOSS_KEY: units.format_ratio(value)})
-
-
-def _packets_text(count: int) -> str:
-    return "1 packet" if count == 1 else f"{count:,} packets"
 
 
 def _verify_by_simulation(
@@ -420,23 +410,22 @@ def _verify_by_simulation(
     assert plan.scenario is not None
     goodput_bps = question.target
     sent = goodput_bps / path.goodput_bps(1, plan.value)
-    check = prepare_verification_runs(
+    goal = SearchGoal(
+        target=goodput_bps, integer=False, minimum=MIN_LOSS, maximum=1.0, power=MAX_LOSS_EXPONENT
+    )
+    verify_path_by_simulation(
         plan,
+        question,
+        plan.scenario,
         replace(path, loss_ratio=plan.value),
+        lambda runs: search_from_start(runs, goal, plan.value),
         flows=path.flows,
         rate_pps=sent,
         total_pps=VERIFICATION_RUNS * sent,
         least_s=least_s,
+        options=options,
         instead="write a lower goodput or more flows, so that losses are more frequent",
     )
-    if check is None:
-        return
-    runs = PlanSimulations(plan.scenario.with_changes(check[0]), question, options)
-    goal = SearchGoal(
-        target=goodput_bps, integer=False, minimum=MIN_LOSS, maximum=1.0, power=MAX_LOSS_EXPONENT
-    )
-    verify_by_simulation(plan, runs, lambda: search_from_start(runs, goal, plan.value))
-    plan.notes.append(check[1])
     if plan.is_simulation_reported_first and plan.simulated is not None:
         plan.recommendation = (
             f"According to the simulation, up to {_loss_ratio_text(plan.simulated)} may be "

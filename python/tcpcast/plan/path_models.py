@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MIN_LOSS = 1e-12
-"""Loss ratio that stands for no loss, used if a link is too slow for the rate."""
+"""Loss ratio that stands for no loss: if a link is too slow for the rate, and in searches."""
 
 
 @dataclass(frozen=True, slots=True)

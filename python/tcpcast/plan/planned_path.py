@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.engines.formula.collect_inputs import collect_path_inputs, require_one_class
+from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
 from tcpcast.engines.registry import FORMULA_BY_CONTROL, warn_about_varying_path
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
+from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
 from tcpcast.readable_units import rate_text, time_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.plan.inverse_question import InverseQuestion
     from tcpcast.plan.result import Plan
+    from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
 
 MAX_PACKETS = 5e8
@@ -35,8 +42,6 @@ WARM_UP_RTTS = 20
 
 MAX_VALIDATED_LOSS = 0.1
 """Maximum loss for which the authors validate PFTK and algorithm 1."""
-
-UNVALIDATED_LOSS_TEXT = "the models are validated only up to a loss of 10 %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,13 +201,18 @@ def share_of_flows_in_rto(path: PlannedPath, *, flows: int, loss_ratio: float) -
     return float(found.flows_in_timeout) / flows
 
 
-def warn_about_replaced_algorithm_1(path: PlannedPath, share: float) -> str:
-    """Return the warning that algorithm 1 is replaced, with the reason."""
-    return (
+def warn_if_pftk_replaces_algorithm_1(
+    path: PlannedPath, *, flows: int, loss_ratio: float
+) -> list[str]:
+    """Return a warning if n times PFTK is used, because algorithm 1 has flows in RTO."""
+    share = share_of_flows_in_rto(path, flows=flows, loss_ratio=loss_ratio)
+    if share <= MAX_RTO_SHARE:
+        return []
+    return [
         "algorithm 1 assumes that few flows are in RTO at the same time, but here it "
         f"predicts {100 * share:.0f} % of the flows in RTO (T0 {time_text(path.t0_s)}, RTT "
         f"{time_text(path.rtt_s)}), and underestimates the rate; n times PFTK is used instead"
-    )
+    ]
 
 
 def can_afford_simulation(plan: Plan, packets: float, instead: str) -> bool:
@@ -216,27 +226,40 @@ def can_afford_simulation(plan: Plan, packets: float, instead: str) -> bool:
     return False
 
 
-def prepare_verification_runs(  # noqa: PLR0913 - the runs, and what limits them
+def verify_path_by_simulation(  # noqa: PLR0913 - the runs, and what limits them
     plan: Plan,
+    question: InverseQuestion,
+    scenario: Scenario,
     path: PlannedPath,
+    search: Callable[[PlanSimulations], SearchResult | None],
     *,
     flows: int,
     rate_pps: float,
     total_pps: float,
     least_s: float,
+    options: RunOptions | None,
     instead: str,
-) -> tuple[dict[str, Any], str] | None:
-    """Return the changes for the runs of a check, and a note about their length.
+    note: str = "",
+) -> PlanSimulations | None:
+    """Search by simulation as :func:`verify_by_simulation`, in runs with enough losses.
 
-    See :func:`choose_run_length` for the parameters; each run takes ``least_s`` or longer. Returns
-    None, and adds a warning to the plan, if the runs take too many packets.
+    See :func:`choose_run_length` for ``path`` and the rates; each run takes ``least_s`` or longer.
+    ``note`` is added to the note about the length. Returns None, and adds a warning with the advice
+    ``instead`` to the plan, if the runs take too many packets.
     """
     duration, warm_up = choose_run_length(path, flows=flows, rate_pps=rate_pps, total_pps=total_pps)
     duration = max(duration, least_s)
     if not can_afford_simulation(plan, duration * total_pps, instead):
         return None
-    length = f"Each simulation lasts {duration:,.0f} s; the first {warm_up:,.0f} s are not counted."
-    return changes_for_runs(path, duration, warm_up), length
+    runs = PlanSimulations(
+        scenario.with_changes(changes_for_runs(path, duration, warm_up)), question, options
+    )
+    verify_by_simulation(plan, runs, lambda: search(runs))
+    plan.notes.append(
+        f"Each simulation lasts {duration:,.0f} s; the first {warm_up:,.0f} s are not counted."
+        f"{note}"
+    )
+    return runs
 
 
 def percent_text(ratio: float) -> str:

@@ -13,8 +13,9 @@ from tcpcast.answer import Metric
 from tcpcast.engines import REGISTRY
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
-from tcpcast.plan.inverse_question import InverseQuestion
+from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
+from tcpcast.plan.questions import SEARCH_REPLICATIONS
 from tcpcast.plan.search import SearchGoal, SearchResult, search_in_bracket
 from tcpcast.plan.varied_classes import select_varied_classes
 from tcpcast.plan.verification import PlanSimulations
@@ -46,8 +47,8 @@ CURVE_SHARES = (0.95, 0.9, 0.8, 0.5)
 MIN_FILES = 2000
 """Approximate minimum number of files per run; runs with few sources become longer."""
 
-SEARCH_REPLICATIONS, VERIFICATION_REPLICATIONS = 4, 16
-"""Minimum number of replications per population, in the search and in the check.
+VERIFICATION_REPLICATIONS = 16
+"""Minimum number of replications per population in the check; see also ``SEARCH_REPLICATIONS``.
 
 Near the threshold, the queue varies over minutes, and batches of one run underestimate this
 variation.
@@ -133,7 +134,7 @@ class FileGoodputTarget:
             (
                 counts[each.name] / total,
                 each.traffic.off.mean_value(),
-                _mean_file_size_pkts(each.traffic),
+                max(1.0, each.traffic.size.mean_value()),
             )
             for each in self.scenario.populations
             if each.name in counts and isinstance(each.traffic, OnOff)
@@ -192,10 +193,6 @@ class FileGoodputTarget:
         return min(1.0, sources / self.threshold_sources) * link["link_pps"] * seconds
 
 
-def _mean_file_size_pkts(traffic: OnOff) -> float:
-    return max(1.0, traffic.size.mean_value())
-
-
 def get_exceeded_goodputs(answer: Answer, name: str | None = None) -> Table | None:
     """Return the goodput that each share of the files exceeds.
 
@@ -235,10 +232,7 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
         )
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
-    if not (above_bps > 0 and math.isfinite(above_bps)):
-        raise DomainError(
-            f"the goodput must be above 0 and finite, not {above_bps!r}; write 500kbit"
-        )
+    check_positive_rate("goodput", above_bps, "500kbit")
     exact = FileGoodputTarget(scenario, varied, share, above_bps, "packet")
     # A scaled population has one class, of a classic stack.
     if engine is None and (scenario.is_modern or len(scenario.populations) > 1):

@@ -10,10 +10,10 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.answer import Metric
+from tcpcast.plan.curve_table import make_float_column
 from tcpcast.plan.planned_path import MAX_PACKETS, can_afford_simulation, percent_text
 from tcpcast.plan.population_search import (
     MAX_EXACT_SOURCES,
-    SEARCH_REPLICATIONS,
     VERIFICATION_REPLICATIONS,
     FileGoodputTarget,
     get_exceeded_goodputs,
@@ -22,6 +22,7 @@ from tcpcast.plan.population_search import (
     search_largest_population,
     share_of_files_above,
 )
+from tcpcast.plan.questions import SEARCH_REPLICATIONS
 from tcpcast.plan.search import search_from_start, simulate_if_possible
 from tcpcast.plan.verification import (
     CURVE_STEP,
@@ -36,9 +37,7 @@ from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
@@ -181,6 +180,7 @@ def _make_plan(
     known_answers = {n: each for n, each in answers.items() if target.read(each) is not None}
     return replace(
         target.question.plan(),
+        headings={"curve": "File goodput by the number of sources", "curve_intervals": ""},
         value=result.value,
         low=result.low,
         high=result.high,
@@ -218,9 +218,9 @@ def _goodput_curve_table(
         for column, name in CURVE_METRICS.items()
     }
     for column, points in {**_goodput_columns(answers), **metrics}.items():
-        curve[column] = _floats_or_nan(metric.value for metric in points)
-        intervals[f"{column}_low"] = _floats_or_nan(metric.low for metric in points)
-        intervals[f"{column}_high"] = _floats_or_nan(metric.high for metric in points)
+        curve[column] = make_float_column(metric.value for metric in points)
+        for end in ("low", "high"):
+            intervals[f"{column}_{end}"] = make_float_column(getattr(m, end) for m in points)
     return {"curve": curve, "curve_intervals": intervals}
 
 
@@ -236,10 +236,6 @@ def _goodput_columns(answers: list[Answer]) -> dict[str, list[Metric]]:
         ]
         for index, share in enumerate(tables[0]["share"].tolist())
     }
-
-
-def _floats_or_nan(values: Iterable[float | None]) -> NDArray[np.float64]:
-    return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
 
 
 def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import UNITS, columns_as_json
+from tcpcast.answer import UNITS, columns_as_json, finite_or_none
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,6 +77,11 @@ class Plan:
         The scenario with the answer, if the question permits one.
     target
         The metric and its target value in its unit; None if the target is not a metric.
+    axis
+        Label of ``value`` in figures, without a unit that has prefixes.
+    headings
+        Headings of tables in reports, in their order; "" for tables that only a figure shows.
+        Tables without an entry follow with their name as heading.
     """
 
     question: str
@@ -107,6 +112,8 @@ class Plan:
     engine: str = ""
     scenario: Scenario | None = None
     target: tuple[str, float] | None = None
+    axis: str = ""
+    headings: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return the question and the answer on one line."""
@@ -124,7 +131,7 @@ class Plan:
         return self.simulated is not None and doubtful
 
     def set_simulated_answer(self, result: SearchResult, metric: str) -> None:
-        """Set the simulation's answer, and mark a contradicted value as untrusted.
+        """Set the simulation's answer, unless undecided; mark a contradicted value as untrusted.
 
         Parameters
         ----------
@@ -134,12 +141,12 @@ class Plan:
             The metric that meets the target.
         """
         value, low, high = result.value, result.low, result.high
-        self.simulated, self.simulated_low, self.simulated_high = value, low, high
-        self.metric, self.simulated_metric, self.simulated_fit_runs = (
-            metric,
-            result.metric,
-            result.fit_runs,
-        )
+        self.simulated_low, self.simulated_high = low, high
+        self.simulated_undecided = result.undecided
+        if result.undecided:
+            return
+        self.simulated, self.metric = value, metric
+        self.simulated_metric, self.simulated_fit_runs = result.metric, result.fit_runs
         if not self.has_model:
             return
         inside = low is not None and high is not None and low <= self.value <= high
@@ -148,15 +155,15 @@ class Plan:
         self.untrusted = "the simulation contradicts it"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values: NaN becomes null, arrays become lists."""
+        """Return the plan as JSON values: NaN and infinity become null, arrays become lists."""
         return {
             "question": self.question,
-            "value": self.value if self.has_model and not self.undecided else None,
+            "value": None if self.undecided else finite_or_none(self.value),
             "trusted": not self.untrusted,
             "untrusted": self.untrusted or None,
             "undecided": self.undecided,
-            "low": self.low,
-            "high": self.high,
+            "low": finite_or_none(self.low),
+            "high": finite_or_none(self.high),
             "at_least": self.at_least,
             "unit": self.unit,
             "engine": self.engine or None,
@@ -169,9 +176,9 @@ class Plan:
             "warnings": list(map(str, self.warnings)),
             "interrupted": self.interrupted,
             "incomplete": self.incomplete,
-            "simulated": self.simulated,
-            "simulated_low": self.simulated_low,
-            "simulated_high": self.simulated_high,
+            "simulated": finite_or_none(self.simulated),
+            "simulated_low": finite_or_none(self.simulated_low),
+            "simulated_high": finite_or_none(self.simulated_high),
             "simulated_undecided": self.simulated_undecided,
             "simulated_there": self._value_at_answer_json(),
             "leading": self._leading_answer_json(),
@@ -185,14 +192,12 @@ class Plan:
         return {"metric": metric, "value": value, "unit": UNITS[metric]}
 
     def _value_at_answer_json(self) -> dict[str, Any] | None:
-        if self.simulated_metric is None:
-            return None
         there = self.simulated_metric
+        if there is None:
+            return None
         return {
             "metric": self.metric,
-            "value": there.value,
-            "low": there.low,
-            "high": there.high,
+            **_interval_as_json(there.value, there.low, there.high),
             "unit": UNITS[self.metric],
             "fitted_runs": self.simulated_fit_runs,
         }
@@ -200,9 +205,19 @@ class Plan:
     def _leading_answer_json(self) -> dict[str, Any] | None:
         """Return the answer that is reported first, or None if undecided."""
         if self.is_simulation_reported_first:
-            low, high = self.simulated_low, self.simulated_high
-            return {"by": "simulation", "value": self.simulated, "low": low, "high": high}
+            interval = self.simulated, self.simulated_low, self.simulated_high
+            return {"by": "simulation", **_interval_as_json(*interval)}
         if self.undecided or not self.has_model:
             return None
         by = self.engine or "model"
-        return {"by": by, "value": self.value, "low": self.low, "high": self.high}
+        return {"by": by, **_interval_as_json(self.value, self.low, self.high)}
+
+
+def _interval_as_json(
+    value: float | None, low: float | None, high: float | None
+) -> dict[str, float | None]:
+    return {
+        "value": finite_or_none(value),
+        "low": finite_or_none(low),
+        "high": finite_or_none(high),
+    }

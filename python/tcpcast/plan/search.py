@@ -146,11 +146,11 @@ class SearchGoal:
         maximum = self.maximum if self.integer else self.maximum * (1 - MARGIN_BELOW_MAXIMUM)
         return max(self.minimum, min(value, maximum))
 
-    def round_value(self, value: float) -> float:
-        """Round a value to a whole number if required, in the direction that meets the target."""
-        if not self.integer:
-            return value
-        return math.ceil(value - 1e-9) if self.smallest else math.floor(value + 1e-9)
+    def permitted_value(self, value: float) -> float:
+        """Return the value within the limits, rounded so that it meets the target if required."""
+        if self.integer:
+            value = math.ceil(value - 1e-9) if self.smallest else math.floor(value + 1e-9)
+        return self.clamp(value)
 
     def falling_curve_point(self, value: float, metric: Metric) -> MeasuredPoint:
         """Return a point of a falling curve, also for a rising metric."""
@@ -280,18 +280,17 @@ def search_in_bracket(
         ends = _neighbouring_value(goal, low, -wide), _neighbouring_value(goal, high, wide)
         return SearchResult(value, *ends, integer=goal.integer, metric=runs.metric_at(value))
     window = _search_by_fit(runs, goal, low, high)
-    _simulate_near_answer(runs, goal, window)
-    _enclose_interval(runs, goal, window)
-    return _make_search_result(runs, goal, window)
+    _simulate_near_answer(window)
+    _enclose_interval(window)
+    return _make_search_result(window)
 
 
-def _make_search_result(
-    runs: PlanSimulations, goal: SearchGoal, window: _FitWindow
-) -> SearchResult:
+def _make_search_result(window: _FitWindow) -> SearchResult:
     """Return the answer with its interval, limited to the range of runs with intervals."""
-    known, near = simulated_points(runs, goal), window.nearest_runs(runs, goal)
+    runs, goal = window.runs, window.goal
+    known, near = simulated_points(runs, goal), window.nearest_runs()
     fitted = fit_target_crossing(near, goal.target)
-    value = window.answer(goal, fitted)
+    value = window.answer(fitted)
     left, right = (0.0, math.inf) if fitted is None else (fitted.low, fitted.high)
     below, above = _are_ends_enclosed(known, goal, left, right)
     left = max(left, known[0].value) if below else known[0].value
@@ -370,41 +369,42 @@ def _neighbouring_value(goal: SearchGoal, value: float, step: float) -> float:
 class _FitWindow:
     """Range of values around ``centre`` for a fit; ``radius`` applies to the value's logarithm."""
 
+    runs: PlanSimulations
+    goal: SearchGoal
     centre: float
     radius: float
 
-    def runs_in_window(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
+    def runs_in_window(self) -> list[MeasuredPoint]:
         """Return the runs in the window."""
         reach = MAX_FIT_DISTANCE * self.radius
-        return [
-            p for p in simulated_points(runs, goal) if abs(math.log(p.value / self.centre)) <= reach
-        ]
+        known = simulated_points(self.runs, self.goal)
+        return [p for p in known if abs(math.log(p.value / self.centre)) <= reach]
 
-    def nearest_runs(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
+    def nearest_runs(self) -> list[MeasuredPoint]:
         """Return the runs in the window, or the nearest ones if these are too few for a fit."""
-        near = self.runs_in_window(runs, goal)
+        near = self.runs_in_window()
         if len(near) >= MIN_LINE_POINTS:
             return near
-        known = simulated_points(runs, goal)
+        known = simulated_points(self.runs, self.goal)
         return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:MIN_LINE_POINTS]
 
-    def crossing(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
+    def crossing(self) -> TargetCrossing | None:
         """Return the crossing of the target and a line fitted to the nearest runs."""
-        return fit_target_crossing(self.nearest_runs(runs, goal), goal.target)
+        return fit_target_crossing(self.nearest_runs(), self.goal.target)
 
-    def answer(self, goal: SearchGoal, found: TargetCrossing | None) -> float:
+    def answer(self, found: TargetCrossing | None) -> float:
         """Return the permitted value nearest to a crossing, or to the centre if there is none."""
-        return goal.clamp(goal.round_value(self.centre if found is None else found.value))
+        return self.goal.permitted_value(self.centre if found is None else found.value)
 
-    def move(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
+    def move(self) -> TargetCrossing | None:
         """Move towards the crossing by at most the radius, and adapt the radius."""
-        found = self.crossing(runs, goal)
+        found = self.crossing()
         if found is not None:
             times = min(
                 max(found.value / self.centre, math.exp(-self.radius)), math.exp(self.radius)
             )
             self.centre *= times
-        if len(self.runs_in_window(runs, goal)) >= MIN_RUNS:
+        if len(self.runs_in_window()) >= MIN_RUNS:
             uncertainty = 1.0 if found is None else found.slope_uncertainty
             if uncertainty > MAX_SLOPE_UNCERTAINTY:
                 self.radius *= RADIUS_FACTOR
@@ -412,37 +412,38 @@ class _FitWindow:
                 self.radius /= RADIUS_FACTOR
             self.radius = min(max(self.radius, MIN_RADIUS), MAX_RADIUS)
         # The metric must differ by more than its error; otherwise a random slope ends the search.
-        noise = min(stated_log_error(self.nearest_runs(runs, goal)), MAX_RADIUS)
+        noise = min(stated_log_error(self.nearest_runs()), MAX_RADIUS)
         self.radius = max(self.radius, noise)
-        if goal.integer:
+        if self.goal.integer:
             self.radius = max(self.radius, math.log1p(MIN_INTEGER_RADIUS / self.centre))
-        return self.crossing(runs, goal)
+        return self.crossing()
 
-    def unsimulated_value(self, runs: PlanSimulations, goal: SearchGoal) -> float | None:
+    def unsimulated_value(self) -> float | None:
         """Return a value in the window that was not yet simulated, or None."""
-        start = len(self.runs_in_window(runs, goal)) % len(RUN_POSITIONS)
+        start = len(self.runs_in_window()) % len(RUN_POSITIONS)
         for share in (*RUN_POSITIONS[start:], *RUN_POSITIONS[:start]):
-            value = goal.clamp(goal.round_value(self.centre * math.exp(share * self.radius)))
-            if value not in runs.answers:
+            value = self.goal.permitted_value(self.centre * math.exp(share * self.radius))
+            if value not in self.runs.answers:
                 return value
-        if not goal.integer:
+        if not self.goal.integer:
             return None
-        ends = (goal.clamp(self.centre * math.exp(end)) for end in (-self.radius, self.radius))
+        ends = (self.goal.clamp(self.centre * math.exp(end)) for end in (-self.radius, self.radius))
         low, high = map(round, ends)
-        return next((n for n in range(low, high + 1) if n not in runs.answers), None)
+        return next((n for n in range(low, high + 1) if n not in self.runs.answers), None)
 
 
 def _search_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> _FitWindow:
     """Simulate near the target until the interval is narrow or the number of runs sufficient."""
-    window = _FitWindow(math.sqrt(low * high), max(MIN_RADIUS, math.log(high / low) / 2))
+    radius = max(MIN_RADIUS, math.log(high / low) / 2)
+    window = _FitWindow(runs, goal, math.sqrt(low * high), radius)
     for _ in range(MAX_STEPS):
-        found, count = window.move(runs, goal), len(window.runs_in_window(runs, goal))
+        found, count = window.move(), len(window.runs_in_window())
         is_narrow = (
             found is not None and found.high - found.low <= NARROW_INTERVAL_WIDTH * found.value
         )
         if count >= SUFFICIENT_RUNS or (count >= MIN_RUNS and is_narrow):
             break
-        value = window.unsimulated_value(runs, goal)
+        value = window.unsimulated_value()
         if value is None:
             break
         simulate_if_possible(runs, value)
@@ -462,13 +463,13 @@ def simulated_points(runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPo
     return [goal.falling_curve_point(value, metric) for value, metric in runs.known_metrics.items()]
 
 
-def _simulate_near_answer(runs: PlanSimulations, goal: SearchGoal, window: _FitWindow) -> None:
+def _simulate_near_answer(window: _FitWindow) -> None:
     """Simulate the answer itself if no run is close to it."""
-    found = window.crossing(runs, goal)
-    value = window.answer(goal, found)
+    found = window.crossing()
+    value = window.answer(found)
     close = 0.0 if found is None else MAX_DISTANCE_FROM_RUN * min(found.high - found.low, value)
-    if all(abs(known - value) > close for known in runs.answers):
-        simulate_if_possible(runs, value)
+    if all(abs(known - value) > close for known in window.runs.answers):
+        simulate_if_possible(window.runs, value)
 
 
 def _are_ends_enclosed(
@@ -481,16 +482,15 @@ def _are_ends_enclosed(
     return below or 0 < left <= goal.minimum, above or math.inf > right >= goal.maximum
 
 
-def _enclose_interval(runs: PlanSimulations, goal: SearchGoal, window: _FitWindow) -> None:
+def _enclose_interval(window: _FitWindow) -> None:
     """Simulate further out until decisive runs enclose the interval."""
+    runs, goal = window.runs, window.goal
     for factor in OUTWARD_FACTORS:
-        known, fitted = simulated_points(runs, goal), window.crossing(runs, goal)
+        known, fitted = simulated_points(runs, goal), window.crossing()
         if fitted is None or not fitted.high < math.inf:
             return
         closed = _are_ends_enclosed(known, goal, fitted.low, fitted.high)
         ends = zip(closed, (fitted.low, fitted.high), (False, True), strict=True)
         for is_closed, end, up in ends:
             if not is_closed:
-                simulate_if_possible(
-                    runs, goal.step(goal.clamp(goal.round_value(end)), factor, up=up)
-                )
+                simulate_if_possible(runs, goal.step(goal.permitted_value(end), factor, up=up))

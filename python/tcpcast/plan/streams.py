@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.formula.collect_inputs import get_specified_loss, require_one_class
-from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
 from tcpcast.engines.formula.path_requirements import (
     DEFAULT_AMOUNT_BYTES,
     compute_path_requirements,
@@ -26,16 +25,13 @@ from tcpcast.plan.monotone_fit import DIFFERENCE_VARIANCE_RATIO
 from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
 from tcpcast.plan.planned_path import (
     MAX_VALIDATED_LOSS,
-    UNVALIDATED_LOSS_TEXT,
     make_planned_path,
     percent_text,
-    prepare_verification_runs,
-    share_of_flows_in_rto,
-    warn_about_replaced_algorithm_1,
+    verify_path_by_simulation,
+    warn_if_pftk_replaces_algorithm_1,
 )
 from tcpcast.plan.search import SearchResult
-from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
-from tcpcast.readable_units import rate_text
+from tcpcast.readable_units import count_text, rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
@@ -46,6 +42,7 @@ if TYPE_CHECKING:
     from tcpcast.plan.path_models import PathModel
     from tcpcast.plan.planned_path import PlannedPath
     from tcpcast.plan.result import Plan, Table
+    from tcpcast.plan.verification import PlanSimulations
     from tcpcast.scenario import Population, Scenario
 
 PLAN_NAME = "plan streams"
@@ -124,17 +121,19 @@ def plan_streams(
     path = make_planned_path(PLAN_NAME, scenario)
     models = MODELS_BY_CONTROL[path.control]
     counts = [_min_flows_of_model(path, model) for model in models]
-    share = 0.0
+    replaced = []
     if path.control == "reno":
-        share = share_of_flows_in_rto(path, flows=counts[0], loss_ratio=path.loss_ratio)
-    crowded = share > MAX_RTO_SHARE
-    model, value = models[crowded], counts[crowded]
+        replaced = warn_if_pftk_replaces_algorithm_1(
+            path, flows=counts[0], loss_ratio=path.loss_ratio
+        )
+    model, value = models[len(replaced)], counts[len(replaced)]
     question = InverseQuestion(
         text="useful number of parallel flows",
         key=f"class.{people.name}.flows" if scenario.classes else "traffic.flows",
         column="flows",
         unit="flows",
         metric="goodput_bps",
+        headings={"streams": "Rates by the number of flows", "curve": ""},
     )
     # A scenario cannot have more flows than this maximum.
     there = None if value > MAX_SOURCES else scenario.with_changes(question.changes(value))
@@ -154,15 +153,15 @@ def plan_streams(
             _NOTE_ON_LOSS,
             *([] if there is None else _note_memory_and_time(path, there, model, value)),
         ],
-        warnings=[*path.warnings, *_make_warnings(path, value)],
+        warnings=[*path.warnings, *_make_warnings(path, value), *replaced],
         scenario=there,
     )
-    if crowded:
-        plan.warnings.append(warn_about_replaced_algorithm_1(path, share))
-    if path.control == "reno" and path.loss_ratio > MAX_VALIDATED_LOSS:
-        plan.untrusted = UNVALIDATED_LOSS_TEXT
-    else:
-        plan.untrusted = formula_untrusted_reason(model.engine, scenario, question.changes(value))
+    plan.untrusted = formula_untrusted_reason(
+        model.engine,
+        scenario,
+        question.changes(value),
+        loss_ratio=path.loss_ratio if path.control == "reno" else 0.0,
+    )
     if verify:
         _verify_by_simulation(plan, question, path, model, scenario, least_s, options)
     return plan
@@ -265,8 +264,8 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
         return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
     left = (
-        f"each further flow only takes rate from others: next to {_flows_text(value)}, a "
-        f"competing flow gets {of_each(value + 1)}; next to {_flows_text(2 * value)}, "
+        f"each further flow only takes rate from others: next to {count_text(value, 'flow')}, a "
+        f"competing flow gets {of_each(value + 1)}; next to {count_text(2 * value, 'flow')}, "
         f"{of_each(2 * value + 1)}."
     )
     if value == 1:
@@ -282,13 +281,13 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
 
 def _note_flows_by_model(path: PlannedPath, counts: Sequence[int]) -> str:
     """Return a note with the number of flows according to each model."""
-    by_cubic = _flows_text(_min_flows_of_model(path, CUBIC))
+    by_cubic = count_text(_min_flows_of_model(path, CUBIC), "flow")
     bbr = "for BBR, by its bound, 1 flow"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
         bbr = "BBR does not keep its rate above a loss of 20 %"
     if path.control != "reno":
         return f"For CUBIC, by its response function (RFC 9438), {by_cubic} fill the link; {bbr}."
-    by_parallel, by_pftk = map(_flows_text, counts)
+    by_parallel, by_pftk = (count_text(flows, "flow") for flows in counts)
     return (
         f"Number of flows that fill the link: by algorithm 1, {by_parallel}; by n times PFTK, "
         f"{by_pftk}; for CUBIC, by its response function (RFC 9438), {by_cubic}; {bbr}."
@@ -307,10 +306,6 @@ def _note_memory_and_time(
     return [] if sizing is None else [*path_requirement_texts(sizing), took]
 
 
-def _flows_text(flows: int) -> str:
-    return f"{flows:,} flow{'' if flows == 1 else 's'}"
-
-
 def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     found = []
     if path.control == "reno" and path.loss_ratio > MAX_VALIDATED_LOSS:
@@ -321,8 +316,9 @@ def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     share = path.link_pps * path.rtt_s / value
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
-            f"per RTT, the link carries {share:.3g} packets of each of {_flows_text(value)}: "
-            "too few for fast retransmit, so a full queue causes timeouts"
+            f"per RTT, the link carries {share:.3g} packets of each of "
+            f"{count_text(value, 'flow')}: too few for fast retransmit, so a full queue causes "
+            "timeouts"
         )
     return found
 
@@ -341,40 +337,40 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
     half = max(1, value // 2)
     tried = sorted({half, value, 2 * value})
     rates = _limited_rate_pps(path, model, np.array(tried))
-    # With half of the flows, the link is not full: losses are as rare as in the model.
-    check = prepare_verification_runs(
-        plan,
-        path,
-        flows=half,
-        rate_pps=float(rates[0]),
-        total_pps=float(rates.sum()),
-        least_s=least_s,
-        instead="to check with fewer flows, divide the rate of the bottleneck by 10",
-    )
-    if check is None:
-        return
-    runs = PlanSimulations(scenario.with_changes(check[0]), question, options)
 
-    def search() -> SearchResult | None:
+    def search(runs: PlanSimulations) -> SearchResult | None:
         for flows in tried:
             runs.measure(flows)
         return _flows_from_rates(runs, path, half)
 
-    verify_by_simulation(plan, runs, search)
-    plan.tables["simulated"] = _compare_with_models(plan, path, model)
-    plan.notes.append(
-        f"{check[1]} The answer of the simulation is the link's rate divided by the mean rate "
-        "per flow in the run with the fewest flows. The columns `model` and `goodput` contain "
-        "delivered payload."
+    # With half of the flows, the link is not full: losses are as rare as in the model.
+    runs = verify_path_by_simulation(
+        plan,
+        question,
+        scenario,
+        path,
+        search,
+        flows=half,
+        rate_pps=float(rates[0]),
+        total_pps=float(rates.sum()),
+        least_s=least_s,
+        options=options,
+        instead="to check with fewer flows, divide the rate of the bottleneck by 10",
+        note=" The answer of the simulation is the link's rate divided by the mean rate per flow "
+        "in the run with the fewest flows. The columns `model` and `goodput` contain delivered "
+        "payload.",
     )
+    if runs is None:
+        return
+    plan.tables["simulated"] = _compare_with_models(plan, path, model)
     if plan.is_simulation_reported_first and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]
         flows = round(plan.simulated)
         send = "together send" if flows > 1 else "sends"
         plan.recommendation = (
-            f"According to the simulation, {_flows_text(flows)} {send} at the link's rate, and the "
-            f"link is busy {percent_text(busy)} of the time. Do not trust the values of the "
-            "models here."
+            f"According to the simulation, {count_text(flows, 'flow')} {send} at the link's rate, "
+            f"and the link is busy {percent_text(busy)} of the time. Do not trust the values of "
+            "the models here."
         )
 
 

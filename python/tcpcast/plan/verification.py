@@ -14,6 +14,7 @@ from tcpcast import units
 from tcpcast.answer import Note
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
+from tcpcast.plan.curve_table import make_float_column
 from tcpcast.plan.search import MAX_INTERVAL_WIDTH
 
 if TYPE_CHECKING:
@@ -191,15 +192,13 @@ def verify_by_simulation(
         plan.warnings.insert(0, stop.reason("the check"))
     known = runs.known_metrics
     plan.verified = [runs.answers[value] for value in known]
-    ends = {
-        "low": [math.nan if metric.low is None else metric.low for metric in known.values()],
-        "high": [math.nan if metric.high is None else metric.high for metric in known.values()],
+    plan.headings.setdefault("simulated", "Simulated values")
+    plan.tables["simulated"] = {
+        question.column: np.array(list(known)),
+        question.metric: make_float_column(metric.value for metric in known.values()),
+        "low": make_float_column(metric.low for metric in known.values()),
+        "high": make_float_column(metric.high for metric in known.values()),
     }
-    values = {
-        question.column: list(known),
-        question.metric: [each.value for each in known.values()],
-    }
-    plan.tables["simulated"] = {name: np.array(v) for name, v in {**values, **ends}.items()}
     plan.warnings += merge_run_warnings(plan.verified, question.tables or (question.metric,))
     wanted = runs.scenario.run.transfers
     if wanted is not None and wanted > runs.transfers:
@@ -229,12 +228,10 @@ def _add_run_count(warning: Note, count: int, runs: int) -> Note:
 
 def _set_simulated_answer(plan: Plan, runs: PlanSimulations, result: SearchResult) -> None:
     """Add the answer of the simulation, or the reason for its absence, to the plan."""
-    plan.simulated_low, plan.simulated_high = result.low, result.high
+    plan.set_simulated_answer(result, runs.question.metric)
     if result.undecided:
-        plan.simulated_undecided = True
         plan.warnings.insert(0, "the simulation is undecided: " + undecided_reason(runs, result))
         return
-    plan.set_simulated_answer(result, runs.question.metric)
     plan.notes += note_excess_scatter(result)
     if plan.scenario is not None and plan.is_simulation_reported_first:
         plan.scenario = plan.scenario.with_changes(runs.question.changes(result.value))

@@ -12,6 +12,7 @@ from tcpcast.compare import Difference
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.limit_names import limit_name
+from tcpcast.readable_units import count_text
 from tcpcast.report.document import (
     BLANK_LINE,
     Code,
@@ -29,6 +30,7 @@ from tcpcast.report.quantity import (
     amount_text,
     difference_text,
     interval_text,
+    is_count,
     metric_label,
     scale_for_metric,
     scale_for_unit,
@@ -49,17 +51,6 @@ if TYPE_CHECKING:
 _UNITS_BY_SUFFIX = {"_bps": "bit/s", "_s": "s", "_pkts": "packet", "_bytes": "B"}
 _RATIO_COLUMNS = ("loss_ratio", "utilisation", "timeout_ratio", "load", "share_above")
 _INTERVAL_COLUMNS = {"low", "high"}
-_TABLE_TITLES = {
-    "model": "The model near its answer",
-    "rules": "Buffers by different rules",
-    "streams": "Rates by the number of flows",
-    "tolerated": "Maximum loss by model",
-    "curve": "File goodput by the number of sources",
-    "ways": "Effect of a single change",
-    "simulated": "Simulated values",
-    "grid": "Buffer rule by file size and RTT",
-}
-_ORDER = list(_TABLE_TITLES)
 _MIN_TEXT_WIDTH = 30
 """Minimum width of a text column, whose cells are wrapped."""
 
@@ -89,7 +80,9 @@ def plan_verdict(plan: Plan) -> str:
     return f"The {plan.question} is {value.replace(UNTRUSTED_MARK, '')}, {method}{doubt}."
 
 
-def plan_document(plan: Plan, scenario: Scenario, command: str, figures: bool = False) -> Document:
+def plan_document(
+    plan: Plan, scenario: Scenario, command: str, figure_name: str, figures: bool = False
+) -> Document:
     """Return the report on a plan.
 
     Parameters
@@ -98,6 +91,8 @@ def plan_document(plan: Plan, scenario: Scenario, command: str, figures: bool = 
         The plan, and the scenario with the plan's answer inserted.
     command
         The command that reproduces the report.
+    figure_name
+        Name of the figure.
     figures
         Draw the curve with matplotlib.
     """
@@ -114,7 +109,7 @@ def plan_document(plan: Plan, scenario: Scenario, command: str, figures: bool = 
         Table(shown),
         *_advice_parts(plan),
         *_table_parts(plan),
-        *(_inline_figures(plan, scenario) if figures else ()),
+        *(_inline_figures(plan, scenario, figure_name) if figures else ()),
         *(warned if plan.untrusted or plan.warnings else ()),
         *_remark_parts(plan),
         Heading("The scenario"),
@@ -125,14 +120,14 @@ def plan_document(plan: Plan, scenario: Scenario, command: str, figures: bool = 
     return Document(f"{scenario.name}: {plan.question}", parts)
 
 
-def _inline_figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
+def _inline_figures(plan: Plan, scenario: Scenario, name: str) -> Iterator[Part]:
     """Yield the figure of a plan that has a curve."""
     if "curve" not in plan.tables or not all(map(len, plan.tables["curve"].values())):
         return
     from tcpcast.report.figures import figure_parts  # noqa: PLC0415 - matplotlib is slow to import
-    from tcpcast.report.plan_figures import FILE_NAMES, plan_figure  # noqa: PLC0415
+    from tcpcast.report.plan_figures import plan_figure  # noqa: PLC0415
 
-    yield from figure_parts("Figure", [(FILE_NAMES[plan.unit], plan_figure(plan, scenario))])
+    yield from figure_parts("Figure", [(name, plan_figure(plan, scenario))])
 
 
 def _advice_parts(plan: Plan) -> list[Part]:
@@ -146,13 +141,11 @@ def _advice_parts(plan: Plan) -> list[Part]:
 
 
 def _table_parts(plan: Plan) -> Iterator[Part]:
-    """Yield the tables of a plan for display."""
-    # The full curve is only for the figure if another table shows selected rows of it.
-    only_drawn = {"curve"} if plan.target is not None or "streams" in plan.tables else set()
-    for name in sorted((set(plan.tables) - only_drawn) & set(_ORDER), key=_ORDER.index):
-        columns = plan.tables[name]
-        if all(len(column) for column in columns.values()):
-            yield from (BLANK_LINE, columns_table(columns, _TABLE_TITLES[name]))
+    """Yield the tables of a plan, except for those that only a figure shows."""
+    for name in dict.fromkeys((*plan.headings, *plan.tables)):
+        heading, columns = plan.headings.get(name, name), plan.tables.get(name)
+        if heading and columns and all(map(len, columns.values())):
+            yield from (BLANK_LINE, columns_table(columns, heading))
 
 
 def _remark_parts(plan: Plan) -> Iterator[Paragraph]:
@@ -234,7 +227,7 @@ def _interval_clause(
     first, last = (plan_quantity_text(end, unit).partition(", ")[0] for end in (low, high))
     number, _, of_first = first.rpartition(" ")
     same = of_first == last.rpartition(" ")[2]
-    if omit_unit and unit not in {"1", "bit/s"}:
+    if omit_unit and is_count(unit):
         return f", between {number} and {last.rpartition(' ')[0]}"
     return f", between {number if same else first} and {last}"
 
@@ -247,14 +240,13 @@ def _interval_of_result(plan: Plan) -> str:
 
 def plan_quantity_text(value: float, unit: str) -> str:
     """Return a plan's answer with its unit, for example "438 packets" or "23.1 Mbit/s"."""
-    if unit == "bit/s":
-        return amount_text(value, unit)
     if unit == "1":
         often = f", one packet in {1 / value:,.0f}" if value <= 0.1 else ""
         return f"{100 * value:.4g} %{often}"
-    words = "packets" if unit == "packet" else unit
-    counted = f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
-    return f"{counted} {words.removesuffix('s') if value == 1 else words}"
+    if not is_count(unit):
+        return amount_text(value, unit)
+    noun = unit.removesuffix("s")
+    return count_text(value, noun) if value == int(value) else f"{value:,.4g} {noun}s"
 
 
 def columns_table(columns: Columns, title: str = "") -> Table:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.engines.registry import FORMULA_BY_CONTROL
+from tcpcast.readable_units import count_text
 from tcpcast.report import streams_figure, user_plan_figure
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
@@ -28,6 +29,7 @@ from tcpcast.report.palette import BLACK, OBSERVED, engine_style
 from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import (
     amount_text,
+    is_count,
     metric_label,
     scale_for_metric,
     scale_for_unit,
@@ -53,21 +55,6 @@ _LOG_AXIS_RATIO = 10.0
 _MIN_SHARE_OF_TARGET = 1e-3
 """Curve values below this share of the target are not drawn."""
 
-FILE_NAMES = {
-    "packet": "buffer",
-    "bit/s": "rate",
-    "1": "loss",
-    "sources": user_plan_figure.FILE_NAME,
-    "flows": streams_figure.FILE_NAME,
-}
-"""File name of a plan's figure, by the unit of the planned quantity."""
-
-_AXIS_LABELS = {
-    "packet": ("buffer", "packets"),
-    "bit/s": ("rate of the link", ""),
-    "1": ("loss", "%"),
-    "sources": ("users", ""),
-}
 _MODEL_LABELS = {
     "pftk": "PFTK",
     "parallel": "algorithm 1",
@@ -134,9 +121,7 @@ def _target_metric_panel(plan: Plan, metric: str, target: float) -> Panel:
     up = _value_axis(name_of_metric, np.concatenate(values) / y.factor, shown_target)
     rows = np.array([seen[each] / y.factor for each in (metric, "low", "high")])
     series += _simulated_points(seen[name] / x.factor, rows, up.low or 0.0)
-    title, unit = _AXIS_LABELS[plan.unit]
-    unit = x.unit or unit
-    across = Axis(f"{title} ({unit})" if unit else title)
+    across = Axis(f"{plan.axis} ({x.unit})" if x.unit else plan.axis)
     if plan.unit == "1":
         across = replace(across, log=True, ticks=lambda value, _: digits(value))
     return Panel(series, across, up)
@@ -151,10 +136,8 @@ def _curve_style(column: str) -> Style:
 
 def _scale_of_key(plan: Plan, values: Any) -> Scale:
     if plan.unit == "1":
-        return scale_for_metric("loss_ratio", 0.01)
-    if plan.unit == "bit/s":
-        return scale_for_unit("bit/s", float(values.max()))
-    return scale_for_unit("1", 1.0)
+        return scale_for_unit("ratio", 0.01)
+    return scale_for_unit("1" if is_count(plan.unit) else plan.unit, float(values.max()))
 
 
 def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
@@ -177,12 +160,11 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
 
 def _answer_text(value: float, plan: Plan) -> str:
     """Return an answer with three significant digits and its unit."""
-    if plan.unit == "bit/s":
-        return three_digit_text(value, "bit/s")
     if plan.unit == "1":
         return f"{digits(100 * value, 3)} %"
-    words = "packets" if plan.unit == "packet" else plan.unit
-    return f"{value:,.0f} {words.removesuffix('s') if value == 1 else words}"
+    if not is_count(plan.unit):
+        return three_digit_text(value, plan.unit)
+    return count_text(value, plan.unit.removesuffix("s"))
 
 
 def _simulated_points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:

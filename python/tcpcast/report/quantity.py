@@ -79,6 +79,11 @@ def scale_for_unit(unit: str, magnitude: float) -> Scale:
     return Scale(*readable_units.readable_unit(magnitude, ladder))
 
 
+def is_count(unit: str) -> bool:
+    """Return True for the unit of a count, such as "packet"; False for bit/s, s and ratios."""
+    return unit != "1" and unit not in _UNIT_LADDERS
+
+
 def row_scale(row: ComparisonRow) -> Scale:
     """Choose one unit for all engines of a row by its largest value."""
     values = [f.value if f.at_least is None else f.at_least for f in row.metrics if f is not None]

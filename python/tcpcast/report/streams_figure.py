@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tcpcast.report.chart import Drawable
     from tcpcast.scenario import Scenario
 
-FILE_NAME = "streams"
-
 _MODEL_LABELS = {
     "parallel_bps": "algorithm 1",
     "cubic_bps": "n times CUBIC",

@@ -34,8 +34,6 @@ _PANELS = (
     ("rtt_mean_s", "mean RTT (ms)", 1e-3),
 )
 
-FILE_NAME = "users"
-
 
 def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     """Return the chart of five panels against users, from loss to goodput percentiles.

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import texts_to_notes, unit_of, warning_severity
+from tcpcast.answer import finite_or_none, texts_to_notes, unit_of, warning_severity
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY
 from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
@@ -308,11 +308,6 @@ def displayed_value(name: str, metric: Metric) -> dict[str, Any]:
         "text": text,
         "interval": interval_text(metric, scale),
     }
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """Return a finite value, or None, because JSON has no infinity."""
-    return None if value is None or not math.isfinite(value) else value
 
 
 def _describe_metric(name: str) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.answer import finite_or_none
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import TcpcastError
 from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.web.evaluation import (
     call_with_field_errors,
     displayed_value,
-    finite_or_none,
     limit_text,
     point_warnings,
     read_request,
