@@ -22,11 +22,10 @@ from pydantic_core import InitErrorDetails
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.classic_tcp import PRESETS, RFC_DEFAULTS
+from tcpcast.scenario.modern_stacks import MULTCP, TFRC
 from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
     MODERN_PRESETS,
-    MULTCP,
-    TFRC,
     TIMESTAMP_BYTES,
     drop_classic_keys,
     find_unsupported_modern_keys,
@@ -45,7 +44,7 @@ from tcpcast.scenario.quantities import (
     read_window,
     write_window,
 )
-from tcpcast.scenario.stack_facts import describe_stack
+from tcpcast.scenario.stack_descriptions import describe_stack
 from tcpcast.scenario.table import (
     Choice,
     Table,
