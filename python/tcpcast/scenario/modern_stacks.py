@@ -1,4 +1,4 @@
-"""The modern stacks, one row each: what scenarios, engines, figures and documents know of them."""
+"""The modern stacks, one row each: default values, rules, and limits of support."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BBR_RULE = "BBR's rule"
 
 
 class ModernStack(NamedTuple):
-    """A stack with its congestion control; omitted fields are those of Linux.
+    """A stack with its congestion control; the default values of the fields describe Linux.
 
     Attributes
     ----------

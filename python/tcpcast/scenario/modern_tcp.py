@@ -47,8 +47,7 @@ def get_congestion_control(stack: str) -> str:
 def has_timestamps(tcp: Mapping[str, Any]) -> bool:
     """Return True if packets have the timestamp option; ``tcp`` is the table as typed."""
     stack = tcp.get("stack", DEFAULT_STACK)
-    preset = MODERN_PRESETS.get(stack, {}) if isinstance(stack, str) else {}
-    return bool(preset) and tcp.get("timestamps", preset["timestamps"]) is True
+    return is_modern(stack) and tcp.get("timestamps", MODERN_PRESETS[stack]["timestamps"]) is True
 
 
 def get_inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
@@ -77,8 +76,10 @@ def find_unsupported_modern_keys(
     """Find keys that a modern stack does not support; ``values`` has the format of a preset."""
     preset = MODERN_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
-        rule = "slow start ends at a loss or by the rules of this stack"
-        message = f"{stack} has a fixed rule: {rule}; {USE_CLASSIC_ADVICE}"
+        message = (
+            f"{stack} has a fixed rule: slow start ends at a loss or by the rules of this stack; "
+            f"{USE_CLASSIC_ADVICE}"
+        )
         yield make_error_at(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
         message = (

@@ -148,9 +148,9 @@ def _read_stack(value: object) -> str:
         raise UnitError(f'{units.quote(value)} is not a stack; write "bbr3"')
     for name, engine in _FORMULA_BY_STACK_NAME.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
-            known = next(each for each in MODERN_PRESETS if name in each)
             raise UnitError(
-                f'{units.quote(value)} is not a stack; write "{known}" (formula: engine {engine})'
+                f'{units.quote(value)} is not a stack; write "linux-{name}" (formula: engine '
+                f"{engine})"
             )
     if value == "reno":
         raise UnitError(

@@ -305,8 +305,9 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
 
 def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     if tcp.stack not in KERNEL_STACKS:
-        only_modern = "the kernel has only modern Linux stacks"
-        fact = MODERN_STACKS[tcp.stack].why_not_in_linux if tcp.is_modern else only_modern
+        fact = "the kernel has only modern Linux stacks"
+        if tcp.is_modern:
+            fact = MODERN_STACKS[tcp.stack].why_not_in_linux
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
             *(Suggestion(changes_to_set_stack(scenario, stack)) for stack in KERNEL_STACKS[:2]),
