@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.engines.packet.reliability import withhold_goodput_intervals
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
 from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.scenario import OnOff
@@ -237,3 +238,24 @@ def test_flow_without_loss_or_mark_is_not_in_steady_state() -> None:
     assert "no steady state: 2 of 2 flows are still increasing the window without a loss" in str(
         result.incomplete_reason
     )
+
+
+def test_interval_of_saturated_link_ends_at_a_utilisation_of_1() -> None:
+    table = {
+        "network": {"rtt": "50ms", "bottleneck": {"rate": "2mbit", "buffer": "60pkt"}},
+        "traffic": {"kind": "bulk", "flows": 1},
+        "run": {"duration": "300s", "warmup": "60s"},
+    }
+    answer = tcpcast.run(tcpcast.Scenario.from_dict(table), engines=["packet"])["packet"]
+    utilisation = answer.metrics["utilisation"]
+    assert utilisation.low is not None
+    assert 0.999 < utilisation.low < utilisation.value == utilisation.high == 1.0
+
+
+def test_goodput_quantiles_of_few_files_have_no_interval() -> None:
+    columns = {"share": [0.95], "goodput_bps": [1e6], "low": [9e5], "high": [1.1e6]}
+    table = {name: np.array(values) for name, values in columns.items()}
+    few, enough = (withhold_goodput_intervals(table, files) for files in (99, 100))
+    assert np.isnan([few["low"], few["high"]]).all()
+    assert few["goodput_bps"] == 1e6
+    assert (enough["low"], enough["high"]) == (9e5, 1.1e6)

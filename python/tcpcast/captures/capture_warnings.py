@@ -16,42 +16,46 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     """Return the warnings that Python adds to the warnings of the Rust core."""
     lines = []
 
-    def add(count: int, several: str) -> None:
+    def add(count: int, noun: str, fact: str) -> None:
         if count:
-            first, _, rest = several.partition(" ")
-            lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
+            lines.append(f"{count_text(count, noun)} {fact}")
 
-    add(int(connections["capture_duplicates"].sum()), "frames captured twice; counted once")
+    add(int(connections["capture_duplicates"].sum()), "frame", "captured twice; counted once")
     add(
         int(connections["missing_bytes"].sum()),
-        "bytes acknowledged but missing from the capture; retransmissions may also be missing",
+        "byte",
+        "acknowledged but missing from the capture; retransmissions may also be missing",
     )
     add(
         int((connections["super_segments"] > 0).sum()),
-        "directions with frames larger than the MSS (segmentation offload); each such frame "
+        "direction",
+        "with frames larger than the MSS (segmentation offload); each such frame "
         "counts as (bytes / MSS) packets",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
     add(
         int(unplaced.sum()),
-        "directions with neither a captured handshake nor TCP timestamps; the measured RTT "
+        "direction",
+        "with neither a captured handshake nor TCP timestamps; the measured RTT "
         "covers the whole path only if the tap is at the sender",
     )
     add(
         int(connections["out_of_window"].sum()),
-        "segments with sequence numbers more than 1 GiB outside the window (damaged, or from "
+        "segment",
+        "with sequence numbers more than 1 GiB outside the window (damaged, or from "
         "another connection between the same ports); counted but not analysed",
     )
     add(
         int(connections["rtt_withheld"].sum()),
-        "directions without RTT: acks without data are missing from the capture, and an ack that "
+        "direction",
+        "without RTT: acks without data are missing from the capture, and an ack that "
         "waits for data of the receiver is too late to measure the RTT",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
-    add(found["without_trail"], "directions without a time-sequence plot: too many points")
-    add(found["omitted_events"], "events (retransmissions, losses) counted, but too many to list")
-    add(found["omitted_rounds"], "rounds missing from the table of rounds: too many to list")
-    add(found["omitted_requests"], "requests ignored, because the capture has too many requests")
+    add(found["without_trail"], "direction", "without a time-sequence plot: too many points")
+    add(found["omitted_events"], "event", "(retransmissions, losses) counted, but too many to list")
+    add(found["omitted_rounds"], "round", "missing from the table of rounds: too many to list")
+    add(found["omitted_requests"], "request", "ignored, because the capture has too many requests")
     return lines
 
 

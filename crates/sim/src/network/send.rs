@@ -153,7 +153,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             // packet needs less time and would arrive before `now`.
             due = due.max(self.now);
         }
-        if self.is_next_event(due) && !self.would_overtake(source, due) {
+        // The loss of a later packet of the burst may reach the sender before `due`.
+        let may_lose_later_packets = S::HAS_LOSS_FEEDBACK
+            && (!path.is_lossless || (HAS_HOP && self.hops.starts_with_per_source_hop()));
+        if !may_lose_later_packets && self.is_next_event(due) && !self.would_overtake(source, due) {
             self.now = due;
             self.arrive_at_first_shared(source, path, packet);
         } else {
