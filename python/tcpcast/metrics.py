@@ -161,7 +161,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "offered_load": MetricDefinition(
         unit="1",
-        meaning="rate of the sources on an infinitely fast link, or of arriving transfers, / "
+        meaning="rate of arriving transfers, or of on/off sources on an infinitely fast link, / "
         "link rate; for `fair-share` and `overload-bound`, sources x mean file size / (link rate x "
         "mean OFF time)",
         headline_of=("transfers",),

@@ -164,7 +164,7 @@ def tail_shares(counts: ArrayLike) -> NDArray[np.float64]:
     column = np.asarray(counts, dtype=np.float64)
     total = float(column.sum())
     if column.ndim != 1 or total <= 0.0:
-        raise DomainError("tail_shares: nothing was counted; give one column of counts, not all 0")
+        raise DomainError("tail_shares: counts must be one column with a sum above 0")
     # Sum from the end, so that small shares keep their precision.
     beyond: NDArray[np.float64] = np.cumsum(column[::-1])[::-1] / total
     return beyond
@@ -180,8 +180,8 @@ def _check_arguments(
             f"estimate_exceeded_value: a share of {share}; give one above 0 and below 1"
         )
     if table.ndim != 2 or ends.shape != (table.shape[1] + 1,):
-        message = f"estimate_exceeded_value: counts {table.shape} and edges {ends.shape}"
-        raise DomainError(f"{message}; give [units, buckets] and [buckets + 1]")
+        message = f"estimate_exceeded_value: shapes {table.shape} and {ends.shape}"
+        raise DomainError(f"{message}; give counts [units, buckets] and edges [buckets + 1]")
     if not (table >= 0.0).all() or not (np.diff(ends) > 0.0).all():
         raise DomainError(
             "estimate_exceeded_value: counts must not be below 0, and edges must be ascending"

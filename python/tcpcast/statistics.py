@@ -161,7 +161,7 @@ def split_units(
         )
     fewest_slots = min(len(table) for table in tables) - 1
     if fewest_slots < (1 if totals is None else 0):
-        raise DomainError("split_units: a replication has no slot; run it for at least one slot")
+        raise DomainError("split_units: a replication has no complete slot; simulate it for longer")
     if totals is not None and len(totals) != len(tables):
         raise DomainError(f"split_units: {len(totals)} totals for {len(tables)} replications")
     batches = max(1, min(math.ceil(TOTAL_BATCHES / len(tables)), fewest_slots))
@@ -432,7 +432,9 @@ def _as_columns(
     if not (all(map(math.isfinite, sums)) and np.minimum.reduce(x) >= 0.0):
         raise DomainError("ratio: units must be finite and denominators not negative")
     if replications < 1 or y.size % replications:
-        raise DomainError(f"ratio: {y.size} units do not divide among {replications} replications")
+        raise DomainError(
+            f"ratio: {y.size} units are not a multiple of {replications} replications"
+        )
     return y, x
 
 

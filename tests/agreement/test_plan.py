@@ -47,7 +47,7 @@ def test_other_buffer_rules_agree_with_table_5() -> None:
         scenario = web(network__bottleneck__rate=rate)
         rules = plan_buffer(scenario).tables["rules"]
         buffers = dict(zip(rules["rule"].tolist(), rules["buffer_pkts"].tolist(), strict=True))
-        assert (buffers["600 ms of the link"], buffers["bandwidth x 300 ms"]) == packets
+        assert (buffers["bandwidth x 600 ms"], buffers["bandwidth x 300 ms"]) == packets
     assert rules["delay_s"][3:5] == pytest.approx([0.6, 0.3])
 
 

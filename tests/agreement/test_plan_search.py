@@ -196,7 +196,7 @@ def test_scatter_beyond_the_intervals_of_runs_is_reported() -> None:
         assert result is not None
         notes = note_excess_scatter(result)
         assert bool(notes) == is_reported
-        assert not is_reported or "times as much as their 95 % intervals suggest" in notes[0]
+        assert not is_reported or "times as widely as their 95 % intervals suggest" in notes[0]
 
 
 def test_each_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:

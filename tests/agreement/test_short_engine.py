@@ -189,7 +189,7 @@ def test_transfer_takes_at_least_a_round_trip(engine: Callable[[Any, Any], Answe
 def test_limited_transmit_works_above_the_usual_threshold() -> None:
     changes = {"limited_transmit": True, "last_packets_threshold": 6, "duplicate_threshold": 6}
     (warning,) = short(transfers([8], **changes), None).warnings
-    assert "only on 2 of them" in warning
+    assert "sends 2 packets on duplicate acks" in warning
     changes |= {"last_packets_threshold": 3, "duplicate_threshold": 3}
     assert short(transfers([8], **changes), None).notes == []
 

@@ -148,7 +148,7 @@ def test_trace_file_is_resolved_relative_to_the_scenario(tmp_path: Path) -> None
         ("", "cell.trace has no time above 0 ms"),
         ("-1\n", 'line 1: "-1" is not'),
         ("99999999999\n", "is not a whole number"),
-        ("1\n" * 1001, "line 1001: more than 1,000 opportunities"),
+        ("1\n" * 1001, "line 1001: more than 1,000 packets"),
     ],
 )
 def test_malformed_trace_names_the_line(
@@ -205,12 +205,12 @@ def test_unsupported_combinations_are_rejected_with_a_suggestion(
 
 def test_formulas_use_the_mean_rate_with_a_warning() -> None:
     for rate, words in (
-        (BUCKET, "is a token bucket: the model assumes a constant rate of 10mbit, the mean"),
+        (BUCKET, "is a token bucket: the model assumes a constant rate, its mean of 10mbit"),
         (
             POLICER,
             "is a policer: the model includes the rate of the policer, 10mbit, but not its drops",
         ),
-        (TRACE, "is a trace of packet opportunities: the model assumes a constant rate of "),
+        (TRACE, "is a trace of packet opportunities: the model assumes a constant rate, its mean "),
     ):
         answer = simulate(make_scenario({"rate": rate, "loss": "0.0001%"}), "pftk")
         bps = make_scenario({"rate": rate}).network.bottleneck.rate_bps

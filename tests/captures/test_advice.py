@@ -302,8 +302,11 @@ def test_no_loss_model_is_used_without_losses() -> None:
         ({"max_backoff": 5}, "find the cause of the outage: there are up to 5 consecutive"),
         ({"spurious_eifel": 80}, "increase the RTO or use F-RTO"),
         ({"sack": False}, "enable SACK and RACK-TLP"),
-        ({"t0_s": 1.0}, "reduce the RTO: RTT + 200 ms, as in Linux, would be 300 ms; then, PFTK"),
-        ({"t0_s": 63.0}, "find the reason for the long RTO: no sender has such a large"),
+        (
+            {"t0_s": 1.0},
+            "reduce the RTO: Linux uses RTT + 200 ms, here 300 ms; with this RTO, PFTK",
+        ),
+        ({"t0_s": 63.0}, "find the reason for the long RTO: no common TCP has a minimum"),
         (
             {"flight_mean_bytes": 2_400.0},
             "use limited transmit, early retransmit or tail loss probes",

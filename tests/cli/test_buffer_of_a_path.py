@@ -83,7 +83,9 @@ def test_long_simulation_is_not_repeated_with_other_buffers(
 
 
 def test_buffer_option_without_simulation_prints_note(capsys: Capture) -> None:
-    assert "The formulas ignore --buffer; add --packet." in text(capsys, "--buffer", "4pkt")
+    assert "The formulas ignore --buffer; --packet simulates it." in text(
+        capsys, "--buffer", "4pkt"
+    )
 
 
 def test_buffer_option_accepts_range(capsys: Capture) -> None:

@@ -307,7 +307,7 @@ def test_verification_exit_codes(
         (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
-            ["--share and --rate cannot be combined", "omit one of them"],
+            ["--share and --rate cannot be combined", "omit --share or --rate"],
         ),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--engine", "packet"],
@@ -330,7 +330,7 @@ def test_verification_exit_codes(
         (["buffer", "web-10mbit", "--set", "traffic.sauces=2"], ["traffic.sauces", "sources"]),
         (
             [*QUALITY, "--set", "probes.goodput_least=3pkt"],
-            ["probes.goodput_least", "each file as a whole"],
+            ["probes.goodput_least", "complete files of all sizes"],
         ),
         ([*QUALITY, "--set", "probes={goodput_packets=3}"], ["probes.goodput_packets"]),
         ([*QUALITY, "--set", "probes.goodput_shares=['50%']"], ["goodput_shares", "--share"]),

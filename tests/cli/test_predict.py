@@ -515,7 +515,7 @@ def test_lossless_transfer_needs_no_other_limit(capsys: Capture) -> None:
         (["--loss", "1%..2%", "--points", "1001"], ["--points", "write 2 to 1000"]),
         (
             ["--loss", "1%..2%", "--flows", "1..100", "--points", "50"],
-            ["1700 points", "--points 31"],
+            ["1700 combinations", "--points 31"],
         ),
         (["--loss", "1%", "--csv", "--json"], ["--csv", "--json"]),
         (["--loss", "1%..2%", "--explain"], ["--explain", "--loss is a range"]),
@@ -566,7 +566,7 @@ def test_interrupted_range_prints_completed_points(
         assert len(json.loads(out)["points"]) == 2
     else:
         assert len({row["loss_ratio"] for row in csv.DictReader(io.StringIO(out))}) == 2
-    assert "interrupted after 2 of 4 points" in err
+    assert "interrupted after 2 of 4 predictions" in err
     assert not (tmp_path / "none").exists()
 
 

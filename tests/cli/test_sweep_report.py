@@ -113,4 +113,4 @@ def test_sweep_report_shows_three_worst_warnings(tmp_path: Path) -> None:
     assert main([*command, "--engine", engines, "--markdown", str(page)]) == 0
     lines = page.read_text(encoding="utf-8").splitlines()
     assert sum("rows, for example: outside the domain of the model" in line for line in lines) == 3
-    assert any(line.endswith("more in the columns reason and warnings") for line in lines)
+    assert any(line.endswith("more messages in the columns reason and warnings") for line in lines)

@@ -169,7 +169,7 @@ def test_detail_of_thinned_trail_is_not_longer() -> None:
     figure = draw_sequence(made)
     assert figure is not None
     above, below = figure.axes
-    assert legend(above)[0] == legend(below)[0] == "sent (one of 4)"
+    assert legend(above)[0] == legend(below)[0] == "sent (one of 4 packets)"
     first, last = below.get_xlim()
     assert first < 20 < last
     assert last - first < 1.2 * DETAIL_SENDS * 0.01

@@ -169,12 +169,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size={distribution='ee',mean=12,minimum=3,c=0.3}",
-            "traffic.size.c: 0.3 gives the values in the tail a mean below",
+            "traffic.size.c: with 0.3, the mean of the tail is below",
         ),
         ("traffic.size={distribution='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
         (
             "traffic.size={distribution='uniform',low=9,high=3}",
-            "traffic.size.high: 3pkt is not above low",
+            "traffic.size.high: 3pkt must be above low",
         ),
         (
             "traffic.size={distribution='normal',mean=12}",

@@ -286,7 +286,7 @@ def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> 
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than one packet in 30 years"),
         (
             {"model": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
-            r"cross\.0\.bytes: the recording contains only one packet per 150,000 entries; write",
+            r"cross\.0\.bytes: the recording contains only one packet per 150,000 values",
         ),
         (
             NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},

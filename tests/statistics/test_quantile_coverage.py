@@ -54,7 +54,7 @@ def test_few_values_below_give_no_interval() -> None:
 
 def test_tail_counts_start_at_each_bucket() -> None:
     assert tail_shares([1, 0, 3]).tolist() == [1.0, 0.75, 0.75]
-    with pytest.raises(DomainError, match="nothing was counted"):
+    with pytest.raises(DomainError, match="sum above 0"):
         tail_shares([0, 0])
 
 

@@ -48,8 +48,8 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     add(
         int(connections["rtt_withheld"].sum()),
         "direction",
-        "without RTT: acks without data are missing from the capture, and an ack that "
-        "waits for data of the receiver is too late to measure the RTT",
+        "without RTT: the capture lacks pure acks, and acks that the receiver sends "
+        "with data are too late to measure the RTT",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
     add(found["without_trail"], "direction", "without a time-sequence plot: too many points")

@@ -111,8 +111,8 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
                 f": losses occur whenever the rate exceeds about {rate(now)} (this rate varies "
                 f"by {percent(table['loss_rate_variation'][at])} between losses), and the queueing "
                 f"delay just before a loss is short ({time(queue)})",
-                f". Fewer losses at other hops do not increase the rate. First {action}, where "
-                "a queue delays packets instead of dropping them.",
+                f". Fewer losses at other hops do not increase the rate. First {action}: a shaper "
+                "delays packets instead of dropping them.",
                 action,
             )
         )

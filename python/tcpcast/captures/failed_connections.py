@@ -153,7 +153,7 @@ def _unanswered_syn_text(_: Row, table: Table) -> str:
 def _refused_text(row: Row, _: Table) -> str:
     return (
         f"the {row['by']} responded to the SYN with a RST after {time(float(row['waited_s']))}. "
-        "No process listens on the port, its connection queue overflowed, or a firewall rejects "
+        "No process listens on the port, the accept queue overflowed, or a firewall rejects "
         "the connection"
     )
 
@@ -177,8 +177,8 @@ def _silent_text(row: Row, _: Table) -> str:
         )
     return (
         f"the {row['by']} stopped responding {STAGE_PHRASES[str(row['stage'])]}: the {other} sent "
-        f"the same data {int(row['tries']):,} times without a response, the last "
-        f"{time(float(row['waited_s']))} after the first retransmission. The path or the host "
+        f"the same data {int(row['tries']):,} times without a response, and retransmitted for "
+        f"{time(float(row['waited_s']))}. The path or the host "
         "failed, or a firewall dropped the state of the connection"
     )
 

@@ -396,11 +396,11 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
             end = f", which detect losses without an RTO{end}"
         elif t0[at] > MAX_PLAUSIBLE_MIN_RTO_S:
             action = "find the reason for the long RTO"
-            end = ": no sender has such a large minimum RTO"
+            end = ": no common TCP has a minimum RTO of this length"
         elif quick[at] > MIN_GAIN:
             action = "reduce the RTO"
-            end = f": RTT + 200 ms, as in Linux, would be {time(shorter[at])}"
-            end += _gain_sentence(gains, at, quick[at], "then")
+            end = f": Linux uses RTT + 200 ms, here {time(shorter[at])}"
+            end += _gain_sentence(gains, at, quick[at], "with this RTO")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
             action = "use limited transmit, early retransmit or tail loss probes"
             end = (

@@ -136,7 +136,7 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
     if rtt < fitting and guessed:
         rate, whence = (
             rate * fitting / rtt,
-            "lowest rate at which a packet and its ack are transmitted in half of the RTT",
+            "at this rate, transmitting a packet and its ack takes half of the RTT",
         )
     elif rtt < fitting:
         rtt, why = (
@@ -191,7 +191,7 @@ def _buffer_entry(stats: CaptureStats, at: str) -> Entry:
     queued = round((stats.full_queue_rtt_s - stats.rtt_min_s) * link / (8 * stats.packet_bytes)) + 1
     if not stats.has_queue_overflow and queued < stats.rtt_min_s * link / (8 * stats.packet_bytes):
         return Entry(at, "buffer", "1bdp", f"never full; at most {queued} packets were queued")
-    why = "99th percentile minus minimum of the RTT, times the rate"
+    why = "(99th percentile - minimum) of the RTT, times the rate"
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
@@ -206,7 +206,7 @@ def _traffic_entries(stats: CaptureStats) -> Iterator[Entry]:
     why = (
         "as captured"
         if captured == stats.flows
-        else f"mean number of flows at the same time; {captured} flows were captured"
+        else f"mean number of simultaneous flows; {captured} flows were captured"
     )
     yield Entry("traffic", "kind", "bulk", "assumes that data were always available")
     yield Entry("traffic", "flows", stats.flows, why)
@@ -229,7 +229,7 @@ def _run_entries(stats: CaptureStats) -> Iterator[Entry]:
                 "run",
                 "replications",
                 int(many),
-                "one run as short as the capture gives wide intervals",
+                "a single run of this duration gives wide intervals",
             )
     yield Entry("run", "seed", 1)
 

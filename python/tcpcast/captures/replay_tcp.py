@@ -62,7 +62,7 @@ def _window_entry(stats: CaptureStats) -> Entry:
         return Entry("tcp", "receiver_window", "unlimited", why)
     why = "largest announced window in packets"
     if not stats.weighted_mean("w_max_pkts") >= 1:
-        why = "not announced; the amount of data in flight is nearly constant"
+        why = "data in flight, which are nearly constant; the window is unknown"
     return Entry("tcp", "receiver_window", int(most), why)
 
 
@@ -90,7 +90,7 @@ def _delayed_acks_and_reason(stats: CaptureStats) -> tuple[bool, str]:
         return False, f"{acknowledged:.3g} packets per ack"
     if grows_by_acks(stats):
         return True, f"{acknowledged:.3g} packets per ack"
-    return False, f"{acknowledged:.3g} packets per ack, but windows grow by bytes (RFC 5681)"
+    return False, f"{acknowledged:.3g} packets per ack, but the window grows per acked packet"
 
 
 def grows_by_acks(stats: CaptureStats) -> bool:
@@ -122,10 +122,10 @@ def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
         by_acks - reached
     ):
         yield (
-            f"an ack covers {acknowledged:.3g} packets, but PFTK with one packet per ack "
-            f"(b = 1) agrees better with the capture ({by_bytes:.3g} packets/s per "
-            f"flow instead of {by_acks:.3g}); the window seems to grow with the "
-            "packets acked, not with the acks"
+            f"an ack covers {acknowledged:.3g} packets, but PFTK with b = 1 "
+            f"({by_bytes:.3g} packets/s) is closer to the measured {reached:.3g} packets/s per "
+            f"flow than with b = {acknowledged:.3g} ({by_acks:.3g} packets/s): the window seems "
+            "to grow per acked packet, not per ack"
         )
 
 

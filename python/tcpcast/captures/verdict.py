@@ -171,7 +171,7 @@ def _limit_and_action(table: Table, row: int) -> str:
     """Return the limit of a direction with its evidence, and the action."""
     limit, share, also, (evidence, _, action), then = _limit_of_row(table, row)
     if limit == UNKNOWN:
-        return f"; the capture does not show its limit: {action}"
+        return f"; the capture does not show what limits the rate: {action}"
     timed = "; ".join(filter(None, (share, also)))
     name = limit_name_with_article(limit) + (f" ({timed})" if timed else "")
     return f", limited by {name}{evidence}; {'; '.join(filter(None, (action, then)))}"

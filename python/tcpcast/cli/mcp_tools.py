@@ -37,9 +37,9 @@ TRUST_HELP = (
 TABLES_OPTION = Option(
     "tables",
     "NAME",
-    f"Names of tables that may have up to {MAX_REQUESTED_ROWS:,} rows; tables that are not named "
-    f"are omitted if they have more than {MAX_ROWS} rows. The table `verified` of a plan is "
-    "returned only if it is named.",
+    f"Names of tables to return with up to {MAX_REQUESTED_ROWS:,} rows. Other tables are omitted "
+    f"if they have more than {MAX_ROWS} rows; the table `verified` of a plan is always omitted "
+    "unless you name it.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""
@@ -254,7 +254,8 @@ TRACE_DESCRIPTION = (
 )
 PREDICT_DESCRIPTION = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
-    f"formulas; packet adds a simulation. The verdict states the result. {TRUST_HELP} {UNITS_HELP}"
+    "formulas; the argument `packet` adds a simulation. The verdict states the result. "
+    f"{TRUST_HELP} {UNITS_HELP}"
 )
 RUN_DESCRIPTION = (
     "Answers a scenario (network, users or flows, TCP) by simulation and formulas, for example "

@@ -103,6 +103,6 @@ class PlanArguments:
             if self.values[name] is not None:
                 raise TcpcastError(
                     f"--{name} and --rate cannot be combined, because --{name} is for a target "
-                    "with --share and --above; omit one of them"
+                    f"with --share and --above; omit --{name} or --rate"
                 )
         return {"rate_bps": self.read("rate", parse_rate), **self.transfers}

@@ -128,7 +128,7 @@ def _report_interrupt(
 ) -> bool:
     """Return True if the user interrupted, and print the number of finished predictions."""
     if len(predictions) < len(points):
-        print_message(f"interrupted after {len(predictions)} of {len(points)} points")
+        print_message(f"interrupted after {len(predictions)} of {len(points)} predictions")
         return True
     return any(prediction.is_interrupted for prediction in predictions)
 

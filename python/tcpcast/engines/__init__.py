@@ -118,7 +118,7 @@ REGISTRY: dict[str, EngineEntry] = {
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
-        "a few flows are simulated exactly; the other flows repeat the values measured on these",
+        "a few flows are simulated exactly; the other flows repeat their measured values",
         "stack max-plus-reno, on/off sources and bulk flows; not run by default",
         FIXED_POINT_FAMILY,
         "if it converges; otherwise the values are marked, with the test that failed",
@@ -303,7 +303,7 @@ def check_scenario(
     if not isinstance(entry, Formula):
         entry.check(scenario)
     elif scenario.captured is not None:
-        raise NotApplicable("the capture is not read")
+        raise NotApplicable("the capture has not been read")
     elif (other_feed or feed) == "measured":
         REGISTRY["packet"].check(scenario)
         measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))

@@ -295,7 +295,7 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
                 + (", or --feed measured" if accepts_measured else "")
             )
         else:
-            warnings.append(f"{key}: the model assumes a constant rate of {mean}, the mean")
+            warnings.append(f"{key}: the model assumes a constant rate, its mean of {mean}")
     if network.jitter is not None:
         warnings.append("the model ignores network.jitter; its RTT is constant")
     return warnings

@@ -88,7 +88,7 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
         "pftk": _DOMAIN_WITH_TIMEOUTS,
         "cubic-response": FormulaDomain(
             None,
-            "RFC 9438, section 5, has no timeouts; bound of the square-root law",
+            "bound of the square-root law: RFC 9438, section 5, also has no timeouts",
             {TIMEOUT_TIME_SHARE: 0.2},
         ),
         "bbr-bound": FormulaDomain(

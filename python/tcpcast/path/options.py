@@ -207,8 +207,8 @@ def expand_points(options: PathOptions, per_range: int | None) -> list[dict[str,
     number = math.prod(len(column) for column in columns.values())
     if number > MAX_POINTS:
         raise TcpcastError(
-            f"{number} points in total are too many; write fewer ranges, or --points "
-            f"{max(2, int(MAX_POINTS ** (1 / len(options.ranges))))}, for at most {MAX_POINTS}"
+            f"the ranges have {number} combinations, more than {MAX_POINTS}; write fewer ranges, "
+            f"or --points {max(2, int(MAX_POINTS ** (1 / len(options.ranges))))}"
         )
     return [dict(zip(columns, row, strict=True)) for row in itertools.product(*columns.values())]
 

@@ -51,9 +51,9 @@ MAX_BUFFER_MULTIPLE = 64
 ROUNDING_TOLERANCE = 1e-9
 
 _NOTE_ON_GRID = (
-    "The grid follows section 5.4.1 of the TCP-Engset report: only this link, a receiver "
-    "window of 44 packets, and the number of sources N for an open-loop load of 100 %. The "
-    "report does not state how it rounds N, so the grid shows three ways. The report's 202 "
+    "The table `grid` follows section 5.4.1 of the TCP-Engset report: a single link, a receiver "
+    "window of 44 packets, and N sources for an open-loop load of 100 %. The report does not "
+    "state how it rounds N, so the table shows three roundings. The report's 202 "
     "packets for 10 Mbit/s follow from B = Q ln(U/L), with the mean queue Q, the utilisation "
     "U and the loss ratio L, for files of 500 packets, an RTT of 50 ms, and N = 3.04 rounded "
     "up to 4; eq. 13 gives 229.5 packets. The report's 417 packets for 50 Mbit/s follow from "
@@ -226,10 +226,10 @@ def _add_model_buffers(
     grid = _evaluate_rule_grid(model.inputs, loss)
     of_model = {
         "TCP-Engset, this scenario (eq. 13)": exact,
-        "TCP-Engset, maximum over the grid, N rounded up": _max_search_buffer_pkts(
+        "TCP-Engset, maximum of table grid, N rounded up": _max_search_buffer_pkts(
             grid["buffer_ceil_pkts"]
         ),
-        "TCP-Engset, the same grid, B = Q ln(U/L)": _max_search_buffer_pkts(
+        "TCP-Engset, maximum of table grid, B = Q ln(U/L)": _max_search_buffer_pkts(
             grid["plain_ceil_pkts"]
         ),
     }
@@ -270,11 +270,11 @@ def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> Domain
     """Return the error for a target that no buffer of the search meets."""
     best = min(simulated_points(runs, goal), key=lambda point: point.metric)
     given = units.format_ratio(float(f"{runs.measure(best.value):.3g}"))
-    missed = "above" if goal.rises else "below"
+    metric = _metric_text(runs.question.metric)
     return DomainError(
-        f"{_metric_text(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} "
-        f"the value of every buffer up to {goal.maximum:,} packets; the nearest is {given}, "
-        f"with {best.value:,.0f} packets; give another target"
+        f"{metric}: no buffer up to {goal.maximum:,} packets reaches "
+        f"{units.format_ratio(goal.target)}; the nearest {metric} is {given}, with "
+        f"{best.value:,.0f} packets; give another target"
     )
 
 
@@ -304,7 +304,7 @@ def _buffer_rules_table(link: _BottleneckParameters, of_model: dict[str, float])
     """Return the buffer and the maximum queueing delay of each rule."""
     rules = {
         **of_model,
-        "600 ms of the link": QUEUEING_DELAY_S / link.delta_s,
+        "bandwidth x 600 ms": QUEUEING_DELAY_S / link.delta_s,
         "bandwidth x 300 ms": BDP_RTT_S / link.delta_s,
         "bandwidth x RTT of this path": link.beta,
         "bandwidth x RTT / sqrt(senders)": link.beta / math.sqrt(link.senders),

@@ -25,8 +25,8 @@ _SSTHRESH_ADVICE = "the simulations start from the mean window of PFTK; leave th
 _SOURCES_ADVICE = "the plan solves for the number of sources; leave this key out"
 _FLOWS_ADVICE = "the plan solves for the number of flows; leave this key out"
 _FILES_ADVICE = (
-    "the plan uses the goodput of each file as a whole, whatever its size; leave this key out, or "
-    "use it in a `tcpcast run` of the planned scenario"
+    "the plan uses the goodput of complete files of all sizes; leave this key out, or use it in a "
+    "`tcpcast run` of the planned scenario"
 )
 
 _GOODPUT_ADVICE = (

@@ -55,9 +55,9 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
         changes[f"class.{people.name}.tcp"] = tcp
     instead, others = _changes_to_supported_bottleneck(scenario)
     why = (
-        f"the formula is for {CLASSIC_PRESET}{others}, the most similar stack that it covers, not "
-        f"for {people.tcp.stack}: the mean rate of the formula is "
-        f"{MODEL_ERROR_TEXT}{' at a drop-tail queue' if others else ''}, so the answer is simulated"
+        f"the formula does not cover {people.tcp.stack}; for the similar {CLASSIC_PRESET}{others}, "
+        f"its mean rate is {MODEL_ERROR_TEXT}{' at a drop-tail queue' if others else ''}, so the "
+        "answer is simulated"
     )
     return scenario.with_changes(changes | instead), why
 

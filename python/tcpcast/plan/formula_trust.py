@@ -27,7 +27,7 @@ def formula_untrusted_reason(engine: str, scenario: Scenario, changes: Mapping[s
     try:
         there = scenario.with_changes(changes)
     except ScenarioError as error:
-        return f"no scenario can have this answer: {error}"
+        return f"a scenario with this answer is not valid: {error}"
     (found,) = answer(there, [engine])
     marked = [name for name, metric in found.metrics.items() if not metric.trusted]
     if not marked:

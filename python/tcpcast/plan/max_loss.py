@@ -440,5 +440,5 @@ def _verify_by_simulation(
     if plan.is_simulation_reported_first and plan.simulated is not None:
         plan.recommendation = (
             f"According to the simulation, up to {_loss_ratio_text(plan.simulated)} may be "
-            "lost. Do not trust the values of the models, including the effects of single changes."
+            "lost. Do not trust any value of the models."
         )

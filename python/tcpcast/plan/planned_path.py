@@ -200,9 +200,8 @@ def warn_about_replaced_algorithm_1(path: PlannedPath, share: float) -> str:
     """Return the warning that algorithm 1 is replaced, with the reason."""
     return (
         "algorithm 1 assumes that few flows are in RTO at the same time, but here it "
-        f"predicts that {100 * share:.0f} % of the flows are in RTO (T0 {time_text(path.t0_s)}, "
-        f"RTT {time_text(path.rtt_s)}), so it underestimates the rate; n times PFTK is used "
-        "instead"
+        f"predicts {100 * share:.0f} % of the flows in RTO (T0 {time_text(path.t0_s)}, RTT "
+        f"{time_text(path.rtt_s)}), and underestimates the rate; n times PFTK is used instead"
     )
 
 

@@ -320,7 +320,7 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
     assert smallest is not None
     noise = ""
     if smallest.high is not None and smallest.high >= target.above_bps:
-        noise = f" (the 95 % interval ends at {rate_text(smallest.high)}; a longer run may decide)"
+        noise = f" (95 % interval up to {rate_text(smallest.high)}; a longer run narrows it)"
     beyond = share_of_files_above(runs.answers[target.minimum], target.above_bps)
     reach = (
         "" if math.isnan(beyond) else (f"; {percent_text(beyond)} of the files reach the target")
@@ -328,8 +328,8 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
     return (
         f"even with {target.varied.smallest_population_text}, {percent_text(target.share)} of the "
         f"files reach only {rate_text(smallest.value)}{noise}, not "
-        f"{rate_text(target.above_bps)}{reach}; give a lower rate, or a smaller share of the "
-        "files (small files end in slow start), or shorten the RTT"
+        f"{rate_text(target.above_bps)}{reach}; give a lower rate, a smaller share of the "
+        "files, or a shorter RTT"
     )
 
 

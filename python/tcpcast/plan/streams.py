@@ -322,7 +322,7 @@ def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
             f"per RTT, the link carries {share:.3g} packets of each of {_flows_text(value)}: "
-            "fewer than fast retransmit needs, so a full queue causes timeouts"
+            "too few for fast retransmit, so a full queue causes timeouts"
         )
     return found
 
@@ -349,7 +349,7 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
         rate_pps=float(rates[0]),
         total_pps=float(rates.sum()),
         least_s=least_s,
-        instead="to check with fewer flows, reduce the rate of the bottleneck to 10 %",
+        instead="to check with fewer flows, divide the rate of the bottleneck by 10",
     )
     if check is None:
         return

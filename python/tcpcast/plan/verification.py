@@ -245,9 +245,10 @@ def note_excess_scatter(result: SearchResult) -> list[str]:
     if result.excess_scatter < MAX_EXCESS_SCATTER:
         return []
     return [
-        f"The {result.fit_runs} runs near the answer vary {result.excess_scatter:.2g} times as "
-        "much as their 95 % intervals suggest, so the interval of a single run may exclude the "
-        "target. The range of the answer is therefore computed from this variation."
+        f"The results of the {result.fit_runs} runs near the answer scatter "
+        f"{result.excess_scatter:.2g} times as widely as their 95 % intervals suggest, so "
+        "some intervals may exclude the target. The range of the answer is therefore computed "
+        "from the scatter."
     ]
 
 

@@ -96,7 +96,7 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         for each in series
     ]
     known = [end for end in ends if math.isfinite(end)]
-    title = f"Times that only some of the {subject} exceed"
+    title = f"Share of the {subject} that take longer than a time"
     if known and len(known) == len(ends):
         sizes = ", depending on the size" if len(known) > 1 else ""
         title = (

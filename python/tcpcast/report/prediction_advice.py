@@ -70,7 +70,11 @@ def buffer_advice(prediction: Prediction) -> str:
     if not prediction.is_buffer_assumed:
         is_ignored = not simulated and leading_formula(scenario) != UPPER_BOUND_FORMULA
         is_finite = math.isfinite(scenario.buffer_pkts)
-        return "The formulas ignore --buffer; add --packet." if is_ignored and is_finite else ""
+        return (
+            "The formulas ignore --buffer; --packet simulates it."
+            if is_ignored and is_finite
+            else ""
+        )
     if not simulated:
         return ""
     size = f" ({bytes_text(scenario.buffer_pkts * scenario.network.packet_bytes)})"

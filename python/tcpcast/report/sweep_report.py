@@ -182,7 +182,9 @@ def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
         yield Heading("Check before use")
         yield from (Paragraph(text, "warning", " ! ") for text in texts)
     if len(available) > len(texts):
-        left = f"and {len(available) - len(texts):,} more in the columns reason and warnings"
+        left = (
+            f"and {len(available) - len(texts):,} more messages in the columns reason and warnings"
+        )
         yield Paragraph(left, "aside")
 
 
@@ -222,7 +224,7 @@ def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator
 
 
 def _provenance_text(sweep: FinishedSweep) -> str:
-    default = "all that apply and are quick"
+    default = "every quick engine that applies"
     engines = default if sweep.engines is None else ", ".join(sweep.engines)
     several = f", {sweep.replications} replications" if sweep.replications > 1 else ""
     seed = f"seed {sweep.scenario.run.seed}"

@@ -27,7 +27,7 @@ def tap_comparison_parts(between: Table) -> list[Paragraph]:
         parts.append(
             Paragraph(
                 f"{DIRECTION_TEXTS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets, "
-                f"{row['lost_between']:,} lost{lost}{in_flight}; from tap to tap in "
+                f"{row['lost_between']:,} lost{lost}{in_flight}; transit time "
                 f"{row['transit_min_s'] * 1e3:.3f} to {row['transit_max_s'] * 1e3:.3f} ms, "
                 f"{row['transit_mean_s'] * 1e3:.3f} ms on average",
                 mark="between: ",

@@ -86,8 +86,8 @@ class UserClass(Table):
     )
     traffic: Traffic = Field(
         examples=[{"off": {"distribution": "exponential", "mean": "1s"}}],
-        description="overrides keys of the top level's traffic; if kind is given, replaces "
-        "this table",
+        description="overrides keys of the top level's traffic, or replaces all its keys if "
+        "kind is given",
     )
     tcp: Tcp | None = Field(
         default=None,

@@ -162,7 +162,7 @@ def _find_run_cost_errors(
             yield (
                 "bytes",
                 f"the recording contains only one packet per {units.digits(entries, 3)} "
-                "entries; write larger sizes",
+                "values of `bytes`; write larger sizes",
             )
 
 

@@ -304,7 +304,7 @@ class TwoExponentials(Distribution[Quantity]):
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
             raise make_key_error(
-                f"{self.c:g} gives the values in the tail a mean below the beginning of the tail; "
+                f"with {self.c:g}, the mean of the tail is below the beginning of the tail; "
                 f"write a c above {least:.4g}",
                 "c",
             )
@@ -482,7 +482,7 @@ class Uniform(Distribution[Quantity]):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.low >= self.high:
-            message = f"{self._format(self.high)} is not above low, {self._format(self.low)}"
+            message = f"{self._format(self.high)} must be above low ({self._format(self.low)})"
             raise make_key_error(f"{message}; write a larger high", "high")
         return self
 

@@ -34,9 +34,9 @@ class FixedPoint(Table):
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
         default=2,
         examples=[2],
-        description="model of cross flows: 0, independent times between packets; 1, as "
-        "scheme 0, but a packet is delayed while its flow has too many packets in the shared "
-        "router; 2, window flow control with measured service times",
+        description="model of cross flows. 0: independent times between packets; 1: the same, but "
+        "packets are delayed while their flow has too many packets in the shared router; "
+        "2: window flow control with measured service times",
     )
     queue_rule: Annotated[
         Literal["delay", "cap", "fill"],
@@ -45,8 +45,8 @@ class FixedPoint(Table):
         default="delay",
         examples=["fill"],
         description='for scheme 1: with "delay", a delayed packet does not delay later packets; '
-        'with "cap", it delays all later packets; "fill" is as "cap", but a flow also sends when '
-        "fewer than a drawn number of its packets are queued",
+        'with "cap", it delays all later packets; "fill" works like "cap", but a flow also sends '
+        "while it has fewer queued packets than a random number",
     )
     conditional: StrictBool = Field(
         default=False,

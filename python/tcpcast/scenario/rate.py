@@ -164,9 +164,7 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
         last, total = ms, total + count
         if total > MAX_OPPORTUNITIES:
             limit = f"{MAX_OPPORTUNITIES:,}"
-            raise UnitError(
-                f"{where} {number}: more than {limit} opportunities; write a shorter trace"
-            )
+            raise UnitError(f"{where} {number}: more than {limit} packets; write a shorter trace")
     if not last:
         trace = "the trace" if where == _INLINE_ENTRY else where.removesuffix(", line")
         raise UnitError(

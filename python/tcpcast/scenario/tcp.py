@@ -212,8 +212,8 @@ class Tcp(Table):
         examples=["10s"],
         description=(
             'when a persistent connection restarts slow start: "never"; "rto", one RTO after the '
-            "last sent packet (RFC 5681, 4.1); or a time after the last ack. A restart after a "
-            "time also resets ssthresh"
+            "last sent packet (RFC 5681, 4.1); or a time after the last ack; this "
+            "restart also resets ssthresh"
         ),
     )
     host_noise: HostDelay = Field(
@@ -235,8 +235,8 @@ class Tcp(Table):
         default=None,
         examples=["tls13"],
         description=(
-            "packets exchanged before the data: none, the TCP handshake, or this and a full "
-            "TLS 1.3 or 1.2 handshake with certificates"
+            "packets exchanged before the data: none, the TCP handshake, or the "
+            "TCP handshake and a full TLS 1.3 or 1.2 handshake with certificates"
         ),
     )
     ecn: StrictBool | None = Field(

@@ -183,7 +183,7 @@ def _set_metrics_or_withhold(
     elif failed:
         answer.mark_incomplete(
             f"no fixed point was reached{failed}: use another scheme, more steps, more "
-            f"references or a longer run, or {ALTERNATIVE_ENGINES_TEXT}"
+            f"reference flows or a longer run, or {ALTERNATIVE_ENGINES_TEXT}"
         )
     else:
         return

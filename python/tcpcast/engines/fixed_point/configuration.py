@@ -113,12 +113,12 @@ def certain_failure_reason(scenario: Scenario) -> str:
     load = compute_offered_load(scenario)
     if load > 1:
         return (
-            f"the sources offer {load:.3g} times the capacity of the link; above 1, the schemes "
-            "violate Little's law"
+            f"the sources offer {load:.3g} times the capacity of the link, and above its "
+            "capacity, the schemes violate Little's law"
         )
     bulk = any(isinstance(group.traffic, Bulk) for group in scenario.populations)
     if bulk and scenario.senders > 1:
-        return "bulk flows never end, so each differs from the reference flows for the whole run"
+        return "bulk flows never end, so differences between them and the reference flows never end"
     return ""
 
 

@@ -281,12 +281,12 @@ def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:
     rules = (on.link.loss for on in group.links(scenario.network))
     if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
         warnings.append(
-            "the model has independent loss per packet, but the specified loss is "
-            "correlated: p is the mean loss ratio"
+            "the model assumes independent losses, but the specified loss is correlated; the "
+            "model uses its mean as p"
         )
     if traffic.arrivals is not None:
         warnings.append(
-            "the model has isolated transfers, but in the scenario transfers share the path"
+            "the model assumes isolated transfers, but transfers of the scenario share the path"
         )
     return warnings
 

@@ -116,7 +116,7 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
     """
     if len(scenario.populations) > 1:
         raise NotApplicable(
-            "TCP-Engset can be solved for an input only with one class of sources, but the "
+            "TCP-Engset can be solved for a target only with one class of sources, but the "
             f"scenario has {len(scenario.populations)} classes"
         )
     return class_inputs(scenario)[0]
@@ -324,9 +324,9 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     )
     if sizes.size:
         warnings.append(
-            f"at the end of files of {sizes[0]} to {sizes[-1]} packets the RTT exceeds the "
-            "RTO, even without other traffic. Spurious timeouts follow if ACKs do not restart the "
-            "timer (in the authors' TCP, they do not); the model has no timeouts"
+            f"at the end of files of {sizes[0]} to {sizes[-1]} packets, the RTT exceeds the "
+            "RTO even without other traffic. If ACKs do not restart the timer, as in the TCP of "
+            "the authors, spurious timeouts follow, which the model omits"
         )
     return warnings
 

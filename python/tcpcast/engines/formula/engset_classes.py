@@ -117,8 +117,9 @@ def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
         warnings.append(
             f"the mean file sizes of the classes range from {digits(sizes.min())} to "
             f"{digits(sizes.max())} packets: the model underestimates the queue that large "
-            "files cause, and overestimates the rate of the class with small files. The "
-            f"model was compared with simulations up to a size ratio of {MAX_TRUSTED_SIZE_RATIO:g}"
+            "files cause, and overestimates the rate of the class with small files. The model "
+            "was compared with simulations only for mean sizes that differ by up to a factor of "
+            f"{MAX_TRUSTED_SIZE_RATIO:g}"
         )
     warnings += loss_and_queue_warnings(result)
     for group, each, one in zip(scenario.populations, result.classes, result.isolated, strict=True):

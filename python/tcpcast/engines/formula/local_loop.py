@@ -124,7 +124,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`collect_local_loop_inputs`; also without any cause of window reductions.
     """
-    inputs = collect_local_loop_inputs("the square root with restarts", scenario, measured)
+    inputs = collect_local_loop_inputs("the square-root law with restarts", scenario, measured)
     used = inputs.select_steps("p_loss", "p_to", "p_idle", "RTT", "MSS")
     lost, timeouts, idle, rtt = (entry["value"] for entry in used[:4])
     try:
@@ -135,8 +135,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         )
     except DomainError:
         raise NotApplicable(
-            "the square root with restarts needs loss, or restarts after idle times, but the "
-            "scenario specifies neither",
+            "the model needs loss or restarts after idle times; the scenario specifies neither",
             Suggestion(feed="measured"),
             Suggestion({"tcp.idle_restart": "10s"}),
         ) from None
@@ -224,7 +223,7 @@ def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
         As for :func:`collect_local_loop_inputs`; also if the link has no rate, or N users do not
         fill the link.
     """
-    inputs, threshold = _require_overload("the bound in overload", scenario, measured)
+    inputs, threshold = _require_overload("the overload bound", scenario, measured)
     goodput = float(_overload_bound_pps(inputs, inputs.loss))
     answer = _make_overload_answer("overload-bound", inputs, threshold, goodput)
     answer.steps += [
@@ -253,8 +252,8 @@ def _require_overload(
     if math.isinf(_overload_bound_pps(inputs, inputs.loss)):
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
-            f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link at "
-            f"any file rate; write more than {digits(min_sources, 5)} sources (link rate x mean "
+            f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link; "
+            f"write more than {digits(min_sources, 5)} sources (link rate x mean "
             "OFF time x (1 - loss) / mean file size)",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),
         )
@@ -279,9 +278,9 @@ def _make_overload_answer(
     warnings = []
     if inputs.loss > 0:
         warnings.append(
-            "the equation counts lost packets as used capacity. Packets that are lost before "
-            "the link, for example at a full buffer, use no capacity; the goodput can then "
-            f"reach {digits(lossless / 1e3)} kbit/s"
+            "the equation counts lost packets as used capacity. If packets are lost before the "
+            f"link, for example at a full buffer, the goodput can reach {digits(lossless / 1e3)} "
+            "kbit/s"
         )
     return Answer(
         engine=engine,
@@ -308,7 +307,8 @@ def _mean_size_in_full_packets(traffic: OnOff) -> tuple[float, str]:
         cut = math.fsum(max(1, math.floor(v)) * w for v, w in pairs)
         return cut / math.fsum(size.weights), source
     # Rounding down loses half a packet on average if the density is smooth.
-    return max(1.0, size.mean_value() - 0.5), (f"{source}, which is half a packet less on average")
+    source = "traffic.size minus half a packet: sizes are rounded down"
+    return max(1.0, size.mean_value() - 0.5), source
 
 
 def _specified_p_idle_step(

@@ -97,7 +97,7 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
         make_step("E[X]", result.rounds, "round", "(43)"),
         make_step("E[W]", result.window_pkts, "packet", "all flows, (40)"),
         make_step("E[W_f]", result.flow_window_pkts, "packet", "(37)"),
-        make_step("q1", result.timeouts_per_event, "flow", "flows timing out in an event, (47)"),
+        make_step("q1", result.timeouts_per_event, "flow", "flows in RTO per loss event, (47)"),
         make_step("E[nTO]", result.flows_in_timeout, "flow", "(47), at most n"),
         make_step("B_ext", result.rate_pps, "packet/s", "(48), algorithm 2"),
     ]
@@ -125,7 +125,7 @@ def _make_answer(
     if waiting > MAX_RTO_SHARE:
         answer.warn(
             "the model assumes that few flows are in RTO at the same time, but here it "
-            f"predicts {100 * waiting:.0f} % of the flows, so it underestimates the rate"
+            f"predicts {100 * waiting:.0f} % of the flows in RTO, and underestimates the rate"
         )
     answer.warn(*rate_answers.warn_if_rate_exceeds_window(inputs, rate / inputs.flows))
     return answer

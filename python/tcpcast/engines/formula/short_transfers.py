@@ -114,7 +114,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             "L_0",
             lossless.mean(),
             "s",
-            "latency without loss, raised to one RTT if shorter; mean over the sizes",
+            "latency without loss, at least one RTT; mean over the sizes",
         ),
         make_step(
             "E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"
@@ -257,7 +257,7 @@ def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
                 "beta",
                 transfer.decrease,
                 "1",
-                f"{tcp.stack}: share of the window that a loss leaves",
+                f"{tcp.stack}: window after a loss / window before it",
             ),
             make_step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
         ]
@@ -321,8 +321,8 @@ def _warn_about_omitted_features(transfer: ShortTransfer) -> list[str]:
     warnings = []
     if transfer.limited_transmit and transfer.duplicate_threshold > MAX_LIMITED_TRANSMIT_PKTS + 1:
         warnings.append(
-            f"the model sends a packet on each of the {transfer.duplicate_threshold - 1} "
-            "duplicate acks below the threshold, but tcp.limited_transmit only on "
-            f"{MAX_LIMITED_TRANSMIT_PKTS} of them, so the model underestimates the time"
+            f"tcp.limited_transmit sends {MAX_LIMITED_TRANSMIT_PKTS} packets on duplicate acks "
+            f"below the threshold, but the model sends {transfer.duplicate_threshold - 1} packets, "
+            "so it underestimates the time"
         )
     return warnings

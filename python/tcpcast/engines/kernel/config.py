@@ -244,7 +244,7 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
     if any(other != first for other in others):
         yield NotApplicable(
             "classes differ in tcp.timestamps, tcp.ecn or SACK, but all receivers are one host; "
-            "use the same values for all"
+            "use the same values for all classes"
         )
 
 
@@ -257,8 +257,8 @@ def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
         )
     if run.transfers is not None and run.warmup_s is None:
         yield NotApplicable(
-            "run.transfers are counted after the warm-up, whose end is unknown while engine "
-            "kernel runs",
+            "run.transfers are counted after the warm-up, but engine kernel determines the end of "
+            "the warm-up only after the run",
             Suggestion({"run.warmup": "10s"}),
             Suggestion({"run.duration": "30s"}),
         )

@@ -195,9 +195,9 @@ def _warn_about_unvalidated_scenarios(scenario: Scenario, scale: NetworkScale) -
     longer_s = max_excess_delay_s(scenario, scale)
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         warnings.append(
-            f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
-            "transmission of a scaled packet takes longer than the propagation delay can "
-            "offset; use a larger mean_field.flows"
+            f"the base RTT is {time_text(longer_s)} longer than in the scenario, because a scaled "
+            "packet takes longer to transmit, and the propagation delay is too short to "
+            "compensate; use a larger mean_field.flows"
         )
     return warnings
 

@@ -400,7 +400,7 @@ def _warn_about_endless_retransmissions(
         return []
     return [
         'stack "max-plus-reno" has instantaneous loss feedback and retransmits immediately: '
-        f"here {dropped / arrived:.0%} of its packets are lost, because the buffer holds "
+        f"here {dropped / arrived:.0%} of the packets are lost, because the buffer holds "
         "fewer packets than there are flows; set a larger buffer, or tcp.stack = "
         '"rfc-newreno", which waits for an RTO'
     ]
@@ -421,4 +421,6 @@ def _provenance(
     }
     if scenario.isolated_transfers is None:
         return provenance
-    return provenance | {"interval": "95 %, times over independent transfers; others over batches"}
+    return provenance | {
+        "interval": "95 %: times from independent transfers, other metrics from batches"
+    }

@@ -41,7 +41,7 @@ def check_all_capture_files(scenario: Scenario, options: RunOptions) -> None:
         path = os.path.abspath(file)
         if path in seen:
             raise TcpcastError(
-                f"probes.pcap: two captures use the file {file}; choose another name for one"
+                f"probes.pcap: two captures use the file {file}; choose different names"
             )
         seen.add(path)
 

@@ -357,7 +357,7 @@ def _rare_loss_warnings(
         what, count = (EVENT_NAMES.get(counters, "losses"), own) if own else ("losses", bursts)
         if count == 0:
             reached = _largest_queue_text(scenario, snapshot)
-            messages[name] = f"too few losses: none, and the queue reached {reached}"
+            messages[name] = f"too few losses: 0, although the queue reached {reached}"
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
             messages[name] = f"too few {what}: {where}, but {MIN_EVENTS} batches are needed"

@@ -367,7 +367,8 @@ class _PeriodProbabilities:
             if moved < STATIONARY_TOLERANCE:
                 return (*self.period(starts, thresholds), early)
         raise ArithmeticError(
-            f"the distribution of the window still changes by {moved:.1e} after many sweeps"
+            f"the distribution of the window still changes by {moved:.1e} after {MAX_SWEEPS} "
+            "iterations"
         )
 
 

@@ -146,7 +146,11 @@ def _title(points: Table, path: dict[str, float]) -> str:
 
 def _subtitle(points: Table, path: dict[str, float]) -> str:
     facts = [
-        *(["hollow points: less than 100 s"] if (points["length_s"] < INTERVAL_S).any() else []),
+        *(
+            ["hollow points: intervals of less than 100 s"]
+            if (points["length_s"] < INTERVAL_S).any()
+            else []
+        ),
         f"RTT {three_digits(path['rtt_s'] * 1e3)} ms",
         f"T0 {path['t0_s']:.3g} s",
         f"{path['packets_per_ack']:.3g} packets per ack",

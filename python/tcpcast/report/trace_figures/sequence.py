@@ -55,7 +55,7 @@ def draw_sequence(direction: Direction) -> Figure | None:
     part = detail_span(time, trail, max(DETAIL_SENDS // thinned, MIN_DETAIL_SENDS))
     figure = new_figure((WIDTH_IN, 3.6 if part is None else 6.4), TRACE_DPI)
     panels = figure.subplots(1 if part is None else 2, squeeze=False)[:, 0]
-    label = "sent" if thinned == 1 else f"sent (one of {thinned})"
+    label = "sent" if thinned == 1 else f"sent (one of {thinned} packets)"
     _draw(panels[0], time, trail, full, label)
     direction.add_title(figure, _title(direction))
     if part is not None:
