@@ -47,7 +47,7 @@ class Option:
     metavar
         Placeholder of the value; "" for an option without a value.
     help
-        Line of ``--help``.
+        Line of ``--help``, or a function that returns it, for a text that is slow to compute.
     custom_flag
         Spelling of the option on the command line, if it does not follow from the name.
     former_flag
@@ -70,7 +70,7 @@ class Option:
 
     name: str
     metavar: str
-    help: str
+    help: str | Callable[[], str]
     custom_flag: str = ""
     type: Any = None
     default: Any = None
@@ -85,6 +85,11 @@ class Option:
     def flag(self) -> str:
         """The option as typed."""
         return self.custom_flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def help_text(self) -> str:
+        """Line of ``--help``."""
+        return self.help if isinstance(self.help, str) else self.help()
 
     @property
     def value_type(self) -> Any:

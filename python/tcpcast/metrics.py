@@ -7,106 +7,16 @@ precision can be requested, and the scaling of a population.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
+
+from tcpcast.metric_definition import ANY_TRAFFIC, ClassColumnGroup, MetricDefinition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Counters = tuple[str, ...]
-"""Names of counters of the simulator, whose sum is used."""
+    from tcpcast.metric_definition import Counters
 
 LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
-
-ANY_TRAFFIC = ("path",)
-"""Value of ``headline_of`` for metrics of the path, which reports show with any traffic."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricDefinition:
-    """Definition of one metric.
-
-    Parameters
-    ----------
-    unit, meaning
-        The unit as in answers, and the definition in words.
-    label
-        The name in reports, if it is not derived from the metric's name.
-    exceeds_one
-        Whether a ratio can exceed 1.
-    is_index
-        Whether a metric of unit "1" is not shown as a percentage.
-    ratio_of
-        Counters of the numerator and of the denominator; ``time_ns`` is the time in which flows are
-        active.
-    count_of
-        Counters whose sum per replication is the value.
-    is_modern
-        Whether only modern stacks have the counters.
-    counts_events
-        Whether the numerator counts events; the interval then needs a minimum number of events.
-    can_be_constant
-        Whether batches of a run may be equal although the metric varies.
-    bursts
-        Counters of the events that a full queue causes in bursts; the interval needs several
-        bursts.
-    file_kinds
-        Kinds of traffic whose finished files or transfers enter the mean.
-    has_lower_bound
-        Whether the ages of unfinished transfers give a lower bound of the mean, because the
-        measured times end at the last acknowledgement, as the ages do.
-    has_isolated_value
-        Whether isolated transfers have a value that does not depend on the list of sizes or on the
-        pauses between transfers.
-    headline_of
-        Kinds of traffic whose report begins with the metric, or :data:`ANY_TRAFFIC`.
-    has_precision
-        Whether a precision can be requested.
-    precision_of
-        Kind of traffic for which a precision without the name of a metric refers to this metric.
-    is_extensive
-        Whether the value is a sum over sources, and grows with the population.
-    needs_all_flows
-        Whether the metric has no value if only some of the flows are simulated.
-    """
-
-    unit: str
-    meaning: str
-    label: str = ""
-    exceeds_one: bool = False
-    is_index: bool = False
-    ratio_of: tuple[Counters, Counters] = ((), ())
-    count_of: Counters = ()
-    is_modern: bool = False
-    counts_events: bool = False
-    can_be_constant: bool = False
-    bursts: Counters = ()
-    file_kinds: tuple[str, ...] = ()
-    has_lower_bound: bool = False
-    has_isolated_value: bool = True
-    headline_of: tuple[str, ...] = ()
-    has_precision: bool = False
-    precision_of: str = ""
-    is_extensive: bool = False
-    needs_all_flows: bool = False
-
-    @property
-    def maximum(self) -> float:
-        """The largest possible value."""
-        return 1.0 if self.unit == "1" and not self.exceeds_one else math.inf
-
-    @property
-    def is_percentage(self) -> bool:
-        """Whether the value is shown as a percentage."""
-        return self.unit == "1" and not self.is_index
-
-    @property
-    def counters(self) -> frozenset[str]:
-        """The counters of the ratio or of the number."""
-        numerator, denominator = self.ratio_of
-        return frozenset((*numerator, *denominator, *self.count_of))
-
 
 METRICS: dict[str, MetricDefinition] = {
     "connection_rate_bps": MetricDefinition(
@@ -114,6 +24,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="rate of a user during a transfer: bytes of all transfers, including "
         "headers, / sum of their ON times",
         ratio_of=(("transfer_packets",), ("on_time_ns",)),
+        class_columns="transfers",
         file_kinds=("on-off", "transfers"),
         headline_of=("on-off",),
         precision_of="on-off",
@@ -125,6 +36,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="mean time of on/off transfers from the first data packet sent to the last "
         "ACK received",
         ratio_of=(("on_time_ns",), ("transfers",)),
+        class_columns="transfers",
         file_kinds=("on-off",),
         headline_of=("on-off",),
         has_precision=True,
@@ -135,6 +47,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="mean time of single transfers from the first data packet sent to the last "
         "ACK received",
         ratio_of=(("on_time_ns",), ("transfers",)),
+        class_columns="transfers",
         file_kinds=("transfers",),
         headline_of=("transfers",),
         precision_of="transfers",
@@ -146,6 +59,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="mean time of single transfers from the first data packet sent to the last "
         "byte at the receiver",
         ratio_of=(("delivery_time_ns",), ("transfers",)),
+        class_columns="transfers",
         file_kinds=("transfers",),
         headline_of=("transfers",),
         has_precision=True,
@@ -155,6 +69,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="mean time of transfers from the SYN to the last byte at the receiver, with "
         "`tcp.handshake`",
         ratio_of=(("total_time_ns",), ("transfers",)),
+        class_columns="transfers",
         file_kinds=("on-off", "transfers"),
         headline_of=("transfers",),
         has_precision=True,
@@ -172,6 +87,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="share of time in which the bottleneck transmits; for a variable rate, bytes "
         "transmitted / bytes possible",
         ratio_of=(("busy_ns",), ("time_ns",)),
+        needs="link rate",
         headline_of=ANY_TRAFFIC,
         has_precision=True,
         has_isolated_value=False,
@@ -181,6 +97,7 @@ METRICS: dict[str, MetricDefinition] = {
         unit="1",
         meaning="packets lost (queue and random) / packets arrived at the bottleneck",
         ratio_of=(("queue_drops", "random_drops"), ("arrived",)),
+        class_columns="bottleneck",
         counts_events=True,
         bursts=("queue_drops",),
         headline_of=ANY_TRAFFIC,
@@ -190,6 +107,7 @@ METRICS: dict[str, MetricDefinition] = {
         unit="1",
         meaning="drops by a full buffer, RED or AQM / packets arrived at the bottleneck",
         ratio_of=(("queue_drops",), ("arrived",)),
+        events_need="queue drops",
         counts_events=True,
         bursts=("queue_drops",),
         has_precision=True,
@@ -198,6 +116,7 @@ METRICS: dict[str, MetricDefinition] = {
         unit="1",
         meaning="random losses / packets arrived at the bottleneck",
         ratio_of=(("random_drops",), ("arrived",)),
+        events_need="random loss",
         counts_events=True,
         has_precision=True,
     ),
@@ -205,18 +124,21 @@ METRICS: dict[str, MetricDefinition] = {
         unit="1",
         meaning="packets lost at hops other than the bottleneck / data packets sent",
         ratio_of=(("hop_drops",), ("sent",)),
+        needs="several hops",
         counts_events=True,
     ),
     "return_utilisation": MetricDefinition(
         unit="1",
         meaning="share of time in which the return link transmits",
         ratio_of=(("return_busy_ns",), ("time_ns",)),
+        needs="return rate",
         headline_of=ANY_TRAFFIC,
     ),
     "return_loss_ratio": MetricDefinition(
         unit="1",
         meaning="ACKs lost (queue and random) / ACKs arrived at the return link",
         ratio_of=(("return_drops",), ("return_arrived",)),
+        needs="return link",
         counts_events=True,
         headline_of=ANY_TRAFFIC,
     ),
@@ -224,12 +146,14 @@ METRICS: dict[str, MetricDefinition] = {
         unit="s",
         meaning="mean queueing delay of delivered ACKs on the return link",
         ratio_of=(("return_waited_ns",), ("return_passed",)),
+        needs="return rate",
         headline_of=ANY_TRAFFIC,
     ),
     "timeout_ratio": MetricDefinition(
         unit="1",
         meaning="timeouts per data packet sent",
         ratio_of=(("timeouts",), ("sent",)),
+        class_columns="sender",
         counts_events=True,
         bursts=("timeouts",),
     ),
@@ -238,12 +162,14 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="restarts after an idle time (`tcp.idle_restart`) per data packet sent, for "
         "persistent connections",
         ratio_of=(("idle_restarts",), ("sent",)),
+        class_columns="sender",
         counts_events=True,
     ),
     "queue_mean_pkts": MetricDefinition(
         unit="packet",
         meaning="time average of the queue at the bottleneck, including the packet in transmission",
         ratio_of=(("queue_integral",), ("time_ns",)),
+        needs="queue",
         headline_of=ANY_TRAFFIC,
         has_precision=True,
         has_isolated_value=False,
@@ -260,6 +186,7 @@ METRICS: dict[str, MetricDefinition] = {
         meaning="mean wait before transmission at the bottleneck; for drop-tail and RED only "
         "with modern stacks",
         ratio_of=(("waited_ns",), ("passed",)),
+        class_columns="bottleneck",
         headline_of=ANY_TRAFFIC,
         has_precision=True,
         has_isolated_value=False,
@@ -281,6 +208,8 @@ METRICS: dict[str, MetricDefinition] = {
         unit="1",
         meaning="data packets marked / data packets that left the bottleneck, with `tcp.ecn`",
         ratio_of=(("marked",), ("passed",)),
+        class_columns="bottleneck",
+        needs="ECN marks",
         counts_events=True,
         headline_of=ANY_TRAFFIC,
         has_precision=True,
@@ -289,6 +218,7 @@ METRICS: dict[str, MetricDefinition] = {
         unit="s",
         meaning="mean of TCP's RTT samples: one packet per window, no retransmitted packets",
         ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
+        class_columns="sender",
         headline_of=ANY_TRAFFIC,
         has_precision=True,
         can_be_constant=True,
@@ -299,12 +229,14 @@ METRICS: dict[str, MetricDefinition] = {
         " packets",
         label="mean RTT of all packets",
         ratio_of=(("in_flight_ns",), ("acked",)),
+        class_columns="sender",
         can_be_constant=True,
     ),
     "send_rate_pps": MetricDefinition(
         unit="packet/s",
         meaning="data packets sent by all senders, including retransmissions",
         ratio_of=(("sent",), ("time_ns",)),
+        class_columns="sender",
         headline_of=("bulk",),
         has_precision=True,
         has_isolated_value=False,
@@ -314,6 +246,7 @@ METRICS: dict[str, MetricDefinition] = {
         unit="packet/s",
         meaning="distinct data packets delivered",
         ratio_of=(("delivered",), ("time_ns",)),
+        class_columns="sender",
         precision_of="bulk",
         has_precision=True,
         has_isolated_value=False,
@@ -323,6 +256,7 @@ METRICS: dict[str, MetricDefinition] = {
         unit="bit/s",
         meaning="application payload delivered, without retransmissions and headers",
         ratio_of=(("delivered",), ("time_ns",)),
+        class_columns="sender",
         headline_of=("bulk",),
         has_precision=True,
         has_isolated_value=False,
@@ -368,25 +302,25 @@ METRICS: dict[str, MetricDefinition] = {
         unit="count",
         meaning="tail loss probes, mean over replications; only with modern stacks",
         count_of=("tail_loss_probes",),
-        is_modern=True,
+        needs="modern stack",
     ),
     "spurious_recoveries": MetricDefinition(
         unit="count",
         meaning="fast recoveries that were undone as spurious; only with modern stacks",
         count_of=("spurious_recoveries",),
-        is_modern=True,
+        needs="modern stack",
     ),
     "spurious_timeouts": MetricDefinition(
         unit="count",
         meaning="timeouts that were undone as spurious; only with modern stacks",
         count_of=("spurious_timeouts",),
-        is_modern=True,
+        needs="modern stack",
     ),
     "spurious_retransmissions": MetricDefinition(
         unit="count",
         meaning="retransmissions of data that the receiver already had; only with modern stacks",
         count_of=("spurious_retransmissions",),
-        is_modern=True,
+        needs="modern stack",
     ),
     "timeout_share": MetricDefinition(
         unit="1",
@@ -428,6 +362,7 @@ METRICS: dict[str, MetricDefinition] = {
         unit="packet",
         meaning="mean size of completed transfers",
         ratio_of=(("transfer_packets",), ("transfers",)),
+        class_columns="transfers",
     ),
     "transfers": MetricDefinition(
         unit="count",
@@ -442,11 +377,11 @@ METRICS: dict[str, MetricDefinition] = {
 }
 """All built-in metrics, in report order; ratios have unit 1."""
 
-CLASS_METRICS = (
-    *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
-    *("mean_size_pkts", "loss_ratio", "queue_delay_mean_s", "ecn_mark_ratio", "timeout_ratio"),
-    *("idle_restart_ratio", "rtt_mean_s", "rtt_packet_mean_s"),
-    *("send_rate_pps", "goodput_pps", "goodput_bps"),
+CLASS_METRICS = tuple(
+    name
+    for group in get_args(ClassColumnGroup)
+    for name, row in METRICS.items()
+    if row.class_columns == group
 )
 """Metrics of single classes of sources, in the column order of table ``by_class``."""
 

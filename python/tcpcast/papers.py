@@ -1,7 +1,7 @@
 """Reproducible papers, found by the entry points of installed packages.
 
-The entry point group ``tcpcast.papers`` contains modules. Each module has ``PAPERS``, a mapping
-from names to titles of papers, and ``paper(name)``, which returns a function ``reproduce(output, *,
+The entry point group ``tcpcast.papers`` contains modules. Each module has ``PAPERS``, the names of
+its papers, and ``paper(name)``, which returns a function ``reproduce(output, *,
 quick=False, progress=None, threads=None, force=False)``. The function writes a page to the
 directory ``output``, calls ``progress`` with the finished share, 0 to 1, and returns a
 :class:`Reproduction`. With ``--scenarios``, the function receives ``scenarios``, a directory for

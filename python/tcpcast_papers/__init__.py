@@ -16,19 +16,12 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.report import Report
 
-PAPERS: dict[str, str] = {
-    "engset": "TCP-Engset revisited: on/off TCP sources sharing one link",
-    "pftk": "Modeling TCP throughput: the send rate of one bulk flow at a given loss",
-    "parallel": "Parallel flows: the total rate of n bulk flows on one path at a given loss",
-    "fixed-point": "Many users on one local loop: one exact flow among simplified ones",
-    "short": "Short transfers: initial window, limited transmit, and delay per lost packet",
-    "kernel": "Linux TCP measured over an emulated link, compared with simulation and formulas",
-}
-"""Names and subjects of the papers that can be reproduced."""
+PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
+"""Names of the papers that can be reproduced: their packages, with "-" instead of "_"."""
 
 
 def paper(name: str) -> Callable[..., Report]:
-    """Return the ``reproduce`` function of a paper, a key of :data:`PAPERS`."""
+    """Return the ``reproduce`` function of a paper of :data:`PAPERS`."""
     module = importlib.import_module(f"tcpcast_papers.{name.replace('-', '_')}.description")
     reproduce: Callable[..., Report] = module.reproduce
     return reproduce

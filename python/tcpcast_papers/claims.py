@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import math
 from fnmatch import fnmatchcase
-from importlib.resources import files
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -69,8 +68,6 @@ _PERCENT_STATISTICS = ("share above 0", "rises")
 
 def read(package: str, runs: str) -> tuple[Line, ...]:
     """Return the claims of a paper for whole or quick reproductions; () if it has none."""
-    if not files(package).joinpath("data", FILE_NAME).is_file():
-        return ()
     return lines_of_runs(package, FILE_NAME, runs)
 
 

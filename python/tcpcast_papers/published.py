@@ -120,7 +120,12 @@ def printed_table(package: str, captions: Mapping[int, str], number: int) -> Pub
 
 
 def lines_of_runs(package: str, name: str, runs: str) -> tuple[Line, ...]:
-    """Return the lines of a file whose column ``runs`` includes these reproductions."""
+    """Return the lines of a file whose column ``runs`` includes these reproductions.
+
+    The result is () if the paper does not have the file.
+    """
+    if not files(package).joinpath("data", name).is_file():
+        return ()
     return tuple(line for line in read_lines(package, name) if line["runs"] in {runs, BOTH})
 
 

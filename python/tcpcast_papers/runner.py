@@ -1,7 +1,7 @@
 """Description of a paper, and the steps of a reproduction that all papers share.
 
 A description lists the paper's sections, the simulations that each of them requests, and the sample
-sizes. The file ``accepted.csv`` in the paper's data lists the known differences.
+sizes. The file ``accepted.csv`` in the paper's data lists the known differences, if there are any.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Paper(Generic[SampleSizes, Simulated]):
         Name of the package that contains ``data``.
     title
         Title of the page.
-    simulations
-        Constructor of the paper's :class:`~tcpcast_papers.simulations.Simulations`.
-    whole, quick
-        Sample sizes of the whole and of the quick reproduction.
     parts
         Sections in the order of the paper.
     preface
         Paragraphs above the sections.
+    simulations
+        Constructor of the paper's :class:`~tcpcast_papers.simulations.Simulations`.
+    whole, quick
+        Sample sizes of the whole and of the quick reproduction.
     unsettled
         Reproductions that call a value "unsettled" instead of different if it is outside its
         tolerance by less than its own interval; "" for none.
@@ -62,11 +62,11 @@ class Paper(Generic[SampleSizes, Simulated]):
 
     package: str
     title: str
+    parts: tuple[HasSections[Simulated], ...]
+    preface: Callable[[Simulated], list[str]]
     simulations: Callable[[SampleSizes, int | None, Callable[[float], None] | None], Simulated]
     whole: SampleSizes
     quick: SampleSizes
-    parts: tuple[HasSections[Simulated], ...]
-    preface: Callable[[Simulated], list[str]]
     unsettled: str = ""
 
     def reproduce(  # noqa: PLR0913 - one parameter per option
@@ -142,7 +142,7 @@ class Paper(Generic[SampleSizes, Simulated]):
         if statements and not interrupted:
             sections.insert(0, claims.section(statements, sections))
         preface = self.preface(simulations)
-        if quick:
+        if quick and len(simulations) > 0:
             preface.append("This is the quick reproduction: fewer and shorter simulations.")
         if self.unsettled in {lines, BOTH}:
             preface.append(
@@ -186,6 +186,15 @@ class Paper(Generic[SampleSizes, Simulated]):
         if interrupted and not result:
             raise KeyboardInterrupt
         return result, interrupted
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaPaper(Paper[None, Simulations[None]]):
+    """A paper without simulations: formulas compute all values."""
+
+    simulations: Callable[..., Simulations[None]] = Simulations
+    whole: None = None
+    quick: None = None
 
 
 def _section_batches(sections: Iterable[Section]) -> Iterator[list[Section]]:

@@ -135,7 +135,7 @@ class Sheet(Generic[Runs, Case]):
     label: Callable[[Case], tuple[str, ...]]
     cases: Callable[[Runs], Iterable[Case]]
     quantities: tuple[Quantity[Runs, Case], ...]
-    notes: Callable[[Runs], list[str]]
+    notes: Callable[[Runs], list[str]] = lambda _: []
     request: Callable[[Runs], object] | None = None
     figure: Callable[[Runs, Path], Plot] | None = None
     others: tuple[str, ...] = ()

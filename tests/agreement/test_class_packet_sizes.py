@@ -10,6 +10,7 @@ import pytest
 from tcpcast.engines import RunOptions, answer
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.queue import QUEUE_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,14 +115,8 @@ def test_network_packet_size_has_no_effect() -> None:
 
 
 QUEUES: dict[str, dict[str, Any]] = {
-    "packets": {},
+    **{name: {"network.bottleneck.queue": name} for name in QUEUE_NAMES},
     "bytes": {"network.bottleneck.buffer": "75KB"},
-    "red": {"network.bottleneck.queue": "red"},
-    "fq": {"network.bottleneck.queue": "fq"},
-    "codel": {"network.bottleneck.queue": "codel"},
-    "fq-codel": {"network.bottleneck.queue": "fq_codel"},
-    "pie": {"network.bottleneck.queue": "pie"},
-    "head-drop": {"network.bottleneck.queue": "head-drop"},
     "bucket": {"network.bottleneck.rate": {"bucket": "10mbit", "burst": "3KB"}},
     "opportunities": {"network.bottleneck.rate": {"opportunities": "1 2 3 4 5 7 8 9 10 12"}},
 }

@@ -111,4 +111,4 @@ def test_help_of_options_is_complete(
     assert main([command, "--help"]) == 0
     flat = " ".join(capsys.readouterr().out.split())
     for option in COMMANDS[command].options:
-        assert " ".join(option.help.split()) in flat
+        assert " ".join(option.help_text.split()) in flat

@@ -35,12 +35,9 @@ from tcpcast.scenario import (
     Arrivals,
     Bulk,
     CapturedFlows,
-    Codel,
     FairQueue,
     FixedPoint,
-    FqCodel,
     GilbertElliott,
-    HeadDrop,
     Hop,
     Link,
     MaxPlusRules,
@@ -48,7 +45,6 @@ from tcpcast.scenario import (
     Network,
     OnOff,
     OpportunityRate,
-    Pie,
     Probes,
     Red,
     RestOfRound,
@@ -62,6 +58,7 @@ from tcpcast.scenario import (
     UserClass,
     make_scenario_schema,
 )
+from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.classic_tcp import CLASSIC_RECOVERY, PAPER_BY_STACK
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
@@ -119,13 +116,12 @@ PLAIN = "rfc-newreno"
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
-        TokenBucket, OpportunityRate,
+        Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, TokenBucket, OpportunityRate,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, CapturedFlows, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep,
     )
-}  # fmt: skip
+} | {table.__name__: table for table in AQM_TABLES.values()}  # fmt: skip
 """The tables of a scenario, by their names in its schema."""
 
 
@@ -211,7 +207,7 @@ UNITS_TYPED = {
 }
 """The types of texts with a unit, by a part of their pattern; the first match wins."""
 
-MAX_WORDS = 7
+MAX_WORDS = 12
 """Maximum number of words that the column of types lists."""
 
 JSON_TYPES = {

@@ -53,7 +53,7 @@ class Figure:
 
 
 def paper(*parts: Part, quick: float = 100.0) -> Paper[float, Runs[float]]:
-    return Paper(PACKAGE, "A paper", Runs[float], 100.0, quick, parts, lambda _: ["Made up."], BOTH)
+    return Paper(PACKAGE, "A paper", parts, lambda _: ["Made up."], Runs[float], 100.0, quick, BOTH)
 
 
 def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part:

@@ -84,7 +84,7 @@ def made_up(
 
     def paper(computed: Callable[..., Any]) -> Paper[Any, Any]:
         parts = (Part(computed, request),)
-        return Paper("paper_of_two_runs", "A paper", Runs, None, None, parts, lambda _: [])
+        return Paper("paper_of_two_runs", "A paper", parts, lambda _: [], Runs, None, None)
 
     return paper
 

@@ -590,7 +590,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("run.precision={}", "run.precision: "),
         (
             "run.precision={loss_rate='1%'}",
-            'run.precision.loss_rate: "loss_rate" is not a metric (did',
+            'run.precision.loss_rate: "loss_rate" is not a metric with a precision (did',
         ),
         ("run.precision={queue_max_pkts='1%'}", "run.precision.queue_max_pkts: "),
         ("run.max_wall=0s", "run.max_wall: "),

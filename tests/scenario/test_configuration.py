@@ -12,6 +12,7 @@ from tcpcast import _native
 from tcpcast.engines.fixed_point.configuration import native_configuration
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
+from tcpcast.scenario.queue import QUEUE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,17 +43,12 @@ ARRIVING = {
 }
 MOST: dict[str, tuple[str, dict[str, Any]]] = {
     "web": ("web-10mbit", {}),
+    **{name: ("web-10mbit", {"network.bottleneck.queue": name}) for name in QUEUE_NAMES},
     "sources": ("web-10mbit", {"traffic.start": "equilibrium", "traffic.connection": "persistent"}),
     "idle": ("web-10mbit", {"traffic.connection": "persistent", "tcp.idle_restart": "2s"}),
     "bytes": ("web-10mbit", {"tcp": TODAYS, "traffic.size.mean": "20KB"}),
-    "red": ("web-10mbit", {"network.bottleneck.queue": "red"}),
-    "fq": ("web-10mbit", {"network.bottleneck.queue": "fq"}),
-    "codel": ("web-10mbit", {"network.bottleneck.queue": "codel"}),
-    "fq_codel": ("web-10mbit", {"network.bottleneck.queue": "fq_codel"}),
-    "pie": ("web-10mbit", {"network.bottleneck.queue": "pie"}),
     "bucket": ("web-10mbit", {"network.bottleneck": {"rate": BUCKET, "queue": "fq"}}),
     "policer": ("web-10mbit", {"network.bottleneck": {"rate": BUCKET | {"policer": True}}}),
-    "head-drop": ("web-10mbit", {"network.bottleneck.queue": "head-drop"}),
     "marks": ("web-10mbit", {"tcp": TODAYS | {"ecn": True}, "network.bottleneck.queue": "red"}),
     "longest": ("web-10mbit", {"network.bottleneck": {"rate": BUCKET, "queue": LONGEST}}),
     "own": ("web-10mbit", {"network.bottleneck.queue": "fq", "class": LENGTHS, "tcp": TODAYS}),

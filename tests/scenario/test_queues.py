@@ -10,7 +10,8 @@ import pytest
 import tcpcast
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Codel, FairQueue, FqCodel, HeadDrop, Pie, Red, RedParameters, Scenario
+from tcpcast.report.summary import describe_scenario
+from tcpcast.scenario import FairQueue, Red, RedParameters, Scenario
 from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.queue import QUEUE_NAMES
 
@@ -286,14 +287,21 @@ def test_queue_kind_must_be_text(kind: object) -> None:
         tcpcast.load("web-10mbit", changes={"network.bottleneck.queue": {"kind": kind}})
 
 
-@pytest.mark.parametrize("table", [Codel, FqCodel, Pie, HeadDrop])
-def test_aqm_is_configured_by_name_or_table(table: type[Any]) -> None:
-    kind = table.model_fields["kind"].annotation.__args__[0]
+@pytest.mark.parametrize("kind", AQM_TABLES)
+def test_aqm_is_configured_by_name_or_table(kind: str) -> None:
     by_name = scenario({"queue": kind})
     assert by_name == scenario({"queue": {"kind": kind}})
-    queue = by_name.network.bottleneck.queue
-    assert type(queue) is table
+    assert type(by_name.network.bottleneck.queue) is AQM_TABLES[kind]
     assert Scenario.from_dict(by_name.resolved()) == by_name
+    assert AQM_TABLES[kind].label in describe_scenario(by_name)
+
+
+@pytest.mark.parametrize("kind", AQM_TABLES)
+def test_each_aqm_has_its_own_discipline_in_the_simulator(kind: str) -> None:
+    config = make_configuration(scenario({"queue": kind}), 0.0)["queue"]
+    discipline = config["managed"]["discipline"]
+    variant = discipline if isinstance(discipline, str) else next(iter(discipline))
+    assert variant == kind.replace("_", "-")
 
 
 def test_native_configuration_contains_aqm() -> None:

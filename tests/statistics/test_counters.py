@@ -9,7 +9,8 @@ from tcpcast.engines.packet.metric_estimates import (
     BatchCounters,
     unwrap_counters,
 )
-from tcpcast.metrics import ANY_TRAFFIC, CLASS_METRICS, HEADLINE_METRICS, METRICS
+from tcpcast.metric_definition import ANY_TRAFFIC
+from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.scenario.traffic import TRAFFIC_KINDS
 
 
@@ -44,4 +45,5 @@ def test_rows_of_metrics_have_kinds_of_traffic() -> None:
         kinds = {*row.file_kinds, *row.headline_of, row.precision_of} - {"", *ANY_TRAFFIC}
         assert kinds <= set(TRAFFIC_KINDS), name
         assert row.has_precision or not row.precision_of, name
-    assert METRICS.keys() >= {*CLASS_METRICS, *HEADLINE_METRICS}
+        assert any(row.ratio_of) or not row.class_columns, name
+    assert all(METRICS[name].has_precision for name in HEADLINE_METRICS)

@@ -240,7 +240,16 @@ impl Run {
         assert!(busy || waiting.packets == 0, "work is conserved");
         self.inside = Link::<u32>::held_backlog(&self.link);
         assert_eq!(self.inside.packets, waiting.packets + u64::from(busy));
-        let per_flow = matches!(self.config, QueueConfig::Drr(drr) if drr.buffers == BufferAssignment::PerFlow);
+        let per_flow = match self.config {
+            QueueConfig::Drr(drr) => drr.buffers == BufferAssignment::PerFlow,
+            // No wildcard: a discipline that is missing here is probably missing in `config`.
+            QueueConfig::DropTail
+            | QueueConfig::HeadDrop
+            | QueueConfig::Red(_)
+            | QueueConfig::Codel(_)
+            | QueueConfig::FqCodel(_)
+            | QueueConfig::Pie(_) => false,
+        };
         let counted = match self.limits.in_service {
             InServicePolicy::Counts => self.inside,
             InServicePolicy::IsExtra => waiting,

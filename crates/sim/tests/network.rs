@@ -1,6 +1,7 @@
 //! Modern TCP in the network: queues, losses and hops, with and without classic TCP.
 
 use proptest::prelude::*;
+use proptest::sample::select;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::queue::{self as disciplines, CodelConfig, FqCodelConfig, PieConfig};
@@ -354,7 +355,7 @@ fn behind(rate: LinkRate, discipline: disciplines::QueueConfig) -> QueueConfig {
 }
 
 /// All disciplines that may drop or mark held packets, with ECN if they support it.
-fn disciplines() -> [disciplines::QueueConfig; 5] {
+fn disciplines() -> Vec<disciplines::QueueConfig> {
     use disciplines::QueueConfig as Discipline;
     let red = disciplines::RedConfig {
         min_threshold: 5.0,
@@ -366,7 +367,7 @@ fn disciplines() -> [disciplines::QueueConfig; 5] {
         unit: disciplines::RedUnit::Packets,
         ecn: true,
     };
-    [
+    vec![
         Discipline::Codel(CodelConfig { ecn: true, ..CodelConfig::default() }),
         Discipline::FqCodel(FqCodelConfig::default()),
         Discipline::Pie(PieConfig { ecn_below: Some(0.1), ..PieConfig::default() }),
@@ -384,10 +385,10 @@ fn policer(burst_bytes: u64) -> QueueConfig {
 }
 
 /// Varying rates with a mean of 20 Mbit/s.
-fn shaped() -> [LinkRate; 2] {
+fn shaped() -> Vec<LinkRate> {
     let trace =
         OpportunityTrace::from_millisecond_counts(&[(0, 2), (3, 7), (30, 1), (31, 30), (48, 40)]);
-    [LinkRate::Bucket(tokens(15_000)), LinkRate::Opportunities(Arc::new(trace.unwrap()))]
+    vec![LinkRate::Bucket(tokens(15_000)), LinkRate::Opportunities(Arc::new(trace.unwrap()))]
 }
 
 /// Configuration without a link rate, because the queue has one.
@@ -501,14 +502,12 @@ fn rfc_8257_dctcp_reduces_by_the_fraction_of_marks() {
 /// An optional return link.
 fn return_link() -> impl Strategy<Value = Option<ReturnConfig>> {
     let (room, loss) = (prop::option::of(1_u64..100), prop::option::of(0.0_f64..0.3));
-    let link = (50_000_u64..2_000_000, room, 0..6_usize, loss);
-    prop::option::of(link.prop_map(|(rate, buffer, index, loss)| ReturnConfig {
+    let discipline = prop::option::weighted(0.8, select(disciplines()));
+    let link = (50_000_u64..2_000_000, room, discipline, loss);
+    prop::option::of(link.prop_map(|(rate, buffer, discipline, loss)| ReturnConfig {
         rate_bps: Some(rate),
         buffer,
-        queue: match disciplines().get(index) {
-            Some(discipline) => managed_at(rate, *discipline),
-            None => QueueConfig::DropTail,
-        },
+        queue: discipline.map_or(QueueConfig::DropTail, |managed| managed_at(rate, managed)),
         loss: loss.map(LossModel::Bernoulli),
     }))
 }
@@ -547,32 +546,31 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
             drop: DropPolicy::LongestHead,
             ties: TieBreakRule::Latest,
         })),
-        (0..5_usize).prop_map(|index| managed(disciplines()[index])),
-        (0..2_usize, 0..5_usize)
-            .prop_map(|(rate, index)| behind(shaped()[rate].clone(), disciplines()[index])),
-        (0..2_usize)
-            .prop_map(|rate| behind(shaped()[rate].clone(), disciplines::QueueConfig::DropTail)),
+        select(disciplines()).prop_map(managed),
+        (select(shaped()), select(disciplines()))
+            .prop_map(|(rate, discipline)| behind(rate, discipline)),
+        select(shaped()).prop_map(|rate| behind(rate, disciplines::QueueConfig::DropTail)),
         (1_500_u64..100_000).prop_map(policer),
     ];
     let loss = prop::option::of(0.0_f64..0.1);
     let classes = prop::collection::vec(of_class, 1..4);
-    let hop = prop::option::of(0..9_usize);
+    let hop = prop::option::of(prop_oneof![
+        5 => select(disciplines()).prop_map(managed),
+        1 => Just(QueueConfig::DropTail),
+        1 => Just(policer(30_000)),
+        2 => select(shaped()).prop_map(|rate| behind(rate, disciplines::QueueConfig::DropTail)),
+    ]);
     let cross = prop::option::of(0..3_usize);
     (classes, queue, loss, 5_u64..120, any::<u64>(), hop, cross, return_link()).prop_map(
         move |(classes, queue, loss, buffer, seed, hop, cross, return_link)| {
             let classes = classes
                 .into_iter()
                 .map(|(sources, index, rtt, traffic)| class(sources, tcp(index), rtt, traffic));
-            let hop = hop.map(|index| HopConfig {
+            let hop = hop.map(|queue| HopConfig {
                 rate_bps: Some(18_000_000),
                 delay: 3 * MILLISECOND,
                 buffer: Some(20),
-                queue: match index {
-                    0..5 => managed(disciplines()[index]),
-                    5 => QueueConfig::DropTail,
-                    6 => policer(30_000),
-                    _ => behind(shaped()[index - 7].clone(), disciplines::QueueConfig::DropTail),
-                },
+                queue,
                 loss: None,
                 shared: true,
             });

@@ -309,9 +309,14 @@ MCP = Command(
         Option("max_wall", "TIME", "Time limit of a call.", default="30s"),
     ),
 )
-PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
-"""Papers that tcpcast contains. The papers of other packages are not listed, because a search for
-their entry points would delay the help."""
+
+
+def _list_papers() -> str:
+    """Return the help of the argument that names a paper, which imports the packages of papers."""
+    from tcpcast.papers import find_paper_packages  # noqa: PLC0415 - searches entry points
+
+    return f"One of {', '.join(find_paper_packages())}."
+
 
 REPRODUCE = Command(
     "reproduce",
@@ -324,7 +329,7 @@ REPRODUCE = Command(
         Argument(
             "name",
             "PAPER",
-            f"One of {', '.join(PAPERS)}.",
+            _list_papers,
         ),
         Option("quick", "", "Use shorter runs, with wider intervals."),
         Option("output", "DIR", "Output folder; default ./PAPER-paper."),

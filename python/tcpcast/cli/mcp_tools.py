@@ -151,7 +151,7 @@ def _argument_help(using: Mapping[str, Option], questions: int) -> str:
     """
     asking: dict[str, list[str]] = {}
     for question, row in using.items():
-        text = f"{row.metavar}: {row.help}" if row.metavar else row.help
+        text = f"{row.metavar}: {row.help_text}" if row.metavar else row.help_text
         asking.setdefault(text, []).append(question)
     if len(asking) == 1 and len(using) == questions:
         return next(iter(asking))

@@ -91,8 +91,8 @@ def _typer_parameter(row: Option) -> inspect.Parameter:
     """Return the function parameter from which typer builds an option."""
     if row is CONTEXT_OPTION:
         return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    facts: dict[str, Any] = {"help": row.help, "autocompletion": row.completion, "min": row.minimum}
-    facts["metavar"] = row.metavar or None
+    facts: dict[str, Any] = {"help": row.help_text, "metavar": row.metavar or None}
+    facts |= {"autocompletion": row.completion, "min": row.minimum}
     if isinstance(row, Argument):
         info = typer.Argument(row.default, **facts)
     else:

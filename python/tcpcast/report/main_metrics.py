@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.metrics import ANY_TRAFFIC, METRICS
+from tcpcast.metric_definition import ANY_TRAFFIC
+from tcpcast.metrics import METRICS
 from tcpcast.report.document import Column, Table
 from tcpcast.report.file_sizes import size_text
 from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit

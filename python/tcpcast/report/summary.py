@@ -50,9 +50,7 @@ def describe_scenario(scenario: Scenario) -> str:
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
     parts += [f"RTT {rtt}", rate, *([] if link.is_policer else [buffer_text(scenario)])]
     if link.queue != "droptail":
-        names = {"codel": "CoDel", "fq_codel": "FQ-CoDel", "head-drop": "head-drop"}
-        discipline = link.queue.kind
-        parts.append(names.get(discipline, discipline.upper()))
+        parts.append(link.queue.label)
     if link.loss is not None:
         kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
         kind = kinds.get(link.loss.model, link.loss.model)

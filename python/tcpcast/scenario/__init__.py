@@ -1,6 +1,5 @@
 """The scenario, which is the input of every engine: network, traffic, TCP and run."""
 
-from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, Pie
 from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
@@ -38,13 +37,10 @@ __all__ = [
     "Buffer",
     "Bulk",
     "CapturedFlows",
-    "Codel",
     "Distribution",
     "FairQueue",
     "FixedPoint",
-    "FqCodel",
     "GilbertElliott",
-    "HeadDrop",
     "Hop",
     "Link",
     "Loss",
@@ -53,7 +49,6 @@ __all__ = [
     "Network",
     "OnOff",
     "OpportunityRate",
-    "Pie",
     "Population",
     "Probes",
     "Red",

@@ -1,6 +1,7 @@
-"""Queue disciplines: CoDel, FQ-CoDel and PIE, each with ECN marks, and head-drop."""
+"""Queue disciplines that may drop or mark queued packets, as active queue management does."""
 
-from typing import Annotated, Literal, Self
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
@@ -15,20 +16,42 @@ MAX_QUANTUM = 10**9
 MAX_FLOWS = 1 << 20
 _MAX_GAIN = 1e6
 
+PIE_MAX_MARK_PROBABILITY = 0.1
+"""The drop probability up to which PIE marks: RFC 8033, section 5.1."""
+
 MARKING_TEXT = "mark packets of stacks with tcp.ecn = true instead of dropping them"
 
 Rules = Annotated[Literal["rfc", "linux"], Choice("set of rules")]
 
 
-class HeadDrop(Table):
+class ManagedQueue(Table):
+    """A queue discipline that may drop queued packets, and mark them if it has a key ``ecn``."""
+
+    label: ClassVar[str]
+    """The name in reports."""
+
+    kind: str
+
+    @abstractmethod
+    def simulator_config(self, mtu_bytes: int, /) -> str | dict[str, Any]:
+        """Return the discipline for the simulator: a ``QueueConfig`` of ``crates/link``."""
+
+
+class HeadDrop(ManagedQueue):
     """First in, first out: when the buffer is full, the oldest queued packet is dropped."""
 
+    label = "head-drop"
     kind: Literal["head-drop"] = Field(description="name of the discipline")
 
+    def simulator_config(self, _mtu_bytes: int, /) -> str:
+        """Return the name, because the discipline has no parameters."""
+        return "head-drop"
 
-class Codel(Table):
+
+class Codel(ManagedQueue):
     """Controlled delay (RFC 8289)."""
 
+    label = "CoDel"
     kind: Literal["codel"] = Field(description="name of the discipline")
     target: PositiveDuration = Field(
         default=0.005, examples=["5ms"], description="acceptable standing queueing delay"
@@ -51,10 +74,24 @@ class Codel(Table):
         description="pseudo-code of RFC 8289, or Linux's codel_impl.h",
     )
 
+    def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
+        """Return the parameters of CoDel."""
+        threshold = self.ce_threshold
+        codel = {
+            "target_ns": round(self.target * 1e9),
+            "interval_ns": round(self.interval * 1e9),
+            "mtu_bytes": mtu_bytes,
+            "ecn": self.ecn,
+            "ce_threshold_ns": None if threshold is None else round(threshold * 1e9),
+            "rules": "linux" if self.rules == "linux" else "rfc8289",
+        }
+        return {"codel": codel}
+
 
 class FqCodel(Codel):
     """Flow queueing with CoDel (RFC 8290): one queue per flow, new flows first."""
 
+    label = "FQ-CoDel"
     kind: Literal["fq_codel"] = Field(description="name of the discipline")  # type: ignore[assignment]
     quantum: Bytes = Field(
         default=1514, examples=["300B"], description="bytes that a flow may send per round"
@@ -71,6 +108,11 @@ class FqCodel(Codel):
             raise make_key_error('must be above 0 and at most 1 GB; write "1514B"', "quantum")
         return self
 
+    def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
+        """Return the parameters of CoDel and of the scheduler."""
+        numbers = {"queues": self.flows, "quantum_bytes": self.quantum}
+        return {"fq-codel": {**super().simulator_config(mtu_bytes), **numbers}}
+
 
 def _read_pie_gain(value: object) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -82,9 +124,10 @@ def _read_pie_gain(value: object) -> float:
 Gain = Annotated[float, BeforeValidator(_read_pie_gain)]
 
 
-class Pie(Table):
+class Pie(ManagedQueue):
     """Proportional integral controller enhanced (RFC 8033)."""
 
+    label = "PIE"
     kind: Literal["pie"] = Field(description="name of the discipline")
     target: PositiveDuration = Field(
         default=0.015, examples=["20ms"], description="target queueing delay, QDELAY_REF"
@@ -122,13 +165,23 @@ class Pie(Table):
         description="pseudo-code of RFC 8033, or Linux's sch_pie.c",
     )
 
+    def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
+        """Return the parameters of PIE."""
+        pie = {
+            "target_ns": round(self.target * 1e9),
+            "update_ns": round(self.update * 1e9),
+            "burst_ns": round(self.burst * 1e9),
+            "alpha": self.alpha,
+            "beta": self.beta,
+            "mtu_bytes": mtu_bytes,
+            "ecn_below": PIE_MAX_MARK_PROBABILITY if self.ecn else None,
+            "rules": "linux" if self.rules == "linux" else "rfc8033",
+        }
+        return {"pie": pie}
 
-ManagedQueue = Codel | FqCodel | Pie | HeadDrop
-"""A queue discipline that may drop or mark queued packets."""
 
-AQM_TABLES: dict[str, type[Table]] = {
-    "codel": Codel,
-    "fq_codel": FqCodel,
-    "pie": Pie,
-    "head-drop": HeadDrop,
+AQM_TABLES: dict[str, type[ManagedQueue]] = {
+    get_args(table.model_fields["kind"].annotation)[0]: table
+    for table in (Codel, FqCodel, Pie, HeadDrop)
 }
+"""The disciplines by ``kind``."""

@@ -1,12 +1,12 @@
 """Queue disciplines of a link: drop-tail, random early detection (RED), fair queueing.
 
-CoDel, FQ-CoDel, PIE and head-drop are in :mod:`.aqm`.
+The others are in :mod:`.aqm`.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 
 from pydantic import (
     BeforeValidator,
@@ -22,7 +22,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.aqm import AQM_TABLES, Codel, FqCodel, HeadDrop, ManagedQueue, Pie
+from tcpcast.scenario.aqm import AQM_TABLES, MAX_QUANTUM, ManagedQueue
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
 from tcpcast.scenario.table import (
     Choice,
@@ -119,6 +119,7 @@ class Red(Table):
     and ``q_weight_`` are not set.
     """
 
+    label: ClassVar[str] = "RED"
     kind: Literal["red"] = Field(description="name of the discipline")
     min_threshold: Threshold = Field(
         default=AUTOMATIC,
@@ -198,9 +199,6 @@ class Red(Table):
         )
 
 
-_MAX_QUANTUM = 10**9
-
-
 class FairQueue(Table):
     """Fair queueing: one queue per active flow, served in turn.
 
@@ -209,6 +207,7 @@ class FairQueue(Table):
     which keeps unused credit while it has packets.
     """
 
+    label: ClassVar[str] = "FQ"
     kind: Literal["fq"] = Field(description="name of the discipline")
     scheduler: Annotated[Literal["round-robin", "drr"], Choice("scheduler")] = Field(
         default="round-robin",
@@ -267,8 +266,8 @@ class FairQueue(Table):
         if self.quantum is not None and self.scheduler != "drr":
             message = 'is only for scheduler = "drr"; write this scheduler, or leave quantum out'
             errors.append(make_error_at(message, "quantum"))
-        if self.quantum is not None and self.quantum > _MAX_QUANTUM:
-            message = f'is too large; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
+        if self.quantum is not None and self.quantum > MAX_QUANTUM:
+            message = f'is too large; write at most "{units.format_bytes(MAX_QUANTUM)}"'
             errors.append(make_error_at(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
@@ -329,14 +328,14 @@ def add_queue_words_to_schema(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"enum": list(QUEUE_NAMES)}, droptail, *tables]
 
 
+if TYPE_CHECKING:
+    _QueueTable = Red | FairQueue | ManagedQueue
+else:
+    _tagged_tables = tuple(Annotated[table, Tag(kind)] for kind, table in _TABLES.items())
+    _QueueTable = Union[_tagged_tables]  # noqa: UP007 - of a tuple
+
 Queue = Annotated[
-    Annotated[Literal["droptail"], Tag("droptail")]
-    | Annotated[Red, Tag("red")]
-    | Annotated[FairQueue, Tag("fq")]
-    | Annotated[Codel, Tag("codel")]
-    | Annotated[FqCodel, Tag("fq_codel")]
-    | Annotated[Pie, Tag("pie")]
-    | Annotated[HeadDrop, Tag("head-drop")],
+    Annotated[Literal["droptail"], Tag("droptail")] | _QueueTable,
     Discriminator(_get_queue_kind),
     BeforeValidator(_read_queue),
 ]

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from tcpcast import units
-from tcpcast.metrics import METRICS
+from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.scenario.quantities import (
     RATIO_SCHEMA,
     TIME_SCHEMA,
@@ -30,11 +30,11 @@ from tcpcast.scenario.quantities import (
 )
 from tcpcast.scenario.table import (
     Table,
+    did_you_mean_text,
     get_validation_context,
     make_error_at,
     make_key_error,
     make_validation_error,
-    unknown_word_message,
 )
 
 PRECISION_METRICS = tuple(name for name, row in METRICS.items() if row.has_precision)
@@ -70,7 +70,13 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
     if not value:
         raise ValueError('contains no metric; write "1%", or { loss_ratio = "5%" }')
     errors = [
-        make_error_at(unknown_word_message("metric", name, PRECISION_METRICS), str(name))
+        make_error_at(
+            f"{units.quote(name)} is not a metric with a precision"
+            f"{did_you_mean_text(name, PRECISION_METRICS)}; write "
+            f"{', '.join(map(units.quote, HEADLINE_METRICS))} or another metric that "
+            "`tcpcast schema` lists",
+            str(name),
+        )
         for name in value
         if name not in PRECISION_METRICS
     ]

@@ -31,7 +31,6 @@ from tcpcast.units import quote
 _ERROR_TYPE = "scenario_error"
 _MISSING_KEY_TYPE = "scenario_missing_key"
 _MAX_LINES = 20
-_MAX_LINE_LENGTH = 200
 
 TableT = TypeVar("TableT", bound="Table")
 

@@ -16,7 +16,6 @@ mod pie;
 mod red;
 
 pub use admission_rule::{AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext};
-pub use any::{AnyQueue, QueueConfig};
 pub use buffer_occupancy::{Backlog, BufferLimits, InServicePolicy};
 pub use codel::{Codel, CodelConfig, CodelRules};
 pub use departure_queue::{Departure, DepartureQueue, DepartureWithLength, StoredDeparture};
@@ -31,7 +30,34 @@ pub use pie::{Pie, PieConfig, PieRules};
 pub use red::{Red, RedConfig, RedUnit};
 
 use crate::packet::Packet;
+use crate::random::RandomStream;
 use crate::time::{NEVER, Nanos};
+use serde::Deserialize;
+
+// The disciplines: Variant(parameters) -> queue { expression that creates it }
+any::define_any_queue! {
+    (limits, draws)
+    /// FIFO that drops arriving packets when full.
+    DropTail -> DropTail<T> { Fifo::new(limits, AdmitAll) }
+    /// FIFO that drops the oldest packets when full.
+    HeadDrop -> HeadDrop<T> { HeadDrop::new(limits) }
+    /// Random early detection.
+    Red(red: RedConfig) -> Box<Fifo<T, Red>> {
+        Box::new(Fifo::new(limits, Red::new(red, draws)))
+    }
+    /// Fair queueing.
+    Drr(drr: DrrConfig) -> Box<Drr<T>> { Box::new(Drr::new(limits, drr, draws)) }
+    /// Controlled delay.
+    Codel(codel: CodelConfig) -> Box<Codel<T>> { Box::new(Codel::new(limits, codel)) }
+    /// Fair queueing with controlled delay.
+    FqCodel(fq_codel: FqCodelConfig) -> Box<FqCodel<T>> {
+        Box::new(FqCodel::new(limits, fq_codel))
+    }
+    /// Proportional integral controller enhanced.
+    Pie(pie: PieConfig) -> Box<Fifo<T, Pie>> {
+        Box::new(Fifo::new(limits, Pie::new(pie, draws)))
+    }
+}
 
 /// Reason for a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

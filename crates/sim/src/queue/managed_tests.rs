@@ -218,14 +218,13 @@ proptest! {
     fn packets_are_conserved_and_flows_stay_in_order(
         gaps in prop::collection::vec((0_u64..2 * MILLISECOND, 0_u32..6, any::<bool>()), 1..400),
         limit in 1_u64..40,
-        which in 0_usize..4,
-    ) {
-        let discipline = [
+        discipline in prop::sample::select(vec![
             QueueConfig::HeadDrop,
             codel(true),
             QueueConfig::FqCodel(FqCodelConfig::default()),
             QueueConfig::Pie(PieConfig { ecn_below: Some(0.1), ..PieConfig::default() }),
-        ][which];
+        ]),
+    ) {
         let mut now = 0;
         let arrivals: Vec<_> = (1..).zip(&gaps).map(|(number, (gap, source, capable))| {
             now += gap;

@@ -22,6 +22,7 @@ from tcpcast.engines.packet.metric_estimates import (
     Snapshot,
 )
 from tcpcast.engines.packet.reliability import add_class_interval_warnings, add_interval_warnings
+from tcpcast.engines.packet.scenario_features import has_queue
 from tcpcast.metrics import CLASS_METRICS, METRICS
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def find_warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int
     change = np.diff(make_flow_counters(outcome).sum(axis=1), axis=0)
     passed = change[:, FLOW_COUNTERS.index("passed")]
     series = change[:, FLOW_COUNTERS.index("waited_ns")] / np.maximum(passed, 1.0)
-    if not metric_estimates.has_queue(scenario):
+    if not has_queue(scenario):
         series = change[:, FLOW_COUNTERS.index("received_bytes")]
     if series.size < MIN_MSER_SLOTS:
         return 0, False
@@ -165,16 +166,11 @@ class MeasuredCounters:
         """Return every measured metric; None if there was no observation of it."""
         units, scenario = self.units, self.scenario
         estimates = metric_estimates.estimate_class_metrics(scenario, units, None)
-        estimates |= metric_estimates.estimate_link_metrics(
-            scenario, units
-        ) | metric_estimates.estimate_loss_metrics(units)
-        estimates |= metric_estimates.count_indications_per_run(scenario, units)
+        estimates |= metric_estimates.estimate_run_metrics(scenario, units)
         estimates |= self._queue_delay_percentiles()
-        estimates |= self._jain_index() | self._estimate_file_metrics()
-        if (
-            not metric_estimates.has_queue(scenario)
-            or scenario.network.bottleneck.varying is not None
-        ):
+        estimates |= self._jain_index()
+        estimates |= metric_estimates.estimate_finished_transfers(scenario, units)
+        if scenario.network.bottleneck.varying is not None:
             estimates["queue_mean_pkts"] = None
         known = {
             name: estimates[name] for name in MEASURABLE_METRICS if estimates.get(name) is not None
@@ -196,19 +192,6 @@ class MeasuredCounters:
         if not all(map(math.isfinite, indices)):
             return {}
         return {"jain_index": statistics.estimate_mean(indices, replications=len(indices))}
-
-    def _estimate_file_metrics(self) -> metric_estimates.Estimates:
-        """Return the number of finished files, and the offered load of transfers."""
-        estimates: metric_estimates.Estimates = {}
-        finished = self.units.per_replication(self.units.class_counter("transfers"))
-        if finished is not None and finished.value > 0:
-            is_requested = self.scenario.run.transfers is not None
-            estimates["transfers"] = (
-                metric_estimates.point_estimate(finished.value) if is_requested else finished
-            )
-        if self.scenario.arriving_load is not None:
-            estimates["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)
-        return estimates
 
     @staticmethod
     def _count_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:

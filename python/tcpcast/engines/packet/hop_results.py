@@ -16,17 +16,9 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.hops import Hop
-    from tcpcast.statistics import Estimate
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(7)
 """Indices of a hop's counts in the totals."""
-
-
-def loss_at_other_hops(scenario: Scenario, snapshot: Snapshot) -> dict[str, Estimate | None]:
-    """Return the share of sent packets that were lost at hops other than the measured one."""
-    if not _has_several_hops(scenario):
-        return {}
-    return {"other_loss_ratio": snapshot.units.metric("other_loss_ratio")}
 
 
 def hop_table(scenario: Scenario, snapshot: Snapshot) -> Table:
@@ -36,9 +28,9 @@ def hop_table(scenario: Scenario, snapshot: Snapshot) -> Table:
     sources, and ``queue_max_pkts`` is the largest queue of any copy. The means are nan if transfers
     begin at random times, because the number of sources is then unknown.
     """
-    if not _has_several_hops(scenario):
-        return {}
     network = scenario.network
+    if len(network.hops) < 2:
+        return {}
     rows = [
         _measured_hop_row(snapshot, hop)
         if index == network.measured_index
@@ -46,10 +38,6 @@ def hop_table(scenario: Scenario, snapshot: Snapshot) -> Table:
         for index, hop in enumerate(network.hops)
     ]
     return {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(rows)
-
-
-def _has_several_hops(scenario: Scenario) -> bool:
-    return len(scenario.network.hops) > 1
 
 
 def _measured_hop_row(snapshot: Snapshot, hop: Hop) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
-from tcpcast.engines.packet import hop_results, return_path, transfers
-from tcpcast.engines.packet.queue_config import may_mark_packets
+from tcpcast.engines.packet import transfers
+from tcpcast.engines.packet.scenario_features import has_feature, has_queue
 from tcpcast.engines.packet.unfinished_transfers import UnfinishedTransfers, get_unfinished
 from tcpcast.metrics import CLASS_METRICS, METRICS, sort_metrics
 from tcpcast.statistics import Estimate
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.array_types import Counts, Floats
-    from tcpcast.metrics import Counters
+    from tcpcast.metric_definition import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
-    from tcpcast.scenario.link import Link
 
 Estimates = dict[str, Estimate | None]
 
@@ -184,23 +183,6 @@ class BatchCounters:
             maximum=maximum,
         )
 
-    def metric(
-        self, name: str, classes: Sequence[int] | None = None, *, has_events: bool = True
-    ) -> Estimate | None:
-        """Estimate a metric from its counters in ``METRICS``, for some classes (default: all).
-
-        ``has_events`` is False if the counted events cannot occur: a value of 0 is then exact.
-        """
-        row = METRICS[name]
-        numerator, denominator = (self.sums(names, classes) for names in row.ratio_of)
-        return self.ratio(
-            numerator,
-            denominator,
-            scale=1e-9 if row.unit == "s" else 1.0,
-            events=row.counts_events and has_events,
-            maximum=row.maximum,
-        )
-
     def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
         """Estimate the mean of a count over replications.
 
@@ -259,25 +241,28 @@ def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
     """Return every metric of the run; None if the run had no observation of it."""
     units = snapshot.units
     result = estimate_class_metrics(scenario, units, None)
-    result |= estimate_link_metrics(scenario, units) | _estimate_delay_percentiles(snapshot.totals)
-    result |= estimate_loss_metrics(units) | count_indications_per_run(scenario, units)
+    result |= estimate_run_metrics(scenario, units) | _estimate_delay_percentiles(snapshot.totals)
     result["loss_event_ratio_cumulative"] = _estimate_loss_event_ratio(snapshot)
-    result |= _metrics_without_batches(scenario, snapshot) | hop_results.loss_at_other_hops(
-        scenario, snapshot
-    )
-    result |= return_path.estimate_return_link_metrics(scenario, snapshot)
+    result |= _metrics_without_batches(scenario, snapshot)
+    result |= estimate_finished_transfers(scenario, units)
+    if snapshot.unfinished and scenario.isolated_transfers is None:
+        result |= _mean_unfinished_transfers(scenario, snapshot)
+    if scenario.isolated_transfers is not None:
+        return transfers.estimate_isolated_transfers(result, snapshot.totals)
+    return result
+
+
+def estimate_finished_transfers(scenario: Scenario, units: BatchCounters) -> Estimates:
+    """Return the mean number of finished transfers per replication, and the offered load."""
+    estimates: Estimates = {}
     finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
         # A requested number is not an estimate.
         is_requested = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-        result["transfers"] = point_estimate(finished.value) if is_requested else finished
-    if snapshot.unfinished and scenario.isolated_transfers is None:
-        result |= _mean_unfinished_transfers(scenario, snapshot)
+        estimates["transfers"] = point_estimate(finished.value) if is_requested else finished
     if scenario.arriving_load is not None:
-        result["offered_load"] = point_estimate(scenario.arriving_load)
-    if scenario.isolated_transfers is not None:
-        return transfers.estimate_isolated_transfers(result, snapshot.totals)
-    return result
+        estimates["offered_load"] = point_estimate(scenario.arriving_load)
+    return estimates
 
 
 def _mean_unfinished_transfers(scenario: Scenario, snapshot: Snapshot) -> Estimates:
@@ -290,8 +275,22 @@ def _mean_unfinished_transfers(scenario: Scenario, snapshot: Snapshot) -> Estima
     return {"unfinished_transfers": point_estimate(unfinished / snapshot.units.replications)}
 
 
-def count_indications_per_run(scenario: Scenario, units: BatchCounters) -> Estimates:
-    """Return the counts of loss indications per run of the same duration or number of transfers.
+def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
+    """Return the ratios and counts of counters that exist only in total."""
+    estimates = {
+        name: _estimate_ratio_of_row(scenario, units, name)
+        for name, row in METRICS.items()
+        if any(row.ratio_of) and not row.class_columns
+    }
+    if scenario.network.bottleneck.varying is not None:
+        # Carried bytes / possible bytes; a token bucket may carry its burst in addition.
+        load = units.ratio(units.link("carried_bytes"), units.link("capacity_bytes"))
+        estimates["utilisation"] = load
+    return estimates | _count_events_per_run(scenario, units)
+
+
+def _count_events_per_run(scenario: Scenario, units: BatchCounters) -> Estimates:
+    """Return the counts of events per run of the same duration or number of transfers.
 
     If a number of transfers ends the run, batches of equal time contain different numbers of
     transfers, and only counts per transfer vary by chance alone.
@@ -302,7 +301,7 @@ def count_indications_per_run(scenario: Scenario, units: BatchCounters) -> Estim
     return {
         name: units.per_replication(units.sums(row.count_of), length)
         for name, row in METRICS.items()
-        if row.count_of and (scenario.is_modern or not row.is_modern)
+        if row.count_of and has_feature(scenario, row.needs)
     }
 
 
@@ -324,14 +323,37 @@ def estimate_class_metrics(
         "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
         "goodput_bps": _estimate_goodput_bps(scenario, units, selected),
     }
-    if not may_mark_packets(scenario, scenario.network.bottleneck):
-        special["ecn_mark_ratio"] = None
     return {
         name: special[name]
         if name in special
-        else units.metric(name, [place for place in selected if _covers_class(groups[place], name)])
+        else _estimate_ratio_of_row(
+            scenario,
+            units,
+            name,
+            [place for place in selected if _covers_class(groups[place], name)],
+        )
         for name in CLASS_METRICS
     }
+
+
+def _estimate_ratio_of_row(
+    scenario: Scenario, units: BatchCounters, name: str, classes: Sequence[int] | None = None
+) -> Estimate | None:
+    """Estimate a metric from the counters in its row, for some classes (default: all).
+
+    If the counted events cannot occur, a value of 0 is exact.
+    """
+    row = METRICS[name]
+    if not has_feature(scenario, row.needs):
+        return None
+    numerator, denominator = (units.sums(names, classes) for names in row.ratio_of)
+    return units.ratio(
+        numerator,
+        denominator,
+        scale=1e-9 if row.unit == "s" else 1.0,
+        events=row.counts_events and has_feature(scenario, row.events_need),
+        maximum=row.maximum,
+    )
 
 
 def _covers_class(group: Population, name: str) -> bool:
@@ -371,38 +393,6 @@ def _estimate_packet_rtt(
     )
 
 
-def estimate_link_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
-    """Return the metrics of the bottleneck: utilisation, queue, loss by cause."""
-    link = scenario.network.bottleneck
-    can_overflow = not math.isinf(scenario.buffer_pkts)
-    estimates: Estimates = {}
-    if not math.isinf(link.rate_bps):
-        estimates["utilisation"] = _estimate_utilisation(link, units)
-    if has_queue(scenario):
-        estimates["queue_mean_pkts"] = units.metric("queue_mean_pkts")
-    can_drop = {
-        "queue_loss_ratio": can_overflow or link.queue != "droptail",
-        "random_loss_ratio": link.loss is not None,
-    }
-    return estimates | {name: units.metric(name, has_events=has) for name, has in can_drop.items()}
-
-
-def has_queue(scenario: Scenario) -> bool:
-    """Return True if packets can queue at the bottleneck: finite rate and not a policer."""
-    link = scenario.network.bottleneck
-    return not math.isinf(link.rate_bps) and not link.is_policer
-
-
-def _estimate_utilisation(link: Link, units: BatchCounters) -> Estimate | None:
-    """Return the busy share of time; if the rate varies, the ratio of carried to possible bytes.
-
-    A token bucket may carry its burst in addition.
-    """
-    if link.varying is None:
-        return units.metric("utilisation")
-    return units.ratio(units.link("carried_bytes"), units.link("capacity_bytes"))
-
-
 def _estimate_delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     """Return the 95th and 99th percentiles of the queueing delay, if it was recorded."""
     _, *values = totals["wait_percentiles"]
@@ -410,12 +400,6 @@ def _estimate_delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     known = zip(names, values, strict=True)
     # The smallest bucket contains packets that did not wait.
     return {name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
-
-
-def estimate_loss_metrics(units: BatchCounters) -> Estimates:
-    """Return the metrics of loss indications and of their consequences."""
-    names = ("loss_indication_ratio", "timeout_share", "t0_s", "w_at_loss_mean_pkts")
-    return {name: units.metric(name) for name in (*names, "retransmit_ratio")}
 
 
 def _estimate_loss_event_ratio(snapshot: Snapshot) -> Estimate | None:

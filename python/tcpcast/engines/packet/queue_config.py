@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, assert_never
 
-from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, ManagedQueue, Pie
+from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.rate import OpportunityRate, TokenBucket
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Choice, Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.return_path import ReturnLink
-
-PIE_MAX_MARK_PROBABILITY = 0.1
-"""The drop probability up to which PIE marks: RFC 8033, section 5.1."""
 
 DROP_POLICIES = {
     "arriving": "arriving",
@@ -66,10 +63,8 @@ def uses_ecn(scenario: Scenario) -> bool:
 
 def may_mark_packets(scenario: Scenario, link: Link | ReturnLink) -> bool:
     """Return True if a link may mark packets of the scenario."""
-    queue = link.queue
-    if isinstance(queue, Red):
-        return queue.ecn is not False and uses_ecn(scenario)
-    return isinstance(queue, Codel | Pie) and queue.ecn and uses_ecn(scenario)
+    ecn = getattr(link.queue, "ecn", False)  # None, the default of RED, marks
+    return ecn is not False and uses_ecn(scenario)
 
 
 def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
@@ -110,20 +105,12 @@ def _finite_bps(rate: float) -> int:
 
 
 def _discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
-    queue, mtu_bytes = link.queue, scenario.network.packet_bytes
+    queue = link.queue
     match queue:
         case "droptail":
             config: Choice = "drop-tail"
-        case HeadDrop():
-            config = "head-drop"
-        case FqCodel():  # before Codel, its base class
-            codel = _codel_config(queue, mtu_bytes)
-            numbers = {"queues": queue.flows, "quantum_bytes": queue.quantum}
-            config = {"fq-codel": {"codel": codel, **numbers}}
-        case Codel():
-            config = {"codel": _codel_config(queue, mtu_bytes)}
-        case Pie():
-            config = {"pie": _pie_config(queue, mtu_bytes)}
+        case ManagedQueue():
+            config = queue.simulator_config(scenario.network.packet_bytes)
         case FairQueue():
             config = {"drr": _drr_config(scenario, queue)}
         case Red():
@@ -132,31 +119,6 @@ def _discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
         case _:
             assert_never(queue)
     return config
-
-
-def _codel_config(queue: Codel, mtu_bytes: int) -> Config:
-    threshold = queue.ce_threshold
-    return {
-        "target_ns": round(queue.target * 1e9),
-        "interval_ns": round(queue.interval * 1e9),
-        "mtu_bytes": mtu_bytes,
-        "ecn": queue.ecn,
-        "ce_threshold_ns": None if threshold is None else round(threshold * 1e9),
-        "rules": "linux" if queue.rules == "linux" else "rfc8289",
-    }
-
-
-def _pie_config(queue: Pie, mtu_bytes: int) -> Config:
-    return {
-        "target_ns": round(queue.target * 1e9),
-        "update_ns": round(queue.update * 1e9),
-        "burst_ns": round(queue.burst * 1e9),
-        "alpha": queue.alpha,
-        "beta": queue.beta,
-        "mtu_bytes": mtu_bytes,
-        "ecn_below": PIE_MAX_MARK_PROBABILITY if queue.ecn else None,
-        "rules": "linux" if queue.rules == "linux" else "rfc8033",
-    }
 
 
 def _red_config(scenario: Scenario, link: Link) -> Config:

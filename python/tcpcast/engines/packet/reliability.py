@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tcpcast.array_types import Floats, Table
     from tcpcast.engines.packet.metric_estimates import BatchCounters, Estimates, Snapshot
-    from tcpcast.metrics import Counters
+    from tcpcast.metric_definition import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 

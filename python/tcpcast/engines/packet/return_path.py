@@ -1,4 +1,4 @@
-"""Shared link of all ACKs: its configuration and its metrics."""
+"""Configuration of the shared link of all ACKs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from tcpcast.engines.packet.queue_config import buffer_capacity, queue_config
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config
-    from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Scenario
-    from tcpcast.statistics import Estimate
 
 
 def return_link_config(scenario: Scenario) -> Config | None:
@@ -30,16 +28,3 @@ def return_link_config(scenario: Scenario) -> Config | None:
         "queue": "drop-tail" if link is None else queue_config(scenario, link),
         "loss": loss_model_config(network.ack_loss),
     }
-
-
-def estimate_return_link_metrics(
-    scenario: Scenario, snapshot: Snapshot
-) -> dict[str, Estimate | None]:
-    """Return the utilisation, loss and queueing delay of the return link."""
-    network = scenario.network
-    if not network.has_return:
-        return {}
-    names = ["return_loss_ratio"]
-    if not math.isinf(network.return_bps):
-        names += ["return_utilisation", "return_queue_delay_mean_s"]
-    return {name: snapshot.units.metric(name) for name in names}

@@ -12,7 +12,7 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
-from tcpcast.engines.packet.metric_estimates import has_queue
+from tcpcast.engines.packet.scenario_features import has_queue
 from tcpcast.engines.table_columns import concatenate_tables
 from tcpcast.intervals import CONFIDENCE_LEVEL
 

@@ -1,0 +1,45 @@
+"""Features of a scenario without which a metric, or the events that it counts, cannot exist."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast.engines.packet.queue_config import may_mark_packets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.metric_definition import ScenarioFeature
+    from tcpcast.scenario import Scenario
+
+
+def has_queue(scenario: Scenario) -> bool:
+    """Return True if packets can queue at the bottleneck: finite rate and not a policer."""
+    link = scenario.network.bottleneck
+    return not math.isinf(link.rate_bps) and not link.is_policer
+
+
+def _can_drop_in_queue(scenario: Scenario) -> bool:
+    link = scenario.network.bottleneck
+    return not math.isinf(scenario.buffer_pkts) or link.queue != "droptail"
+
+
+_FEATURES: dict[ScenarioFeature, Callable[[Scenario], bool]] = {
+    "link rate": lambda scenario: not math.isinf(scenario.network.bottleneck.rate_bps),
+    "queue": has_queue,
+    "queue drops": _can_drop_in_queue,
+    "random loss": lambda scenario: scenario.network.bottleneck.loss is not None,
+    "ECN marks": lambda scenario: may_mark_packets(scenario, scenario.network.bottleneck),
+    "several hops": lambda scenario: len(scenario.network.hops) > 1,
+    "return link": lambda scenario: scenario.network.has_return,
+    "return rate": lambda scenario: (
+        scenario.network.has_return and not math.isinf(scenario.network.return_bps)
+    ),
+    "modern stack": lambda scenario: scenario.is_modern,
+}
+
+
+def has_feature(scenario: Scenario, feature: ScenarioFeature | None) -> bool:
+    """Return True if a scenario has a feature that a metric needs, or if it needs none (None)."""
+    return feature is None or _FEATURES[feature](scenario)

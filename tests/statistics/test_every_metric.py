@@ -1,0 +1,51 @@
+"""Each row of ``METRICS`` has an estimate in some scenario; a row that no code estimates fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tcpcast
+from tcpcast.metrics import METRICS
+from tcpcast.scenario import Scenario
+
+LENGTH = {"duration": "20s", "warmup": "2s", "seed": 1}
+FIRST = {"name": "first", "rate": "20mbit", "buffer": "10pkt"}
+SECOND = {"name": "second", "rate": "10mbit", "buffer": "50pkt", "queue": "codel", "loss": "2%"}
+BOTTLENECK = {"rate": "10mbit", "buffer": "50pkt"}
+SCENARIOS: tuple[dict[str, Any], ...] = (
+    {
+        "network": {
+            "rtt": "50ms",
+            "hop": [FIRST, SECOND],
+            "return": {"rate": "100kbit", "buffer": "20pkt"},
+        },
+        "traffic": {"kind": "bulk", "flows": 4},
+        "tcp": {"stack": "linux-cubic", "ecn": True},
+        "run": LENGTH,
+    },
+    {
+        "network": {"rtt": "50ms", "bottleneck": BOTTLENECK},
+        "traffic": {"kind": "on-off", "sources": 50, "connection": "persistent"}
+        | {
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "exponential", "mean": "12pkt"},
+        },
+        "tcp": {"stack": "linux-reno", "handshake": "tcp"},
+        "run": LENGTH,
+    },
+    {
+        "network": {"rtt": "50ms", "bottleneck": BOTTLENECK},
+        "traffic": {"kind": "transfers", "size": ["3pkt", "20pkt"]}
+        | {"arrivals": {"distribution": "poisson", "rate": "30/s"}},
+        "tcp": {"stack": "linux-reno", "handshake": "tcp"},
+        "run": LENGTH,
+    },
+)
+
+
+def test_every_metric_of_the_registry_is_estimated() -> None:
+    estimated: set[str] = set()
+    for document in SCENARIOS:
+        (answer,) = tcpcast.run(Scenario.from_dict(document), engines=["packet"])
+        estimated |= answer.metrics.keys()
+    assert estimated == METRICS.keys()
