@@ -59,11 +59,12 @@ from tcpcast.scenario import (
     make_scenario_schema,
 )
 from tcpcast.scenario.aqm import AQM_TABLES
+from tcpcast.scenario.classic_tcp import CLASSIC_RECOVERY, PAPER_BY_STACK
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
+from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.probes import PacketCapture
 from tcpcast.scenario.return_path import ReturnLink
-from tcpcast.scenario.stack_facts import CLASSIC_RECOVERY, MODERN_FACTS, PAPER_BY_STACK
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -266,7 +267,11 @@ def presets() -> str:
 def modern_stacks() -> str:
     """Return the rules of each modern stack."""
     head = ["stack", "congestion control", "loss detection", "window reduction", "timeout"]
-    return _table(head, [[f"`{name}`", *facts] for name, facts in MODERN_FACTS.items()])
+    rows = [
+        [f"`{name}`", s.control_text, s.loss_detection, s.window_reduction, s.timeout]
+        for name, s in MODERN_STACKS.items()
+    ]
+    return _table(head, rows)
 
 
 def classic_stacks() -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.report.quantity import Scale, interval_text
-from tcpcast.scenario.stack_facts import describe_stack
+from tcpcast.scenario.stack_descriptions import describe_stack
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.web.questions.competing_stacks import WINNER
 from tcpcast.web.questions.question_form import remove_omitted_keys

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from tcpcast.scenario.stack_facts import describe_stack
+from tcpcast.scenario.stack_descriptions import describe_stack
 
 from web.lossy_capture import write_lossy_capture
 

@@ -28,7 +28,8 @@ from tcpcast.engines.registry import (
 )
 from tcpcast.errors import TcpcastError, refusal_text
 from tcpcast.scenario.classic_tcp import TAHOE
-from tcpcast.scenario.modern_tcp import MODERN_PRESETS, get_congestion_control
+from tcpcast.scenario.modern_stacks import MODERN_STACKS
+from tcpcast.scenario.modern_tcp import get_congestion_control
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 
@@ -57,7 +58,7 @@ class StackSupport:
 
 APPLIES = StackSupport(SupportLevel.APPLIES)
 
-KERNEL_STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "dctcp")
+KERNEL_STACKS = tuple(name for name, stack in MODERN_STACKS.items() if not stack.why_not_in_linux)
 """Stacks that Linux implements, in the order in which messages suggest them."""
 
 MEASURED_ERRORS: dict[tuple[str, str], str] = {
@@ -110,7 +111,7 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
         return StackSupport(SupportLevel.REFUSED, f"models only {MAX_PLUS}")
     if engine == "kernel" and stack not in KERNEL_STACKS:
         return StackSupport(SupportLevel.REFUSED, "only the kernel's own stacks")
-    if engine == "mean-field" and stack in MODERN_PRESETS:
+    if engine == "mean-field" and stack in MODERN_STACKS:
         return StackSupport(SupportLevel.REFUSED, "not validated for modern TCP")
     return _UNCHECKED if engine == "mean-field" and stack == TAHOE else APPLIES
 
@@ -135,7 +136,7 @@ def _get_formula_support(
         (engine == "engset" and delayed_acks, StackSupport(refused, "models one ACK per packet")),
         (max_plus and stack != MAX_PLUS, _UNCHECKED),
         (bool(measured), StackSupport(stated, measured)),
-        (stack in MODERN_PRESETS or stack == TAHOE, _UNCHECKED),
+        (stack in MODERN_STACKS or stack == TAHOE, _UNCHECKED),
     )
     return next((result for holds, result in verdicts if holds), APPLIES)
 

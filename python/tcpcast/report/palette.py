@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import REGISTRY
+from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control
 from tcpcast.scenario.tcp import STACKS
 
@@ -45,16 +46,14 @@ COLOUR_NAMES = {
 _PLUGIN_DASHES = (0, (2, 1))
 """Dash pattern of formulas of other packages."""
 
-_CONGESTION_CONTROL_COLOURS = {
-    "cubic": BLUE,
-    "bbr": VERMILION,
-    "reno": GREEN,
-    "bbr3": ORANGE,
-    "dctcp": PURPLE,
-    "multcp": SKY,
-    "tfrc": BLACK,
-}
-"""Colour of each congestion control."""
+_CONGESTION_CONTROL_COLOURS = dict(
+    zip(
+        dict.fromkeys(stack.control for stack in MODERN_STACKS.values()),
+        (BLUE, GREEN, VERMILION, ORANGE, PURPLE, SKY, BLACK, YELLOW),
+        strict=False,
+    )
+)
+"""Colour of each congestion control; those after the eighth have none."""
 
 
 def engine_colour(name: str) -> str:

@@ -67,3 +67,28 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 """Default values of the classic presets."""
+
+CLASSIC_RECOVERY = {
+    "rfc-reno": "RFC 5681: ends at the first new ack",
+    "rfc-newreno": (
+        "RFC 6582: ends when all outstanding data are acknowledged; each retransmission restarts "
+        "the timer"
+    ),
+    "rfc-newreno-patient": (
+        "RFC 6582, but only the first retransmission sets the timer, so that a long recovery "
+        "times out"
+    ),
+    TAHOE: (
+        "Jacobson (1988): no fast recovery; slow start from one packet follows the fast retransmit"
+    ),
+}
+"""Recovery of the classic stacks, which use Reno's congestion control without SACK."""
+
+PAPER_BY_STACK = {
+    "engset-newreno": "TCP-Engset report",
+    "pftk-reno": "Padhye, Firoiu, Towsley and Kurose",
+    "parallel-newreno": "parallel flows; ns-2 of 2008",
+    "short-newreno": "Ayesta and Avrachenkov, section 4",
+    MAX_PLUS: "Baccelli, Hong and Liu (INRIA report 4154)",
+}
+"""Paper by name of the stack that reproduces its experiments."""

@@ -22,11 +22,10 @@ from pydantic_core import InitErrorDetails
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.classic_tcp import PRESETS, RFC_DEFAULTS
+from tcpcast.scenario.modern_stacks import MULTCP, TFRC
 from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
     MODERN_PRESETS,
-    MULTCP,
-    TFRC,
     TIMESTAMP_BYTES,
     drop_classic_keys,
     find_unsupported_modern_keys,
@@ -45,7 +44,7 @@ from tcpcast.scenario.quantities import (
     read_window,
     write_window,
 )
-from tcpcast.scenario.stack_facts import describe_stack
+from tcpcast.scenario.stack_descriptions import describe_stack
 from tcpcast.scenario.table import (
     Choice,
     Table,
@@ -149,9 +148,9 @@ def _read_stack(value: object) -> str:
         raise UnitError(f'{units.quote(value)} is not a stack; write "bbr3"')
     for name, engine in _FORMULA_BY_STACK_NAME.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
-            known = next(each for each in MODERN_PRESETS if name in each)
             raise UnitError(
-                f'{units.quote(value)} is not a stack; write "{known}" (formula: engine {engine})'
+                f'{units.quote(value)} is not a stack; write "linux-{name}" (formula: engine '
+                f"{engine})"
             )
     if value == "reno":
         raise UnitError(

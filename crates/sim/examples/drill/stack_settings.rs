@@ -3,7 +3,7 @@
 use super::system_call::number;
 use super::{ScriptError, not_supported};
 use tcpcast_sim::tcp::modern::{
-    CongestionControlKind, CubicOptions, LossDetection, PacingCondition, Stack,
+    CongestionControlKind, LossDetection, PacingCondition, Preset, Stack,
 };
 
 /// Settings of a script.
@@ -177,15 +177,14 @@ impl StackSettings {
         Ok(())
     }
 
-    /// Sets the congestion control by its Linux name.
+    /// Sets the congestion control by its Linux name, which is in the name of a preset.
     pub fn set_congestion_control(&mut self, name: &str) -> Result<(), ScriptError> {
-        self.stack.control = match name {
-            "reno" => CongestionControlKind::Reno,
-            "cubic" => CongestionControlKind::Cubic(CubicOptions::LINUX),
-            "bbr" => CongestionControlKind::Bbr,
-            "dctcp" => CongestionControlKind::Dctcp,
-            other => return not_supported(format!("the congestion control {other}")),
+        let preset =
+            Preset::from_name(&format!("linux-{name}")).or_else(|| Preset::from_name(name));
+        let Some(preset) = preset else {
+            return not_supported(format!("the congestion control {name}"));
         };
+        self.stack.control = preset.stack().control;
         Ok(())
     }
 
@@ -272,7 +271,6 @@ fn window_scale_of(buffer: i64) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpcast_sim::tcp::modern::Preset;
 
     fn setup() -> StackSettings {
         let stack = Preset::LinuxCubic.stack();

@@ -27,7 +27,7 @@ from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.domain import EXPECTED_LOSSES, LOSS_RATIO, T0_RTTS, WINDOW_BDPS
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
-from tcpcast.scenario.modern_tcp import TFRC
+from tcpcast.scenario.modern_stacks import TFRC
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer, Step

@@ -17,6 +17,7 @@ from tcpcast.engines.packet.configuration import to_nanoseconds
 from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
+from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
@@ -40,13 +41,6 @@ MAX_QUEUED_BYTES = 256 * 2**20
 memory for packets."""
 
 CONGESTION_CONTROLS_FILE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
-
-_UNSUPPORTED_STACKS = {
-    "rfc-sack": "Linux always detects losses by RACK if it has SACK",
-    "bbr3": "the bbr of Linux is version 1",
-    "multcp": "Linux has no MulTCP",
-    "tfrc": "Linux has no TFRC for TCP",
-}
 
 _KERNEL_FIXED_KEYS = {
     "initial_rto_s": ("initial_rto", "the kernel's first timeout is 1 s"),
@@ -311,7 +305,9 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
 
 def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     if tcp.stack not in KERNEL_STACKS:
-        fact = _UNSUPPORTED_STACKS.get(tcp.stack, "the kernel has only modern Linux stacks")
+        fact = "the kernel has only modern Linux stacks"
+        if tcp.is_modern:
+            fact = MODERN_STACKS[tcp.stack].why_not_in_linux
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
             *(Suggestion(changes_to_set_stack(scenario, stack)) for stack in KERNEL_STACKS[:2]),

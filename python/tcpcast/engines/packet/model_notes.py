@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Note
 from tcpcast.engines.packet.queue_config import may_mark_packets
 from tcpcast.errors import Suggestion
+from tcpcast.scenario.modern_stacks import MODERN_STACKS
+from tcpcast.scenario.modern_tcp import is_modern
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -29,13 +31,6 @@ MIN_RTT_INCREASE = 0.1
 """A class has a note if its RTT, without the queueing delay at the bottleneck, exceeds its base RTT
 by more than this share."""
 
-_UNVALIDATED_CONTROLS = {
-    "bbr3": "draft-ietf-ccwg-bbr-06",
-    "multcp": "Crowcroft and Oechslin (1998)",
-    "tfrc": "RFC 5348",
-}
-"""Sources of congestion controls that Linux does not have."""
-
 
 def make_model_notes(scenario: Scenario, snapshot: Snapshot) -> list[Note]:
     """Return a note for each missing feature of the model that affects a class."""
@@ -45,7 +40,7 @@ def make_model_notes(scenario: Scenario, snapshot: Snapshot) -> list[Note]:
         name = f"class {group.name}: " if several else ""
         for note in (
             *_note_ecn_without_marks(scenario, snapshot.units, index, name),
-            *_note_unvalidated_controls(group.tcp.control),
+            *_note_unvalidated_stack(group.tcp.stack),
             *_note_delays_in_own_links(scenario, snapshot.units, index, name),
         ):
             result[note] = None
@@ -81,10 +76,9 @@ def _has_drops_but_no_marks(units: BatchCounters, index: int) -> bool:
     return bool(marked == 0.0 and dropped > 0.0)
 
 
-def _note_unvalidated_controls(control: str) -> Iterator[Note]:
-    if control in _UNVALIDATED_CONTROLS:
-        source = _UNVALIDATED_CONTROLS[control]
-        text = f'stack "{control}" follows {source} and was never compared with a kernel'
+def _note_unvalidated_stack(stack: str) -> Iterator[Note]:
+    if is_modern(stack) and (source := MODERN_STACKS[stack].unvalidated_source):
+        text = f'stack "{stack}" follows {source} and was never compared with a kernel'
         yield Note(text, kind="model")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.ranges import Quantity, expand_range
-from tcpcast.scenario.stack_facts import describe_stack
+from tcpcast.scenario.stack_descriptions import describe_stack
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:

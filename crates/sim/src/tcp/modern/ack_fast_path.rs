@@ -80,8 +80,8 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cc::Preset;
     use super::super::segment::{ArrivingAck, SackBlock, SackBlocks, Timestamps, timestamp_at};
-    use super::super::stack::Preset;
     use super::super::transmit_fast_path::FullPacketRun;
     use super::*;
     use crate::clock::MILLISECOND;

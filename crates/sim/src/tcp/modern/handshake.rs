@@ -132,9 +132,9 @@ impl SynAttempts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cc::Preset;
     use super::super::connection::{Connection, Segment};
     use super::super::sender_event::{SenderEvent, SenderProbe};
-    use super::super::stack::Preset;
     use super::*;
     use crate::clock::SECOND;
 

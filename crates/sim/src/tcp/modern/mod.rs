@@ -44,6 +44,7 @@ mod transmit_fast_path;
 mod u128_division;
 mod window;
 
+pub use cc::{CongestionControlKind, Preset};
 pub use connection::{Connection, ConnectionState, Segment, SegmentFlags, SegmentOptions};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
 pub use flight::Flight;
@@ -63,9 +64,8 @@ pub use segment::{
 pub use sender::{Sender, SenderCounters};
 pub use sender_event::{SenderEvent, SenderProbe, UndoReason};
 pub use stack::{
-    AckDelayRule, ApplicationReading, CongestionControlKind, CubicOptions, LossDetection,
-    PacingCondition, Preset, ReceiverRules, ReorderingThreshold, RttRule, Stack, WindowGrowthUnit,
-    WindowReduction,
+    AckDelayRule, ApplicationReading, CubicOptions, LossDetection, PacingCondition, ReceiverRules,
+    ReorderingThreshold, RttRule, Stack, WindowGrowthUnit, WindowReduction,
 };
 pub use stack_options::ModernTcpConfig;
 pub use tcp_info::TcpInfo;

@@ -197,8 +197,8 @@ pub(super) fn buffer_packets(stack: &Stack) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cc::Preset;
     use super::super::segment::{ArrivingAck, PacketToSend, Timestamps, timestamp_at};
-    use super::super::stack::Preset;
     use super::*;
 
     const RTT: Nanos = 20 * MILLISECOND;

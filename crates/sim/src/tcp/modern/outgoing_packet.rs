@@ -77,8 +77,9 @@ impl OutgoingPacket {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cc::Preset;
     use super::super::handshake::HandshakeKind;
-    use super::super::stack::{Preset, Stack};
+    use super::super::stack::Stack;
     use super::*;
 
     #[test]

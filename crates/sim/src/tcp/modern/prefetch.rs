@@ -25,7 +25,7 @@ impl Sender {
     fn prefetch_second(&self) -> u64 {
         let repair =
             if self.phase == RecoveryPhase::Open { 0 } else { self.prefetch_next_retransmission() };
-        self.flight.prefetch() ^ self.control.prefetch_second() ^ self.pacer.prefetch() ^ repair
+        self.flight.prefetch() ^ self.control.prefetch_boxed() ^ self.pacer.prefetch() ^ repair
     }
 
     fn prefetch_next_retransmission(&self) -> u64 {

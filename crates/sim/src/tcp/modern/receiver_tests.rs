@@ -1,4 +1,5 @@
-use super::super::stack::{ApplicationReading, Preset, ReceiverRules};
+use super::super::cc::Preset;
+use super::super::stack::{ApplicationReading, ReceiverRules};
 use super::*;
 
 fn data(start: u64, len: u32) -> ArrivingData {

@@ -1,32 +1,8 @@
-//! Rules of a stack, as options; [`Preset`] names common stacks.
+//! Rules of a stack, as options, and the rules of common stacks.
 
+use super::cc::CongestionControlKind;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::packet::TIMESTAMP_BYTES;
-use serde::Deserialize;
-use serde::de::value::{self, StrDeserializer};
-use std::num::NonZeroU16;
-
-/// Congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionControlKind {
-    /// RFC 5681.
-    Reno,
-    /// RFC 9438.
-    Cubic(CubicOptions),
-    /// BBR version 1 as in Linux (draft-cardwell-iccrg-bbr-congestion-control-00).
-    Bbr,
-    /// BBR version 3 (draft-ietf-ccwg-bbr-06).
-    Bbr3,
-    /// RFC 8257.
-    Dctcp,
-    /// MulTCP (Crowcroft and Oechslin, 1998).
-    MulTcp {
-        /// Number of Reno flows that a connection emulates.
-        flows: NonZeroU16,
-    },
-    /// RFC 5348.
-    Tfrc,
-}
 
 /// Options of CUBIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,78 +219,13 @@ pub struct Stack {
     pub receiving: ReceiverRules,
 }
 
-/// One row per preset: its name in scenarios and its rules.
-macro_rules! presets {
-    ($($(#[$doc:meta])+ $preset:ident $name:literal $stack:expr,)+) => {
-        /// Named stacks.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Preset {
-            $($(#[$doc])+ $preset,)+
-        }
-
-        impl Preset {
-            /// All presets, in the order of the documentation.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$preset),+];
-
-            /// Name in scenarios.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$preset => $name,)+
-                }
-            }
-
-            /// Rules of the preset.
-            #[must_use]
-            pub fn stack(self) -> Stack {
-                match self {
-                    $(Self::$preset => $stack,)+
-                }
-            }
-        }
-    };
-}
-
-presets! {
-    /// Linux with its default congestion control, CUBIC.
-    LinuxCubic "linux-cubic" LINUX,
-    /// Linux with Reno.
-    LinuxReno "linux-reno" Stack { control: CongestionControlKind::Reno, ..LINUX },
-    /// Linux with BBR version 1 and TCP's own pacing.
-    LinuxBbr "linux-bbr" Stack { control: CongestionControlKind::Bbr, ..LINUX },
-    /// Linux with Reno, and SACK, DSACK, RACK, TLP and F-RTO off, reordering fixed at 3.
-    LinuxRenoClassic "linux-reno-classic" LINUX_RENO_CLASSIC,
-    /// RFC 6675 over RFC 5681 and RFC 6298.
-    RfcSack "rfc-sack" RFC_SACK,
-    /// Linux with BBR version 3 according to its draft.
-    Bbr3 "bbr3" Stack { control: CongestionControlKind::Bbr3, ..LINUX },
-    /// Linux with DCTCP.
-    Dctcp "dctcp" Stack { control: CongestionControlKind::Dctcp, ecn: true, ..LINUX },
-    /// Linux with MulTCP, by default as two flows.
-    Multcp "multcp" Stack { control: MULTCP, ..LINUX },
-    /// Linux with TFRC.
-    Tfrc "tfrc" Stack { control: CongestionControlKind::Tfrc, initial_window: 3, ..LINUX },
-}
-
-impl Preset {
-    /// Returns the preset with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
-    }
-}
-
 /// Linux advertises half of its buffer, and 5/8 once packets of 1500 bytes have arrived, which use
 /// 2304 bytes of memory. The buffer is 4 MiB, a usual `tcp_rmem` for runs that the window must not
 /// limit.
 const WINDOW_GROWTH: u64 = (4 << 20) / 8;
 
-const MULTCP: CongestionControlKind =
-    CongestionControlKind::MulTcp { flows: NonZeroU16::MIN.saturating_add(1) };
-
 /// Linux 6 with the defaults of its settings.
-const LINUX: Stack = Stack {
+pub(super) const LINUX: Stack = Stack {
     control: CongestionControlKind::Cubic(CubicOptions::LINUX),
     detection: LossDetection::RACK,
     reduction: WindowReduction::Proportional,
@@ -351,7 +262,7 @@ const LINUX: Stack = Stack {
     },
 };
 
-const LINUX_RENO_CLASSIC: Stack = Stack {
+pub(super) const LINUX_RENO_CLASSIC: Stack = Stack {
     control: CongestionControlKind::Reno,
     detection: LossDetection::DuplicateAcks,
     reordering: ReorderingThreshold { initial: 3, max: 3 },
@@ -360,7 +271,7 @@ const LINUX_RENO_CLASSIC: Stack = Stack {
     ..LINUX
 };
 
-const RFC_SACK: Stack = Stack {
+pub(super) const RFC_SACK: Stack = Stack {
     control: CongestionControlKind::Reno,
     detection: LossDetection::Sack { rescue: true },
     reduction: WindowReduction::Immediate,
@@ -415,15 +326,8 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cc::Preset;
     use super::*;
-
-    #[test]
-    fn presets_are_found_by_name() {
-        for preset in Preset::ALL {
-            assert_eq!(Preset::from_name(preset.name()), Some(preset));
-        }
-        assert_eq!(Preset::from_name("linux"), None);
-    }
 
     #[test]
     fn timers_are_rounded_up_to_ticks() {

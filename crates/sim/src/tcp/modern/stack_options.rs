@@ -1,9 +1,8 @@
 //! Configuration of a stack: a preset and options that override its rules.
 
+use super::cc::{CongestionControlKind, Preset};
 use super::handshake::HandshakeKind;
-use super::stack::{
-    AckDelayRule, CongestionControlKind, Preset, ReceiverRules, ReorderingThreshold, Stack,
-};
+use super::stack::{AckDelayRule, ReceiverRules, ReorderingThreshold, Stack};
 use crate::clock::Nanos;
 use crate::packet::{HEADER_BYTES, TIMESTAMP_BYTES};
 use serde::Deserialize;
@@ -110,9 +109,7 @@ impl From<StackOptions> for ModernTcpConfig {
 impl StackOptions {
     fn congestion_control(&self, preset: CongestionControlKind) -> CongestionControlKind {
         match preset {
-            CongestionControlKind::MulTcp { .. } => {
-                CongestionControlKind::MulTcp { flows: self.virtual_flows }
-            }
+            CongestionControlKind::MulTcp(_) => CongestionControlKind::MulTcp(self.virtual_flows),
             other => other,
         }
     }

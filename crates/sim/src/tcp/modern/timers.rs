@@ -210,7 +210,7 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stack::Preset;
+    use super::super::cc::Preset;
     use super::*;
 
     #[test]

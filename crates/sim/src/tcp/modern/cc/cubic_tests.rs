@@ -3,9 +3,9 @@
 use super::super::AnyCongestionControl;
 use super::*;
 use crate::clock::MILLISECOND;
+use crate::tcp::modern::cc::Preset;
 use crate::tcp::modern::segment::{ArrivingAck, Timestamps, timestamp_at};
 use crate::tcp::modern::sender::Sender;
-use crate::tcp::modern::stack::Preset;
 
 fn control(rules: CubicOptions) -> CubicControl {
     CubicControl::new(rules, &Preset::LinuxCubic.stack(), 0, 1)

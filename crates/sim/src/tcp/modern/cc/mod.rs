@@ -1,7 +1,10 @@
 //! Congestion control: window size, and pacing rate for BBR and TFRC.
+//!
+//! A new congestion control is a file in this folder, a row of `controls!`, and a row of `presets!`.
 
 pub mod bbr;
 pub mod bbr3;
+mod congestion_control;
 mod cubic;
 mod dctcp;
 mod hystart;
@@ -12,332 +15,161 @@ mod tfrc;
 
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
+pub use congestion_control::{
+    AckSample, CongestionControl, DeliveryTotals, LostPacket, RecoveryPhaseChange, TransmitStart,
+    window_bytes,
+};
 pub use cubic::CubicControl;
 pub use dctcp::DctcpControl;
 pub use multcp::MulTcpControl;
 pub use reno::RenoControl;
 pub use tfrc::Tfrc;
 
-use super::delivery_rate::RateSample;
-use super::recovery_phase::PhaseName;
-use super::stack::{CongestionControlKind, Stack};
-use super::u128_division::divide_u128;
+use super::stack::{CubicOptions, LINUX, LINUX_RENO_CLASSIC, RFC_SACK, Stack};
 use super::window::CongestionWindow;
-use crate::clock::{Nanos, SECOND};
+use crate::clock::Nanos;
+use serde::Deserialize;
+use serde::de::value::{self, StrDeserializer};
+use std::num::NonZeroU16;
 
-/// Input of congestion control for one acknowledgement. Counts are packets.
-#[derive(Clone, Copy, Debug)]
-pub struct AckSample {
-    /// Arrival time.
-    pub now: Nanos,
-    /// Recovery phase after the acknowledgement.
-    pub phase: PhaseName,
-    /// Newly delivered: acknowledged cumulatively or by SACK for the first time.
-    pub delivered: u32,
-    /// Newly detected losses.
-    pub lost: u32,
-    /// Total losses; wraps.
-    pub total_lost: u32,
-    /// Time at which the pacer allows the next packet.
-    pub pace_at: Nanos,
-    /// Newly acknowledged cumulatively.
-    pub acked: u32,
-    /// In flight before the acknowledgement.
-    pub prior_in_flight: u32,
-    /// In flight after the acknowledgement.
-    pub in_flight: u32,
-    /// Round-trip time of the packet delivered last, if unambiguous.
-    pub rtt: Option<Nanos>,
-    /// Whether a single packet was acknowledged, possibly by a delayed acknowledgement.
-    pub maybe_delayed: bool,
-    /// Minimum round-trip time of the last minutes.
-    pub min_rtt: Option<Nanos>,
-    /// Smoothed round-trip time.
-    pub srtt: Option<Nanos>,
-    /// Delivery rate sample.
-    pub rate: RateSample,
-    /// Total packets delivered; wraps.
-    pub total_delivered: u32,
-    /// Total packets delivered with an ECN echo; wraps.
-    pub total_delivered_ce: u32,
-    /// First unacknowledged byte.
-    pub una: u64,
-    /// Byte after the last one sent.
-    pub next: u64,
-    /// Whether the window limited the rate.
-    pub cwnd_limited: bool,
-    /// Whether the packets in flight filled the window in this round trip.
-    pub fills_window: bool,
-    /// Bytes of a full packet.
-    pub mss: u32,
-    /// Outstanding packets.
-    pub out: u32,
-    /// Whether packets are paced.
-    pub paced: bool,
-}
-
-impl AckSample {
-    /// Pacing rate that Linux computes from the window, in bytes per second: the window divided by
-    /// the smoothed round-trip time, times 2 in the first half of slow start and times 1.2
-    /// otherwise.
-    #[inline]
-    #[must_use]
-    pub fn pacing_rate_of_window(&self, window: &CongestionWindow) -> u64 {
-        let Some(srtt) = self.srtt.filter(|&srtt| srtt > 0) else { return 0 };
-        divide_u128(window_bytes(window, self.out, self.mss), srtt) as u64
-    }
-}
-
-#[cfg(test)]
-impl AckSample {
-    /// An acknowledgement of `delivered` packets with `in_flight` packets left and an RTT of 20 ms.
-    pub(crate) fn for_test(now: Nanos, delivered: u32, in_flight: u32) -> Self {
-        let rtt = Some(SECOND / 50);
-        Self {
-            now,
-            phase: PhaseName::Open,
-            delivered,
-            lost: 0,
-            total_lost: 0,
-            pace_at: now,
-            acked: delivered,
-            prior_in_flight: in_flight + delivered,
-            in_flight,
-            rtt,
-            maybe_delayed: false,
-            min_rtt: rtt,
-            srtt: rtt,
-            rate: RateSample::default(),
-            total_delivered: 0,
-            total_delivered_ce: 0,
-            una: 0,
-            next: 0,
-            cwnd_limited: true,
-            fills_window: true,
-            mss: 1448,
-            out: in_flight,
-            paced: true,
+/// One row per congestion control: its name, its options if it has any, the type of its state, and
+/// an expression that creates the state. `$d` is the dollar sign, which the inner macro needs.
+macro_rules! controls {
+    ($d:tt |$stack:ident, $now:ident, $start:ident, $seed:ident| $(
+        $(#[$doc:meta])+
+        $control:ident $(($options:ident: $options_type:ty))?: $state:ty = $new:expr,
+    )+) => {
+        /// Congestion control and its options.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum CongestionControlKind {
+            $($(#[$doc])+ $control $(($options_type))?,)+
         }
-    }
-}
 
-/// Returns [`AckSample::pacing_rate_of_window`] times the smoothed round-trip time in nanoseconds.
-#[inline(always)]
-#[must_use]
-pub fn window_bytes(window: &CongestionWindow, out: u32, mss: u32) -> u128 {
-    let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
-    let bytes = u128::from(window.cwnd.max(out)) * u128::from(mss);
-    // A second in nanoseconds is divided by the 100 of the percentage, because this is exact.
-    bytes * percent * u128::from(SECOND / 100)
-}
+        /// State of any congestion control, so that connections of a run can differ. `repr(u8)`
+        /// makes the match on the variant, which happens for each acknowledgement, cheap.
+        #[derive(Clone, Debug)]
+        #[repr(u8)]
+        pub enum AnyCongestionControl {
+            $($(#[$doc])+ $control($state),)+
+        }
 
-/// A packet detected as lost.
-#[derive(Clone, Copy, Debug)]
-pub struct LostPacket {
-    /// Time of detection.
-    pub now: Nanos,
-    /// Packet number, in the order of bytes.
-    pub number: u32,
-    /// Packets in flight, including this one, when it was sent.
-    pub in_flight: u32,
-    /// Packets lost since then, including this one.
-    pub lost_since: u32,
-    /// Whether the rate was limited by the application when it was sent.
-    pub app_limited: bool,
-    /// Total packets delivered; wraps.
-    pub total_delivered: u32,
-}
+        impl AnyCongestionControl {
+            /// Creates the congestion control of a connection that begins with byte `start` at
+            /// `now`. `seed` determines the phase of BBR's cycle, and the times between probes of
+            /// version 3.
+            #[must_use]
+            pub fn new($stack: &Stack, $now: Nanos, $start: u64, $seed: u64) -> Self {
+                match $stack.control {
+                    $(CongestionControlKind::$control $(($options))? => Self::$control($new),)+
+                }
+            }
+        }
 
-/// Totals of delivered and lost packets so far; both wrap.
-#[derive(Clone, Copy, Debug)]
-pub struct DeliveryTotals {
-    /// Time of the last delivery.
-    pub at: Nanos,
-    /// Packets delivered.
-    pub delivered: u32,
-    /// Packets lost.
-    pub lost: u32,
-}
-
-/// A change of the recovery phase. Each timeout is reported, even without a change.
-#[derive(Clone, Copy, Debug)]
-pub struct RecoveryPhaseChange {
-    /// New phase.
-    pub phase: PhaseName,
-    /// Time of the change.
-    pub now: Nanos,
-    /// Byte after the last one sent.
-    pub next: u64,
-    /// Totals at the change; at a timeout the outstanding packets count as lost.
-    pub totals: DeliveryTotals,
-}
-
-/// Start of sending with nothing in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransmitStart {
-    /// Time since the last packet was sent.
-    pub idle: Nanos,
-    /// Whether the rate was limited by the application before.
-    pub app_limited: bool,
-}
-
-/// A congestion control algorithm.
-pub trait CongestionControl {
-    /// An acknowledgement with its round-trip time, before the window changes.
-    fn on_rtt_sample(&mut self, _window: &mut CongestionWindow, _sample: &AckSample) {}
-
-    /// The window may grow if the window limited the rate (`cwnd_limited` of the sample). In
-    /// recovery, called only if [`Self::sets_window_and_rate`]; otherwise PRR reduces the window to
-    /// `ssthresh`.
-    fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample);
-
-    /// A packet is detected as lost; called only if [`Self::has_loss_feedback`].
-    fn on_lost_packet(&mut self, _window: &mut CongestionWindow, _lost: &LostPacket) {}
-
-    /// Returns the threshold after a loss or a mark.
-    fn ssthresh(&mut self, window: &CongestionWindow) -> u32;
-
-    /// The recovery phase changes, or a timeout follows another one.
-    fn on_recovery_phase_change(
-        &mut self,
-        _window: &mut CongestionWindow,
-        _change: &RecoveryPhaseChange,
-    ) {
-    }
-
-    /// The handshake has measured a round-trip time.
-    fn on_established(&mut self, _window: &CongestionWindow, _now: Nanos, _rtt: Nanos) {}
-
-    /// A packet is sent with nothing in flight.
-    fn on_transmit_start(
-        &mut self,
-        _window: &mut CongestionWindow,
-        _now: Nanos,
-        _start: TransmitStart,
-    ) {
-    }
-
-    /// Returns the window after a reduction is undone.
-    fn undo_cwnd(&mut self, window: &CongestionWindow) -> u32 {
-        window.cwnd.max(window.before_reduction)
-    }
-
-    /// Whether this algorithm sets window and rate itself, even during recovery. True if the
-    /// algorithm requests a pacing rate.
-    #[inline(always)]
-    fn sets_window_and_rate(&self) -> bool {
-        self.requested_pacing_rate().is_some()
-    }
-
-    /// Whether this algorithm is notified of each loss, with the flight size when the packet was
-    /// sent.
-    #[inline(always)]
-    fn has_loss_feedback(&self) -> bool {
-        false
-    }
-
-    /// Whether BBR probes for the minimum round-trip time. Few packets are sent meanwhile, so rate
-    /// samples do not describe the path.
-    #[inline(always)]
-    fn is_probing_rtt(&self) -> bool {
-        false
-    }
-
-    /// Requested pacing rate, in bytes per second.
-    #[inline(always)]
-    fn requested_pacing_rate(&self) -> Option<u64> {
-        None
-    }
-
-    /// Reads one word of each cache line that most acknowledgements need.
-    #[inline(always)]
-    fn prefetch(&self) -> u64 {
-        0
-    }
-
-    /// Whether [`Self::on_rtt_sample`] uses a sample with this round-trip time.
-    #[inline(always)]
-    fn needs_rtt_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {
-        false
-    }
-}
-
-/// Any congestion control, so that connections of a run can differ. `repr(u8)` makes the match on
-/// the variant, which happens for each acknowledgement, cheap.
-#[derive(Clone, Debug)]
-#[repr(u8)]
-pub enum AnyCongestionControl {
-    /// RFC 5681.
-    Reno(RenoControl),
-    /// RFC 9438.
-    Cubic(CubicControl),
-    /// RFC 8257.
-    Dctcp(DctcpControl),
-    /// Crowcroft and Oechslin, 1998.
-    MulTcp(MulTcpControl),
-    /// BBR version 1.
-    Bbr(Box<Bbr>),
-    /// BBR version 3.
-    Bbr3(Box<Bbr3>),
-    /// RFC 5348.
-    Tfrc(Box<Tfrc>),
-}
-
-macro_rules! each {
-    ($self:expr, $control:ident => $call:expr) => {
-        match $self {
-            AnyCongestionControl::Reno($control) => $call,
-            AnyCongestionControl::Cubic($control) => $call,
-            AnyCongestionControl::Dctcp($control) => $call,
-            AnyCongestionControl::MulTcp($control) => $call,
-            AnyCongestionControl::Bbr($control) => $call,
-            AnyCongestionControl::Bbr3($control) => $call,
-            AnyCongestionControl::Tfrc($control) => $call,
+        /// Evaluates an expression with the state, for each type of state.
+        macro_rules! each {
+            ($d any:expr, $d state:ident => $d call:expr) => {
+                match $d any {
+                    $(AnyCongestionControl::$control($d state) => $d call,)+
+                }
+            };
         }
     };
 }
 
-impl AnyCongestionControl {
-    /// Creates the congestion control of a connection that begins with byte `start` at `now`.
-    /// `seed` determines the phase of BBR's cycle, and the times between probes of version 3.
-    #[must_use]
-    pub fn new(stack: &Stack, now: Nanos, start: u64, seed: u64) -> Self {
-        match stack.control {
-            CongestionControlKind::Reno => Self::Reno(RenoControl::new(stack)),
-            CongestionControlKind::Cubic(rules) => {
-                Self::Cubic(CubicControl::new(rules, stack, now, start))
-            }
-            CongestionControlKind::Dctcp => Self::Dctcp(DctcpControl::new(stack, start)),
-            CongestionControlKind::MulTcp { flows } => {
-                Self::MulTcp(MulTcpControl::new(flows, stack))
-            }
-            CongestionControlKind::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
-            CongestionControlKind::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(stack, now, seed))),
-            CongestionControlKind::Tfrc => Self::Tfrc(Box::new(Tfrc::new(stack, now))),
-        }
-    }
+controls! {
+    $ |stack, now, start, seed|
+    /// RFC 5681.
+    Reno: RenoControl = RenoControl::new(stack),
+    /// RFC 9438.
+    Cubic(options: CubicOptions): CubicControl = CubicControl::new(options, stack, now, start),
+    /// RFC 8257.
+    Dctcp: DctcpControl = DctcpControl::new(stack, start),
+    /// MulTCP (Crowcroft and Oechslin, 1998), with the number of Reno flows that it emulates.
+    MulTcp(flows: NonZeroU16): MulTcpControl = MulTcpControl::new(flows, stack),
+    /// BBR version 1 as in Linux (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr: Box<Bbr> = Box::new(Bbr::new(stack, now, seed)),
+    /// BBR version 3 (draft-ietf-ccwg-bbr-06).
+    Bbr3: Box<Bbr3> = Box::new(Bbr3::new(stack, now, seed)),
+    /// RFC 5348.
+    Tfrc: Box<Tfrc> = Box::new(Tfrc::new(stack, now)),
+}
 
-    /// See [`CongestionControl::prefetch`], for algorithms stored inline.
+/// One row per preset: its name in scenarios and its rules.
+macro_rules! presets {
+    ($($(#[$doc:meta])+ $preset:ident $name:literal $stack:expr,)+) => {
+        /// Named stacks.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Preset {
+            $($(#[$doc])+ $preset,)+
+        }
+
+        impl Preset {
+            /// All presets, in the order of the documentation.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$preset),+];
+
+            /// Name in scenarios.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$preset => $name,)+
+                }
+            }
+
+            /// Rules of the preset.
+            #[must_use]
+            pub fn stack(self) -> Stack {
+                match self {
+                    $(Self::$preset => $stack,)+
+                }
+            }
+        }
+    };
+}
+
+presets! {
+    /// Linux with its default congestion control, CUBIC.
+    LinuxCubic "linux-cubic" LINUX,
+    /// Linux with Reno.
+    LinuxReno "linux-reno" Stack { control: CongestionControlKind::Reno, ..LINUX },
+    /// Linux with BBR version 1 and TCP's own pacing.
+    LinuxBbr "linux-bbr" Stack { control: CongestionControlKind::Bbr, ..LINUX },
+    /// Linux with Reno, and SACK, DSACK, RACK, TLP and F-RTO off, reordering fixed at 3.
+    LinuxRenoClassic "linux-reno-classic" LINUX_RENO_CLASSIC,
+    /// RFC 6675 over RFC 5681 and RFC 6298.
+    RfcSack "rfc-sack" RFC_SACK,
+    /// Linux with BBR version 3 according to its draft.
+    Bbr3 "bbr3" Stack { control: CongestionControlKind::Bbr3, ..LINUX },
+    /// Linux with DCTCP.
+    Dctcp "dctcp" Stack { control: CongestionControlKind::Dctcp, ecn: true, ..LINUX },
+    /// Linux with MulTCP, by default as two flows.
+    Multcp "multcp" Stack { control: MULTCP, ..LINUX },
+    /// Linux with TFRC.
+    Tfrc "tfrc" Stack { control: CongestionControlKind::Tfrc, initial_window: 3, ..LINUX },
+}
+
+impl Preset {
+    /// Returns the preset with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
+    }
+}
+
+const MULTCP: CongestionControlKind =
+    CongestionControlKind::MulTcp(NonZeroU16::MIN.saturating_add(1));
+
+impl AnyCongestionControl {
+    /// See [`CongestionControl::prefetch`].
     #[inline(always)]
     pub(super) fn prefetch(&self) -> u64 {
-        match self {
-            Self::Reno(control) => control.prefetch(),
-            Self::Cubic(control) => control.prefetch(),
-            Self::Dctcp(control) => control.prefetch(),
-            Self::MulTcp(control) => control.prefetch(),
-            Self::Bbr(_) | Self::Bbr3(_) | Self::Tfrc(_) => 0,
-        }
+        each!(self, control => control.prefetch())
     }
 
-    /// See [`CongestionControl::prefetch`], for boxed algorithms.
+    /// See [`CongestionControl::prefetch_boxed`].
     #[inline(always)]
-    pub(super) fn prefetch_second(&self) -> u64 {
-        match self {
-            Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) | Self::MulTcp(_) => 0,
-            Self::Bbr(control) => control.prefetch(),
-            Self::Bbr3(control) => control.prefetch(),
-            Self::Tfrc(control) => control.prefetch(),
-        }
+    pub(super) fn prefetch_boxed(&self) -> u64 {
+        each!(self, control => control.prefetch_boxed())
     }
 
     /// See [`CongestionControl::sets_window_and_rate`].
@@ -430,5 +262,18 @@ impl AnyCongestionControl {
     /// See [`CongestionControl::undo_cwnd`].
     pub fn undo_cwnd(&mut self, window: &CongestionWindow) -> u32 {
         each!(self, control => control.undo_cwnd(window))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_found_by_name() {
+        for preset in Preset::ALL {
+            assert_eq!(Preset::from_name(preset.name()), Some(preset));
+        }
+        assert_eq!(Preset::from_name("linux"), None);
     }
 }

@@ -72,7 +72,7 @@ impl CongestionControl for MulTcpControl {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::stack::Preset;
+    use super::super::Preset;
     use super::super::reno::RenoControl;
     use super::*;
     use crate::clock::SECOND;

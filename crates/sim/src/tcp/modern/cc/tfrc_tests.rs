@@ -5,7 +5,7 @@ use super::super::path_model::SplitMix64;
 use super::super::reno::RenoControl;
 use super::*;
 use crate::clock::MILLISECOND;
-use crate::tcp::modern::stack::Preset;
+use crate::tcp::modern::cc::Preset;
 
 const RTT: Nanos = 100 * MILLISECOND;
 

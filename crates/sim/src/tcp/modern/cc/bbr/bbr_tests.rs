@@ -1,9 +1,9 @@
 use super::*;
 use crate::clock::MILLISECOND;
+use crate::tcp::modern::cc::Preset;
 use crate::tcp::modern::cc::path_model::{AckAggregationEpoch, chunk_packets};
 use crate::tcp::modern::outstanding_packet::OutstandingPacket;
 use crate::tcp::modern::sender::{AllowedRetransmissions, Sender};
-use crate::tcp::modern::stack::Preset;
 
 #[test]
 fn initial_rate_is_ten_packets_per_millisecond() {

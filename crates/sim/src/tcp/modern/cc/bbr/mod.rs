@@ -179,7 +179,7 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     #[inline(always)]
-    fn prefetch(&self) -> u64 {
+    fn prefetch_boxed(&self) -> u64 {
         let known = self.min_rtt.is_some() ^ (self.mode == BbrMode::Startup);
         self.pace.bytes_per_second() ^ self.min_rtt_at ^ u64::from(self.round) ^ u64::from(known)
     }

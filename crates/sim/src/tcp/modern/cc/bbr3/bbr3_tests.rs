@@ -4,9 +4,9 @@ use super::loss::inflight_at_loss;
 use super::*;
 use crate::clock::{MILLISECOND, SECOND};
 use crate::tcp::modern::cc::DeliveryTotals;
+use crate::tcp::modern::cc::Preset;
 use crate::tcp::modern::cc::path_model::packets_carried_rounded_up;
 use crate::tcp::modern::delivery_rate::{DeliveryRate, RateSample};
-use crate::tcp::modern::stack::Preset;
 
 /// A path with 100 packets per 50 ms.
 const RTT: Nanos = 50 * MILLISECOND;

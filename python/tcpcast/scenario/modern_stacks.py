@@ -1,0 +1,136 @@
+"""The modern stacks, one row each: default values, rules, and limits of support."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+CLASSIC_ONLY: dict[str, Any] = {"initial_ssthresh": "unlimited"}
+"""Keys that only classic stacks have, with placeholder values."""
+
+MULTCP, TFRC = "multcp", "tfrc"
+
+_LINUX: dict[str, Any] = {
+    **CLASSIC_ONLY,
+    "initial_window": 10,
+    "receiver_window": "unlimited",
+    "delayed_acks": True,
+    "ack_timeout": "40ms",
+    "min_rto": "200ms",
+    "initial_rto": "1s",
+    "max_rto": "120s",
+    "rto_granularity": "4ms",
+    "duplicate_threshold": 3,
+    "limited_transmit": True,
+    "idle_restart": "rto",
+    "timestamps": True,
+    "handshake": "tcp",
+    "ecn": False,
+    "host_noise": "0.1ms",
+}
+"""Default values of Linux 6."""
+
+_BBR_RULE = "BBR's rule"
+
+
+class ModernStack(NamedTuple):
+    """A stack with its congestion control; the default values of the fields describe Linux.
+
+    Attributes
+    ----------
+    control
+        Congestion control, by its name in Linux if Linux has it.
+    control_text, loss_detection, window_reduction, timeout
+        Rules, as texts for the documentation, the JSON Schema and the page.
+    keys
+        Default values of the keys.
+    is_rate_based
+        True if the control follows the delivery rate, so that losses do not limit its window.
+    why_no_ecn
+        Why ``ecn = true`` is refused; "" if it is supported.
+    why_not_in_linux
+        Why engine kernel refuses the stack; "" if Linux has it.
+    unvalidated_source
+        Source of a control that was never compared with a kernel; "" if it was.
+    """
+
+    control: str
+    control_text: str
+    loss_detection: str = "RACK-TLP"
+    window_reduction: str = "PRR"
+    timeout: str = "srtt + 200 ms"
+    keys: dict[str, Any] = _LINUX
+    is_rate_based: bool = False
+    why_no_ecn: str = ""
+    why_not_in_linux: str = ""
+    unvalidated_source: str = ""
+
+
+MODERN_STACKS = {
+    "linux-cubic": ModernStack(
+        "cubic",
+        "CUBIC (RFC 9438) with HyStart and fast convergence",
+        loss_detection="RACK-TLP (RFC 8985), adaptive reordering",
+        window_reduction="PRR (RFC 9937)",
+    ),
+    "linux-reno": ModernStack("reno", "Reno (RFC 5681)"),
+    "linux-bbr": ModernStack(
+        "bbr",
+        "BBR, version 1, paced by TCP itself",
+        window_reduction=_BBR_RULE,
+        is_rate_based=True,
+    ),
+    # Without SACK, DSACK, RACK, TLP and F-RTO; the reordering degree is fixed at 3.
+    "linux-reno-classic": ModernStack(
+        "reno", "Reno", loss_detection="duplicate acks, without SACK"
+    ),
+    # RFC 6675 over RFC 5681 and RFC 6298.
+    "rfc-sack": ModernStack(
+        "reno",
+        "Reno",
+        loss_detection="SACK (RFC 6675) with rescue retransmissions",
+        window_reduction="immediate",
+        timeout="RFC 6298, at least 1 s",
+        keys=_LINUX
+        | {
+            "ack_timeout": "200ms",
+            "min_rto": "1s",
+            "max_rto": "60s",
+            "rto_granularity": "0s",
+            "timestamps": False,
+            "handshake": "none",
+            "host_noise": "0s",
+        },
+        why_not_in_linux="Linux always detects losses by RACK if it has SACK",
+    ),
+    "bbr3": ModernStack(
+        "bbr3",
+        "BBR, version 3 (draft-ietf-ccwg-bbr-06)",
+        window_reduction=_BBR_RULE,
+        is_rate_based=True,
+        why_no_ecn="bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7) "
+        "specifies no response to marks",
+        why_not_in_linux="the bbr of Linux is version 1",
+        unvalidated_source="draft-ietf-ccwg-bbr-06",
+    ),
+    # Losses without marks halve the window as in Reno.
+    "dctcp": ModernStack("dctcp", "DCTCP (RFC 8257)", keys=_LINUX | {"ecn": True}),
+    MULTCP: ModernStack(
+        "multcp",
+        "MulTCP (Crowcroft and Oechslin, 1998): one connection like N Reno flows",
+        keys=_LINUX | {"virtual_flows": 2},
+        why_not_in_linux="Linux has no MulTCP",
+        unvalidated_source="Crowcroft and Oechslin (1998)",
+    ),
+    # 3 packets per RTT at first (RFC 5348, section 4.2).
+    TFRC: ModernStack(
+        "tfrc",
+        "TFRC (RFC 5348): packets are paced at the rate of the throughput equation",
+        window_reduction="TFRC's equation",
+        keys=_LINUX | {"initial_window": 3},
+        why_no_ecn="tfrc counts only lost packets as loss events",
+        why_not_in_linux="Linux has no TFRC for TCP",
+        unvalidated_source="RFC 5348",
+    ),
+}
+"""All modern stacks, in the order of documents and messages. Append new rows: the order determines
+the colours of figures."""
