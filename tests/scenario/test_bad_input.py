@@ -461,8 +461,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.stack=cubic",
-            'tcp.stack: "cubic" is not a stack; write "linux-cubic" (formula: engine '
-            "cubic-response)",
+            'tcp.stack: "cubic" is not a stack; write "linux-cubic", or use the '
+            "formula: engine cubic-response",
         ),
         (
             "tcp.stack=bbr2",
@@ -471,7 +471,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.stack=BBRv3", 'tcp.stack: "BBRv3" is not a stack; write "bbr3"'),
         (
             "tcp.stack=bbr",
-            'tcp.stack: "bbr" is not a stack; write "linux-bbr" (formula: engine bbr-bound)',
+            'tcp.stack: "bbr" is not a stack; write "linux-bbr", or use the formula: '
+            "engine bbr-bound",
         ),
         ("tcp.sack=false", "tcp.sack: the stack determines SACK; write stack = "),
         ("tcp.rack=false", "tcp.rack: the stack determines RACK; write stack = "),

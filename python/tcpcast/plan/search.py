@@ -179,7 +179,7 @@ class SearchGoal:
         return self.limit - metric if self.limit < math.inf else metric
 
     def _on_falling_scale(self, metric: float) -> float:
-        """Return the metric on a falling scale that maps the target to itself."""
+        """Return the metric, converted so that it falls with the value; the target is unchanged."""
         minimum_metric = ZERO_REPLACEMENT * self.target
         if self.limit < math.inf:
             aim = self._distance_from_limit(self.target)
@@ -193,8 +193,8 @@ class SearchResult:
     """The value at which the metric meets its target.
 
     With other seeds, the answer lies between ``low`` and ``high`` with 95 % probability; None if
-    the runs have no interval. ``is_open`` is True if no run on one side of the answer has an
-    interval that lies entirely on the same side of the target. ``metric`` is the metric at the
+    the runs have no interval. ``is_open`` is True if one of these ends is not confirmed by a run
+    beyond it, whose metric is on the expected side of the target. ``metric`` is the metric at the
     answer, from a run at this value or from a curve through ``fit_runs`` runs. The scatter of the
     runs about the curve is ``excess_scatter`` times as wide as the runs' own intervals.
     """
@@ -475,7 +475,7 @@ def _simulate_near_answer(window: _FitWindow) -> None:
 def _are_ends_enclosed(
     known: list[MeasuredPoint], goal: SearchGoal, left: float, right: float
 ) -> tuple[bool, bool]:
-    """Return, per end of an interval, whether a run beyond it is decisively on its side."""
+    """Return, per end, whether a run beyond it is on the expected side of the target."""
     intervals = [point for point in known if point.low is not None and point.high is not None]
     below = any(p.metric > goal.target for p in intervals if p.value <= left)
     above = any(p.metric < goal.target for p in intervals if p.value >= right)
@@ -483,7 +483,7 @@ def _are_ends_enclosed(
 
 
 def _enclose_interval(window: _FitWindow) -> None:
-    """Simulate further out until decisive runs enclose the interval."""
+    """Simulate further out until runs confirm both ends of the interval."""
     runs, goal = window.runs, window.goal
     for factor in OUTWARD_FACTORS:
         known, fitted = simulated_points(runs, goal), window.crossing()

@@ -149,8 +149,8 @@ def _read_stack(value: object) -> str:
     for name, engine in _FORMULA_BY_STACK_NAME.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
             raise UnitError(
-                f'{units.quote(value)} is not a stack; write "linux-{name}" (formula: engine '
-                f"{engine})"
+                f'{units.quote(value)} is not a stack; write "linux-{name}", or use the formula: '
+                f"engine {engine}"
             )
     if value == "reno":
         raise UnitError(

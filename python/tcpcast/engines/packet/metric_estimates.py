@@ -133,7 +133,10 @@ class BatchCounters:
         return total
 
     def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
-        """Return the sum of counters, ``[units]``; class counters of ``classes`` or all."""
+        """Return the sum of counters, ``[units]``.
+
+        Class counters are summed over ``classes`` (default: all).
+        """
         cells = [
             self.link(name) if name in LINK_COUNTER else self.class_counter(name, classes)
             for name in names
