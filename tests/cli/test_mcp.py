@@ -301,11 +301,11 @@ def test_memory_is_limited(session: Session) -> None:
 def test_without_a_folder_no_file_is_read_and_long_calls_end_with_what_is_finished(
     folder: Path,
 ) -> None:
-    with connected("--max-wall", "5s") as session:
+    with connected("--max-wall", "2s") as session:
         error = session.error("trace", capture=str(folder / CAPTURE.name))
         assert error.endswith("no file may be read; start tcpcast mcp with --folder DIR")
         failed, (*documents, message) = session.texts("run", **ENDLESS)
-        assert "the time limit of 5 s was reached" in message
+        assert "the time limit of 2 s was reached" in message
         # On a very busy machine, the limit can be reached before there is a result.
         assert failed == (not documents)
         for document in documents:
