@@ -15,7 +15,7 @@ import tcpcast
 from matplotlib.backends import backend_svg  # noqa: F401
 from matplotlib.figure import Figure
 from rich import table  # noqa: F401
-from scipy import optimize, sparse, special, stats  # noqa: F401
+from scipy import special  # noqa: F401
 
 PACKAGE = Path(tcpcast.__file__).parent
 

@@ -13,17 +13,12 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-
-pytest.importorskip("mcp", reason="needs mcp: the extra mcp")
-
-from anyio.from_thread import start_blocking_portal
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
 from tcpcast.cli import main
 from tcpcast.cli.mcp import INVALID_REQUEST, MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, ToolCalls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools_by_name
@@ -35,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Printed = pytest.CaptureFixture[str]
+
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="needs mcp: the extra mcp")
 
 CAPTURE = Path(__file__).parents[2] / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 ENDLESS = {"scenario": "one-path", "set": ["run.duration=100000000s", "run.max_wall=unlimited"]}
@@ -70,6 +67,11 @@ class Session:
 
 @contextmanager
 def connected(*options: str) -> Iterator[Session]:
+    # Slow imports, which only the process that runs these tests needs.
+    from anyio.from_thread import start_blocking_portal  # noqa: PLC0415
+    from mcp import Client  # noqa: PLC0415
+    from mcp.client.stdio import StdioServerParameters  # noqa: PLC0415
+
     command = ["-m", "tcpcast", "mcp", *options]
     environment = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     server = StdioServerParameters(command=sys.executable, args=command, env=environment)
@@ -301,11 +303,11 @@ def test_memory_is_limited(session: Session) -> None:
 def test_without_a_folder_no_file_is_read_and_long_calls_end_with_what_is_finished(
     folder: Path,
 ) -> None:
-    with connected("--max-wall", "5s") as session:
+    with connected("--max-wall", "2s") as session:
         error = session.error("trace", capture=str(folder / CAPTURE.name))
         assert error.endswith("no file may be read; start tcpcast mcp with --folder DIR")
         failed, (*documents, message) = session.texts("run", **ENDLESS)
-        assert "the time limit of 5 s was reached" in message
+        assert "the time limit of 2 s was reached" in message
         # On a very busy machine, the limit can be reached before there is a result.
         assert failed == (not documents)
         for document in documents:

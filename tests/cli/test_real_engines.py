@@ -69,21 +69,21 @@ def test_classes_have_separate_tables(capsys: Capture) -> None:
 
 def test_plot_includes_traced_windows(capsys: Capture, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    traced = ["--set", "probes.flows=[0, 3]", "--plot", str(tmp_path)]
+    traced = ["--set", "probes.flows=[0, 3]", "--plot", str(tmp_path), "--format", "svg"]
     assert main([*SHORT, *traced]) == 0
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {
-        "over-time.png",
-        "completion-distribution.png",
-        "states.png",
-        "sharing.png",
-        "queue.png",
-        "windows.png",
-        "rates.png",
-        "file-goodput.png",
-        "file-goodput-tail.png",
+        "over-time.svg",
+        "completion-distribution.svg",
+        "states.svg",
+        "sharing.svg",
+        "queue.svg",
+        "windows.svg",
+        "rates.svg",
+        "file-goodput.svg",
+        "file-goodput-tail.svg",
     }
-    assert "windows.png" in capsys.readouterr().err
+    assert "windows.svg" in capsys.readouterr().err
 
 
 def test_size_distribution_without_variance_gives_warning(capsys: Capture) -> None:

@@ -43,8 +43,8 @@ for command in json.loads(sys.stdin.read()):
 COMMANDS = [
     "--help",
     "engines --json",
-    "run web-10mbit --engine engset,packet --set run.transfers=2000 --plot figures",
-    "predict --rtt 50ms --loss 1% --json",
+    "run web-10mbit --engine engset,packet --set run.transfers=2000",
+    "predict --rtt 50ms --loss 1% --json --plot figures",
     "plan buffer web-10mbit",
     "trace --help",
     "man",

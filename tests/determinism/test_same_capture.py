@@ -121,8 +121,11 @@ def test_two_processes_print_same_bytes(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.skipif(PROCESSORS < 2, reason="one processor")
 @pytest.mark.parametrize("connections", [2, 400])
 def test_one_and_all_processors_print_same_bytes(connections: int, tmp_path: Path) -> None:
-    """Threads share a large capture with several connections, or one of many connections."""
-    parts = capture(packets=40_000, connections=connections)
+    """Threads share a large capture with several connections, or one of many connections.
+
+    A capture of 2^14 segments is large (``MIN_LARGE_SEGMENTS`` of the crate).
+    """
+    parts = capture(packets=20_000, connections=connections)
     (tmp_path / NAME).write_bytes(b"".join(parts))
     arguments = json.dumps([[form, NAME] for form in FORMATS])
     on_one, on_all = (

@@ -299,6 +299,11 @@ def test_the_keyboard_reaches_each_control_in_the_order_of_the_page(
     assert [name for name in reached if name in wanted] == wanted
     assert hidden == []
     assert unmarked == []
+
+
+def test_the_keyboard_starts_a_simulation_and_selects_a_chart(served: Served) -> None:
+    tab = served.tab("#question=path&rate=1mbit&loss=30%25&stack=linux-reno", (380, 800))
+    wait_for_answer(tab)
     tab.locator("#simulate").focus()
     tab.keyboard.press("Enter")
     tab.locator("#simulation", has_text="simulated:").wait_for()

@@ -30,7 +30,10 @@ DIFFERENCE_VARIANCE_RATIO = 2.0
 """Ratio of the variance of the difference of two independent answers to the variance of one."""
 
 REGRESSION_STEPS = 25
-"""Iterations of the regression, which is accurate after about five."""
+"""Maximum number of iterations of the regression, which is accurate after about five."""
+
+CONVERGED = 1e-10
+"""Relative change of the fit in the last iteration: convergence is quadratic."""
 
 LOG_DISTANCES = np.geomspace(1e-7, 20.0, 3000)
 """Candidate distances of the interval's ends from the centre, as logarithms."""
@@ -199,8 +202,10 @@ def _fit_log_regression(
         inverse = np.linalg.pinv(powers.T @ (weights[:, None] * powers), hermitian=True)
         terms = inverse @ powers.T @ (weights * seen)
         fit = np.clip(powers @ terms, -MAX_LOGARITHM, MAX_LOGARITHM)
-        weights = np.exp(fit)
+        previous, weights = weights, np.exp(fit)
         seen = fit + (y - weights) / weights
+        if np.allclose(weights, previous, rtol=CONVERGED, atol=0.0):
+            break
     freedom = len(points) - degree - 1
     scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
     claimed = _stated_scatter(points, weights)
