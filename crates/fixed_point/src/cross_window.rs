@@ -133,22 +133,22 @@ impl CrossFlowWindow {
     /// Records a packet that arrives at `now`, and returns its number. The next packet arrives at
     /// least `min_gap` later. The packet counts as `inside` until
     /// [`CrossFlowWindow::record_departure`] or [`CrossFlowWindow::on_loss`].
-    pub(super) fn record_arrival(&mut self, now: Nanos, min_gap: Nanos) -> u32 {
+    pub(super) fn record_next_arrival(&mut self, now: Nanos, min_gap: Nanos) -> u32 {
         self.inside += 1;
         if let Some((_, number)) = self.in_flight.pop_front() {
             return number;
         }
-        self.send_next(now, min_gap)
+        self.take_next_number(now, min_gap)
     }
 
-    fn send_next(&mut self, arrives: Nanos, min_gap: Nanos) -> u32 {
+    fn take_next_number(&mut self, arrives: Nanos, min_gap: Nanos) -> u32 {
         self.next += 1;
         self.ready = self.ready.max(arrives + min_gap);
         self.next - 1
     }
 
     /// Computes the departure time of a packet with this service time by the recursion.
-    pub(super) fn departure_time(&mut self, now: Nanos, service: Nanos) -> Nanos {
+    pub(super) fn advance_departure_time(&mut self, now: Nanos, service: Nanos) -> Nanos {
         self.served = self.served.max(now) + service;
         self.served
     }
@@ -171,7 +171,7 @@ impl CrossFlowWindow {
             if at > feedback {
                 break;
             }
-            let number = self.send_next(at, min_gap);
+            let number = self.take_next_number(at, min_gap);
             self.in_flight.push_back((at, number));
         }
         self.ready = self.ready.max(feedback);
@@ -198,7 +198,7 @@ impl CrossFlowWindow {
     }
 
     fn halve_window(&mut self, rules: InstantLossRules) {
-        (self.cwnd, self.ssthresh) = rules.halve_window(self.cwnd);
+        (self.cwnd, self.ssthresh) = rules.halved_window_and_ssthresh(self.cwnd);
         self.halved = self.next;
     }
 }

@@ -110,7 +110,7 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     }
 
     /// Creates an empty line on which the caller specifies all due times, by
-    /// [`DelayLine::schedule`].
+    /// [`DelayLine::push_with_due_time`].
     #[must_use]
     pub fn with_given_due_times(draws: D) -> Self {
         let line = ItemOrder::Overtaking(BinaryHeap::new());
@@ -119,15 +119,15 @@ impl<I, D: RandomSource> DelayLine<I, D> {
 
     /// Adds an item at `now`, which must not decrease between calls, and returns its due time.
     #[inline]
-    pub fn push(&mut self, now: Nanos, item: I) -> Nanos {
+    pub fn push_after_delay(&mut self, now: Nanos, item: I) -> Nanos {
         let due = now + self.delay + self.jitter.draw_delay(&mut self.draws);
-        self.schedule(due, item)
+        self.push_with_due_time(due, item)
     }
 
     /// Adds an item with the given due time and returns the actual due time. On a line that keeps
     /// the order, the item is delayed until the preceding item is due.
     #[inline]
-    pub fn schedule(&mut self, due: Nanos, item: I) -> Nanos {
+    pub fn push_with_due_time(&mut self, due: Nanos, item: I) -> Nanos {
         let mut due = due;
         match &mut self.line {
             ItemOrder::InOrder(line) => {
@@ -204,12 +204,12 @@ mod tests {
     #[test]
     fn scheduled_items_are_sorted_unless_order_is_kept() {
         let mut line = DelayLine::with_given_due_times(RandomStream::from_seed(1));
-        assert_eq!((line.schedule(9, 'a'), line.schedule(3, 'b')), (9, 3));
-        assert_eq!(line.schedule(9, 'c'), 9);
+        assert_eq!((line.push_with_due_time(9, 'a'), line.push_with_due_time(3, 'b')), (9, 3));
+        assert_eq!(line.push_with_due_time(9, 'c'), 9);
         assert_eq!(drain(&mut line), [(3, 'b'), (9, 'a'), (9, 'c')]);
         let mut kept =
             DelayLine::new(0, Jitter::None, PacketOrder::Kept, RandomStream::from_seed(1));
-        assert_eq!((kept.schedule(9, 'a'), kept.schedule(3, 'b')), (9, 9));
+        assert_eq!((kept.push_with_due_time(9, 'a'), kept.push_with_due_time(3, 'b')), (9, 9));
     }
 
     fn mean_and_max(jitter: Jitter) -> (f64, Nanos) {

@@ -17,7 +17,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{FixedPointConfig, STEP_CELLS, fixed_point_replications};
+use tcpcast_fixed_point::{FixedPointConfig, STEP_CELLS, create_replications};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputCount, LINK_CELLS, LogHistogram,
     OCTAVES, Probes, RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters,
@@ -77,7 +77,7 @@ impl Simulation {
         replications: u32,
     ) -> Self {
         let (PlainConfig(config), PlainConfig(spec)) = (config, spec);
-        Self { runs: fixed_point_replications(&config, &spec, replications), config }
+        Self { runs: create_replications(&config, &spec, replications), config }
     }
 
     /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".
@@ -138,7 +138,7 @@ impl Simulation {
     /// one row per slot, then the current values.
     fn counters<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.update_and_check_probes().map_err(conservation_error)?;
-        probes.into_iter().map(|probes| counter_rows(py, probes)).collect()
+        probes.into_iter().map(|probes| counter_snapshot_rows(py, probes)).collect()
     }
 
     /// Return the counters of the cross flows of fixed points, as of the last call of `counters`.
@@ -147,14 +147,14 @@ impl Simulation {
         py: Python<'py>,
     ) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let runs = self.runs.created_replications();
-        runs.filter_map(|run| Some(counter_rows(py, run.cross_flow_probes()?))).collect()
+        runs.filter_map(|run| Some(counter_snapshot_rows(py, run.cross_flow_probes()?))).collect()
     }
 
     /// Return the results of the steps of each fixed point, `[rows, cells]` with the cells of
     /// `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
         let steps = self.runs.created_replications().filter_map(|run| run.step_results());
-        steps.map(|cells| rows_of_width(py, &cells, STEP_CELLS.len())).collect()
+        steps.map(|cells| reshape_to_rows(py, &cells, STEP_CELLS.len())).collect()
     }
 
     /// Return histograms and counts, summed over all replications.
@@ -306,7 +306,7 @@ impl Simulation {
     fn time_series<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.update_and_check_probes().map_err(conservation_error)?;
         let series = probes.into_iter().map(|probes| &probes.time_series);
-        series.map(|series| rows_of_width(py, &series.rows(), series.column_count())).collect()
+        series.map(|series| reshape_to_rows(py, &series.rows(), series.column_count())).collect()
     }
 
     /// Return the histograms of transfer times of each replication: per size interval, or over all
@@ -351,7 +351,7 @@ impl Simulation {
         let column = |of: fn(&tcpcast_sim::probe::SequencePoint) -> u64| {
             marks.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
         };
-        let names: Vec<&str> = marks.iter().map(|m| mark_name(m.mark)).collect();
+        let names: Vec<&str> = marks.iter().map(|m| sequence_event_name(m.mark)).collect();
         dict.set_item("mark_time_ns", column(|m| m.time))?;
         dict.set_item("mark_flow", column(|m| u64::from(m.source)))?;
         dict.set_item("mark_number", column(|m| u64::from(m.number)))?;
@@ -376,7 +376,7 @@ impl Simulation {
 }
 
 /// Converts the concatenated rows of a table.
-fn rows_of_width<'py, T: Element + Copy>(
+fn reshape_to_rows<'py, T: Element + Copy>(
     py: Python<'py>,
     cells: &[T],
     width: usize,
@@ -385,8 +385,11 @@ fn rows_of_width<'py, T: Element + Copy>(
 }
 
 /// Snapshots of the counters.
-fn counter_rows<'py>(py: Python<'py>, probes: &Probes) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    rows_of_width(py, &probes.counters.snapshot_rows(), probes.counters.cells_per_snapshot())
+fn counter_snapshot_rows<'py>(
+    py: Python<'py>,
+    probes: &Probes,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    reshape_to_rows(py, &probes.counters.snapshot_rows(), probes.counters.cells_per_snapshot())
 }
 
 /// Loads the functions of NumPy. Otherwise, the first array loads them, and panics if a signal is
@@ -422,7 +425,7 @@ fn check_signals_and_time(
     })
 }
 
-fn mark_name(mark: SequenceEvent) -> &'static str {
+fn sequence_event_name(mark: SequenceEvent) -> &'static str {
     match mark {
         SequenceEvent::Sent => "sent",
         SequenceEvent::Retransmitted => "retransmitted",

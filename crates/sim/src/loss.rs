@@ -76,7 +76,7 @@ impl BottleneckLosses {
     /// Restarts the process; rounds need no restart, because each connection starts a new one.
     pub(crate) fn restart_process(&mut self) {
         if let BottleneckLossProcess::Packet(process) = &mut self.process {
-            process.restart();
+            process.restart_process();
         }
     }
 

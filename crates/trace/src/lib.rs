@@ -4,7 +4,7 @@
 //! them per connection.
 
 mod analysis;
-mod between;
+mod between_taps;
 mod connection;
 mod frame;
 mod reader;
@@ -17,7 +17,7 @@ pub use analysis::{
     PointKind, RetransCause, RetransCauses, Retransmission, Round, RttReport, SlowStartGrowth,
     SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit, TransferLimits,
 };
-pub use between::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
+pub use between_taps::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
 pub use connection::{Connections, MemoryLimits};
 pub use frame::{SkipReason, TunnelKinds};
 pub use reader::{

@@ -62,7 +62,7 @@ pub struct DirectionCounters {
 }
 
 impl DirectionCounters {
-    pub(super) fn drop(&mut self, cause: DropCause) {
+    pub(super) fn count_drop(&mut self, cause: DropCause) {
         match cause {
             DropCause::Full => self.full_drops += 1,
             DropCause::Early => self.early_drops += 1,

@@ -36,7 +36,7 @@ impl DelayLine {
 
     /// Inserts a packet before all packets with a later time. Returns its position, or `None` if
     /// more than [`MAX_OVERTAKEN`] packets are later.
-    pub(crate) fn insert_overtaking(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
+    pub(crate) fn insert_by_time(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
         let position = self.pending.insert_in_order(
             PendingPacket { time, packet },
             MAX_OVERTAKEN,
@@ -90,7 +90,7 @@ mod tests {
             for (number, time) in (0..).zip(times) {
                 let position = sorted.partition_point(|(due, _)| *due <= time);
                 let reached = sorted.len() - position <= MAX_OVERTAKEN;
-                prop_assert_eq!(line.insert_overtaking(time, packet(number)), reached.then_some(position));
+                prop_assert_eq!(line.insert_by_time(time, packet(number)), reached.then_some(position));
                 if reached {
                     sorted.insert(position, (time, number));
                 }
@@ -105,7 +105,7 @@ mod tests {
     fn push_after_insert_accepts_packets_later_than_all() {
         let mut line = DelayLine::default();
         assert!(line.push_in_order(10, packet(1)));
-        assert_eq!(line.insert_overtaking(5, packet(2)), Some(0));
+        assert_eq!(line.insert_by_time(5, packet(2)), Some(0));
         assert!(!line.push_in_order(9, packet(3)), "earlier than the last one");
         assert!(line.push_in_order(10, packet(4)));
         let numbers: Vec<_> = (0..3).map(|_| line.take_first().number()).collect();

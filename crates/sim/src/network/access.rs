@@ -55,7 +55,7 @@ impl WaitingPool {
     /// Appends a packet with an event at `due`, to be scheduled at the event of the previous packet
     /// at `after`.
     #[inline(always)]
-    pub fn push_waiting(
+    pub fn push_waiting_packet(
         &mut self,
         line: &mut WaitingList,
         after: Nanos,
@@ -85,7 +85,7 @@ impl WaitingPool {
     ///
     /// A packet that found the link idle is not on the list; it has a separate event.
     #[inline(always)]
-    pub fn pop_after_previous(
+    pub fn pop_if_previous_at(
         &mut self,
         line: &mut WaitingList,
         after: Nanos,
@@ -167,17 +167,17 @@ mod tests {
     fn lines_in_one_pool_keep_their_order() {
         let mut pool = WaitingPool::default();
         let (mut a, mut b) = (WaitingList::default(), WaitingList::default());
-        pool.push_waiting(&mut a, 10, 11, packet(1));
-        pool.push_waiting(&mut b, 10, 12, packet(2));
-        pool.push_waiting(&mut a, 20, 21, packet(3));
-        assert_eq!(pool.pop_after_previous(&mut a, 9), None);
-        assert_eq!(pool.pop_after_previous(&mut a, 10), Some((11, packet(1))));
-        assert_eq!(pool.pop_after_previous(&mut a, 10), None);
-        pool.push_waiting(&mut b, 20, 22, packet(4));
-        assert_eq!(pool.pop_after_previous(&mut a, 20), Some((21, packet(3))));
-        assert_eq!(pool.pop_after_previous(&mut a, 30), None);
-        assert_eq!(pool.pop_after_previous(&mut b, 10), Some((12, packet(2))));
-        assert_eq!(pool.pop_after_previous(&mut b, 20), Some((22, packet(4))));
+        pool.push_waiting_packet(&mut a, 10, 11, packet(1));
+        pool.push_waiting_packet(&mut b, 10, 12, packet(2));
+        pool.push_waiting_packet(&mut a, 20, 21, packet(3));
+        assert_eq!(pool.pop_if_previous_at(&mut a, 9), None);
+        assert_eq!(pool.pop_if_previous_at(&mut a, 10), Some((11, packet(1))));
+        assert_eq!(pool.pop_if_previous_at(&mut a, 10), None);
+        pool.push_waiting_packet(&mut b, 20, 22, packet(4));
+        assert_eq!(pool.pop_if_previous_at(&mut a, 20), Some((21, packet(3))));
+        assert_eq!(pool.pop_if_previous_at(&mut a, 30), None);
+        assert_eq!(pool.pop_if_previous_at(&mut b, 10), Some((12, packet(2))));
+        assert_eq!(pool.pop_if_previous_at(&mut b, 20), Some((22, packet(4))));
         assert_eq!((pool.waiting_packets(), pool.nodes.len()), (0, 1 + 3));
     }
 

@@ -35,8 +35,8 @@ mod acks;
 mod bottleneck;
 mod delivery;
 mod drops;
+mod event_order;
 pub mod hops;
-mod order;
 pub(crate) mod path;
 mod populations;
 mod send;
@@ -46,7 +46,7 @@ mod taps;
 mod timers;
 pub(crate) mod transfers;
 
-pub(crate) use order::{HopEvent, NextEvent};
+pub(crate) use event_order::{HopEvent, NextEvent};
 pub(crate) use path::ClassPath;
 pub(crate) use populations::create_populations;
 pub(crate) use source::SimulatedSource;

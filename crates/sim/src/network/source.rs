@@ -108,7 +108,7 @@ impl<S: SendingEnd> SimulatedSource<S> {
         let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
         if S::IS_POLLED {
-            self.sender.drop_header(packet.label());
+            self.sender.remove_lost_header(packet.label());
         }
     }
 }

@@ -180,13 +180,13 @@ impl GoodputCounters {
     }
 
     /// Completes the current slot.
-    pub fn close_slot(&mut self) {
+    pub fn close_goodput_slot(&mut self) {
         let counts = std::mem::take(&mut self.open);
         self.closed.push(GoodputSlot { counts, end: self.uncounted.len() });
     }
 
     /// Merges each pair of completed slots.
-    pub fn merge_slots(&mut self) {
+    pub fn merge_slot_pairs(&mut self) {
         let mut slots = std::mem::take(&mut self.closed).into_iter();
         while let Some(GoodputSlot { mut counts, end }) = slots.next() {
             let second = slots.next().unwrap_or(GoodputSlot { counts: Vec::new(), end });
@@ -237,7 +237,7 @@ fn merge_equal_counts(counts: &mut Vec<GoodputCount>) {
 impl Probes {
     /// Counts a data packet that reached its receiver, if goodputs of blocks are recorded.
     #[inline(never)]
-    pub fn count_block_delivery(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
+    pub fn count_delivery_for_blocks(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
         let (class, bits) = (record.class(), record.packet_bits);
         self.goodput.count_packet(class, source as usize, bits, record.started, now);
     }
@@ -310,9 +310,9 @@ mod tests {
         for slot in 1..=5 {
             (0..slot)
                 .for_each(|n| counters.count_file(n % 3, 0, 5 + 3 * n as u32, 12_000.0, SECOND));
-            counters.close_slot();
+            counters.close_goodput_slot();
         }
-        counters.merge_slots();
+        counters.merge_slot_pairs();
         counters.count_file(2, 0, 5, 12_000.0, SECOND);
         let slots = counters.counts_by_slot();
         let totals: Vec<u64> =
@@ -331,10 +331,10 @@ mod tests {
             for counters in [&mut plain, &mut counted] {
                 counters.count_file(n as usize % 2, 0, 1 + n % 20, 12_000.0, SECOND / 10);
                 if n % 70 == 69 {
-                    counters.close_slot();
+                    counters.close_goodput_slot();
                 }
                 if n == 500 {
-                    counters.merge_slots();
+                    counters.merge_slot_pairs();
                 }
             }
             if n % 110 == 109 {
@@ -365,7 +365,7 @@ mod tests {
         let mut counters = GoodputCounters::new(2, 10);
         counters.count_packet(0, 0, 10_000.0, SECOND, 2 * SECOND);
         counters.count_file(0, 3, 4, 10_000.0, SECOND);
-        counters.close_slot();
+        counters.close_goodput_slot();
         counters.reset_counts();
         counters.count_packet(0, 0, 10_000.0, SECOND, 3 * SECOND);
         let slots = counters.counts_by_slot();

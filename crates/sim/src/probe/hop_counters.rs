@@ -38,7 +38,7 @@ pub struct HopCounters {
 
 impl HopCounters {
     /// Assigns the counters to the return link; its events are reported with a delay of `late`.
-    pub fn set_return_delay(&mut self, late: Nanos) {
+    pub fn assign_to_return_link(&mut self, late: Nanos) {
         self.return_delay = Some(late);
     }
 
@@ -105,7 +105,7 @@ impl Probes {
     }
 
     /// Copies the sums of the return link, if there is one, to the counters.
-    pub(super) fn copy_return_sums(&mut self) {
+    pub(super) fn copy_return_link_sums(&mut self) {
         let Some(counters) = self.hops.last().filter(|counters| counters.return_delay.is_some())
         else {
             return;

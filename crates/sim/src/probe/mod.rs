@@ -145,13 +145,13 @@ impl SourceRecord {
     }
 
     /// Resets the loss counter at the start of a transfer that is reported individually.
-    pub fn reset_losses(&mut self) {
+    pub fn reset_transfer_losses(&mut self) {
         self.losses = 0;
     }
 
     /// Records the arrival of a packet of a file; `distinct` is true for its first arrival.
     #[inline(always)]
-    pub fn on_data(&mut self, now: Nanos, distinct: bool) {
+    pub fn record_data_arrival(&mut self, now: Nanos, distinct: bool) {
         if distinct {
             self.delivered = now;
         }
@@ -283,7 +283,7 @@ impl Probes {
 
     /// Resets all sums at the end of the warm-up; transfers in progress continue.
     pub fn begin_measurement(&mut self, now: Nanos) {
-        self.time_series.save_before_reset(&self.counters);
+        self.time_series.save_counters_before_reset(&self.counters);
         self.counters.reset_sums(now);
         self.population.reset_sums(now);
         self.occupancy.reset_sums(now);
@@ -333,7 +333,7 @@ impl Probes {
         let seconds = on_time as f64 * 1e-9;
         let rate = f64::from(size) / seconds;
         // The rate of a file with an ON time of 0 is infinite.
-        let sum = &mut self.counters.size_mut(row)[SizeCell::RateSum as usize];
+        let sum = &mut self.counters.size_cells_mut(row)[SizeCell::RateSum as usize];
         *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
         self.on_times[class].add_value(seconds);
         self.rates[class].add_value(rate);
@@ -346,7 +346,7 @@ impl Probes {
     pub fn count_sent(&mut self, now: Nanos, record: &mut SourceRecord, packet: &Packet) {
         record.last_sent = now;
         record.recovery_sent += 1;
-        let cells = self.counters.class_mut(record.class());
+        let cells = self.counters.class_cells_mut(record.class());
         cells[ClassCell::Sent as usize] += 1;
         if packet.kind() != PacketKind::Data {
             cells[ClassCell::Retransmitted as usize] += 1;
@@ -367,8 +367,8 @@ impl Probes {
         packet: &Packet,
         queue: usize,
     ) {
-        self.counters.class_mut(record.class())[ClassCell::Arrived as usize] += 1;
-        let of_size = self.counters.size_mut(record.row as usize);
+        self.counters.class_cells_mut(record.class())[ClassCell::Arrived as usize] += 1;
+        let of_size = self.counters.size_cells_mut(record.row as usize);
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
         self.by_number[(packet.number() as usize).min(MAX_COUNTED_SEQUENCE)].packets += 1;
@@ -404,7 +404,7 @@ impl Probes {
     /// Counts a data packet that reached its receiver; `distinct` is true for its first arrival.
     #[inline(always)]
     pub fn count_delivery(&mut self, record: &SourceRecord, distinct: bool) {
-        self.counters.class_mut(record.class())[ClassCell::Delivered as usize] +=
+        self.counters.class_cells_mut(record.class())[ClassCell::Delivered as usize] +=
             u64::from(distinct);
     }
 
@@ -439,7 +439,7 @@ impl Probes {
     /// Number of transfers finished since the warm-up.
     #[inline]
     #[must_use]
-    pub fn finished_transfers(&self) -> u64 {
+    pub fn transfers_after_warm_up(&self) -> u64 {
         self.finished
     }
 }

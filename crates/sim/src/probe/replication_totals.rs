@@ -66,9 +66,9 @@ impl ReplicationTotals {
             .iter_mut()
             .zip(&probes.hops)
             .for_each(|(sums, counters)| sums.add_counters(counters));
-        add_elementwise(&mut self.states_time, probes.states.time_by_active());
-        add_elementwise(&mut self.births, probes.states.births_by_active());
-        add_elementwise(&mut self.deaths, probes.states.deaths_by_active());
+        add_elementwise(&mut self.states_time, probes.states.time_by_active_count());
+        add_elementwise(&mut self.births, probes.states.starts_by_active_count());
+        add_elementwise(&mut self.deaths, probes.states.ends_by_active_count());
         self.recovery.merge(&probes.recovery);
         merge_histograms(&mut self.on_times, &probes.on_times);
         merge_histograms(&mut self.rates, &probes.rates);

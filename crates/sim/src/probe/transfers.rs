@@ -132,7 +132,7 @@ impl Probes {
     /// Records the end of a handshake and the start of a file of `packets` packets.
     pub fn record_file_start(&mut self, now: Nanos, record: &mut SourceRecord, packets: u32) {
         self.record_transfer_start(now, record, packets);
-        record.reset_losses();
+        record.reset_transfer_losses();
     }
 
     /// Records the end of a single transfer: its last packet is acknowledged.

@@ -8,7 +8,7 @@ mod survival_function;
 
 pub use distribution::Distribution;
 pub use size_off_time_coupling::SizeOffTimeCoupling;
-pub use start::{SourceStart, draw_start};
+pub use start::{SourceStart, draw_source_start};
 pub(crate) use survival_function::{normal_probability_above, normal_quantile};
 
 use crate::random::RandomStream;

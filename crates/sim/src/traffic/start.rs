@@ -5,7 +5,7 @@ use crate::random::{RandomSource, RandomStream};
 
 /// Whether the source at index `place` of its class starts with a file. In a scaled population the
 /// number of such sources is not random.
-fn is_active_at_start(share: f64, place: usize, scaled: bool, stream: &mut RandomStream) -> bool {
+fn starts_with_file(share: f64, place: usize, scaled: bool, stream: &mut RandomStream) -> bool {
     if !scaled {
         return stream.draw_chance(share);
     }
@@ -35,7 +35,7 @@ pub enum SourceStart {
 /// Draws the initial state of a source; `None` if the source does not start on its own. `place` is
 /// its index within the class.
 #[must_use]
-pub fn draw_start(
+pub fn draw_source_start(
     traffic: &Traffic,
     place: usize,
     scaled: bool,
@@ -44,9 +44,9 @@ pub fn draw_start(
 ) -> Option<SourceStart> {
     Some(match traffic {
         Traffic::OnOff { size, begin: InitialState::Equilibrium { active, within }, .. }
-            if is_active_at_start(*active, place, scaled, off_times) =>
+            if starts_with_file(*active, place, scaled, off_times) =>
         {
-            let left = libm::ceil(size.draw_residual(sizes));
+            let left = libm::ceil(size.draw_residual_time(sizes));
             let after = Distribution::Uniform { low: 0.0, high: *within }.draw_value(off_times);
             SourceStart::Sends {
                 after,
@@ -55,7 +55,7 @@ pub fn draw_start(
         }
         // The elapsed and the remaining OFF time have the same distribution.
         Traffic::OnOff { off, begin: InitialState::Equilibrium { .. }, .. } => {
-            let left = off.draw_residual(off_times);
+            let left = off.draw_residual_time(off_times);
             SourceStart::Off { left, elapsed: left }
         }
         Traffic::OnOff { off, begin: InitialState::Off, .. } => {

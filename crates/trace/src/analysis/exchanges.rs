@@ -225,13 +225,13 @@ impl Exchanges {
         if sent > 0 {
             exchanges.turn = ExpectedSender::Client;
             exchanges.current.time = flow.first_data.unwrap_or(sent);
-            exchanges.add_request_retransmissions(flow, sender);
+            exchanges.count_request_retransmissions(flow, sender);
         }
         exchanges
     }
 
     /// Adds retransmissions of the first request; only its last transmission is known.
-    fn add_request_retransmissions(&mut self, flow: &Flow, sender: bool) {
+    fn count_request_retransmissions(&mut self, flow: &Flow, sender: bool) {
         if !sender && flow.counts.retransmissions > 0 {
             self.current.repair = self.request_sent.saturating_sub(self.current.time);
             self.current.retransmissions = flow.counts.retransmissions as u32;
@@ -259,7 +259,7 @@ impl Exchanges {
     #[inline]
     fn on_client_data(&mut self, event: &DataEvent<'_>) {
         if self.turn == ExpectedSender::Client {
-            self.add_wait_if_idle(event);
+            self.add_nagle_wait_if_idle(event);
         } else {
             self.begin_exchange(event);
         }
@@ -292,7 +292,7 @@ impl Exchanges {
             ExpectedSender::Client => self.begin_response(event),
             ExpectedSender::Server => {
                 let gap = time.saturating_sub(self.response_sent);
-                if !self.add_wait_if_idle(event) && event.is_gap_unrelated_to_acks(gap) {
+                if !self.add_nagle_wait_if_idle(event) && event.is_gap_unrelated_to_acks(gap) {
                     self.add_application_gap(event, gap);
                 }
             }
@@ -318,7 +318,7 @@ impl Exchanges {
     /// Adds the time for which a segment within a message waited for an acknowledgement. Returns
     /// true if the segment waited.
     #[inline(always)]
-    fn add_wait_if_idle(&mut self, event: &DataEvent<'_>) -> bool {
+    fn add_nagle_wait_if_idle(&mut self, event: &DataEvent<'_>) -> bool {
         // Bulk data are usually sent with other data in flight.
         event.before.is_idle && self.add_nagle_wait(event)
     }
@@ -382,7 +382,7 @@ impl Exchanges {
             exchange.response_bytes = after[server].saturating_sub(before[server]);
             exchange.last_byte = self.response_sent.saturating_sub(exchange.time);
         }
-        if self.kept.len() < self.max && quota.take_event() {
+        if self.kept.len() < self.max && quota.take_event_if_left() {
             self.kept.push(exchange);
         } else {
             self.omitted += 1;

@@ -228,7 +228,7 @@ impl FinRstTracker {
         from: usize,
         view: &ConnectionView<'_>,
     ) {
-        if segment.flags.any(Flags::RST) && self.reset.is_none() {
+        if segment.flags.contains_any(Flags::RST) && self.reset.is_none() {
             let stage = view.failure_stage(self.fin);
             let idle = view
                 .exchanges
@@ -237,7 +237,7 @@ impl FinRstTracker {
             let idle = idle.unwrap_or(segment.time.saturating_sub(view.last));
             self.reset = Some(Box::new(ResetInfo { by: from, stage, idle }));
         }
-        self.fin |= segment.flags.any(Flags::FIN);
+        self.fin |= segment.flags.contains_any(Flags::FIN);
     }
 
     /// Returns the failure of the connection, if any.

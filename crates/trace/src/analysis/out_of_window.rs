@@ -28,7 +28,7 @@ pub(super) struct OutOfWindowTracker {
 impl OutOfWindowTracker {
     /// Checks `number`, which unwraps to `unwrapped`; `known` is a valid number.
     #[inline(always)]
-    pub(super) fn check_number(
+    pub(super) fn check_sequence_number(
         &mut self,
         number: u32,
         unwrapped: u64,
@@ -104,7 +104,7 @@ impl Flow {
         // As at the start, the first acknowledgement is not a duplicate.
         (self.window, self.window_seen) = (0, false);
         if let Some(stats) = &mut self.stats {
-            stats.reset_sequence(start);
+            stats.restart_sequence_space(start);
         }
     }
 }
@@ -118,7 +118,7 @@ mod tests {
         let mut window = OutOfWindowTracker::default();
         let known = unwrap_first_sequence(1000);
         let mut check = |number: u32, known: u64| {
-            window.check_number(
+            window.check_sequence_number(
                 number,
                 super::super::sequence_numbers::unwrap_near(known, number),
                 known,

@@ -168,7 +168,7 @@ impl RecoveryTracker {
     }
 
     /// Classifies a retransmission and updates the recovery state.
-    pub(super) fn classify(
+    pub(super) fn classify_retransmission(
         &mut self,
         resent: &RetransmittedSegment,
         sender: &SenderState<'_>,

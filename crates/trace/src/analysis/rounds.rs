@@ -192,7 +192,7 @@ impl Rounds {
 
     /// Called when data, new or retransmitted, are sent. `flight`: bytes then in flight.
     #[inline]
-    pub(super) fn on_data(&mut self, bytes: u32, flight: u64) {
+    pub(super) fn record_sent_data(&mut self, bytes: u32, flight: u64) {
         self.round.sent_bytes += u64::from(bytes);
         self.round.flight_bytes = self.round.flight_bytes.max(clamp_to_u32(flight));
     }
@@ -283,7 +283,7 @@ impl Rounds {
     }
 
     /// Ends the last round at `time` and returns the summary.
-    pub(super) fn finish(&mut self, time: Nanos, wait: WaitReason) -> RoundSummary {
+    pub(super) fn finish_last_round(&mut self, time: Nanos, wait: WaitReason) -> RoundSummary {
         if self.round.rounds > 0 {
             self.attribute_time(time, wait);
             // No data followed: the sender waited for acknowledgements, not for more data.

@@ -52,7 +52,7 @@ impl TapRtts {
     /// Processes a segment from the end `from`.
     #[inline]
     pub(crate) fn process_segment(&mut self, segment: &Segment, from: usize) {
-        if segment.flags.any(Flags::SYN) || self.answered.is_some() {
+        if segment.flags.contains_any(Flags::SYN) || self.answered.is_some() {
             self.process_handshake(segment, from);
         }
         let Some((value, echo)) = segment.options.timestamps else { return };
@@ -70,7 +70,8 @@ impl TapRtts {
     }
 
     fn process_handshake(&mut self, segment: &Segment, from: usize) {
-        let (syn, ack) = (segment.flags.any(Flags::SYN), segment.flags.any(Flags::ACK));
+        let (syn, ack) =
+            (segment.flags.contains_any(Flags::SYN), segment.flags.contains_any(Flags::ACK));
         match (syn, ack, self.opened, self.answered) {
             (true, false, None, None) if self.handshake.is_none() => {
                 self.opened = Some((from, segment.time));

@@ -1401,6 +1401,6 @@ fn inflated_window_is_deflated_before_next_file() {
 fn has_numbers_until_packet_numbers_are_exhausted() {
     let tcp = newreno();
     let sender = trace(&tcp, 14, "0 start -> 1 2");
-    assert!(sender.has_packet_numbers_for(u32::MAX - 16));
-    assert!(!sender.has_packet_numbers_for(u32::MAX - 15));
+    assert!(sender.has_packet_numbers_left(u32::MAX - 16));
+    assert!(!sender.has_packet_numbers_left(u32::MAX - 15));
 }

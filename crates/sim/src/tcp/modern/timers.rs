@@ -29,7 +29,7 @@ impl Sender {
     }
 
     /// Time at which the first outstanding packet times out.
-    fn first_packet_timeout(&self) -> Nanos {
+    fn timeout_of_first_packet(&self) -> Nanos {
         self.flight.packet(self.flight.first_number()).sent_at + self.rtt.rto()
     }
 
@@ -43,7 +43,7 @@ impl Sender {
         }
         let span = match self.timer {
             TimerPurpose::Reordering(_) | TimerPurpose::LossProbe(_) => {
-                TimerSpan::new(now, self.first_packet_timeout().saturating_sub(now).max(1))
+                TimerSpan::new(now, self.timeout_of_first_packet().saturating_sub(now).max(1))
             }
             _ => TimerSpan::new(now, self.rtt.rto()),
         };
@@ -81,8 +81,11 @@ impl Sender {
             Some(srtt) => 2 * srtt + if out == 1 { stack.min_rto } else { TIMER_MARGIN },
             None => stack.initial_rto,
         };
-        let rto =
-            if restart { self.rtt.rto() } else { self.first_packet_timeout().saturating_sub(now) };
+        let rto = if restart {
+            self.rtt.rto()
+        } else {
+            self.timeout_of_first_packet().saturating_sub(now)
+        };
         if rto > 0 {
             wait = wait.min(rto);
         }
@@ -188,7 +191,7 @@ impl Sender {
                     }
                 }
             }
-            self.report_losses(now);
+            self.report_losses_to_control(now);
             self.repair = AllowedRetransmissions::Lost;
         }
         match report.wait {

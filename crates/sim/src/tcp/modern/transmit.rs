@@ -2,7 +2,7 @@
 
 use super::activity_times::SenderActivity;
 use super::cc::TransmitStart;
-use super::offload::{DeferralReason, buffer_packets};
+use super::offload::{DeferralReason, max_packets_per_buffer};
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::recovery_phase::{RecoveryPhase, UnreportedRetransmissions};
 use super::segment::{PacketToSend, SendReason};
@@ -58,19 +58,19 @@ impl Sender {
 
     #[inline(always)]
     fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
-        self.pacer.set_waiting(false);
+        self.pacer.set_packet_waiting(false);
         if self.flight.in_flight() >= self.window.cwnd {
             return None;
         }
         let repairs =
             self.repair == AllowedRetransmissions::Lost && self.is_retransmission_due(stack);
-        if self.pacer.must_wait(now) {
+        if self.pacer.must_packet_wait(now) {
             self.set_waiting_for_pacer(repairs, stack);
             return None;
         }
         if repairs {
             if let Some(number) = self.flight.next_to_retransmit() {
-                return Some(self.retransmit_lost(now, number, stack));
+                return Some(self.retransmit_lost_packet(now, number, stack));
             }
         }
         let sent = match self.new_data_to_send(stack) {
@@ -78,7 +78,7 @@ impl Sender {
                 if self.may_send_new_data(stack) && self.packets_left_in_chunk(now, stack) > 0 =>
             {
                 let mut sent = self.transmit_new_data(now, new_data, stack);
-                sent.push = self.take_chunk_packets(1);
+                sent.push = self.count_chunk_and_check_push(1);
                 Some(sent)
             }
             Ok(_) => None,
@@ -99,7 +99,9 @@ impl Sender {
             *frto = false;
         }
         self.repair = AllowedRetransmissions::Lost;
-        self.flight.next_to_retransmit().map(|number| self.retransmit_lost(now, number, stack))
+        self.flight
+            .next_to_retransmit()
+            .map(|number| self.retransmit_lost_packet(now, number, stack))
     }
 
     /// Whether a lost packet was not yet retransmitted. RFC 6675 may retransmit packets that are
@@ -128,11 +130,11 @@ impl Sender {
         // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR may also slow-start in
         // recovery.
         let windows = if self.control.sets_window_and_rate() { 3 } else { 2 };
-        windows * widest + buffer_packets(stack)
+        windows * widest + max_packets_per_buffer(stack)
     }
 
     /// Whether the application waits for send buffer space: Linux's `SOCK_NOSPACE`.
-    fn fills_send_buffer(&self, stack: &Stack) -> bool {
+    fn is_send_buffer_full(&self, stack: &Stack) -> bool {
         let buffer = u64::from(self.send_buffer_packets(stack)) * u64::from(stack.mss);
         stack.bounded_send_buffer && self.written - self.una > buffer
     }
@@ -180,7 +182,7 @@ impl Sender {
             prr.out += 1;
         }
         let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
-        self.record_sent(now, new_data.len, stack);
+        self.record_sent_packet(now, new_data.len, stack);
         let (len, fin, ect) = (new_data.len, new_data.fin, stack.ecn && new_data.len > 0);
         PacketToSend { number, start, len, sending: SendReason::New, fin, ect, cwr, push: false }
     }
@@ -198,8 +200,8 @@ impl Sender {
     /// Records packets sent of a chunk; returns whether the last one is pushed. The last packet is
     /// pushed if it ends all written data or a chunk with several packets.
     #[inline(always)]
-    pub(super) fn take_chunk_packets(&mut self, packets: u32) -> bool {
-        self.chunk.take_packets(packets) || self.unsent_bytes() == 0
+    pub(super) fn count_chunk_and_check_push(&mut self, packets: u32) -> bool {
+        self.chunk.count_sent_and_check_push(packets) || self.unsent_bytes() == 0
     }
 
     /// Records the flight size and losses in a sent packet, if the congestion control needs them.
@@ -212,7 +214,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn record_sent(&mut self, now: Nanos, len: u32, stack: &Stack) {
+    fn record_sent_packet(&mut self, now: Nanos, len: u32, stack: &Stack) {
         self.last_sent = now;
         self.counters.sent += 1;
         self.pacer.on_sent(now, len, stack.mss);
@@ -220,7 +222,7 @@ impl Sender {
 
     /// Retransmits a lost packet, which counts for the current reduction and for undoing it.
     #[inline(never)]
-    fn retransmit_lost(&mut self, now: Nanos, number: u32, stack: &Stack) -> PacketToSend {
+    fn retransmit_lost_packet(&mut self, now: Nanos, number: u32, stack: &Stack) -> PacketToSend {
         self.flight.record_retransmission(now, number);
         if let Some(prr) = self.phase.prr_mut() {
             prr.out += 1;
@@ -251,10 +253,10 @@ impl Sender {
         self.counters.retransmitted += 1;
         self.delivery.on_sent(now, false, self.flight.packet_mut(number));
         self.record_flight_size(number);
-        let start = self.flight.start_of(number).max(self.una);
-        let fin = self.flight.packet(number).marks.any(PacketMarks::FIN);
-        let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
-        self.record_sent(now, len, stack);
+        let start = self.flight.first_byte_of(number).max(self.una);
+        let fin = self.flight.packet(number).marks.contains_any(PacketMarks::FIN);
+        let len = (self.flight.end_byte_of(number) - start) as u32 - u32::from(fin);
+        self.record_sent_packet(now, len, stack);
         let sending = SendReason::Retransmission;
         let push = start + u64::from(len) == self.written;
         PacketToSend { number, start, len, sending, fin, ect: false, cwr: false, push }
@@ -277,7 +279,7 @@ impl Sender {
             }
             ForcedPacket::ProbeLast if self.flight.packets_out() > 0 => {
                 let last = self.flight.next_number() - 1;
-                self.flight.record_probe(now, last);
+                self.flight.record_probe_retransmission(now, last);
                 Some(self.build_retransmission(now, last, stack))
             }
             ForcedPacket::New => self.transmit_tail_loss_probe(now, stack),
@@ -334,24 +336,26 @@ impl Sender {
         };
         let known = PacketMarks::SACKED.union(PacketMarks::LOST).union(PacketMarks::RETRANSMITTED);
         let below = self.flight.first_number()..self.flight.number_after_highest_sacked();
-        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(known)) {
-            return Some(self.retransmit_lost(now, number, stack));
+        if let Some(number) =
+            below.clone().find(|&n| !self.flight.packet(n).marks.contains_any(known))
+        {
+            return Some(self.retransmit_lost_packet(now, number, stack));
         }
         if !rescue || self.rescued {
             return None;
         }
         self.rescued = true;
         let last = self.flight.number_at_or_after(high, stack.mss).checked_sub(1)?;
-        let valid =
-            last >= self.flight.first_number() && !self.flight.packet(last).marks.any(known);
-        valid.then(|| self.retransmit_lost(now, last, stack))
+        let valid = last >= self.flight.first_number()
+            && !self.flight.packet(last).marks.contains_any(known);
+        valid.then(|| self.retransmit_lost_packet(now, last, stack))
     }
 
     /// Ends a burst: nothing more can be sent now.
     #[inline(always)]
     pub(super) fn end_send_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
-        let deferral = self.chunk.end_chunk();
+        let deferral = self.chunk.end_chunk_and_take_deferral();
         let full = self.flight.in_flight() >= self.window.cwnd;
         let limited = full || deferral == DeferralReason::ByWindow;
         if sent || limited {
@@ -430,7 +434,7 @@ impl Sender {
     /// RFC 2861, section 3: reduces the window if the rate is limited by the application. As in
     /// Linux's `tcp_cwnd_application_limited`, a limit by the receiver changes nothing.
     fn shrink_unused_window(&mut self, now: Nanos, stack: &Stack) {
-        if self.phase == RecoveryPhase::Open && !self.fills_send_buffer(stack) {
+        if self.phase == RecoveryPhase::Open && !self.is_send_buffer_full(stack) {
             let used = self.usage.used.max(stack.initial_window);
             if used < self.window.cwnd {
                 self.window.ssthresh = self.current_ssthresh();
