@@ -195,7 +195,7 @@ mod tests {
         let mut line =
             DelayLine::new(100, Jitter::None, PacketOrder::Free, RandomStream::from_seed(1));
         assert_eq!(line.next_due(), NEVER);
-        assert_eq!((line.push(0, 'a'), line.push(7, 'b')), (100, 107));
+        assert_eq!((line.push_after_delay(0, 'a'), line.push_after_delay(7, 'b')), (100, 107));
         assert_eq!((line.next_due(), line.pop(99)), (100, None));
         assert_eq!((line.pop(100), line.pop(106)), (Some((100, 'a')), None));
         assert_eq!((line.pop(200), line.is_empty()), (Some((107, 'b')), true));
@@ -214,7 +214,7 @@ mod tests {
 
     fn mean_and_max(jitter: Jitter) -> (f64, Nanos) {
         let mut line = DelayLine::new(0, jitter, PacketOrder::Free, RandomStream::from_seed(3));
-        let extra: Vec<Nanos> = (0..100_000).map(|_| line.push(0, ())).collect();
+        let extra: Vec<Nanos> = (0..100_000).map(|_| line.push_after_delay(0, ())).collect();
         (extra.iter().sum::<u64>() as f64 / 1e5, extra.into_iter().max().unwrap())
     }
 
@@ -241,7 +241,7 @@ mod tests {
             let mut entered = Vec::new();
             for (number, gap) in gaps.iter().enumerate() {
                 now += gap;
-                entered.push((now, line.push(now, number)));
+                entered.push((now, line.push_after_delay(now, number)));
             }
             let left = drain(&mut line);
             prop_assert_eq!(left.len(), gaps.len());

@@ -26,7 +26,7 @@ impl Sender {
             return;
         }
         if !(ack.sacks.is_empty()
-            && self.on_ack_fast_path(now, &ack.to_cumulative_ack(), stack, probe))
+            && self.on_ack_fast_path(now, &ack.cumulative_ack_part(), stack, probe))
         {
             self.on_ack_slow_path(now, ack, stack, probe);
         }
@@ -65,7 +65,7 @@ impl Sender {
         if ctx.advanced {
             self.backoff = 0;
         }
-        self.update_peer_window(&ack.to_cumulative_ack(), ctx);
+        self.update_peer_window(&ack.cumulative_ack_part(), ctx);
         self.una = ack.ack;
         if stack.detection.uses_sack() && !ack.sacks.is_empty() {
             self.process_sacks(ack, ctx, stack);

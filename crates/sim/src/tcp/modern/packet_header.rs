@@ -255,7 +255,7 @@ impl AckHeader {
     /// Converts the header without its SACK blocks, for a sender whose first unacknowledged byte is
     /// `una`.
     #[inline(always)]
-    pub(super) fn to_cumulative_ack(&self, una: u64) -> CumulativeAck {
+    pub(super) fn cumulative_ack_part(&self, una: u64) -> CumulativeAck {
         CumulativeAck {
             ack: expand_byte_near(self.ack, una),
             window: self.window,

@@ -135,7 +135,7 @@ impl PacketReceiver {
         tcp: &ModernTcpConfig,
         header: &mut AckHeader,
     ) -> u32 {
-        let number = self.fill_header(&outgoing.to_cumulative_ack(), tcp, header);
+        let number = self.fill_header(&outgoing.cumulative_ack_part(), tcp, header);
         header.add_sack_blocks(&outgoing.sacks);
         number
     }

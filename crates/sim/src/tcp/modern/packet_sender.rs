@@ -203,7 +203,7 @@ impl PacketSender {
             return;
         }
         let (before, _) = self.acked_and_sent();
-        let ack = header.to_cumulative_ack(self.sender.una());
+        let ack = header.cumulative_ack_part(self.sender.una());
         let is_handled = !header.has_sack_blocks()
             && self.call_sender_with_probe(probe, |sender, probe| {
                 sender.on_ack_fast_path(now, &ack, &tcp.stack, probe)
