@@ -70,7 +70,7 @@ struct CaptureResult {
 
 impl CaptureResult {
     fn add_report(&mut self, mut report: ConnectionReport) {
-        self.unlisted.count_connection(&report);
+        self.unlisted.add_connection_totals(&report);
         self.failed.add_if_failed(&report);
         self.requests.move_requests_from_report(&mut report);
         for (index, mut direction) in report.directions.into_iter().enumerate() {
@@ -129,8 +129,10 @@ fn analyze_capture(
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
         match &mut between {
-            Some(between) => between.push_first_tap(segment, connections.push_and_number(segment)),
-            None => connections.push(segment),
+            Some(between) => {
+                between.push_first_tap(segment, connections.push_and_get_connection(segment))
+            }
+            None => connections.push_segment(segment),
         }
         segments += 1;
         if segments % 1024 == 0 {
@@ -141,13 +143,13 @@ fn analyze_capture(
         }
     }
     result.connections = connections.connection_count();
-    for report in connections.finish() {
+    for report in connections.into_remaining_reports() {
         result.add_report(report);
     }
     result.summary = reader.summary().clone();
     result.limit_and_sort_rows();
     if let Some(between) = between {
-        let (between, summary) = between.finish(interrupted.load(Ordering::Relaxed));
+        let (between, summary) = between.finish_comparison(interrupted.load(Ordering::Relaxed));
         result.add_second_tap(SecondTap { summary, between });
     }
     Ok(result)

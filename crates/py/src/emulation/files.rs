@@ -123,7 +123,7 @@ impl OnOffFiles {
             None => (self.coupling.draw_off_time(0, off, self.by, &mut self.off_times), 0),
         };
         let file = match left {
-            0 => rounding.round_to_file_size(self.coupling.draw_size(
+            0 => rounding.round_to_file_size(self.coupling.draw_file_size(
                 0,
                 size,
                 self.by,

@@ -41,7 +41,7 @@ impl CaptureResult {
             self.rounds -= direction.rounds.len();
             self.omitted_rounds += direction.rounds.len() as u64;
             self.points -= direction.sequence_plot.len();
-            self.unlisted.count_direction(direction);
+            self.unlisted.add_unlisted_direction(direction);
         }
     }
 }
