@@ -1,7 +1,7 @@
 //! Event handlers of cross flows for all schemes.
 
 use crate::config::{CrossFlowScheme, CrossPacketTimeRule};
-use crate::cross_window::NextAction;
+use crate::cross_window::NextWindowAction;
 use crate::flow_events::FlowEvent;
 use crate::flows::ClassPath;
 use crate::reference_flows::{count_off_time_start, create_data_packet};
@@ -22,7 +22,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
         &self.paths[self.cross[index].record.class()]
     }
 
-    fn next_window_action(&mut self, index: usize) -> NextAction {
+    fn next_window_action(&mut self, index: usize) -> NextWindowAction {
         let flow = &mut self.cross[index];
         let ClassPath { tcp, rules, .. } = &self.paths[flow.record.class()];
         flow.window.next_action(tcp, *rules)
@@ -176,16 +176,16 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
             return;
         }
         match self.next_window_action(index) {
-            NextAction::Arrives(due) if due <= self.now => {
+            NextWindowAction::Arrives(due) if due <= self.now => {
                 self.send_window_packet(id);
                 self.schedule_packet_or_file_end(id);
             }
-            NextAction::Arrives(due) => self.schedule_cross_event(id, due),
-            NextAction::Finished(last_ack) if last_ack <= self.now => {
+            NextWindowAction::Arrives(due) => self.schedule_cross_event(id, due),
+            NextWindowAction::Finished(last_ack) if last_ack <= self.now => {
                 self.finish_window_file(id, last_ack)
             }
-            NextAction::Finished(last_ack) => self.schedule_cross_event(id, last_ack),
-            NextAction::Waits => {}
+            NextWindowAction::Finished(last_ack) => self.schedule_cross_event(id, last_ack),
+            NextWindowAction::Waits => {}
         }
     }
 
@@ -193,10 +193,10 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     fn schedule_packet_or_file_end(&mut self, id: u32) {
         let index = self.cross_index(id);
         match self.next_window_action(index) {
-            NextAction::Arrives(due) | NextAction::Finished(due) => {
+            NextWindowAction::Arrives(due) | NextWindowAction::Finished(due) => {
                 self.schedule_cross_event(id, due.max(self.now + 1))
             }
-            NextAction::Waits => {}
+            NextWindowAction::Waits => {}
         }
     }
 

@@ -7,11 +7,11 @@
 
 use std::collections::VecDeque;
 use tcpcast_sim::clock::Nanos;
-use tcpcast_sim::tcp::{GrowthCondition, InstantLossRules, TcpConfig};
+use tcpcast_sim::tcp::{InstantLossRules, TcpConfig, WindowGrowthCondition};
 
 /// Next action of a cross flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NextAction {
+pub(super) enum NextWindowAction {
     /// The next packet arrives at the shared router at this time.
     Arrives(Nanos),
     /// The file is complete; time of the last ACK.
@@ -86,29 +86,33 @@ impl CrossFlowWindow {
     }
 
     /// Next action of the flow.
-    pub(super) fn next_action(&mut self, tcp: &TcpConfig, rules: InstantLossRules) -> NextAction {
+    pub(super) fn next_action(
+        &mut self,
+        tcp: &TcpConfig,
+        rules: InstantLossRules,
+    ) -> NextWindowAction {
         match self.in_flight.front() {
-            Some((due, _)) => NextAction::Arrives(*due),
+            Some((due, _)) => NextWindowAction::Arrives(*due),
             None => self.next_packet_action(tcp, rules),
         }
     }
 
-    fn next_packet_action(&mut self, tcp: &TcpConfig, rules: InstantLossRules) -> NextAction {
+    fn next_packet_action(&mut self, tcp: &TcpConfig, rules: InstantLossRules) -> NextWindowAction {
         let mut at = self.ready;
         loop {
             while self.acks.front().is_some_and(|(due, _)| *due <= at) {
                 self.on_ack(tcp, rules);
             }
             if self.left == 0 {
-                return NextAction::Finished(self.last_ack);
+                return NextWindowAction::Finished(self.last_ack);
             }
             let scheduled = self.acks.len() + self.in_flight.len();
             let outstanding = scheduled as u32 + self.inside;
             let window = self.window_packets(tcp);
             if outstanding < window && outstanding < self.left {
-                return NextAction::Arrives(at);
+                return NextWindowAction::Arrives(at);
             }
-            let Some((due, _)) = self.acks.front() else { return NextAction::Waits };
+            let Some((due, _)) = self.acks.front() else { return NextWindowAction::Waits };
             at = at.max(*due);
         }
     }
@@ -123,7 +127,7 @@ impl CrossFlowWindow {
         self.left -= 1;
         self.last_ack = due;
         self.ready = self.ready.max(due);
-        if rules.growth == GrowthCondition::AfterHalving && number < self.halved {
+        if rules.growth == WindowGrowthCondition::AfterHalving && number < self.halved {
             return;
         }
         let more = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
@@ -167,7 +171,7 @@ impl CrossFlowWindow {
         tcp: &TcpConfig,
         rules: InstantLossRules,
     ) {
-        while let NextAction::Arrives(at) = self.next_packet_action(tcp, rules) {
+        while let NextWindowAction::Arrives(at) = self.next_packet_action(tcp, rules) {
             if at > feedback {
                 break;
             }

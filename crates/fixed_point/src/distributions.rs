@@ -96,12 +96,12 @@ fn fill_empty_bins<T: Clone>(entries: &[Option<T>]) -> Vec<T> {
 
 /// Moments by number of active flows, for previous steps and the current step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct MeasuredMoments {
+pub(super) struct MomentsByActiveFlows {
     before: Vec<Moments>,
     now: Vec<Moments>,
 }
 
-impl MeasuredMoments {
+impl MomentsByActiveFlows {
     pub(super) fn add_value(&mut self, bin: usize, value: f64) {
         self.moments_of_bin(bin).add_value(value);
     }
@@ -238,8 +238,8 @@ pub(super) struct CrossFlowDistributions {
     pub gap_used: f64,
     pub service_used: f64,
     pub timeouts: f64,
-    pub measured_gap: MeasuredMoments,
-    pub measured_service: MeasuredMoments,
+    pub measured_gap: MomentsByActiveFlows,
+    pub measured_service: MomentsByActiveFlows,
     pub own_backlog: BacklogDistribution,
     /// Packets and timeouts of reference flows so far.
     sent: f64,
@@ -254,8 +254,8 @@ impl CrossFlowDistributions {
             gap_used: initial.0,
             service_used: initial.1,
             timeouts: 0.0,
-            measured_gap: MeasuredMoments::default(),
-            measured_service: MeasuredMoments::default(),
+            measured_gap: MomentsByActiveFlows::default(),
+            measured_service: MomentsByActiveFlows::default(),
             own_backlog: BacklogDistribution::default(),
             sent: 0.0,
             expired: 0.0,

@@ -8,15 +8,17 @@ use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, DropTail, FairConfig, FairQueue, QueueConfig, RedConfig,
     TieBreakRule, disciplines,
 };
-use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLossRules, TcpConfig};
-use tcpcast_sim::traffic::{BulkStart, Distribution, InitialState, SizeRounding, Traffic};
+use tcpcast_sim::tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
+use tcpcast_sim::traffic::{
+    BulkStartTimes, Distribution, OnOffInitialState, SizeRounding, Traffic,
+};
 use tcpcast_sim::{
     AccessConfig, ClassConfig, HopConfig, Replication, Replications, RunConfig, RunControl,
     RunLimit, RunWatch, StopReason,
 };
 
 const RULE_B: InstantLossRules = InstantLossRules {
-    growth: GrowthCondition::AfterHalving,
+    growth: WindowGrowthCondition::AfterHalving,
     whole_halves: true,
     halve_once: false,
     timeout: true,
@@ -121,7 +123,7 @@ fn per_source_hop() -> impl Strategy<Value = Option<PerSource>> {
 
 fn bulk() -> Traffic {
     Traffic::Bulk {
-        start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
+        start: BulkStartTimes::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
         stop: None,
     }
 }
@@ -137,7 +139,7 @@ fn coupled(off_time: f64, coupling: f64) -> Traffic {
         rounding: SizeRounding::Nearest,
         persistent: true,
         coupling,
-        begin: InitialState::Off,
+        begin: OnOffInitialState::Off,
     }
 }
 
@@ -255,7 +257,7 @@ proptest! {
 fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
     // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n) with K = 3, the maximum window
     // from the beginning, and a service time of 6 ms at the shared router.
-    let start = BulkStart::Times(vec![0.0]);
+    let start = BulkStartTimes::Times(vec![0.0]);
     let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
     config.tcp.initial_window = 40;
     let mut run = FixedPointReplication::new(

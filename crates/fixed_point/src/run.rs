@@ -322,8 +322,8 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     /// Results of the current step for a class: the cells of [`STEP_CELLS`].
     fn step_result_of_class(&self, class: usize) -> [f64; STEP_CELLS.len()] {
         let distributions = &self.distributions[class];
-        let reference = ClassStats::from_class_counters(&self.probes.reference, class);
-        let cross = ClassStats::from_class_counters(&self.probes.cross, class);
+        let reference = ClassStepStats::from_class_counters(&self.probes.reference, class);
+        let cross = ClassStepStats::from_class_counters(&self.probes.cross, class);
         [
             f64::from(self.step + 1),
             class as f64,
@@ -461,14 +461,14 @@ fn loss_feedback_delay(config: &RunConfig, paths: &[ClassPath], link: &Transmitt
 }
 
 /// Statistics of the flows of a class since the last reset of the counters.
-struct ClassStats {
+struct ClassStepStats {
     rate: f64,
     on_time: f64,
     own_backlog: f64,
     loss: f64,
 }
 
-impl ClassStats {
+impl ClassStepStats {
     fn from_class_counters(probes: &Probes, class: usize) -> Self {
         let count = |cell| probes.counters.class_cell(class, cell) as f64;
         let on_time = count(ClassCell::OnTime) / SECOND as f64;

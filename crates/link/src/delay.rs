@@ -80,7 +80,7 @@ impl<I> PartialEq for TimedItem<I> {
 impl<I> Eq for TimedItem<I> {}
 
 #[derive(Clone, Debug)]
-enum ItemOrder<I> {
+enum DelayLineStorage<I> {
     InOrder(VecDeque<(Nanos, I)>),
     Overtaking(BinaryHeap<TimedItem<I>>),
 }
@@ -91,7 +91,7 @@ pub struct DelayLine<I, D = RandomStream> {
     delay: Nanos,
     jitter: Jitter,
     draws: D,
-    line: ItemOrder<I>,
+    line: DelayLineStorage<I>,
     /// Due time of the last packet, if the order is kept.
     last_due: Nanos,
     number: u64,
@@ -102,9 +102,9 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     #[must_use]
     pub fn new(delay: Nanos, jitter: Jitter, order: PacketOrder, draws: D) -> Self {
         let line = if order == PacketOrder::Kept || jitter == Jitter::None {
-            ItemOrder::InOrder(VecDeque::new())
+            DelayLineStorage::InOrder(VecDeque::new())
         } else {
-            ItemOrder::Overtaking(BinaryHeap::new())
+            DelayLineStorage::Overtaking(BinaryHeap::new())
         };
         Self { delay, jitter, draws, line, last_due: 0, number: 0 }
     }
@@ -113,7 +113,7 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     /// [`DelayLine::push_with_due_time`].
     #[must_use]
     pub fn with_given_due_times(draws: D) -> Self {
-        let line = ItemOrder::Overtaking(BinaryHeap::new());
+        let line = DelayLineStorage::Overtaking(BinaryHeap::new());
         Self { delay: 0, jitter: Jitter::None, draws, line, last_due: 0, number: 0 }
     }
 
@@ -130,12 +130,12 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     pub fn push_with_due_time(&mut self, due: Nanos, item: I) -> Nanos {
         let mut due = due;
         match &mut self.line {
-            ItemOrder::InOrder(line) => {
+            DelayLineStorage::InOrder(line) => {
                 due = due.max(self.last_due);
                 self.last_due = due;
                 line.push_back((due, item));
             }
-            ItemOrder::Overtaking(line) => {
+            DelayLineStorage::Overtaking(line) => {
                 self.number += 1;
                 line.push(TimedItem { due, number: self.number, item });
             }
@@ -148,8 +148,8 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     #[must_use]
     pub fn next_due(&self) -> Nanos {
         match &self.line {
-            ItemOrder::InOrder(line) => line.front().map_or(NEVER, |(due, _)| *due),
-            ItemOrder::Overtaking(line) => line.peek().map_or(NEVER, |first| first.due),
+            DelayLineStorage::InOrder(line) => line.front().map_or(NEVER, |(due, _)| *due),
+            DelayLineStorage::Overtaking(line) => line.peek().map_or(NEVER, |first| first.due),
         }
     }
 
@@ -160,8 +160,8 @@ impl<I, D: RandomSource> DelayLine<I, D> {
             return None;
         }
         match &mut self.line {
-            ItemOrder::InOrder(line) => line.pop_front(),
-            ItemOrder::Overtaking(line) => line.pop().map(|first| (first.due, first.item)),
+            DelayLineStorage::InOrder(line) => line.pop_front(),
+            DelayLineStorage::Overtaking(line) => line.pop().map(|first| (first.due, first.item)),
         }
     }
 
@@ -169,8 +169,8 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.line {
-            ItemOrder::InOrder(line) => line.len(),
-            ItemOrder::Overtaking(line) => line.len(),
+            DelayLineStorage::InOrder(line) => line.len(),
+            DelayLineStorage::Overtaking(line) => line.len(),
         }
     }
 

@@ -11,7 +11,7 @@ use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use python_config::PlainConfig;
+use python_config::ConfigFromPython;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{FixedPointConfig, STEP_CELLS, create_replications};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputCount, LINK_CELLS, LogHistogram,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputBucketCount, LINK_CELLS, LogHistogram,
     OCTAVES, Probes, RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters,
     TIMEOUT_KINDS, TimeSeries,
 };
@@ -52,7 +52,7 @@ type GoodputColumns<'py> = (
 );
 
 /// Reason for the end of a wait for the replications.
-enum WaitEnd {
+enum WaitEndReason {
     Done,
     Interrupted,
     OutOfTime,
@@ -62,9 +62,13 @@ enum WaitEnd {
 impl Simulation {
     /// Create `replications` runs of a configuration, given as plain data.
     #[new]
-    fn new(py: Python<'_>, config: PlainConfig<RunConfig>, replications: u32) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        config: ConfigFromPython<RunConfig>,
+        replications: u32,
+    ) -> PyResult<Self> {
         import_numpy(py)?;
-        let PlainConfig(config) = config;
+        let ConfigFromPython(config) = config;
         Ok(Self { runs: Replications::new(&config, replications), config })
     }
 
@@ -72,11 +76,11 @@ impl Simulation {
     #[classmethod]
     fn fixed_point(
         _class: &Bound<'_, PyType>,
-        config: PlainConfig<RunConfig>,
-        spec: PlainConfig<FixedPointConfig>,
+        config: ConfigFromPython<RunConfig>,
+        spec: ConfigFromPython<FixedPointConfig>,
         replications: u32,
     ) -> Self {
-        let (PlainConfig(config), PlainConfig(spec)) = (config, spec);
+        let (ConfigFromPython(config), ConfigFromPython(spec)) = (config, spec);
         Self { runs: create_replications(&config, &spec, replications), config }
     }
 
@@ -108,10 +112,10 @@ impl Simulation {
                 });
                 let waited = loop {
                     if end.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Disconnected) {
-                        break Ok(WaitEnd::Done);
+                        break Ok(WaitEndReason::Done);
                     }
                     match check_signals_and_time(control, limit, progress.as_ref()) {
-                        Ok(WaitEnd::Done) => {}
+                        Ok(WaitEndReason::Done) => {}
                         ended => break ended,
                     }
                 };
@@ -123,7 +127,7 @@ impl Simulation {
         Ok(match (waited?, stop) {
             (_, StopReason::Done) => "done",
             (_, StopReason::TooManyTransfers) => "crowded",
-            (WaitEnd::OutOfTime, _) => "out-of-time",
+            (WaitEndReason::OutOfTime, _) => "out-of-time",
             _ => "interrupted",
         })
     }
@@ -237,7 +241,7 @@ impl Simulation {
                     .enumerate()
                     .flat_map(|(i, slot)| slot.iter().map(move |count| (i, count)))
             };
-            let column = |of: fn((usize, &GoodputCount)) -> u64| {
+            let column = |of: fn((usize, &GoodputBucketCount)) -> u64| {
                 all().map(of).collect::<Vec<u64>>().to_pyarray(py)
             };
             (
@@ -315,7 +319,7 @@ impl Simulation {
         &self,
         py: Python<'py>,
         together: bool,
-    ) -> Vec<transfers::TimeColumns<'py>> {
+    ) -> Vec<transfers::TimeHistogramColumns<'py>> {
         let columns = self.runs.created_replications().map(|run| {
             let probes = run.probes();
             if together {
@@ -410,18 +414,18 @@ fn check_signals_and_time(
     control: &RunControl,
     limit: Option<Instant>,
     progress: Option<&Py<PyAny>>,
-) -> PyResult<WaitEnd> {
+) -> PyResult<WaitEndReason> {
     Python::attach(|py| {
         if py.check_signals().is_err() {
-            return Ok(WaitEnd::Interrupted);
+            return Ok(WaitEndReason::Interrupted);
         }
         if limit.is_some_and(|limit| Instant::now() >= limit) {
-            return Ok(WaitEnd::OutOfTime);
+            return Ok(WaitEndReason::OutOfTime);
         }
         if let Some(progress) = progress {
             progress.call1(py, (control.progress(),))?;
         }
-        Ok(WaitEnd::Done)
+        Ok(WaitEndReason::Done)
     })
 }
 
@@ -440,7 +444,7 @@ fn conservation_error(error: tcpcast_sim::ConservationError) -> PyErr {
 
 /// Return the approximate memory of `replications` replications of a configuration in bytes.
 #[pyfunction]
-fn run_bytes(config: PlainConfig<RunConfig>, replications: u32) -> u64 {
+fn run_bytes(config: ConfigFromPython<RunConfig>, replications: u32) -> u64 {
     tcpcast_sim::run_bytes(&config.0, replications)
 }
 

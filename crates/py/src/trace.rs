@@ -16,8 +16,8 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     CaptureReader, ConnectionEnd, ConnectionReport, Connections, DirectionBetweenTaps,
-    DirectionReport, IndicationKind, Interval, MemoryLimits, ReadSummary, RetransCause, Round,
-    TRANSFER_LIMITS, TapComparison,
+    DirectionReport, IndicationKind, IntervalCounters, MemoryLimits, ReadSummary, RetransCause,
+    Round, TRANSFER_LIMITS, TapComparison,
 };
 
 pub(crate) use capture_source::CaptureSource;
@@ -25,7 +25,7 @@ use capture_source::{CaptureError, InterruptibleReader, is_interrupted, open_sou
 use enum_names::{cause_name, connection_end_name, limit_name, side_name};
 use failed_connections::FailedConnections;
 use requests::RequestTables;
-use second_tap::{SecondTap, second_tap_columns};
+use second_tap::{SecondTapResults, second_tap_columns};
 use sequence_plot::plot_points_table;
 use unlisted_counters::UnlistedCounters;
 
@@ -64,7 +64,7 @@ struct CaptureResult {
     points: usize,
     /// Number of directions without a time-sequence plot.
     without_trail: u64,
-    second_tap: Option<SecondTap>,
+    second_tap: Option<SecondTapResults>,
     omitted_rounds: u64,
 }
 
@@ -150,7 +150,7 @@ fn analyze_capture(
     result.limit_and_sort_rows();
     if let Some(between) = between {
         let (between, summary) = between.finish_comparison(interrupted.load(Ordering::Relaxed));
-        result.add_second_tap(SecondTap { summary, between });
+        result.add_second_tap(SecondTapResults { summary, between });
     }
     Ok(result)
 }
@@ -417,7 +417,7 @@ fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bou
 fn intervals_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bound<'py, PyDict>> {
     let all = flatten_direction_lists(rows, |direction| &direction.intervals);
     let dict = PyDict::new(py);
-    let count = |name: &str, of: fn(&Interval) -> u64| {
+    let count = |name: &str, of: fn(&IntervalCounters) -> u64| {
         dict.set_item(name, numpy_column(py, &all, |(_, interval)| saturate_to_i64(of(interval))))
     };
     count("index", |interval| interval.index)?;
@@ -433,7 +433,8 @@ fn intervals_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Boun
     count("flight_max_bytes", |interval| interval.flight_max_bytes)?;
     count("window_max_bytes", |interval| interval.window_max_bytes)?;
     dict.set_item("direction", numpy_column(py, &all, |(row, _)| saturate_to_i64(*row as u64)))?;
-    let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
+    let rtt =
+        |(_, interval): &(usize, &IntervalCounters)| interval.rtt_mean_s().unwrap_or(f64::NAN);
     dict.set_item("rtt_sample_mean_s", numpy_column(py, &all, rtt))?;
     Ok(dict)
 }

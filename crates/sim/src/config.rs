@@ -4,7 +4,7 @@ use crate::clock::{Nanos, transmission_time};
 use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
 use crate::loss::{BottleneckLoss, LinkLossConfig, LossModel, LossPlace};
-use crate::probe::{AddedHandshake, ConnectionProperties, ProbeConfig, TapPlace};
+use crate::probe::{ConnectionProperties, ProbeConfig, TapPlace, UnloadedHandshakeTimes};
 use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
@@ -49,7 +49,7 @@ pub struct HopConfig {
 /// Link of the return path that is shared by the acknowledgements of all sources.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReturnConfig {
+pub struct ReturnLinkConfig {
     /// Rate in bit/s; `None` is unlimited.
     pub rate_bps: Option<u64>,
     /// Buffer limit in packets, including the packet in transmission; `None` is unlimited.
@@ -125,7 +125,7 @@ pub struct RunConfig {
     pub hops_after: Vec<HopConfig>,
     /// Shared link of the return path, on which acknowledgements may queue or be lost. Replaces the
     /// return direction of the bottleneck.
-    pub return_link: Option<ReturnConfig>,
+    pub return_link: Option<ReturnLinkConfig>,
     /// Default TCP of the classes; determines the kind of sender of all classes.
     pub tcp: TcpConfig,
     /// Classes of sources.
@@ -246,7 +246,7 @@ impl RunConfig {
             let modern = tcp.modern.as_ref();
             let (rtt, [forward, back]) =
                 (self.unloaded_rtt(class), self.unloaded_times_around_tap(class, tap));
-            let added = AddedHandshake { rtt, forward, back };
+            let added = UnloadedHandshakeTimes { rtt, forward, back };
             ConnectionProperties {
                 packet_bytes: self.packet_bytes_of_class(class),
                 packets: tcp.receiver_window,

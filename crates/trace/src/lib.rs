@@ -12,10 +12,11 @@ mod segment;
 
 pub use analysis::{
     AnnouncedOptions, ConnectionEnd, ConnectionReport, DEPTHS, DirectionCounts, DirectionReport,
-    DurationReport, Exchange, FailureDetails, FailureKind, FailureStage, INTERVAL_S,
-    IndicationKind, Interval, LimitEvidence, LossIndication, LossIndicationCounts, PlotPoint,
-    PointKind, RetransCause, RetransCauses, Retransmission, Round, RttReport, SlowStartGrowth,
-    SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit, TransferLimits,
+    DurationReport, FailureDetails, FailureKind, FailureStage, INTERVAL_S, IndicationKind,
+    IntervalCounters, LimitEvidence, LossIndication, LossIndicationCounts, PlotPoint, PointKind,
+    RequestExchange, RetransCause, RetransCauses, Retransmission, Round, RttReport,
+    SlowStartGrowth, SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit,
+    TransferLimits,
 };
 pub use between_taps::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
 pub use connection::{Connections, MemoryLimits};

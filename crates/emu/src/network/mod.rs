@@ -72,7 +72,7 @@ impl EmulatedNetwork {
         for (number, (port, mtu)) in ports.iter().zip(mtus).enumerate() {
             let namespace = NetworkNamespace::new()?;
             let share = if port.side == LinkSide::Near { near } else { 1 };
-            let end = NewHost { namespace: &namespace, address: port.address, mtu: *mtu };
+            let end = NewHostSettings { namespace: &namespace, address: port.address, mtu: *mtu };
             devices.push(device.create_device_to_host(
                 &end,
                 number,
@@ -149,7 +149,7 @@ impl DeviceKind {
 
     fn create_device_to_host(
         self,
-        end: &NewHost<'_>,
+        end: &NewHostSettings<'_>,
         number: usize,
         frames: usize,
     ) -> io::Result<Box<dyn Device>> {
@@ -189,13 +189,13 @@ impl DeviceKind {
 }
 
 /// Settings of a new host.
-struct NewHost<'a> {
+struct NewHostSettings<'a> {
     namespace: &'a NetworkNamespace,
     address: Ipv4Addr,
     mtu: u32,
 }
 
-impl NewHost<'_> {
+impl NewHostSettings<'_> {
     /// Configures the host in the calling thread's network namespace.
     fn configure_host(&self) -> io::Result<()> {
         // Set before the interface is up, because an interface with IPv6 sends router solicitations

@@ -10,7 +10,7 @@ pub mod header;
 mod histogram;
 mod packet_slab;
 
-pub use counters::{DirectionCounters, DropCause, TrafficCount};
+pub use counters::{DirectionCounters, DropCause, PacketAndByteCount};
 pub use direction::{DirectionConfig, PacketInTransit, RandomDelay};
 pub use histogram::TimeHistogram;
 pub use packet_slab::{HEADROOM, MAX_BYTES, PacketSlab};

@@ -41,14 +41,14 @@ pub struct ConstantRate {
     unit: u64,
     rate: Option<NonZeroU64>,
     /// Cached length of the last packet; most packets have equal lengths.
-    length: CachedLength,
+    length: CachedTransmissionTime,
     /// Cached length of the last packet passed to [`ConstantRate::call_with_temporary_length`].
-    last_exception: CachedLength,
+    last_exception: CachedTransmissionTime,
 }
 
 /// A packet length with its transmission time in whole nanoseconds and a remainder in units.
 #[derive(Clone, Copy, Debug, Default)]
-struct CachedLength {
+struct CachedTransmissionTime {
     bytes: u32,
     whole: Nanos,
     rest: u64,
@@ -59,7 +59,8 @@ impl ConstantRate {
     #[must_use]
     pub fn new(rate_bps: Option<NonZeroU64>) -> Self {
         let unit = rate_bps.map_or(u64::MAX, NonZeroU64::get);
-        let (length, last_exception) = (CachedLength::default(), CachedLength::default());
+        let (length, last_exception) =
+            (CachedTransmissionTime::default(), CachedTransmissionTime::default());
         Self { free_at: 0, carried: 0, unit, rate: rate_bps, length, last_exception }
     }
 
@@ -123,10 +124,10 @@ impl ConstantRate {
     }
 
     #[inline(never)]
-    fn cache_entry_of_length(&self, bytes: u32) -> CachedLength {
+    fn cache_entry_of_length(&self, bytes: u32) -> CachedTransmissionTime {
         let (whole, rest) =
             self.rate.map_or((0, 0), |rate| transmission_time_and_rest(bytes, rate));
-        CachedLength { bytes, whole, rest }
+        CachedTransmissionTime { bytes, whole, rest }
     }
 }
 

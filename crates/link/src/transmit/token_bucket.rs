@@ -27,7 +27,7 @@ impl TokenBucketConfig {
 /// Exact state of a token bucket. `depth` and `missing` (tokens below a full bucket) are in bits
 /// times 10^9, so that one nanosecond adds `rate` units.
 #[derive(Clone, Debug)]
-struct BucketState {
+struct TokenBucketState {
     tokens: TokenBucketConfig,
     rate: u128,
     depth: u128,
@@ -39,7 +39,7 @@ fn bytes_to_scaled_bits(bytes: u64) -> u128 {
     u128::from(bytes) * 8 * u128::from(SECOND)
 }
 
-impl BucketState {
+impl TokenBucketState {
     /// Creates a full bucket.
     fn new(tokens: TokenBucketConfig) -> Self {
         let rate = u128::from(tokens.rate_bps.get());
@@ -64,20 +64,20 @@ impl BucketState {
 /// the missing tokens have been generated, so that the rate is kept.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
-    bucket: BucketState,
+    bucket: TokenBucketState,
 }
 
 impl TokenBucket {
     /// Creates a shaper with a full bucket.
     #[must_use]
     pub fn new(tokens: TokenBucketConfig) -> Self {
-        Self { bucket: BucketState::new(tokens) }
+        Self { bucket: TokenBucketState::new(tokens) }
     }
 }
 
 impl Transmitter for TokenBucket {
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos {
-        let BucketState { rate, depth, updated_at, .. } = self.bucket;
+        let TokenBucketState { rate, depth, updated_at, .. } = self.bucket;
         let taken = bytes_to_scaled_bits(u64::from(bytes));
         self.bucket.add_tokens_until(arrived.max(updated_at));
         let tokens_from = (self.bucket.missing + taken).saturating_sub(depth.max(taken));
@@ -99,14 +99,14 @@ impl Transmitter for TokenBucket {
 /// A policer: a packet passes if there are tokens for its full length, and is dropped otherwise.
 #[derive(Clone, Debug)]
 pub struct Policer {
-    bucket: BucketState,
+    bucket: TokenBucketState,
 }
 
 impl Policer {
     /// Creates a policer with a full bucket. A packet longer than the burst size never passes.
     #[must_use]
     pub fn new(tokens: TokenBucketConfig) -> Self {
-        Self { bucket: BucketState::new(tokens) }
+        Self { bucket: TokenBucketState::new(tokens) }
     }
 
     /// Returns true if a packet that arrives at `now` passes.

@@ -11,7 +11,7 @@ use tcpcast_sim::{Distribution, FileSize, SizeRounding, Traffic};
 
 /// A source of the simulator.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SourceId {
+pub(super) struct SimulatedSourceId {
     pub class: u32,
     /// Index among the sources of its class.
     pub class_index: usize,
@@ -30,7 +30,7 @@ pub(super) struct IsolatedTransfers {
 /// `payload` bytes of data.
 pub(super) fn file_generator(
     traffic: &Traffic,
-    source: SourceId,
+    source: SimulatedSourceId,
     (seed, replication): (u64, u32),
     (payload, isolated): (NonZeroU32, IsolatedTransfers),
 ) -> (FileGenerator, ConnectionUse, Option<Nanos>) {

@@ -12,7 +12,7 @@ use super::{numpy_column, saturate_to_i64};
 const MAX_FAILED: usize = 1 << 14;
 
 /// A failed connection.
-struct FailedRow {
+struct FailedConnectionRow {
     number: u64,
     time: u64,
     ends: [EndpointName; 2],
@@ -23,7 +23,7 @@ struct FailedRow {
 /// All failed connections.
 #[derive(Default)]
 pub(super) struct FailedConnections {
-    rows: Vec<FailedRow>,
+    rows: Vec<FailedConnectionRow>,
     counts: [u64; FAILURES.len()],
     /// Number of resets after a FIN, or after all data were acknowledged.
     without_loss: u64,
@@ -47,7 +47,7 @@ impl FailedConnections {
         let is_over = matches!(fate.stage, FailureStage::Idle | FailureStage::AfterFin);
         self.without_loss += u64::from(fate.failure == FailureKind::Reset && is_over);
         if self.rows.len() < MAX_FAILED {
-            self.rows.push(FailedRow {
+            self.rows.push(FailedConnectionRow {
                 number: report.number,
                 time: report.first,
                 ends: endpoint_names(report),
@@ -73,7 +73,7 @@ impl FailedConnections {
         for (index, end) in ["client", "server"].into_iter().enumerate() {
             dict.set_item(end, rows.iter().map(|row| row.ends[index].clone()).collect::<Vec<_>>())?;
         }
-        let text = |name: &str, of: fn(&FailedRow) -> &'static str| {
+        let text = |name: &str, of: fn(&FailedConnectionRow) -> &'static str| {
             dict.set_item(name, rows.iter().map(of).collect::<Vec<_>>())
         };
         text("failure", |row| failure_name(row.fate.failure))?;

@@ -8,14 +8,14 @@ use tcpcast_trace::{DirectionBetweenTaps, ReadSummary};
 use super::{CaptureResult, DirectionRow, NamedColumn, numpy_column, saturate_to_i64};
 
 /// Results of the capture of a second tap.
-pub(super) struct SecondTap {
+pub(super) struct SecondTapResults {
     pub(super) summary: ReadSummary,
     pub(super) between: tcpcast_trace::Comparison,
 }
 
 impl CaptureResult {
     /// Adds the results of a second tap to the rows of the directions.
-    pub(super) fn add_second_tap(&mut self, second_tap: SecondTap) {
+    pub(super) fn add_second_tap(&mut self, second_tap: SecondTapResults) {
         let passages = &second_tap.between.passages;
         let known: HashMap<_, _> =
             passages.iter().map(|one| ((one.connection, one.source), *one)).collect();
@@ -40,7 +40,7 @@ const PASSAGE_COUNTERS: &[NamedColumn<DirectionBetweenTaps, u64>] = &[
 pub(super) fn second_tap_columns<'py>(
     py: Python<'py>,
     rows: &[DirectionRow],
-    second_tap: &SecondTap,
+    second_tap: &SecondTapResults,
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     for (name, of) in PASSAGE_COUNTERS {

@@ -36,7 +36,7 @@ use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
 #[derive(Clone, Debug)]
 pub struct FluidHop {
     /// Bins of all series, concatenated.
-    bins: Vec<FluidBin>,
+    bins: Vec<FluidLoadBin>,
     /// Bins per series.
     length: usize,
     /// Length of a bin.
@@ -62,7 +62,7 @@ pub struct FluidStream {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct FluidBin {
+struct FluidLoadBin {
     /// Rate of the cross traffic, as a fraction of the link's rate.
     load: f64,
     /// Work at the start of the bin without the sources.
@@ -105,7 +105,7 @@ impl FluidHop {
         limit: Option<u64>,
     ) -> Self {
         let mut hop = Self {
-            bins: loads.iter().map(|load| FluidBin { load: *load, cross_work: 0.0 }).collect(),
+            bins: loads.iter().map(|load| FluidLoadBin { load: *load, cross_work: 0.0 }).collect(),
             length: length.clamp(1, loads.len().max(1)),
             bin,
             packet: packet_ns,
@@ -307,7 +307,7 @@ impl FluidHop {
 /// Follows the cross traffic alone through a series, starting at `work`. Returns the work at the
 /// end and the lost work.
 fn simulate_period_without_flow(
-    series: &mut [FluidBin],
+    series: &mut [FluidLoadBin],
     span: f64,
     room: f64,
     mut work: f64,

@@ -10,14 +10,14 @@ const MAX_OVERTAKEN: usize = 16;
 /// A delay line: packets that are scheduled at "now plus a constant".
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayLine {
-    pending: RingBuffer<PendingPacket>,
+    pending: RingBuffer<TimedPacket>,
     /// Latest scheduled time. Remains valid when the line is empty, because nothing is scheduled in
     /// the past.
     last: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct PendingPacket {
+struct TimedPacket {
     time: Nanos,
     packet: Packet,
 }
@@ -30,18 +30,17 @@ impl DelayLine {
             return false;
         }
         self.last = time;
-        self.pending.push(PendingPacket { time, packet });
+        self.pending.push(TimedPacket { time, packet });
         true
     }
 
     /// Inserts a packet before all packets with a later time. Returns its position, or `None` if
     /// more than [`MAX_OVERTAKEN`] packets are later.
     pub(crate) fn insert_by_time(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
-        let position = self.pending.insert_in_order(
-            PendingPacket { time, packet },
-            MAX_OVERTAKEN,
-            |next| next.time > time,
-        )?;
+        let position =
+            self.pending.insert_in_order(TimedPacket { time, packet }, MAX_OVERTAKEN, |next| {
+                next.time > time
+            })?;
         self.last = self.last.max(time);
         Some(position)
     }

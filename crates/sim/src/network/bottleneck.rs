@@ -8,7 +8,7 @@ use crate::event_queue::PacketPlace;
 use crate::loss::LossPlace;
 use crate::packet::Packet;
 use crate::probe::TapPlace;
-use crate::queue::{EnqueueOutcome, QueueDiscipline, TransmittedPacket};
+use crate::queue::{EnqueueOutcome, QueueDiscipline, TransmittedPacketInfo};
 use crate::tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
@@ -60,7 +60,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                     let waited = (leaves - self.now).saturating_sub(path.service);
                     self.probes.count_transmitted(
                         &source.record,
-                        TransmittedPacket { waited, marked: false },
+                        TransmittedPacketInfo { waited, marked: false },
                     );
                 }
                 self.forward_after_bottleneck(source, path, leaves, packet);

@@ -1,6 +1,6 @@
 //! The path of a class of sources: access links on both sides of the bottleneck.
 
-use super::access::AccessLink;
+use super::access_links::AccessLink;
 use crate::clock::{Nanos, create_fixed_rate_transmitter, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::jitter::HostProcessingDelay;

@@ -1,7 +1,7 @@
 //! Transmission of a packet over the access link of its source to the first shared hop.
 
 use super::Network;
-use super::access::AccessLink;
+use super::access_links::AccessLink;
 use super::path::ClassPath;
 use super::source::SimulatedSource;
 use crate::clock::Nanos;

@@ -40,7 +40,7 @@ pub struct SimulatedCapture {
     tap: TapPlace,
     limit: u64,
     /// Packets to write, the earliest on top.
-    waiting: BinaryHeap<Reverse<PendingPacket>>,
+    waiting: BinaryHeap<Reverse<PacketToWrite>>,
     reported: u64,
     written: u64,
     writer: Option<SegmentWriter>,
@@ -71,12 +71,12 @@ pub struct ConnectionProperties {
     /// True if the connections offer ECN.
     pub ecn: bool,
     /// Handshake that the capture adds to each connection; `None` if the run simulates handshakes.
-    pub added: Option<AddedHandshake>,
+    pub added: Option<UnloadedHandshakeTimes>,
 }
 
 /// Times of a handshake over the unloaded path, which ends when the sender sends its first data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddedHandshake {
+pub struct UnloadedHandshakeTimes {
     /// Round-trip time of the path.
     pub rtt: Nanos,
     /// Time from the sender to the tap.
@@ -105,7 +105,7 @@ type PacketAtTap = (Nanos, Packet, CapturedHeader);
 
 /// A packet to write. Packets are ordered by time, then by the order of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct PendingPacket {
+struct PacketToWrite {
     at: Nanos,
     sequence: u64,
     class: usize,
@@ -175,7 +175,7 @@ impl SimulatedCapture {
             self.reported += 1;
             if self.written < self.limit {
                 let sequence = self.reported;
-                self.waiting.push(Reverse(PendingPacket { at, sequence, class, packet, shown }));
+                self.waiting.push(Reverse(PacketToWrite { at, sequence, class, packet, shown }));
             }
         }
         self.write_packets_before(settled);
@@ -225,7 +225,7 @@ impl SegmentWriter {
         packet: &Packet,
         shown: CapturedHeader,
     ) -> Option<[PacketAtTap; 3]> {
-        let AddedHandshake { rtt, forward, back } = self.classes[class].added?;
+        let UnloadedHandshakeTimes { rtt, forward, back } = self.classes[class].added?;
         let source = packet.source() as usize;
         if self.newest.len() <= source {
             self.newest.resize(source + 1, 0);
@@ -252,8 +252,8 @@ impl SegmentWriter {
         Some(std::array::from_fn(|n| (times[n], all[n].0, all[n].1)))
     }
 
-    fn write_packet(&mut self, pending: &PendingPacket) -> io::Result<()> {
-        let PendingPacket { at, packet, shown, .. } = pending;
+    fn write_packet(&mut self, pending: &PacketToWrite) -> io::Result<()> {
+        let PacketToWrite { at, packet, shown, .. } = pending;
         let class = self.classes[pending.class];
         let mss = class.packet_bytes - HEADER_BYTES;
         // The timestamp option reduces the payload.
@@ -489,7 +489,7 @@ mod tests {
         let (mut capture, file) =
             (SimulatedCapture::new(TapPlace::BottleneckIn, 10), Shared::default());
         let ms = |time: Nanos| time * MILLISECOND;
-        let added = Some(AddedHandshake { rtt: ms(80), forward: ms(12), back: ms(18) });
+        let added = Some(UnloadedHandshakeTimes { rtt: ms(80), forward: ms(12), back: ms(18) });
         let class = ConnectionProperties {
             packet_bytes: 1500,
             packets: 100,

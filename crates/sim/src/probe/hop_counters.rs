@@ -141,7 +141,7 @@ impl QueueProbe for HopCounters {
 
 /// Sums of one hop over replications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HopSums {
+pub struct HopTotals {
     /// Data packets that arrived.
     pub arrived: u64,
     /// Drops of the queue.
@@ -160,7 +160,7 @@ pub struct HopSums {
     pub capacity: u64,
 }
 
-impl HopSums {
+impl HopTotals {
     /// Adds the counters of another replication.
     pub fn add_counters(&mut self, counters: &HopCounters) {
         self.arrived += counters.arrived;

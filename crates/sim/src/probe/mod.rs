@@ -1,51 +1,52 @@
 //! Probes: counters, histograms and captures that record the events of a run without changing it.
 
 mod active_sources;
+mod bottleneck_queue_probe;
 mod capture;
-mod counters;
-mod cross;
+mod counter_table;
+mod cross_counters;
 mod delivered_by_time;
 mod early_drops;
-mod goodput;
+mod goodput_counters;
 mod histogram;
 mod hop_counters;
 mod link_load;
 mod loss_indications;
-mod queue_events;
 mod queue_occupancy;
-mod recovery;
+mod recovery_counters;
 mod replication_totals;
 mod sender_listener;
 mod source_traces;
 mod tcp_event;
 mod time_series;
-mod transfers;
+mod transfer_counters;
 
 pub use active_sources::ActiveSources;
 pub use capture::{
-    AddedHandshake, CaptureSink, CapturedHeader, ConnectionProperties, SimulatedCapture, TapPlace,
+    CaptureSink, CapturedHeader, ConnectionProperties, SimulatedCapture, TapPlace,
+    UnloadedHandshakeTimes,
 };
-pub use counters::{
+pub use counter_table::{
     CLASS_CELLS, ClassCell, CounterTable, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell,
 };
-pub use cross::{CrossCounters, CrossPacketEvent, FluidSums, StreamCounters};
+pub use cross_counters::{CrossCounters, CrossPacketEvent, FluidSums, StreamCounters};
 pub use delivered_by_time::DeliveredByTime;
 pub use early_drops::EarlyDropCounters;
-pub use goodput::{
-    BUCKETS_PER_OCTAVE, GOODPUT_KINDS, GoodputCount, GoodputCounters, GoodputKind, OCTAVES,
+pub use goodput_counters::{
+    BUCKETS_PER_OCTAVE, GOODPUT_KINDS, GoodputBucketCount, GoodputCounters, GoodputKind, OCTAVES,
 };
 pub use histogram::LogHistogram;
-pub use hop_counters::{HopCounters, HopSums};
+pub use hop_counters::{HopCounters, HopTotals};
 pub use link_load::LinkLoadCounters;
 pub use loss_indications::LossIndicationTimes;
 pub use queue_occupancy::QueueOccupancy;
-pub use recovery::{FlowLossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
+pub use recovery_counters::{FlowLossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
 pub use replication_totals::ReplicationTotals;
 pub use sender_listener::SenderListener;
 pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
 pub use tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 pub use time_series::TimeSeries;
-pub use transfers::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
+pub use transfer_counters::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Packet, PacketKind};

@@ -1,7 +1,7 @@
 //! Histograms and counts, summed over replications.
 
 use super::{
-    CrossCounters, EarlyDropCounters, HopSums, LogHistogram, Probes, RecoveryCounters,
+    CrossCounters, EarlyDropCounters, HopTotals, LogHistogram, Probes, RecoveryCounters,
     SequenceNumberCounters, TransferCounters,
 };
 use crate::clock::Nanos;
@@ -18,7 +18,7 @@ pub struct ReplicationTotals {
     /// Cross traffic per stream.
     pub cross: CrossCounters,
     /// Sums per hop of the path.
-    pub hops: Vec<HopSums>,
+    pub hops: Vec<HopTotals>,
     /// Time by number of active sources.
     pub states_time: Vec<Nanos>,
     /// Births by state.
@@ -60,7 +60,7 @@ impl ReplicationTotals {
             self.cross.merge(counters);
         }
         if probes.hops.len() > self.hops.len() {
-            self.hops.resize(probes.hops.len(), HopSums::default());
+            self.hops.resize(probes.hops.len(), HopTotals::default());
         }
         self.hops
             .iter_mut()

@@ -1,6 +1,6 @@
 //! Sums over time for plots, including the warm-up.
 
-use super::counters::keep_every_second_row;
+use super::counter_table::keep_every_second_row;
 use super::{CLASS_CELLS, ClassCell, CounterTable, Probes};
 use crate::clock::{NEVER, Nanos};
 

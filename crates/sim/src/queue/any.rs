@@ -3,7 +3,7 @@
 
 use super::{
     DropTail, EnqueueOutcome, FairQueue, LinkLoad, ManagedQueue, PolicerQueue, QueueConfig,
-    QueueDiscipline, QueueProbe, RedQueue, TransmittedPacket,
+    QueueDiscipline, QueueProbe, RedQueue, TransmittedPacketInfo,
 };
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
@@ -120,7 +120,7 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.waiting_packets())
     }
 
-    fn last_transmitted_packet(&self) -> Option<TransmittedPacket> {
+    fn last_transmitted_packet(&self) -> Option<TransmittedPacketInfo> {
         each!(self, queue => queue.last_transmitted_packet())
     }
 

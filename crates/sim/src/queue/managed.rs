@@ -5,7 +5,9 @@
 //! transmit the packet. The caller takes dropped packets other than the arriving one with
 //! [`QueueDiscipline::take_dropped_packets`] after each call.
 
-use super::{EnqueueOutcome, LinkLoad, LinkRate, QueueDiscipline, QueueProbe, TransmittedPacket};
+use super::{
+    EnqueueOutcome, LinkLoad, LinkRate, QueueDiscipline, QueueProbe, TransmittedPacketInfo,
+};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::{RandomSource, RandomStream};
@@ -40,7 +42,7 @@ pub struct ManagedQueue {
     /// Dropped packets other than the arriving one, with times, until the caller takes them.
     dropped: Vec<(Nanos, Packet)>,
     /// Waiting time and mark of the packet that was served last.
-    passed: Option<TransmittedPacket>,
+    passed: Option<TransmittedPacketInfo>,
     /// Time of the last call.
     now: Nanos,
 }
@@ -186,7 +188,7 @@ impl QueueDiscipline for ManagedQueue {
         self.bytes += u64::from(served.bytes);
         let begins = if self.shaped { leaves } else { now };
         self.passed =
-            Some(TransmittedPacket { waited: begins - served.entered, marked: served.marked });
+            Some(TransmittedPacketInfo { waited: begins - served.entered, marked: served.marked });
         let mut packet = served.token;
         if served.marked {
             packet = packet.with_label(packet.label().with_ecn_mark());
@@ -200,7 +202,7 @@ impl QueueDiscipline for ManagedQueue {
     }
 
     #[inline]
-    fn last_transmitted_packet(&self) -> Option<TransmittedPacket> {
+    fn last_transmitted_packet(&self) -> Option<TransmittedPacketInfo> {
         self.passed
     }
 

@@ -93,7 +93,7 @@ impl QueueConfig {
 
 /// Waiting time and ECN mark of a packet that the link starts to transmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransmittedPacket {
+pub struct TransmittedPacketInfo {
     /// Time from arrival to the start of transmission.
     pub waited: Nanos,
     /// Whether the queue marked the packet.
@@ -156,7 +156,7 @@ pub trait QueueDiscipline {
     }
 
     /// Waiting time and mark of the packet that was served last, if known.
-    fn last_transmitted_packet(&self) -> Option<TransmittedPacket> {
+    fn last_transmitted_packet(&self) -> Option<TransmittedPacketInfo> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use crate::conservation::ConservationError;
-use crate::network::{Network, PacketTotals};
+use crate::network::{Network, RunPacketTotals};
 use crate::probe::{ClassCell, Probes};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -25,7 +25,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             + network.egress_waiting.waiting_packets()
             + network.queue.waiting_packets()
             + network.hops.packets_in_flight();
-        let PacketTotals { sent, received, dropped, .. } = network.totals;
+        let RunPacketTotals { sent, received, dropped, .. } = network.totals;
         if sent != received + dropped + in_flight {
             return Err(ConservationError::Packets { sent, received, dropped, in_flight });
         }

@@ -10,7 +10,7 @@ use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, FairQueue, ManagedQueue, QueueConfig, RedQueue};
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
 use crate::tcp::cc::{FractionalReno, Reno};
-use crate::tcp::{AnySender, InstantFeedbackSender, Sender, WindowUnit};
+use crate::tcp::{AnySender, CwndUnit, InstantFeedbackSender, Sender};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -95,30 +95,30 @@ fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
         (_, true, ..) => {
             Box::new(TapsAndHops::<InstantFeedbackSender, _>::new(config, any_queue(), number))
         }
-        (.., WindowUnit::Packets, Some(QueueConfig::DropTail)) => {
+        (.., CwndUnit::Packets, Some(QueueConfig::DropTail)) => {
             Box::new(SingleHop::<Sender<Reno>, _>::new(config, drop_tail(), number))
         }
-        (.., WindowUnit::Packets, Some(QueueConfig::Red(red))) => {
+        (.., CwndUnit::Packets, Some(QueueConfig::Red(red))) => {
             let queue = RedQueue::new(*red, config.buffer, early());
             Box::new(SingleHop::<Sender<Reno>, _>::new(config, queue, number))
         }
-        (.., WindowUnit::Packets, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
+        (.., CwndUnit::Packets, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
             let queue = FairQueue::new(*fair, config.buffer);
             Box::new(SingleHop::<Sender<Reno>, _>::new(config, queue, number))
         }
         // Most runs with hops or taps have this queue; 5 % faster than `any_queue`.
-        (.., WindowUnit::Packets, None)
+        (.., CwndUnit::Packets, None)
             if config.queue == QueueConfig::DropTail && is_simple_queue =>
         {
             Box::new(TapsAndHops::<Sender<Reno>, _>::new(config, drop_tail(), number))
         }
-        (.., WindowUnit::Packets, _) => {
+        (.., CwndUnit::Packets, _) => {
             Box::new(TapsAndHops::<Sender<Reno>, _>::new(config, any_queue(), number))
         }
-        (.., WindowUnit::Bytes, Some(QueueConfig::DropTail)) => {
+        (.., CwndUnit::Bytes, Some(QueueConfig::DropTail)) => {
             Box::new(SingleHop::<Sender<FractionalReno>, _>::new(config, drop_tail(), number))
         }
-        (.., WindowUnit::Bytes, _) => {
+        (.., CwndUnit::Bytes, _) => {
             Box::new(TapsAndHops::<Sender<FractionalReno>, _>::new(config, any_queue(), number))
         }
     }

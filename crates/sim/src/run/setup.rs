@@ -8,12 +8,12 @@ use crate::jitter::LinkJitter;
 use crate::loss::BottleneckLosses;
 use crate::network::ClassPath;
 use crate::network::SimulatedSource;
-use crate::network::access::WaitingPool;
+use crate::network::access_links::WaitingPacketPool;
 use crate::network::create_populations;
 use crate::network::hops::{self, HopChain};
 use crate::network::path::{AccessLoss, classes_of_sources};
 use crate::network::transfers::{ClassTransfers, MAX_CONCURRENT, TRANSFER_GAP};
-use crate::network::{Network, PacketTotals};
+use crate::network::{Network, RunPacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
@@ -181,8 +181,8 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
         max_report_delay: 0,
         limit: 0,
         wanted: u64::MAX,
-        ingress_waiting: WaitingPool::default(),
-        egress_waiting: WaitingPool::default(),
+        ingress_waiting: WaitingPacketPool::default(),
+        egress_waiting: WaitingPacketPool::default(),
         queue,
         dropped_from_queue: Vec::new(),
         burst: Vec::new(),
@@ -197,7 +197,7 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
         records_waits: config.records_bottleneck_waits(),
         varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
-        totals: PacketTotals::default(),
+        totals: RunPacketTotals::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         populations: create_populations(config, replication),
         coupling: SizeOffTimeCoupling::default(),

@@ -6,8 +6,8 @@ use super::headers::HeadersInFlight;
 use super::modern::{AckHeader, DataHeader, OutgoingPacket, PacketReceiver, PacketSender};
 use super::packet_burst::{PacketBurst, store_and_label};
 use super::{
-    ArrivalResult, IdleTime, PacketsToSend, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig,
-    WindowUnit,
+    ArrivalResult, CwndUnit, IdleTime, PacketsToSend, Receiver, ReceivingEnd, Sender, SendingEnd,
+    TcpConfig,
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{PacketKind, PacketLabel};
@@ -124,8 +124,8 @@ impl SendingEnd for AnySender {
         }
         if matches!(self.end, SenderKind::None) {
             self.end = match tcp.window_unit {
-                WindowUnit::Packets => SenderKind::Packets(Box::default()),
-                WindowUnit::Bytes => SenderKind::Bytes(Box::default()),
+                CwndUnit::Packets => SenderKind::Packets(Box::default()),
+                CwndUnit::Bytes => SenderKind::Bytes(Box::default()),
             };
         }
         dispatch!(self, tcp, sender => sender.start_file_on_new_connection(now, size, tcp, probe), (_sender, _rules) => ());

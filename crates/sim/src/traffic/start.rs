@@ -1,6 +1,6 @@
 //! Initial state of a source.
 
-use super::{Distribution, InitialState, SizeRounding, Traffic};
+use super::{Distribution, OnOffInitialState, SizeRounding, Traffic};
 use crate::random::{RandomSource, RandomStream};
 
 /// Whether the source at index `place` of its class starts with a file. In a scaled population the
@@ -43,9 +43,9 @@ pub fn draw_source_start(
     sizes: &mut RandomStream,
 ) -> Option<SourceStart> {
     Some(match traffic {
-        Traffic::OnOff { size, begin: InitialState::Equilibrium { active, within }, .. }
-            if starts_with_file(*active, place, scaled, off_times) =>
-        {
+        Traffic::OnOff {
+            size, begin: OnOffInitialState::Equilibrium { active, within }, ..
+        } if starts_with_file(*active, place, scaled, off_times) => {
             let left = libm::ceil(size.draw_residual_time(sizes));
             let after = Distribution::Uniform { low: 0.0, high: *within }.draw_value(off_times);
             SourceStart::Sends {
@@ -54,11 +54,11 @@ pub fn draw_source_start(
             }
         }
         // The elapsed and the remaining OFF time have the same distribution.
-        Traffic::OnOff { off, begin: InitialState::Equilibrium { .. }, .. } => {
+        Traffic::OnOff { off, begin: OnOffInitialState::Equilibrium { .. }, .. } => {
             let left = off.draw_residual_time(off_times);
             SourceStart::Off { left, elapsed: left }
         }
-        Traffic::OnOff { off, begin: InitialState::Off, .. } => {
+        Traffic::OnOff { off, begin: OnOffInitialState::Off, .. } => {
             SourceStart::Off { left: off.draw_value(off_times), elapsed: 0.0 }
         }
         Traffic::Bulk { start, .. } => {

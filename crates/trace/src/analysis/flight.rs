@@ -46,7 +46,7 @@ impl SentRange {
 
 /// History of the bytes of a segment that did not continue the sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OverlapHistory {
+pub(super) struct OverlappedBytesHistory {
     /// Bytes captured before.
     pub(super) seen: u64,
     /// Bytes that filled a hole.
@@ -164,9 +164,13 @@ impl SegmentsInFlight {
 
     /// Records a further transmission of `[start, end)`. A hole is filled with `sent`. Frames
     /// larger than a `full` segment are aggregated.
-    pub(super) fn record_retransmission(&mut self, sent: SentRange, full: u32) -> OverlapHistory {
+    pub(super) fn record_retransmission(
+        &mut self,
+        sent: SentRange,
+        full: u32,
+    ) -> OverlappedBytesHistory {
         let (start, end) = (sent.start, sent.end());
-        let mut overlap = OverlapHistory::default();
+        let mut overlap = OverlappedBytesHistory::default();
         self.split_frame_at(start, full);
         self.split_frame_at(end, full);
         let mut index = self.index_of_number(start);
@@ -415,7 +419,7 @@ mod tests {
                 let end = start + length;
                 let old = end.min(next);
                 let known = seen[start as usize..end as usize].iter().filter(|s| **s).count();
-                let mut overlap = OverlapHistory::default();
+                let mut overlap = OverlappedBytesHistory::default();
                 if start < next {
                     overlap = flight.record_retransmission(sent(start, old, time as u64), 0);
                     prop_assert_eq!(overlap.seen + overlap.filled, old - start);

@@ -2,15 +2,15 @@
 
 use super::direction_counts::DirectionCounts;
 use super::direction_stats::{DirectionStats, EventQuota};
-use super::flight::{OverlapHistory, SegmentsInFlight, SentRange};
-use super::limit_evidence::NewSegment;
+use super::flight::{OverlappedBytesHistory, SegmentsInFlight, SentRange};
+use super::limit_evidence::NewDataSegment;
 use super::loss_indications::RetransInfo;
 use super::negotiated_options::{AnnouncedOptions, NegotiatedOptions};
 use super::out_of_window::{MAX_WINDOW, OutOfWindowTracker, SequenceCheck};
 use super::recovery::{RecoveryTracker, RetransmittedSegment};
 use super::retransmission_cause::HANDSHAKE_CLASS;
 use super::round_record::WaitReason;
-use super::rounds::NewData;
+use super::rounds::NewDataSent;
 use super::rtt::RttEstimate;
 use super::scoreboard::SackScoreboard;
 use super::sender_state::SenderState;
@@ -314,8 +314,15 @@ impl Flow {
         if let Some(stats) = &mut self.stats {
             let (time, tap_rtt, short) = (segment.time, context.tap_rtt, self.short && room);
             let (timed, peer_time) = (!self.recovery.is_fast(), self.recovery.last_peer_time());
-            stats.evidence.on_new_data(&NewSegment { time, start, end, peer_time, tap_rtt, short });
-            stats.rounds.on_new_data(&NewData { time, end, idle, timed, wait, tap_rtt });
+            stats.evidence.on_new_data(&NewDataSegment {
+                time,
+                start,
+                end,
+                peer_time,
+                tap_rtt,
+                short,
+            });
+            stats.rounds.on_new_data(&NewDataSent { time, end, idle, timed, wait, tap_rtt });
         }
         self.flight.append_after_hole(self.next, sent);
         // Bytes that were sent as probes are already counted.
@@ -361,9 +368,9 @@ impl Flow {
     }
 
     /// Returns the history of bytes below the highest number sent.
-    fn take_overlap_history(&mut self, sent: SentRange) -> OverlapHistory {
+    fn take_overlap_history(&mut self, sent: SentRange) -> OverlappedBytesHistory {
         let (start, end) = (sent.start, sent.end());
-        let mut overlap = OverlapHistory::default();
+        let mut overlap = OverlappedBytesHistory::default();
         if end > self.acknowledged {
             let from = start.max(self.acknowledged);
             let length = (end - from) as u32;
@@ -392,7 +399,7 @@ impl Flow {
         &mut self,
         segment: &Segment,
         sent: SentRange,
-        overlap: &OverlapHistory,
+        overlap: &OverlappedBytesHistory,
         packets: u64,
         context: &ConnectionContext<'_>,
     ) {
@@ -444,7 +451,12 @@ impl Flow {
     }
 
     /// Whether a segment not captured before was sent before the segments that preceded it.
-    fn is_reordered(&self, segment: &Segment, overlap: &OverlapHistory, tap_rtt: Nanos) -> bool {
+    fn is_reordered(
+        &self,
+        segment: &Segment,
+        overlap: &OverlappedBytesHistory,
+        tap_rtt: Nanos,
+    ) -> bool {
         if overlap.disordered {
             return true;
         }

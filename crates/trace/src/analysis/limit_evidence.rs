@@ -38,7 +38,7 @@ pub(super) struct EvidenceSums {
 
 /// New data being sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewSegment {
+pub(super) struct NewDataSegment {
     pub(super) time: Nanos,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -52,7 +52,7 @@ pub(super) struct NewSegment {
 
 impl EvidenceSums {
     #[inline]
-    pub(super) fn on_new_data(&mut self, fresh: &NewSegment) {
+    pub(super) fn on_new_data(&mut self, fresh: &NewDataSegment) {
         let begins = fresh.time.saturating_sub(self.last) > MAX_BURST_GAP;
         self.last = fresh.time;
         self.short_segments += u64::from(fresh.short);
@@ -199,7 +199,7 @@ mod tests {
 
     fn sent(sums: &mut EvidenceSums, time: Nanos, start: u64, bytes: u64, peer_time: Nanos) {
         let (end, tap_rtt, short) = (start + bytes, 0, bytes < 1000);
-        sums.on_new_data(&NewSegment { time, start, end, peer_time, tap_rtt, short });
+        sums.on_new_data(&NewDataSegment { time, start, end, peer_time, tap_rtt, short });
     }
 
     #[test]

@@ -44,14 +44,14 @@ pub struct TapComparison<R: Read> {
     /// compared.
     begin: Vec<(Segment, u64)>,
     compared: bool,
-    matching: PacketMatching,
+    matching: PacketMatcher,
 }
 
 impl<R: Read> TapComparison<R> {
     /// `other` is the capture of the second tap.
     #[must_use]
     pub fn new(other: CaptureReader<R>) -> Self {
-        let matching = PacketMatching::new();
+        let matching = PacketMatcher::new();
         Self { other, ahead: VecDeque::new(), begin: Vec::new(), compared: false, matching }
     }
 
@@ -143,7 +143,7 @@ pub struct Comparison {
 
 /// Matches the packets of two merged captures.
 #[derive(Debug)]
-struct PacketMatching {
+struct PacketMatcher {
     identities: PacketIdentities,
     waiting: [UnmatchedPackets; 2],
     records: DirectionRecords,
@@ -154,7 +154,7 @@ struct PacketMatching {
     ended: [bool; 2],
 }
 
-impl PacketMatching {
+impl PacketMatcher {
     fn new() -> Self {
         Self {
             identities: PacketIdentities::new(),

@@ -1,9 +1,9 @@
 //! State of a live connection.
 
 use crate::analysis::{
-    ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataEvent, DirectionReport,
-    EventQuota, Exchanges, FailureDetails, FinRstTracker, Flow, FlowState, NegotiatedOptions,
-    TapRtts,
+    ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataSegmentEvent,
+    DirectionReport, EventQuota, ExchangeTracker, FailureDetails, FinRstTracker, Flow, FlowState,
+    NegotiatedOptions, TapRtts,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -31,7 +31,7 @@ pub(super) struct Connection {
     opener: Option<usize>,
     end_tracker: FinRstTracker,
     /// Allocated only with data in both directions, or after a pause.
-    exchanges: Option<Box<Exchanges>>,
+    exchanges: Option<Box<ExchangeTracker>>,
     /// Maximum number of listed events per direction.
     max_events: usize,
 }
@@ -143,9 +143,10 @@ impl Connection {
         quota: &EventQuota,
     ) {
         let client = self.client_index();
-        let event = DataEvent { segment, from, before, flows: &self.flows, tap: &self.tap, quota };
+        let event =
+            DataSegmentEvent { segment, from, before, flows: &self.flows, tap: &self.tap, quota };
         let max = self.max_events;
-        let new = || Exchanges::new(client, max, &event);
+        let new = || ExchangeTracker::new(client, max, &event);
         self.exchanges.get_or_insert_with(new).process_data(&event);
     }
 

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use tcpcast_trace::{
-    ConnectionReport, Connections, Endpoint, Exchange, FailureDetails, FailureKind, FailureStage,
-    Flags, Options, Segment,
+    ConnectionReport, Connections, Endpoint, FailureDetails, FailureKind, FailureStage, Flags,
+    Options, RequestExchange, Segment,
 };
 
 const MSS: u32 = 1000;
@@ -72,7 +72,7 @@ impl Talk {
         self.connections.into_remaining_reports().next().expect("a connection")
     }
 
-    fn exchanges(self) -> Vec<Exchange> {
+    fn exchanges(self) -> Vec<RequestExchange> {
         self.report().exchanges
     }
 }

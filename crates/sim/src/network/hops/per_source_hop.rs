@@ -4,7 +4,7 @@ use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::cross::{CrossConfig, FluidHop, FluidHopSourceState};
 use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
-use crate::network::access::AccessLink;
+use crate::network::access_links::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
 

@@ -1,7 +1,7 @@
 //! Shared hops other than the bottleneck.
 
 use crate::clock::{Nanos, Transmitter, create_fixed_rate_transmitter};
-use crate::config::{HopConfig, ReturnConfig, RunConfig};
+use crate::config::{HopConfig, ReturnLinkConfig, RunConfig};
 use crate::cross::CrossTrafficQueue;
 use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
 use crate::packet::Packet;
@@ -39,7 +39,7 @@ impl SharedHop {
 
     /// Creates the return link, which is the stage after the last stage of the forward path.
     pub(super) fn new_return_link(
-        link: &ReturnConfig,
+        link: &ReturnLinkConfig,
         run: &RunConfig,
         replication: u32,
         stage: usize,

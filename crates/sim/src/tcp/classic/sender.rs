@@ -18,8 +18,8 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::PacketLabel;
 use crate::probe::{TcpEvent, TcpProbe, TimeoutState};
 use crate::tcp::{
-    BackoffUntil, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, SendingEnd, TcpConfig,
-    TimerRestart,
+    BackoffEndEvent, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, SendingEnd, TcpConfig,
+    TimerRestartEvent,
 };
 
 /// Maximum number of packets that limited transmit sends beyond cwnd (RFC 3042, section 2).
@@ -207,8 +207,8 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         self.go_back_n(tcp, repeated);
         self.timed_out = self.una;
         self.timed = match tcp.backoff_until {
-            BackoffUntil::Sample => NOT_TIMED,
-            BackoffUntil::Ack => BACK_OFF_PENDING,
+            BackoffEndEvent::Sample => NOT_TIMED,
+            BackoffEndEvent::Ack => BACK_OFF_PENDING,
         };
         self.rto.double_timeout(tcp);
         self.deadline = now + self.rto.rto();
@@ -292,7 +292,7 @@ impl<C: CongestionControl + Default> Sender<C> {
             return self.on_ack_in_recovery(now, acked, tcp, probe);
         }
         self.cc.on_ack();
-        if tcp.timer_restart == TimerRestart::Ack {
+        if tcp.timer_restart == TimerRestartEvent::Ack {
             self.deadline = now + self.rto.rto();
         }
         self.send_packets_in_window(now, tcp)
@@ -451,7 +451,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                 self.timed = self.fresh;
                 self.timed_at = now;
             }
-            if tcp.timer_restart == TimerRestart::Send || self.deadline == NEVER {
+            if tcp.timer_restart == TimerRestartEvent::Send || self.deadline == NEVER {
                 self.deadline = now + self.rto.rto();
             }
         }

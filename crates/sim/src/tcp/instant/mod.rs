@@ -27,7 +27,7 @@ use tcpcast_link::ring_buffer::RingBuffer;
 /// Acknowledgements that let the window grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GrowthCondition {
+pub enum WindowGrowthCondition {
     /// All acknowledgements.
     EveryAck,
     /// Acknowledgements of packets sent after the last halving.
@@ -39,7 +39,7 @@ pub enum GrowthCondition {
 #[serde(deny_unknown_fields)]
 pub struct InstantLossRules {
     /// Acknowledgements that let the window grow.
-    pub growth: GrowthCondition,
+    pub growth: WindowGrowthCondition,
     /// Whether half a window is rounded down to whole packets.
     pub whole_halves: bool,
     /// Whether the window is halved only for losses of packets sent after the last halving.
@@ -54,7 +54,7 @@ pub struct InstantLossRules {
 impl InstantLossRules {
     /// Simplest rules: growth at every acknowledgement, no timeout.
     pub const SIMPLEST: Self = Self {
-        growth: GrowthCondition::EveryAck,
+        growth: WindowGrowthCondition::EveryAck,
         whole_halves: false,
         halve_once: false,
         timeout: false,
@@ -199,7 +199,7 @@ impl InstantFeedbackSender {
     }
 
     fn grow_on_ack(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLossRules) {
-        if rules.growth == GrowthCondition::AfterHalving && number < self.halved {
+        if rules.growth == WindowGrowthCondition::AfterHalving && number < self.halved {
             return;
         }
         let more = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };

@@ -4,7 +4,7 @@ use super::ack_context::{AckContext, extend_time_span};
 use super::cc::{AckSample, LostPacket};
 use super::delivery_rate::RateSample;
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
-use super::prr::AckProgress;
+use super::prr::PrrAckEffect;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::segment::{ArrivingAck, CumulativeAck, TIMESTAMP_TICK, timestamp_at};
 use super::sender::{AllowedRetransmissions, Sender};
@@ -328,7 +328,7 @@ impl Sender {
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == WindowReduction::Proportional {
                 let has_delivery =
-                    AckProgress { delivered, lost, in_flight, advanced: ctx.advanced };
+                    PrrAckEffect { delivered, lost, in_flight, advanced: ctx.advanced };
                 prr.on_ack(&mut self.window, has_delivery);
             }
         } else if self.may_grow_window(ctx, stack) {

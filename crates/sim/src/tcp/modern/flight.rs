@@ -12,7 +12,9 @@
 //! linked list, except for its tail, in which both orders are equal: without losses no packet is
 //! linked.
 
-use super::outstanding_packet::{OutstandingPacket, PacketLink, PacketMarks, from_link, to_link};
+use super::outstanding_packet::{
+    LinkedPacketNumber, OutstandingPacket, PacketMarks, from_link, to_link,
+};
 use crate::clock::Nanos;
 
 /// Maximum number of packet slots that are reused for the next connection.
@@ -44,8 +46,8 @@ pub struct Flight {
     pub retransmitted: u32,
     /// Total number of losses so far, including lost retransmissions.
     pub lost_total: u64,
-    oldest: PacketLink,
-    newest: PacketLink,
+    oldest: LinkedPacketNumber,
+    newest: LinkedPacketNumber,
     /// Number after the highest SACKed packet.
     beyond_sacked: u32,
     /// No packet with a lower number waits for retransmission.

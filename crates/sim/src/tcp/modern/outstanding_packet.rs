@@ -45,13 +45,13 @@ impl PacketMarks {
 }
 
 /// Packet number plus one, so that [`None`] takes no space.
-pub(super) type PacketLink = Option<NonZeroU32>;
+pub(super) type LinkedPacketNumber = Option<NonZeroU32>;
 
-pub(super) fn to_link(number: u32) -> PacketLink {
+pub(super) fn to_link(number: u32) -> LinkedPacketNumber {
     NonZeroU32::new(number + 1)
 }
 
-pub(super) fn from_link(link: PacketLink) -> Option<u32> {
+pub(super) fn from_link(link: LinkedPacketNumber) -> Option<u32> {
     link.map(|number| number.get() - 1)
 }
 
@@ -80,8 +80,8 @@ pub struct OutstandingPacket {
     first_sent_before: u32,
     /// Time from the last delivery to the transmission of the packet.
     delivered_before: u32,
-    pub(super) earlier: PacketLink,
-    pub(super) later: PacketLink,
+    pub(super) earlier: LinkedPacketNumber,
+    pub(super) later: LinkedPacketNumber,
     /// Total number of packets lost when this packet was sent, if recorded; wraps.
     pub lost: u32,
     /// Packets in flight, including this one, when it was sent, if recorded.

@@ -39,7 +39,7 @@ pub(super) enum AllowedRetransmissions {
 
 /// A packet that is sent regardless of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ForcedPacket {
+pub(super) enum PacketBeyondWindow {
     /// New data, as a tail loss probe.
     New,
     /// The last packet, as a tail loss probe.
@@ -112,7 +112,7 @@ pub struct Sender {
     /// Whether FIN was sent.
     pub(super) fin_sent: bool,
     pub(super) repair: AllowedRetransmissions,
-    pub(super) forced: Option<ForcedPacket>,
+    pub(super) forced: Option<PacketBeyondWindow>,
     pub(super) window: CongestionWindow,
     /// Packets that may be reordered before a loss is assumed.
     pub(super) reordering: u32,

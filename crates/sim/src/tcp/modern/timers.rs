@@ -1,9 +1,9 @@
 //! Timer of a sender: retransmission (RFC 6298), tail loss probe and reordering (RFC 8985), closed
 //! window (RFC 9293). Only one of these timers runs at a time.
 
-use super::prr::AckProgress;
+use super::prr::PrrAckEffect;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
-use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
+use super::sender::{AllowedRetransmissions, PacketBeyondWindow, Sender, TailProbe};
 use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
@@ -147,7 +147,7 @@ impl Sender {
         self.backoff += 1;
         self.rtt.double_timeout(stack);
         self.timer = TimerPurpose::Retransmission(TimerSpan::new(now, self.rtt.rto()));
-        self.forced = Some(ForcedPacket::First);
+        self.forced = Some(PacketBeyondWindow::First);
     }
 
     /// Requests a tail loss probe: RFC 8985, section 7.3.
@@ -159,7 +159,11 @@ impl Sender {
                     + len
                     + u64::from(self.closed && len == self.unsent_bytes())
                     <= self.allowed;
-            self.forced = Some(if sends_new { ForcedPacket::New } else { ForcedPacket::ProbeLast });
+            self.forced = Some(if sends_new {
+                PacketBeyondWindow::New
+            } else {
+                PacketBeyondWindow::ProbeLast
+            });
             // `high` is updated when the probe is sent.
             self.tail_probe = Some(TailProbe { high: self.next_byte(), retransmits: !sends_new });
             probe.on_sender_event(now, SenderEvent::LossProbe { retransmits: !sends_new });
@@ -185,7 +189,7 @@ impl Sender {
                     let in_flight = self.flight.in_flight();
                     let lost = (self.flight.lost_total - lost_before) as u32;
                     let has_delivery =
-                        AckProgress { delivered: 1, lost, in_flight, advanced: false };
+                        PrrAckEffect { delivered: 1, lost, in_flight, advanced: false };
                     if let Some(prr) = self.phase.prr_mut() {
                         prr.on_ack(&mut self.window, has_delivery);
                     }
@@ -205,7 +209,7 @@ impl Sender {
             self.timer = TimerPurpose::Off;
             return;
         }
-        self.forced = Some(ForcedPacket::WindowProbe);
+        self.forced = Some(PacketBeyondWindow::WindowProbe);
         self.backoff += 1;
         self.arm_persist_timer(now, stack);
     }

@@ -6,7 +6,7 @@ use super::offload::{DeferralReason, max_packets_per_buffer};
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::recovery_phase::{RecoveryPhase, UnreportedRetransmissions};
 use super::segment::{PacketToSend, SendReason};
-use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
+use super::sender::{AllowedRetransmissions, PacketBeyondWindow, Sender, TailProbe};
 use super::sender_event::SenderProbe;
 use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
@@ -17,14 +17,14 @@ const MIN_BUFFERED_PACKETS: u32 = 10;
 
 /// New data that can be sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewData {
+pub(super) struct SendableNewData {
     len: u32,
     fin: bool,
 }
 
 /// Reason why no new data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockReason {
+pub(super) enum NoNewDataReason {
     /// No data is available.
     NoData,
     /// The receiver's window is full.
@@ -140,26 +140,34 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn new_data_to_send(&self, stack: &Stack) -> Result<NewData, BlockReason> {
+    pub(super) fn new_data_to_send(
+        &self,
+        stack: &Stack,
+    ) -> Result<SendableNewData, NoNewDataReason> {
         let unsent = self.unsent_bytes();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let last = u64::from(len) == unsent;
         let fin = self.closed && last && !self.fin_sent;
         if len == 0 && !fin {
-            return Err(BlockReason::NoData);
+            return Err(NoNewDataReason::NoData);
         }
         if self.flight.end_byte() + u64::from(len) > self.allowed {
-            return Err(BlockReason::ByReceiver);
+            return Err(NoNewDataReason::ByReceiver);
         }
         let small = len < stack.mss && !fin && !stack.no_delay;
         if small && self.small_end > self.una && self.flight.packets_out() > 0 {
-            return Err(BlockReason::SmallPacket);
+            return Err(NoNewDataReason::SmallPacket);
         }
-        Ok(NewData { len, fin })
+        Ok(SendableNewData { len, fin })
     }
 
     #[inline(always)]
-    fn transmit_new_data(&mut self, now: Nanos, new_data: NewData, stack: &Stack) -> PacketToSend {
+    fn transmit_new_data(
+        &mut self,
+        now: Nanos,
+        new_data: SendableNewData,
+        stack: &Stack,
+    ) -> PacketToSend {
         let start = self.flight.end_byte();
         let nothing_out = self.flight.packets_out() == 0;
         if nothing_out {
@@ -272,19 +280,19 @@ impl Sender {
         let forced = self.forced.take()?;
         self.pacer.end_burst();
         let sent = match forced {
-            ForcedPacket::First if self.flight.packets_out() > 0 => {
+            PacketBeyondWindow::First if self.flight.packets_out() > 0 => {
                 let first = self.flight.first_number();
                 self.flight.record_retransmission(now, first);
                 Some(self.record_and_retransmit(now, first, stack))
             }
-            ForcedPacket::ProbeLast if self.flight.packets_out() > 0 => {
+            PacketBeyondWindow::ProbeLast if self.flight.packets_out() > 0 => {
                 let last = self.flight.next_number() - 1;
                 self.flight.record_probe_retransmission(now, last);
                 Some(self.build_retransmission(now, last, stack))
             }
-            ForcedPacket::New => self.transmit_tail_loss_probe(now, stack),
-            ForcedPacket::WindowProbe => Some(self.transmit_window_probe(now, stack)),
-            ForcedPacket::First | ForcedPacket::ProbeLast => None,
+            PacketBeyondWindow::New => self.transmit_tail_loss_probe(now, stack),
+            PacketBeyondWindow::WindowProbe => Some(self.transmit_window_probe(now, stack)),
+            PacketBeyondWindow::First | PacketBeyondWindow::ProbeLast => None,
         };
         self.pacer.end_burst();
         self.report_window(now, probe);
@@ -296,7 +304,7 @@ impl Sender {
         let unsent = self.unsent_bytes();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let fin = self.closed && u64::from(len) == unsent && !self.fin_sent;
-        let sent = self.transmit_new_data(now, NewData { len, fin }, stack);
+        let sent = self.transmit_new_data(now, SendableNewData { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next_byte(), retransmits: false });
         // The timeout starts now.
         self.timer = TimerPurpose::Retransmission(TimerSpan::new(now, self.rtt.rto()));
@@ -308,7 +316,7 @@ impl Sender {
         let room = self.allowed.saturating_sub(self.flight.end_byte());
         let len = room.min(u64::from(stack.mss)).min(self.unsent_bytes()) as u32;
         if len > 0 {
-            let new_data = NewData { len, fin: false };
+            let new_data = SendableNewData { len, fin: false };
             return self.transmit_new_data(now, new_data, stack);
         }
         let (start, number) = (self.una.saturating_sub(1), self.flight.next_number());
@@ -396,7 +404,7 @@ impl Sender {
         deferral: DeferralReason,
         stack: &Stack,
     ) -> SenderActivity {
-        let held = || self.new_data_to_send(stack).err() == Some(BlockReason::ByReceiver);
+        let held = || self.new_data_to_send(stack).err() == Some(NoNewDataReason::ByReceiver);
         if deferral == DeferralReason::ByReceiver || (!limited && held()) {
             SenderActivity::ReceiverLimited
         } else if self.flight.packets_out() > 0 || self.unsent_bytes() > 0 {

@@ -38,7 +38,7 @@ pub const GOODPUT_KINDS: [&str; 3] = ["small_file", "large_file", "block"];
 
 /// Number of goodputs in one bucket, for one class and kind in one time slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GoodputCount {
+pub struct GoodputBucketCount {
     /// Class times the number of kinds, plus the kind.
     pub group: u16,
     /// Bucket of the goodput.
@@ -49,7 +49,7 @@ pub struct GoodputCount {
 
 /// The current block of one source.
 #[derive(Clone, Copy, Debug, Default)]
-struct SourceBlock {
+struct CurrentSourceBlock {
     /// Start time of the file, which identifies the file.
     file: Nanos,
     /// End time of the previous block.
@@ -71,20 +71,20 @@ pub struct GoodputCounters {
     threshold: u32,
     /// Packets per block; 0 for no blocks.
     block: u32,
-    blocks: Vec<SourceBlock>,
+    blocks: Vec<CurrentSourceBlock>,
     /// Group and bucket of each uncounted goodput, in the order of time.
     uncounted: Vec<u32>,
-    closed: Vec<GoodputSlot>,
+    closed: Vec<GoodputTimeSlot>,
     /// Counts of the current slot.
-    open: Vec<GoodputCount>,
+    open: Vec<GoodputBucketCount>,
     /// Goodputs of files by size interval, in bit/s.
     by_size: Vec<LogHistogram>,
 }
 
 /// A completed slot.
 #[derive(Clone, Debug, Default)]
-struct GoodputSlot {
-    counts: Vec<GoodputCount>,
+struct GoodputTimeSlot {
+    counts: Vec<GoodputBucketCount>,
     /// End of the uncounted goodputs of the slot.
     end: usize,
 }
@@ -132,11 +132,11 @@ impl GoodputCounters {
         now: Nanos,
     ) {
         if source >= self.blocks.len() {
-            self.blocks.resize(source + 1, SourceBlock::default());
+            self.blocks.resize(source + 1, CurrentSourceBlock::default());
         }
         let block = &mut self.blocks[source];
         if block.file != file {
-            *block = SourceBlock { file, since: file, packets: 0 };
+            *block = CurrentSourceBlock { file, since: file, packets: 0 };
         }
         block.packets += 1;
         if block.packets == self.block {
@@ -182,23 +182,23 @@ impl GoodputCounters {
     /// Completes the current slot.
     pub fn close_goodput_slot(&mut self) {
         let counts = std::mem::take(&mut self.open);
-        self.closed.push(GoodputSlot { counts, end: self.uncounted.len() });
+        self.closed.push(GoodputTimeSlot { counts, end: self.uncounted.len() });
     }
 
     /// Merges each pair of completed slots.
     pub fn merge_slot_pairs(&mut self) {
         let mut slots = std::mem::take(&mut self.closed).into_iter();
-        while let Some(GoodputSlot { mut counts, end }) = slots.next() {
-            let second = slots.next().unwrap_or(GoodputSlot { counts: Vec::new(), end });
+        while let Some(GoodputTimeSlot { mut counts, end }) = slots.next() {
+            let second = slots.next().unwrap_or(GoodputTimeSlot { counts: Vec::new(), end });
             counts.extend(second.counts);
             merge_equal_counts(&mut counts);
-            self.closed.push(GoodputSlot { counts, end: second.end });
+            self.closed.push(GoodputTimeSlot { counts, end: second.end });
         }
     }
 
     /// Counts of each slot in order; the last slot is the current one.
     #[must_use]
-    pub fn counts_by_slot(&self) -> Vec<Vec<GoodputCount>> {
+    pub fn counts_by_slot(&self) -> Vec<Vec<GoodputBucketCount>> {
         let mut counted = self.clone();
         counted.count_individual_goodputs();
         counted.closed.into_iter().map(|slot| slot.counts).chain([counted.open]).collect()
@@ -212,9 +212,9 @@ impl GoodputCounters {
 }
 
 /// Adds goodputs, packed as group and bucket, to counts.
-fn add_goodputs_to_counts(counts: &mut Vec<GoodputCount>, goodputs: &mut [u32]) {
+fn add_goodputs_to_counts(counts: &mut Vec<GoodputBucketCount>, goodputs: &mut [u32]) {
     goodputs.sort_unstable();
-    let counted = |equal: &[u32]| GoodputCount {
+    let counted = |equal: &[u32]| GoodputBucketCount {
         group: (equal[0] >> 16) as u16,
         bucket: equal[0] as u16,
         count: equal.len() as u64,
@@ -224,7 +224,7 @@ fn add_goodputs_to_counts(counts: &mut Vec<GoodputCount>, goodputs: &mut [u32]) 
 }
 
 /// Merges counts of the same group and bucket.
-fn merge_equal_counts(counts: &mut Vec<GoodputCount>) {
+fn merge_equal_counts(counts: &mut Vec<GoodputBucketCount>) {
     counts.sort_unstable();
     counts.dedup_by(|next, kept| {
         let same = (next.group, next.bucket) == (kept.group, kept.bucket);

@@ -12,14 +12,14 @@ const NO_NODE: u32 = 0;
 
 /// Packets that wait on the access links of one side, in one pool.
 #[derive(Clone, Debug)]
-pub struct WaitingPool {
-    nodes: Vec<WaitingNode>,
+pub struct WaitingPacketPool {
+    nodes: Vec<WaitingPacketNode>,
     free: u32,
     held: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct WaitingNode {
+struct WaitingPacketNode {
     after: Nanos,
     due: Nanos,
     packet: Packet,
@@ -28,24 +28,24 @@ struct WaitingNode {
 
 /// List of the packets of one link in the pool.
 #[derive(Clone, Copy, Debug)]
-pub struct WaitingList {
+pub struct WaitingPacketList {
     first: u32,
     last: u32,
 }
 
-impl Default for WaitingList {
+impl Default for WaitingPacketList {
     fn default() -> Self {
         Self { first: NO_NODE, last: NO_NODE }
     }
 }
 
-impl Default for WaitingPool {
+impl Default for WaitingPacketPool {
     fn default() -> Self {
-        Self { nodes: vec![WaitingNode::default()], free: NO_NODE, held: 0 }
+        Self { nodes: vec![WaitingPacketNode::default()], free: NO_NODE, held: 0 }
     }
 }
 
-impl WaitingPool {
+impl WaitingPacketPool {
     /// Total number of waiting packets.
     #[must_use]
     pub fn waiting_packets(&self) -> u64 {
@@ -57,12 +57,12 @@ impl WaitingPool {
     #[inline(always)]
     pub fn push_waiting_packet(
         &mut self,
-        line: &mut WaitingList,
+        line: &mut WaitingPacketList,
         after: Nanos,
         due: Nanos,
         packet: Packet,
     ) {
-        let node = WaitingNode { after, due, packet, next: NO_NODE };
+        let node = WaitingPacketNode { after, due, packet, next: NO_NODE };
         let index = if self.free == NO_NODE {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
@@ -87,7 +87,7 @@ impl WaitingPool {
     #[inline(always)]
     pub fn pop_if_previous_at(
         &mut self,
-        line: &mut WaitingList,
+        line: &mut WaitingPacketList,
         after: Nanos,
     ) -> Option<(Nanos, Packet)> {
         let index = line.first;
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn lines_in_one_pool_keep_their_order() {
-        let mut pool = WaitingPool::default();
-        let (mut a, mut b) = (WaitingList::default(), WaitingList::default());
+        let mut pool = WaitingPacketPool::default();
+        let (mut a, mut b) = (WaitingPacketList::default(), WaitingPacketList::default());
         pool.push_waiting_packet(&mut a, 10, 11, packet(1));
         pool.push_waiting_packet(&mut b, 10, 12, packet(2));
         pool.push_waiting_packet(&mut a, 20, 21, packet(3));

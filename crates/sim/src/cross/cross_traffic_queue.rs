@@ -9,7 +9,7 @@ use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::queue::{
     AnyQueue, CrossPacketEvent, EnqueueOutcome, LinkLoad, QueueDiscipline, QueueProbe,
-    TransmittedPacket,
+    TransmittedPacketInfo,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -198,7 +198,7 @@ impl QueueDiscipline for CrossTrafficQueue {
         self.queue.waiting_packets() - self.waiting
     }
 
-    fn last_transmitted_packet(&self) -> Option<TransmittedPacket> {
+    fn last_transmitted_packet(&self) -> Option<TransmittedPacketInfo> {
         self.queue.last_transmitted_packet()
     }
 

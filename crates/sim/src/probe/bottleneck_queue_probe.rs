@@ -2,12 +2,12 @@
 
 use super::{ClassCell, CrossPacketEvent, LinkCell, Probes, SourceRecord};
 use crate::clock::Nanos;
-use crate::queue::{CrossRateCounters, QueueProbe, TransmittedPacket};
+use crate::queue::{CrossRateCounters, QueueProbe, TransmittedPacketInfo};
 
 impl Probes {
     /// Counts a data packet that the bottleneck transmits.
     #[inline(always)]
-    pub fn count_transmitted(&mut self, record: &SourceRecord, passed: TransmittedPacket) {
+    pub fn count_transmitted(&mut self, record: &SourceRecord, passed: TransmittedPacketInfo) {
         let cells = self.counters.class_cells_mut(record.class());
         cells[ClassCell::Passed as usize] += 1;
         cells[ClassCell::Waited as usize] += passed.waited;
