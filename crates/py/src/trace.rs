@@ -16,7 +16,7 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     CaptureReader, ConnectionEnd, ConnectionReport, Connections, DirectionBetweenTaps,
-    DirectionReport, IndicationKind, IntervalCounters, MemoryLimits, ReadSummary, RetransCause,
+    DirectionReport, IndicationKind, IntervalCounts, MemoryLimits, ReadSummary, RetransCause,
     Round, TRANSFER_LIMITS, TapComparison,
 };
 
@@ -129,9 +129,7 @@ fn analyze_capture(
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
         match &mut between {
-            Some(between) => {
-                between.push_first_tap(segment, connections.push_and_get_connection(segment))
-            }
+            Some(between) => between.push_first_tap(segment, connections.push_and_number(segment)),
             None => connections.push_segment(segment),
         }
         segments += 1;
@@ -372,7 +370,7 @@ fn numpy_column<'py, R, T: Element>(
 }
 
 /// Converts a count to a signed integer, so that differences can be negative in Python.
-fn saturate_to_i64(count: u64) -> i64 {
+fn clamp_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
@@ -393,7 +391,7 @@ fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bou
     )?;
     dict.set_item("end", rows.iter().map(|row| connection_end_name(row.end)).collect::<Vec<_>>())?;
     for (name, of) in COUNTS {
-        dict.set_item(name, numpy_column(py, rows, |row| saturate_to_i64(of(row))))?;
+        dict.set_item(name, numpy_column(py, rows, |row| clamp_i64(of(row))))?;
     }
     for (name, of) in MEASURES {
         dict.set_item(name, numpy_column(py, rows, |row| of(row).unwrap_or(f64::NAN)))?;
@@ -417,8 +415,8 @@ fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bou
 fn intervals_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bound<'py, PyDict>> {
     let all = flatten_direction_lists(rows, |direction| &direction.intervals);
     let dict = PyDict::new(py);
-    let count = |name: &str, of: fn(&IntervalCounters) -> u64| {
-        dict.set_item(name, numpy_column(py, &all, |(_, interval)| saturate_to_i64(of(interval))))
+    let count = |name: &str, of: fn(&IntervalCounts) -> u64| {
+        dict.set_item(name, numpy_column(py, &all, |(_, interval)| clamp_i64(of(interval))))
     };
     count("index", |interval| interval.index)?;
     count("data_packets", |interval| interval.data_packets)?;
@@ -432,9 +430,8 @@ fn intervals_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Boun
     count("rtt_samples", |interval| interval.rtt_samples)?;
     count("flight_max_bytes", |interval| interval.flight_max_bytes)?;
     count("window_max_bytes", |interval| interval.window_max_bytes)?;
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| saturate_to_i64(*row as u64)))?;
-    let rtt =
-        |(_, interval): &(usize, &IntervalCounters)| interval.rtt_mean_s().unwrap_or(f64::NAN);
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+    let rtt = |(_, interval): &(usize, &IntervalCounts)| interval.rtt_mean_s().unwrap_or(f64::NAN);
     dict.set_item("rtt_sample_mean_s", numpy_column(py, &all, rtt))?;
     Ok(dict)
 }
@@ -446,12 +443,9 @@ fn retransmissions_table<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let all = flatten_direction_lists(rows, |direction| &direction.retransmitted);
     let dict = PyDict::new(py);
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| saturate_to_i64(*row as u64)))?;
-    dict.set_item("time_ns", numpy_column(py, &all, |(_, packet)| saturate_to_i64(packet.time)))?;
-    dict.set_item(
-        "offset_bytes",
-        numpy_column(py, &all, |(_, packet)| saturate_to_i64(packet.offset)),
-    )?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+    dict.set_item("time_ns", numpy_column(py, &all, |(_, packet)| clamp_i64(packet.time)))?;
+    dict.set_item("offset_bytes", numpy_column(py, &all, |(_, packet)| clamp_i64(packet.offset)))?;
     dict.set_item("bytes", numpy_column(py, &all, |(_, packet)| i64::from(packet.bytes)))?;
     dict.set_item(
         "cause",
@@ -459,9 +453,7 @@ fn retransmissions_table<'py>(
     )?;
     dict.set_item(
         "backoff",
-        numpy_column(py, &all, |(_, packet)| {
-            saturate_to_i64(successive_timeouts_before(packet.cause))
-        }),
+        numpy_column(py, &all, |(_, packet)| clamp_i64(successive_timeouts_before(packet.cause))),
     )?;
     dict.set_item("spurious", numpy_column(py, &all, |(_, packet)| packet.spurious))?;
     Ok(dict)
@@ -478,8 +470,8 @@ fn loss_indications_table<'py>(
         IndicationKind::To => "to",
     };
     let dict = PyDict::new(py);
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| saturate_to_i64(*row as u64)))?;
-    dict.set_item("time_ns", numpy_column(py, &all, |(_, loss)| saturate_to_i64(loss.time)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+    dict.set_item("time_ns", numpy_column(py, &all, |(_, loss)| clamp_i64(loss.time)))?;
     dict.set_item("kind", all.iter().map(|(_, loss)| kind(loss.kind)).collect::<Vec<_>>())?;
     Ok(dict)
 }
@@ -489,10 +481,10 @@ fn rounds_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bound<'
     let all = flatten_direction_lists(rows, |direction| &direction.rounds);
     let dict = PyDict::new(py);
     let count = |name: &str, of: fn(&Round) -> u64| {
-        dict.set_item(name, numpy_column(py, &all, |(_, round)| saturate_to_i64(of(round))))
+        dict.set_item(name, numpy_column(py, &all, |(_, round)| clamp_i64(of(round))))
     };
     count("time_ns", |round| round.time)?;
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| saturate_to_i64(*row as u64)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
     dict.set_item("duration_s", numpy_column(py, &all, |(_, round)| round.duration_s()))?;
     dict.set_item("rtt_s", numpy_column(py, &all, |(_, round)| round.rtt_s().unwrap_or(f64::NAN)))?;
     count("flight_bytes", |round| u64::from(round.flight_bytes))?;

@@ -13,7 +13,7 @@ mod segment;
 pub use analysis::{
     AnnouncedOptions, ConnectionEnd, ConnectionReport, DEPTHS, DirectionCounts, DirectionReport,
     DurationReport, FailureDetails, FailureKind, FailureStage, INTERVAL_S, IndicationKind,
-    IntervalCounters, LimitEvidence, LossIndication, LossIndicationCounts, PlotPoint, PointKind,
+    IntervalCounts, LimitEvidence, LossIndication, LossIndicationCounts, PlotPoint, PointKind,
     RequestExchange, RetransCause, RetransCauses, Retransmission, Round, RttReport,
     SlowStartGrowth, SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit,
     TransferLimits,

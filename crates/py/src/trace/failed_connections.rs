@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 use tcpcast_trace::{ConnectionReport, FailureDetails, FailureKind, FailureStage};
 
 use super::requests::{EndpointName, endpoint_names};
-use super::{numpy_column, saturate_to_i64};
+use super::{clamp_i64, numpy_column};
 
 /// Maximum number of rows, because a port scan can contain millions of connections. The counters
 /// include all connections.
@@ -68,8 +68,8 @@ impl FailedConnections {
         self.rows.sort_unstable_by_key(|row| row.number);
         let rows = &self.rows;
         let dict = PyDict::new(py);
-        dict.set_item("connection", numpy_column(py, rows, |row| saturate_to_i64(row.number)))?;
-        dict.set_item("time_ns", numpy_column(py, rows, |row| saturate_to_i64(row.time)))?;
+        dict.set_item("connection", numpy_column(py, rows, |row| clamp_i64(row.number)))?;
+        dict.set_item("time_ns", numpy_column(py, rows, |row| clamp_i64(row.time)))?;
         for (index, end) in ["client", "server"].into_iter().enumerate() {
             dict.set_item(end, rows.iter().map(|row| row.ends[index].clone()).collect::<Vec<_>>())?;
         }
@@ -79,7 +79,7 @@ impl FailedConnections {
         text("failure", |row| failure_name(row.fate.failure))?;
         text("by", |row| if row.by_client { "client" } else { "server" })?;
         text("stage", |row| stage_name(row.fate.stage))?;
-        dict.set_item("tries", numpy_column(py, rows, |row| saturate_to_i64(row.fate.tries)))?;
+        dict.set_item("tries", numpy_column(py, rows, |row| clamp_i64(row.fate.tries)))?;
         dict.set_item("waited_s", numpy_column(py, rows, |row| row.fate.waited as f64 / 1e9))?;
         Ok(dict)
     }

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tcpcast_trace::{ConnectionReport, Endpoint, RequestExchange};
 
-use super::{numpy_column, saturate_to_i64};
+use super::{clamp_i64, numpy_column};
 
 /// Maximum number of rows over all connections.
 const MAX_REQUESTS: usize = 1 << 19;
@@ -75,7 +75,7 @@ impl RequestTables {
     fn connections_to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let talks = &self.talks;
         let dict = PyDict::new(py);
-        dict.set_item("connection", numpy_column(py, talks, |talk| saturate_to_i64(talk.number)))?;
+        dict.set_item("connection", numpy_column(py, talks, |talk| clamp_i64(talk.number)))?;
         for (index, end) in ["client", "server"].into_iter().enumerate() {
             let ends: Vec<_> = talks.iter().map(|talk| talk.ends[index].clone()).collect();
             dict.set_item(end, ends)?;
@@ -95,9 +95,9 @@ impl RequestTables {
             .flat_map(|(row, talk)| talk.exchanges.iter().map(move |one| (row, one)))
             .collect();
         let dict = PyDict::new(py);
-        dict.set_item("talk", numpy_column(py, &all, |(row, _)| saturate_to_i64(*row as u64)))?;
+        dict.set_item("talk", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
         let count = |name: &str, of: fn(&RequestExchange) -> u64| {
-            dict.set_item(name, numpy_column(py, &all, |(_, one)| saturate_to_i64(of(one))))
+            dict.set_item(name, numpy_column(py, &all, |(_, one)| clamp_i64(of(one))))
         };
         count("time_ns", |one| one.time)?;
         count("request_bytes", |one| one.request_bytes)?;

@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 use std::collections::HashMap;
 use tcpcast_trace::{DirectionBetweenTaps, ReadSummary};
 
-use super::{CaptureResult, DirectionRow, NamedColumn, numpy_column, saturate_to_i64};
+use super::{CaptureResult, DirectionRow, NamedColumn, clamp_i64, numpy_column};
 
 /// Results of the capture of a second tap.
 pub(super) struct SecondTapResults {
@@ -46,7 +46,7 @@ pub(super) fn second_tap_columns<'py>(
     for (name, of) in PASSAGE_COUNTERS {
         columns.set_item(
             name,
-            numpy_column(py, rows, |row| row.passage.map_or(0, |p| saturate_to_i64(of(&p)))),
+            numpy_column(py, rows, |row| row.passage.map_or(0, |p| clamp_i64(of(&p)))),
         )?;
     }
     for (index, name) in ["transit_min_s", "transit_mean_s", "transit_max_s"].iter().enumerate() {

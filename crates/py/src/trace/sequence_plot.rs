@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 use tcpcast_trace::{DirectionReport, PointKind};
 
 use super::{
-    CaptureResult, DirectionRow, cause_name, flatten_direction_lists, numpy_column, saturate_to_i64,
+    CaptureResult, DirectionRow, cause_name, clamp_i64, flatten_direction_lists, numpy_column,
 };
 
 /// Maximum number of points of time-sequence plots over all connections.
@@ -38,13 +38,10 @@ pub(super) fn plot_points_table<'py>(
         PointKind::Retransmission(why) => cause_name(why),
     };
     let dict = PyDict::new(py);
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| saturate_to_i64(*row as u64)))?;
-    dict.set_item("time_ns", numpy_column(py, &all, |(_, point)| saturate_to_i64(point.time)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+    dict.set_item("time_ns", numpy_column(py, &all, |(_, point)| clamp_i64(point.time)))?;
     dict.set_item("kind", all.iter().map(|(_, point)| kind(point.mark)).collect::<Vec<_>>())?;
-    dict.set_item(
-        "start_bytes",
-        numpy_column(py, &all, |(_, point)| saturate_to_i64(point.start)),
-    )?;
-    dict.set_item("end_bytes", numpy_column(py, &all, |(_, point)| saturate_to_i64(point.end)))?;
+    dict.set_item("start_bytes", numpy_column(py, &all, |(_, point)| clamp_i64(point.start)))?;
+    dict.set_item("end_bytes", numpy_column(py, &all, |(_, point)| clamp_i64(point.end)))?;
     Ok(dict)
 }

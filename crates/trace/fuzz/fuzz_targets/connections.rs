@@ -164,7 +164,7 @@ fn check_direction(direction: &DirectionReport) -> u64 {
     counts.packets + counts.capture_duplicates
 }
 
-fn sum(direction: &DirectionReport, of: impl Fn(&tcpcast_trace::IntervalCounters) -> u64) -> u64 {
+fn sum(direction: &DirectionReport, of: impl Fn(&tcpcast_trace::IntervalCounts) -> u64) -> u64 {
     direction.intervals.iter().map(of).sum()
 }
 

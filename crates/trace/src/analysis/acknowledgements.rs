@@ -8,7 +8,7 @@ use super::flow::Flow;
 use super::out_of_window::SequenceCheck;
 use super::report::DirectionReport;
 use super::round_record::WaitReason;
-use super::rounds::NewDataAck;
+use super::rounds::DataAck;
 use super::sequence_numbers::{unwrap_first_sequence, unwrap_near};
 use super::sequence_plot::PointKind;
 use super::tap_side::{TapRtts, TapSide};
@@ -203,15 +203,7 @@ impl Flow {
         let stats = self.stats.as_mut()?;
         let (time, bytes, window) = (segment.time, number - from, self.window);
         let has_data = segment.payload > 0;
-        stats.rounds.on_new_ack(&NewDataAck {
-            time,
-            number,
-            bytes,
-            has_data,
-            flight,
-            window,
-            wait,
-        });
+        stats.rounds.on_new_ack(&DataAck { time, number, bytes, has_data, flight, window, wait });
         if let Some(since) = acked.echoed {
             stats.timestamps.add_sample(segment.time.saturating_sub(since));
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::intervals::{IntervalCounters, Intervals};
+use super::intervals::{IntervalCounts, Intervals};
 use super::ip_id_steps::IpIdSteps;
 use super::limit_evidence::EvidenceSums;
 use super::loss_indications::{
@@ -166,7 +166,7 @@ impl DirectionStats {
     /// Adds a frame of data packets. `flight`: bytes in flight, including the frame.
     #[inline]
     pub(super) fn add_data_frame(&mut self, time: Nanos, packets: u64, bytes: u32, flight: u64) {
-        let interval: &mut IntervalCounters = self.intervals.interval_at(time);
+        let interval: &mut IntervalCounts = self.intervals.interval_at(time);
         interval.data_packets += packets;
         interval.bytes += u64::from(bytes);
         interval.flight_max_bytes = interval.flight_max_bytes.max(flight);

@@ -49,7 +49,7 @@ pub use direction_counts::DirectionCounts;
 pub use direction_stats::{Retransmission, SpuriousRetransmissions};
 pub use exchanges::RequestExchange;
 pub use failure::{ConnectionEnd, FailureDetails, FailureKind, FailureStage};
-pub use intervals::{INTERVAL_S, IntervalCounters};
+pub use intervals::{INTERVAL_S, IntervalCounts};
 pub use limit_evidence::LimitEvidence;
 pub use limit_kinds::{TRANSFER_LIMITS, TransferLimit};
 pub use loss_indications::{DEPTHS, LossIndication, LossIndicationCounts};

@@ -4,7 +4,7 @@ use super::direction_counts::DirectionCounts;
 use super::direction_stats::{Retransmission, SpuriousRetransmissions};
 use super::exchanges::RequestExchange;
 use super::failure::{ConnectionEnd, FailureDetails};
-use super::intervals::IntervalCounters;
+use super::intervals::IntervalCounts;
 use super::limit_evidence::LimitEvidence;
 use super::loss_indications::{LossIndication, LossIndicationCounts};
 use super::negotiated_options::AnnouncedOptions;
@@ -92,7 +92,7 @@ pub struct DirectionReport {
     /// Time of the last data packet or of the last acknowledgement of new data.
     pub last_data: Option<Nanos>,
     /// Intervals of 100 s.
-    pub intervals: Vec<IntervalCounters>,
+    pub intervals: Vec<IntervalCounts>,
     /// Loss indications in order, up to the limit.
     pub loss_times: Vec<LossIndication>,
     /// Retransmissions in order, up to the limit.

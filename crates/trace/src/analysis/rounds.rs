@@ -39,7 +39,7 @@ impl NewDataSent {
 
 /// An acknowledgement of new data, and the state before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewDataAck {
+pub(super) struct DataAck {
     pub(super) time: Nanos,
     pub(super) number: u64,
     pub(super) bytes: u64,
@@ -199,7 +199,7 @@ impl Rounds {
 
     /// Called when new data are acknowledged.
     #[inline]
-    pub(super) fn on_new_ack(&mut self, acked: &NewDataAck) {
+    pub(super) fn on_new_ack(&mut self, acked: &DataAck) {
         self.attribute_time(acked.time, acked.wait);
         self.peer_data = acked.has_data;
         self.round.acked_bytes += acked.bytes;

@@ -114,7 +114,7 @@ impl Connections {
     /// Adds the next segment and returns the number of its connection. Slower than
     /// [`push`](Self::push) with many connections.
     #[inline]
-    pub fn push_and_get_connection(&mut self, segment: &Segment) -> u64 {
+    pub fn push_and_number(&mut self, segment: &Segment) -> u64 {
         self.pushed += 1;
         let large = self.pushed == self.large;
         let threads = self.threads;

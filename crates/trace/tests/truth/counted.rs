@@ -55,7 +55,7 @@ fn intervals_add_up_to_counters() {
     let (_, direction) = transfer(&folder.join("own-reno-2pct-320s.pcap"));
     let rows = table(&folder.join("truth/own-reno-2pct-320s.intervals100s.csv"));
     assert_eq!(direction.intervals.len(), rows.len());
-    let sum = |of: fn(&tcpcast_trace::IntervalCounters) -> u64| {
+    let sum = |of: fn(&tcpcast_trace::IntervalCounts) -> u64| {
         direction.intervals.iter().map(of).sum::<u64>()
     };
     assert_eq!(sum(|i| i.data_packets), direction.counts.data_packets);
