@@ -122,8 +122,8 @@ impl MomentsByActiveFlows {
         total_moments(&self.now)
     }
 
-    /// Ends a step. Previous measurements are weighted by `previous_weight`, or by 1 if the step has too few
-    /// measurements.
+    /// Ends a step. Previous measurements are weighted by `previous_weight`, or by 1 if the step
+    /// has too few measurements.
     pub(super) fn end_step(&mut self, previous_weight: f64) {
         let previous_weight =
             if total_moments(&self.now).weight < MIN_SAMPLES { 1.0 } else { previous_weight };
@@ -197,7 +197,8 @@ impl BacklogDistribution {
         counts[packets] += 1.0;
     }
 
-    /// Ends a step. Draws use all measurements so far, which are then weighted by `previous_weight`.
+    /// Ends a step. Draws use all measurements so far, which are then weighted by
+    /// `previous_weight`.
     pub(super) fn end_step(&mut self, previous_weight: f64) {
         let distributions: Vec<Option<Vec<f64>>> =
             self.counts.iter().map(|counts| cumulative_probabilities(counts)).collect();

@@ -22,8 +22,8 @@ use tcpcast_sim::{
 };
 
 /// Names of the results of a step for a class. A step is an iteration; the measurement after all
-/// iterations has the last number. Rates, gaps and losses are measured at the reference flows, or at
-/// the cross flows (`cross_`). A name with `_used` is the mean of the distribution used by cross
+/// iterations has the last number. Rates, gaps and losses are measured at the reference flows, or
+/// at the cross flows (`cross_`). A name with `_used` is the mean of the distribution used by cross
 /// flows.
 pub const STEP_CELLS: [&str; 14] = [
     "step",

@@ -10,8 +10,8 @@ use tcpcast_sim::queue::{EnqueueOutcome, QueueDiscipline, QueueProbe};
 pub(super) enum RouterOutcome {
     /// The link transmits the packet, which leaves at this time.
     Leaves(Nanos),
-    /// The packet waits for [`SharedRouter::take_next_departure`]. Contains the packet that was evicted, if
-    /// any.
+    /// The packet waits for [`SharedRouter::take_next_departure`]. Contains the packet that was
+    /// evicted, if any.
     Waits(Option<Packet>),
     /// The packet was dropped.
     Dropped,
@@ -19,8 +19,8 @@ pub(super) enum RouterOutcome {
 
 /// A queue discipline in front of a link.
 ///
-/// Disciplines that hold packets return each packet from [`SharedRouter::take_next_departure`] at the start
-/// of its transmission, other disciplines at its departure.
+/// Disciplines that hold packets return each packet from [`SharedRouter::take_next_departure`] at
+/// the start of its transmission, other disciplines at its departure.
 #[derive(Clone, Debug)]
 pub(super) struct SharedRouter<Q> {
     pub queue: Q,

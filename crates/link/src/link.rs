@@ -60,8 +60,8 @@ pub trait Link<T> {
         probe: &mut impl QueueProbe<T>,
     ) -> OfferOutcome;
 
-    /// Time at which the packet in transmission leaves and [`Link::transmit_next_packet`] must be called;
-    /// [`NEVER`] while the transmitter is idle and for links that do not hold packets.
+    /// Time at which the packet in transmission leaves and [`Link::transmit_next_packet`] must be
+    /// called; [`NEVER`] while the transmitter is idle and for links that do not hold packets.
     fn next_departure(&self) -> Nanos {
         NEVER
     }

@@ -13,8 +13,8 @@
 //! its own events, and each queue orders its cross traffic.
 //!
 //! This code is part of the network, not of the event loop, because the functions that forward a
-//! packet also use this order: they skip the event if it would be [next](Network::precedes_all_events)
-//! anyway.
+//! packet also use this order: they skip the event if it would be
+//! [next](Network::precedes_all_events) anyway.
 
 use super::Network;
 use super::hops::{HopChain, SharedHop, StageKind};

@@ -105,8 +105,8 @@ pub struct TransmittedPacketInfo {
 /// A discipline that serves packets in the order of arrival knows the departure time of a packet on
 /// arrival, which saves one event per packet. Other disciplines set
 /// [`QueueDiscipline::HOLDS_PACKETS`] and return [`EnqueueOutcome::Held`]; the caller then calls
-/// [`QueueDiscipline::transmit_next_packet`] whenever the link becomes free. At equal times departures
-/// precede arrivals.
+/// [`QueueDiscipline::transmit_next_packet`] whenever the link becomes free. At equal times
+/// departures precede arrivals.
 pub trait QueueDiscipline {
     /// Whether the queue holds packets until the link is free.
     const HOLDS_PACKETS: bool = false;
@@ -114,8 +114,8 @@ pub trait QueueDiscipline {
     const HAS_CROSS_TRAFFIC: bool = false;
     /// Whether full packets may have lengths other than the packet length of the link.
     const ANY_LENGTH: bool = false;
-    /// Whether the queue may drop packets that it holds: then [`QueueDiscipline::take_dropped_packets`]
-    /// must be called after every other call.
+    /// Whether the queue may drop packets that it holds: then
+    /// [`QueueDiscipline::take_dropped_packets`] must be called after every other call.
     const DROPS_HELD_PACKETS: bool = false;
 
     /// Enqueues a packet of the link's packet length.

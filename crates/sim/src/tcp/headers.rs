@@ -55,8 +55,8 @@ impl ReorderableHeader for DataHeader {
 /// Headers of a source's packets in one direction, in sending order.
 ///
 /// Acknowledgements of one source are never reordered: when one arrives, all earlier ones that have
-/// not arrived are lost and their headers are dropped ([`HeadersInFlight::take_header_in_order`]). Data
-/// packets can be reordered, but each one arrives or is reported as lost
+/// not arrived are lost and their headers are dropped ([`HeadersInFlight::take_header_in_order`]).
+/// Data packets can be reordered, but each one arrives or is reported as lost
 /// ([`HeadersInFlight::take_in_any_order`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeadersInFlight<H> {

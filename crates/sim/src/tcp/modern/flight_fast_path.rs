@@ -27,9 +27,9 @@ impl Flight {
         (self.sacked | self.lost | self.retransmitted) == 0 && self.in_order_from <= self.first
     }
 
-    /// Removes all packets acknowledged up to `una`, like repeated [`Flight::take_first_acked_packet`], if
-    /// packets are in order; [`None`] if there are no such packets, or if one of them was sent
-    /// twice.
+    /// Removes all packets acknowledged up to `una`, like repeated
+    /// [`Flight::take_first_acked_packet`], if packets are in order; [`None`] if there are no such
+    /// packets, or if one of them was sent twice.
     #[inline(always)]
     pub fn take_acked_in_order(&mut self, una: u64) -> Option<AckedPackets> {
         let probed = self.once_from > self.first && una >= self.first_byte_of(self.once_from);
