@@ -360,7 +360,7 @@ impl Connection {
             ConnectionState::Listen => self.on_syn(segment),
             ConnectionState::SynSent => self.on_syn_ack(now, segment),
             ConnectionState::SynReceived => self.on_handshake_ack(now, segment, probe),
-            _ => self.on_segment_when_open(now, segment, probe),
+            _ => self.on_segment_if_open(now, segment, probe),
         }
     }
 
@@ -396,7 +396,7 @@ impl Connection {
         }
         let window = u64::from(segment.window) << self.negotiated.their_scale;
         self.enter_established(now, window, segment.options.timestamps);
-        self.on_segment_when_open(now, segment, probe);
+        self.on_segment_if_open(now, segment, probe);
     }
 
     /// Keeps the rules that both ends support.
@@ -432,12 +432,7 @@ impl Connection {
         self.receiver.on_established(self.sender.rtt().srtt(), newest);
     }
 
-    fn on_segment_when_open(
-        &mut self,
-        now: Nanos,
-        segment: &Segment,
-        probe: &mut impl SenderProbe,
-    ) {
+    fn on_segment_if_open(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
         if segment.flags.syn {
             // A repeated handshake segment: RFC 5961, section 4.
             self.receiver.make_ack_due();
