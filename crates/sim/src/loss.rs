@@ -67,9 +67,9 @@ impl BottleneckLosses {
     }
 
     /// Handles a packet that a sender sends or an acknowledgement that it receives.
-    pub(crate) fn observe_sender_packet(&mut self, packet: &Packet) {
+    pub(crate) fn record_sent_packet_or_ack(&mut self, packet: &Packet) {
         if let BottleneckLossProcess::RestOfRound(process) = &mut self.process {
-            process.observe_sender_packet(packet);
+            process.record_sent_packet_or_ack(packet);
         }
     }
 

@@ -95,7 +95,7 @@ impl RoundLoss {
     }
 
     /// Handles a packet that a sender sends or an acknowledgement that it receives.
-    pub(crate) fn observe_sender_packet(&mut self, packet: &Packet) {
+    pub(crate) fn record_sent_packet_or_ack(&mut self, packet: &Packet) {
         let index = packet.source() as usize;
         if index >= self.flows.len() {
             // Transfers that begin at random times add sources to the run.
@@ -206,14 +206,19 @@ mod tests {
         );
         let (mut number, mut hit, mut packets_lost, rounds) = (0, 0, 0, 100_000);
         for _ in 0..rounds {
-            loss.observe_sender_packet(&Packet::new(
+            loss.record_sent_packet_or_ack(&Packet::new(
                 0,
                 1,
                 number + 1,
                 PacketLabel::new(PacketKind::Ack, 0),
             ));
             let lost = [1, 2, 3, 4, 5].map(|n| {
-                loss.observe_sender_packet(&Packet::new(0, 1, number + n, PacketLabel::default()));
+                loss.record_sent_packet_or_ack(&Packet::new(
+                    0,
+                    1,
+                    number + n,
+                    PacketLabel::default(),
+                ));
                 loss.loses_next_packet(0)
             });
             assert!(lost.windows(2).all(|pair| pair[0] <= pair[1]), "a suffix: {lost:?}");

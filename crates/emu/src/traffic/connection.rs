@@ -194,11 +194,12 @@ impl TestConnection {
     }
 
     /// Closes the connection. The receiver is reset, so that no packets remain on the path.
-    /// `resets`: also resets the sender, so that it sends nothing more, not even retransmissions.
-    pub(super) fn close_connection(self, resets: bool) -> io::Result<()> {
+    /// `with_reset`: also resets the sender, so that it sends nothing more, not even
+    /// retransmissions.
+    pub(super) fn close_connection(self, with_reset: bool) -> io::Result<()> {
         let immediate = linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&self.receiver, sockopt::Linger, &immediate)?;
-        if let Some(sender) = self.sender.filter(|_| resets) {
+        if let Some(sender) = self.sender.filter(|_| with_reset) {
             setsockopt(&sender, sockopt::Linger, &immediate)?;
         }
         Ok(())

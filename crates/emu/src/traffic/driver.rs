@@ -285,11 +285,15 @@ impl<'a> TrafficDriver<'a> {
         ended.into_iter().try_for_each(|connection| self.end_connection(connection, true))
     }
 
-    fn end_connection(&mut self, mut connection: TestConnection, resets: bool) -> io::Result<()> {
+    fn end_connection(
+        &mut self,
+        mut connection: TestConnection,
+        with_reset: bool,
+    ) -> io::Result<()> {
         let flow = &mut self.flows[connection.flow];
         flow.ended.add_stats(connection.sample_tcp_info());
         flow.open.remove(&connection.port);
-        connection.close_connection(resets)
+        connection.close_connection(with_reset)
     }
 
     fn on_event(&mut self, event: EpollEvent) -> io::Result<()> {

@@ -16,12 +16,12 @@ use crate::traffic::{FileSize, SourceStart, Traffic, draw_source_start};
 const IDLE_FLAG: u32 = 1 << 31;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
-    /// Time of the first start of a source; `None` if the source does not start on its own. `place`
-    /// is its index within the class.
+    /// Time of the first start of a source; `None` if the source does not start on its own.
+    /// `index_in_class` is its index within the class.
     pub(crate) fn draw_first_start_time<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
-        place: usize,
+        index_in_class: usize,
         index: u32,
     ) -> Option<Nanos> {
         let class = source.record.class();
@@ -29,7 +29,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let SimulatedSource { off_times, sizes, .. } = source;
         let seconds = match draw_source_start(
             &self.traffic[class],
-            place,
+            index_in_class,
             population.is_some(),
             off_times,
             sizes,

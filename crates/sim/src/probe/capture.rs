@@ -155,7 +155,7 @@ impl SimulatedCapture {
     }
 
     /// Reports a packet of a class that passes a tap at time `at`. All packets that pass a tap
-    /// before `settled` have been reported.
+    /// before `reported_until` have been reported.
     pub fn report_packet(
         &mut self,
         tap: TapPlace,
@@ -163,13 +163,13 @@ impl SimulatedCapture {
         at: Nanos,
         packet: &Packet,
         shown: CapturedHeader,
-        settled: Nanos,
+        reported_until: Nanos,
     ) {
         let Some(writer) = &mut self.writer else { return };
         let handshake = (tap == TapPlace::Sender)
             .then(|| writer.handshake_segments(class, at, packet, shown))
             .flatten();
-        let settled = settled.saturating_add(writer.offset - writer.lead);
+        let reported_until = reported_until.saturating_add(writer.offset - writer.lead);
         let passes = (tap == self.tap).then_some((at + writer.offset, *packet, shown));
         for (at, packet, shown) in handshake.into_iter().flatten().chain(passes) {
             self.reported += 1;
@@ -178,11 +178,11 @@ impl SimulatedCapture {
                 self.waiting.push(Reverse(PacketToWrite { at, sequence, class, packet, shown }));
             }
         }
-        self.write_packets_before(settled);
+        self.write_packets_before(reported_until);
     }
 
-    fn write_packets_before(&mut self, settled: Nanos) {
-        while self.waiting.peek().is_some_and(|Reverse(first)| first.at < settled) {
+    fn write_packets_before(&mut self, reported_until: Nanos) {
+        while self.waiting.peek().is_some_and(|Reverse(first)| first.at < reported_until) {
             let Some(Reverse(pending)) = self.waiting.pop() else { return };
             let Some(writer) = &mut self.writer else { return };
             if let Err(error) = writer.write_packet(&pending) {

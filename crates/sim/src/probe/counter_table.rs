@@ -234,8 +234,8 @@ impl CounterTable {
 
     /// Adds to a cell of a size interval.
     #[inline]
-    pub fn add_to_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
-        let cell = &mut self.sizes[row].0[cell as usize];
+    pub fn add_to_size(&mut self, size_interval: usize, cell: SizeCell, amount: u64) {
+        let cell = &mut self.sizes[size_interval].0[cell as usize];
         *cell = cell.wrapping_add(amount);
     }
 
@@ -247,8 +247,8 @@ impl CounterTable {
 
     /// Cells of a size interval.
     #[inline]
-    pub fn size_cells_mut(&mut self, row: usize) -> &mut [u64; SIZE_CELLS.len()] {
-        &mut self.sizes[row].0
+    pub fn size_cells_mut(&mut self, size_interval: usize) -> &mut [u64; SIZE_CELLS.len()] {
+        &mut self.sizes[size_interval].0
     }
 
     /// Counts a drop at a hop other than the bottleneck.

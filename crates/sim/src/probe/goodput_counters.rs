@@ -103,12 +103,12 @@ impl GoodputCounters {
         *self = Self { threshold: self.threshold, block: self.block, blocks, ..Self::default() };
     }
 
-    /// Counts a delivered file of a class and size interval `row`, with packets of `packet_bits`.
+    /// Counts a delivered file of a class and `size_interval`, with packets of `packet_bits`.
     #[inline(always)]
     pub fn count_file(
         &mut self,
         class: usize,
-        row: usize,
+        size_interval: usize,
         packets: u32,
         packet_bits: f32,
         taken: Nanos,
@@ -116,10 +116,10 @@ impl GoodputCounters {
         let kind =
             if packets > self.threshold { GoodputKind::LargeFile } else { GoodputKind::SmallFile };
         let goodput = self.add_goodput(class, kind, (packets, packet_bits), taken);
-        if row >= self.by_size.len() {
-            self.by_size.resize(row + 1, LogHistogram::default());
+        if size_interval >= self.by_size.len() {
+            self.by_size.resize(size_interval + 1, LogHistogram::default());
         }
-        self.by_size[row].add_value(goodput);
+        self.by_size[size_interval].add_value(goodput);
     }
 
     /// Counts a delivered packet of the file that `source` started at time `file`.

@@ -37,9 +37,10 @@ pub struct HopCounters {
 }
 
 impl HopCounters {
-    /// Assigns the counters to the return link; its events are reported with a delay of `late`.
-    pub fn assign_to_return_link(&mut self, late: Nanos) {
-        self.return_delay = Some(late);
+    /// Assigns the counters to the return link; its events are reported with a delay of
+    /// `report_delay`.
+    pub fn assign_to_return_link(&mut self, report_delay: Nanos) {
+        self.return_delay = Some(report_delay);
     }
 
     /// Counts a transmitted acknowledgement and its waiting time.

@@ -420,8 +420,8 @@ impl Probes {
         self.counters.add_to_class(record.class(), ClassCell::Lacking, u64::from(lacking));
     }
 
-    /// Passes a packet of a class to the captures; all packets that pass a tap before `settled`
-    /// have been reported.
+    /// Passes a packet of a class to the captures; all packets that pass a tap before
+    /// `reported_until` have been reported.
     #[inline(never)]
     pub fn pass_to_captures(
         &mut self,
@@ -430,10 +430,10 @@ impl Probes {
         at: Nanos,
         packet: &Packet,
         shown: CapturedHeader,
-        settled: Nanos,
+        reported_until: Nanos,
     ) {
         for capture in &mut self.captures {
-            capture.report_packet(tap, class, at, packet, shown, settled);
+            capture.report_packet(tap, class, at, packet, shown, reported_until);
         }
     }
 

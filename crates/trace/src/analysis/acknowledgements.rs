@@ -80,7 +80,7 @@ impl Flow {
             sample = sample.or(sacked);
         }
         if advances {
-            self.begin_next_recovery_after_ack(segment.time, quota);
+            self.restart_recovery_after_ack(segment.time, quota);
         }
         if let Some(since) = sample {
             let sample = segment.time.saturating_sub(since);
@@ -115,18 +115,18 @@ impl Flow {
                 stats.rounds.reductions.on_first_duplicate(self.next - self.acknowledged);
             }
         }
-        self.recovery.on_duplicate_ack(segment.time, segment.options.cut);
+        self.recovery.count_duplicate_without_sack(segment.time, segment.options.cut);
         self.counts.duplicate_acks += 1;
     }
 
     /// Starts another recovery if the acknowledgement ended a recovery, but retransmitted data are
     /// still missing.
     #[inline]
-    fn begin_next_recovery_after_ack(&mut self, time: Nanos, quota: &EventQuota) {
+    fn restart_recovery_after_ack(&mut self, time: Nanos, quota: &EventQuota) {
         let (range, board) = ((self.acknowledged, self.next), &self.board);
         let verdict = self
             .recovery
-            .begin_next_recovery(time, range, |left, right| board.holds_range(left, right));
+            .restart_recovery_if_lost(time, range, |left, right| board.holds_range(left, right));
         if let (Some(verdict), Some(stats)) = (verdict, &mut self.stats) {
             stats.on_new_recovery(time, &verdict, quota);
         }

@@ -59,11 +59,11 @@ impl Flow {
     pub(super) fn process_out_of_window(
         &mut self,
         segment: &Segment,
-        reach: SequenceCheck,
+        check: SequenceCheck,
         context: &ConnectionContext<'_>,
     ) {
         self.counts.out_of_window += 1;
-        if reach == SequenceCheck::Moved {
+        if check == SequenceCheck::Moved {
             self.restart_sequence_at(segment.sequence);
             let (number, payload) = self.last_out_of_window;
             self.counts.unique_bytes +=
@@ -83,9 +83,9 @@ impl Flow {
     /// Counts an out-of-window acknowledgement; the second of two nearby ones restarts the sequence
     /// space.
     #[cold]
-    pub(super) fn on_out_of_window_ack(&mut self, segment: &Segment, reach: SequenceCheck) {
+    pub(super) fn on_out_of_window_ack(&mut self, segment: &Segment, check: SequenceCheck) {
         self.counts.out_of_window += 1;
-        if reach == SequenceCheck::Moved {
+        if check == SequenceCheck::Moved {
             self.restart_sequence_at(segment.acknowledgement);
         }
     }

@@ -113,16 +113,16 @@ impl RecoveryTracker {
 
     /// Starts another recovery right after a recovery that ended at `time`, as Linux does, if data
     /// that were sent and retransmitted during the ended recovery are still missing. `range`:
-    /// acknowledged and next sequence number. `held`: whether SACK covers a range.
-    pub(super) fn begin_next_recovery(
+    /// acknowledged and next sequence number. `is_sacked`: whether SACK covers a range.
+    pub(super) fn restart_recovery_if_lost(
         &mut self,
         time: Nanos,
         range: (u64, u64),
-        held: impl Fn(u64, u64) -> bool,
+        is_sacked: impl Fn(u64, u64) -> bool,
     ) -> Option<RetransVerdict> {
         let cause = self.ended_recovery.take()?;
         let (acknowledged, next) = range;
-        let lost = |&(start, end): &(u64, u64)| end > acknowledged && !held(start, end);
+        let lost = |&(start, end): &(u64, u64)| end > acknowledged && !is_sacked(start, end);
         let another = self.beyond.iter().any(lost);
         self.beyond.clear();
         if !another {
@@ -134,11 +134,12 @@ impl RecoveryTracker {
         Some(RetransVerdict { cause, indication: Some(IndicationKind::Td), waited: 0 })
     }
 
-    /// Counts a duplicate acknowledgement without SACK blocks. `cut`: its options are truncated.
+    /// Counts a duplicate acknowledgement without SACK blocks. `options_truncated`: its options are
+    /// truncated.
     #[inline]
-    pub(super) fn on_duplicate_ack(&mut self, time: Nanos, cut: bool) {
-        self.cut |= cut;
-        self.duplicate_without_sack |= !cut;
+    pub(super) fn count_duplicate_without_sack(&mut self, time: Nanos, options_truncated: bool) {
+        self.cut |= options_truncated;
+        self.duplicate_without_sack |= !options_truncated;
         self.duplicates = self.duplicates.saturating_add(1);
         self.last_duplicate = time;
         if self.duplicates == DUPLICATE_THRESHOLD {
