@@ -260,5 +260,5 @@ fn write_forwarding_outcome(
     ];
     let numbers: Vec<String> = numbers.iter().map(|(key, n)| format!("\"{key}\":{n}")).collect();
     write_key_value_line(answer, "device", device.name())?;
-    write_key_value_line(answer, "write_outcome", &format!("{{{}}}", numbers.join(",")))
+    write_key_value_line(answer, "ended", &format!("{{{}}}", numbers.join(",")))
 }
