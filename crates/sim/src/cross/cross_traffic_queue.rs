@@ -23,7 +23,7 @@ pub struct CrossTrafficQueue {
     /// Index of each stream among all streams of the run.
     indices: Vec<usize>,
     /// Arrival time of the next packet of each stream; empty before the first call of
-    /// `on_cross_arrival`.
+    /// `enqueue_next_cross_packet`.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Earliest of these times.
     next_arrival: Nanos,
