@@ -151,9 +151,9 @@ impl<A: PacketObserver, B: PacketObserver> PacketObserver for (A, B) {
         self.1.on_deliver(now, due, port, packet);
     }
 
-    fn on_pause(&mut self, paused: Nanos) {
-        self.0.on_pause(paused);
-        self.1.on_pause(paused);
+    fn on_clock_pause(&mut self, paused: Nanos) {
+        self.0.on_clock_pause(paused);
+        self.1.on_clock_pause(paused);
     }
 }
 

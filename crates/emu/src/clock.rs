@@ -38,7 +38,7 @@ impl LinkClock {
     }
 
     /// Called at the start of each pass of the loop. Returns the link's time.
-    pub fn begin_pass(&mut self, host: Nanos) -> Nanos {
+    pub fn begin_loop_pass(&mut self, host: Nanos) -> Nanos {
         let expected = self.last.max(self.planned);
         let pause = host.saturating_sub(expected);
         if pause > self.max_delay {
@@ -59,7 +59,7 @@ impl LinkClock {
 
     /// Sets the planned wake-up time in link time; [`NEVER`] if nothing is due. Returns the time to
     /// sleep.
-    pub fn sleep_until(&mut self, due: Nanos) -> Nanos {
+    pub fn plan_sleep_until(&mut self, due: Nanos) -> Nanos {
         let host = if due >= NEVER { NEVER } else { due + self.began + self.paused };
         self.planned = host.max(self.last);
         self.planned - self.last
@@ -91,28 +91,28 @@ mod tests {
     #[test]
     fn clock_pauses_with_the_host() {
         let mut clock = LinkClock::starting_at(5_000_000);
-        assert_eq!(clock.begin_pass(5_000_300), 300);
+        assert_eq!(clock.begin_loop_pass(5_000_300), 300);
         // A sleep that ends slightly late is not a pause.
-        assert_eq!(clock.sleep_until(20_000_300), 20_000_000);
-        assert_eq!(clock.begin_pass(5_000_000 + 20_500_000), 20_500_000);
+        assert_eq!(clock.plan_sleep_until(20_000_300), 20_000_000);
+        assert_eq!(clock.begin_loop_pass(5_000_000 + 20_500_000), 20_500_000);
         // 10 ms late: the link's time equals the planned time, so packets keep their distances.
-        assert_eq!(clock.sleep_until(30_000_000), 9_500_000);
-        assert_eq!(clock.begin_pass(45_000_000), 30_000_000);
+        assert_eq!(clock.plan_sleep_until(30_000_000), 9_500_000);
+        assert_eq!(clock.begin_loop_pass(45_000_000), 30_000_000);
         assert_eq!(
             (clock.total_pause(), clock.pause_count_and_max()),
             (10_000_000, (1, 10_000_000))
         );
-        assert_eq!(clock.sleep_until(31_000_000), 1_000_000);
-        assert_eq!(clock.begin_pass(46_000_000), 31_000_000);
+        assert_eq!(clock.plan_sleep_until(31_000_000), 1_000_000);
+        assert_eq!(clock.begin_loop_pass(46_000_000), 31_000_000);
         assert_eq!(clock.elapsed(), 41_000_000);
     }
 
     #[test]
     fn long_work_is_a_pause_but_waiting_is_not() {
         let mut clock = LinkClock::starting_at(0);
-        clock.begin_pass(0);
-        clock.sleep_until(NEVER);
-        assert_eq!(clock.begin_pass(9_000_000_000), 9_000_000_000);
-        assert_eq!(clock.begin_pass(9_003_000_000), 9_000_000_000);
+        clock.begin_loop_pass(0);
+        clock.plan_sleep_until(NEVER);
+        assert_eq!(clock.begin_loop_pass(9_000_000_000), 9_000_000_000);
+        assert_eq!(clock.begin_loop_pass(9_003_000_000), 9_000_000_000);
     }
 }

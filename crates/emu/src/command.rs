@@ -5,7 +5,7 @@ use crate::forwarding::{ForwardingLoop, ForwardingResult, StopHandle};
 use crate::namespace::spawn_thread;
 use crate::nat::Nat;
 use crate::network::{DeviceKind, EmulatedHost, EmulatedNetwork};
-use crate::path::{DirectionConfig, EmulatedLink, LinkPort, LinkSide, ipv6_of_port};
+use crate::path::{DirectionConfig, EmulatedLink, LinkPort, LinkSide, ipv6_address_of_port};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -129,7 +129,7 @@ impl LinkCommand {
         let mut nat_guard = None;
         if let (Some(nat), Some(far)) = (self.nat, network.hosts.last()) {
             path = path.with_far_default_route();
-            nat_guard = Some(nat.connect_far_end(far).map_err(LinkError::Network)?);
+            nat_guard = Some(nat.connect_far_end_to_host(far).map_err(LinkError::Network)?);
         }
         let mut forwarding = ForwardingLoop::new(path, devices).map_err(LinkError::Loop)?;
         let stop = StopHandle::new().map_err(LinkError::Loop)?;
@@ -182,7 +182,7 @@ impl<'a> ChildProcesses<'a> {
         let mut far_child = None;
         if let Some(far) = far {
             far_child = Some(start_program(there, far, here, Stdio::null())?);
-            wait_for_listener(there);
+            wait_for_listening_socket(there);
         }
         let program = start_program(here, near, there, Stdio::inherit())?;
         let status = self.wait_for_child(program, &mut far_child, None)?.unwrap_or(3);
@@ -268,7 +268,7 @@ fn start_program(
         let mut command = Command::new(name);
         command.args(arguments).env(PEER_VARIABLE, peer.address.to_string()).stdin(input);
         if peer.has_ipv6 {
-            command.env(PEER6_VARIABLE, ipv6_of_port(peer.address).to_string());
+            command.env(PEER6_VARIABLE, ipv6_address_of_port(peer.address).to_string());
         }
         command.spawn()
     });
@@ -277,10 +277,10 @@ fn start_program(
 }
 
 /// Waits until a socket listens at a host, for at most a second.
-fn wait_for_listener(host: &EmulatedHost) {
+fn wait_for_listening_socket(host: &EmulatedHost) {
     let until = Instant::now() + LISTEN_TIMEOUT;
     let waited = host.namespace.run_in_namespace(|| {
-        while !has_listener() && Instant::now() < until {
+        while !is_any_socket_listening() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -290,7 +290,7 @@ fn wait_for_listener(host: &EmulatedHost) {
 }
 
 /// Whether a TCP socket is listening, or a UDP socket is bound, in the thread's network namespace.
-fn has_listener() -> bool {
+fn is_any_socket_listening() -> bool {
     const LISTEN_STATE: &str = "0A";
     let lines = |name: &str| {
         ["", "6"].map(|version| {

@@ -138,13 +138,13 @@ impl ForwardingLoop {
         self.clock = LinkClock::starting_at(0);
         while !stop.is_requested() {
             let paused = self.clock.total_pause();
-            let now = self.clock.begin_pass(self.host_time());
+            let now = self.clock.begin_loop_pass(self.host_time());
             if self.clock.total_pause() > paused {
-                observer.on_pause(self.clock.total_pause());
+                observer.on_clock_pause(self.clock.total_pause());
             }
             self.read_devices(now, &polled, observer);
             self.deliver_departures(observer);
-            let mut sleep = self.clock.sleep_until(self.path.next_departure_bound());
+            let mut sleep = self.clock.plan_sleep_until(self.path.next_departure_bound());
             if sleep < NEVER {
                 // Reading and writing have used a part of the time.
                 let busy = self.host_time().saturating_sub(self.clock.elapsed());
@@ -157,7 +157,7 @@ impl ForwardingLoop {
                 spin = ((7 * spin + late * 3 / 2) / 8).clamp(SPIN_LIMITS.0, SPIN_LIMITS.1);
             }
         }
-        self.clock.begin_pass(self.host_time());
+        self.clock.begin_loop_pass(self.host_time());
         Ok(self.forwarding_result())
     }
 
@@ -183,7 +183,7 @@ impl ForwardingLoop {
         self.path.advance_to(now, observer);
         self.leaving.clear();
         while self.leaving.len() < MAX_BATCH {
-            let Some(packet) = self.path.take_departed(now, observer) else { break };
+            let Some(packet) = self.path.take_departed_packet(now, observer) else { break };
             self.leaving.push(packet);
         }
         let mut begin = 0;

@@ -22,8 +22,13 @@ impl LinkResult {
         put("longest_pause_ns", &outcome.longest_pause);
         put("missed", &outcome.missed);
         put("cpu_ns", &outcome.cpu);
-        write_direction(&mut put, "forward", &outcome.path.forward, outcome.path.in_transit[0]);
-        write_direction(&mut put, "back", &outcome.path.back, outcome.path.in_transit[1]);
+        write_direction_counters(
+            &mut put,
+            "forward",
+            &outcome.path.forward,
+            outcome.path.in_transit[0],
+        );
+        write_direction_counters(&mut put, "back", &outcome.path.back, outcome.path.in_transit[1]);
         if let Some(reason) = outcome.unreliable_result_reason() {
             put("distortion", &reason);
         }
@@ -34,7 +39,7 @@ impl LinkResult {
     }
 }
 
-fn write_direction(
+fn write_direction_counters(
     put: &mut impl FnMut(&str, &dyn std::fmt::Display),
     name: &str,
     counters: &DirectionCounters,

@@ -1,11 +1,11 @@
 //! Event handlers of cross flows for all schemes.
 
 use crate::config::{CrossFlowScheme, CrossPacketTimeRule};
-use crate::cross_window::NextAction;
+use crate::cross_window::NextWindowAction;
 use crate::flow_events::FlowEvent;
 use crate::flows::ClassPath;
-use crate::reference_flows::{count_off_time, data_packet};
-use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
+use crate::reference_flows::{count_off_time_start, create_data_packet};
+use crate::run::{FixedPointReplication, draw_file_size, draw_off_time, is_persistent};
 use tcpcast_sim::Packet;
 use tcpcast_sim::clock::{NEVER, Nanos, seconds_to_nanos};
 use tcpcast_sim::probe::ClassCell;
@@ -13,16 +13,16 @@ use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::RandomSource;
 use tcpcast_sim::tcp::IdleRestart;
 
-impl<Q: QueueDiscipline> FixedPoint<Q> {
+impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     fn cross_index(&self, id: u32) -> usize {
         id as usize - self.references.len()
     }
 
-    fn cross_path(&self, index: usize) -> &ClassPath {
+    fn path_of_cross_flow(&self, index: usize) -> &ClassPath {
         &self.paths[self.cross[index].record.class()]
     }
 
-    fn next_window_action(&mut self, index: usize) -> NextAction {
+    fn next_window_action(&mut self, index: usize) -> NextWindowAction {
         let flow = &mut self.cross[index];
         let ClassPath { tcp, rules, .. } = &self.paths[flow.record.class()];
         flow.window.next_action(tcp, *rules)
@@ -30,7 +30,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// Whether cross flows pass per-source hops before the shared router. In schemes 0 and 1, the
     /// times between packets are measured behind these hops.
-    pub(super) fn has_entry_hops(&self) -> bool {
+    pub(super) fn cross_flows_use_entry_hops(&self) -> bool {
         self.scheme == CrossFlowScheme::Windows && !self.pre_hops.is_empty()
     }
 
@@ -41,18 +41,18 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let flow = &mut cross[index];
         if flow.size == 0 {
             let traffic = &traffic[flow.record.class()];
-            flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
+            flow.size = draw_file_size(traffic, coupling, id, &mut flow.sizes);
         }
-        probes.reference.population.record_birth(now);
+        probes.reference.population.record_source_start(now);
         probes.cross.record_transfer_start(now, &mut flow.record, flow.size);
         (flow.on, flow.accepted, flow.clock) = (true, 0, now);
         flow.lost_downstream.clear();
         self.active += 1;
         if self.scheme == CrossFlowScheme::Windows {
             self.open_cross_window(index);
-            self.continue_cross_window(id);
+            self.send_or_schedule_from_window(id);
         } else {
-            self.schedule_after_random_time(id);
+            self.schedule_packet_after_gap(id);
         }
     }
 
@@ -82,21 +82,22 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
         self.cross[index].due = NEVER;
         match self.scheme {
-            CrossFlowScheme::Rates => self.on_cross_arrival(id),
-            CrossFlowScheme::Queues => self.arrive_or_wait_for_backlog(id),
-            CrossFlowScheme::Windows => self.continue_cross_window(id),
+            CrossFlowScheme::Rates => self.on_cross_packet_due(id),
+            CrossFlowScheme::Queues => self.send_or_delay_by_backlog(id),
+            CrossFlowScheme::Windows => self.send_or_schedule_from_window(id),
         }
     }
 
     fn schedule_cross_event(&mut self, id: u32, due: Nanos) {
         let index = self.cross_index(id);
         self.cross[index].due = due;
-        let event = if self.has_entry_hops() { FlowEvent::Entry } else { FlowEvent::Arrival };
+        let event =
+            if self.cross_flows_use_entry_hops() { FlowEvent::Entry } else { FlowEvent::Arrival };
         self.events.push(due, event, id);
     }
 
     /// Schemes 0 and 1: schedules the next packet after a random time.
-    fn schedule_after_random_time(&mut self, id: u32) {
+    fn schedule_packet_after_gap(&mut self, id: u32) {
         let (bin, index) = (self.active_flow_bin(), self.cross_index(id));
         let flow = &mut self.cross[index];
         let gap = self.distributions[flow.record.class()].gap.draw(bin, &mut flow.draws);
@@ -109,42 +110,43 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// Scheme 1: delays the packet while the shared router holds more packets of the flow than a
     /// bound, which is drawn from the measurements on reference flows.
-    fn arrive_or_wait_for_backlog(&mut self, id: u32) {
+    fn send_or_delay_by_backlog(&mut self, id: u32) {
         let (bin, index) = (self.active_flow_bin(), self.cross_index(id));
         let flow = &mut self.cross[index];
         let bound = self.distributions[flow.record.class()].own_backlog.draw(bin, &mut flow.draws);
         if bound.is_some_and(|bound| flow.inside > bound) {
             flow.bound = bound;
         } else {
-            self.on_cross_arrival(id);
+            self.on_cross_packet_due(id);
         }
     }
 
-    fn on_cross_arrival(&mut self, id: u32) {
+    fn on_cross_packet_due(&mut self, id: u32) {
         let index = self.cross_index(id);
         self.send_cross_packet(id, 0);
-        let is_accepted = self.offer_cross_packet(id, 0);
-        let is_copy = self.draws_timeout(index) && self.cross_path(index).rules.retransmit;
+        let is_accepted = self.offer_cross_packet_to_router(id, 0);
+        let is_copy =
+            self.draw_and_count_timeout(index) && self.path_of_cross_flow(index).rules.retransmit;
         let flow = &mut self.cross[index];
         flow.accepted += u32::from(is_accepted && !is_copy);
         if flow.accepted == flow.size {
             self.finish_cross_file(id, self.now);
         } else {
-            self.schedule_after_random_time(id);
+            self.schedule_packet_after_gap(id);
         }
     }
 
     fn send_cross_packet(&mut self, id: u32, number: u32) {
         let (now, index) = (self.now, self.cross_index(id));
         let flow = &mut self.cross[index];
-        self.probes.cross.count_sent(now, &mut flow.record, &data_packet(id, number));
+        self.probes.cross.count_sent(now, &mut flow.record, &create_data_packet(id, number));
         flow.sent = now;
     }
 
     /// Offers a packet to the shared router, and returns true if it is accepted.
-    fn offer_cross_packet(&mut self, id: u32, number: u32) -> bool {
+    fn offer_cross_packet_to_router(&mut self, id: u32, number: u32) -> bool {
         let (now, index) = (self.now, self.cross_index(id));
-        let packet = data_packet(id, number);
+        let packet = create_data_packet(id, number);
         let held = self.shared.queue.held_packets();
         let flow = &mut self.cross[index];
         let class = flow.record.class();
@@ -168,33 +170,33 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Scheme 2: sends the next packet if it is due, otherwise schedules it.
-    fn continue_cross_window(&mut self, id: u32) {
+    fn send_or_schedule_from_window(&mut self, id: u32) {
         let index = self.cross_index(id);
         if !self.cross[index].on {
             return;
         }
         match self.next_window_action(index) {
-            NextAction::Arrives(due) if due <= self.now => {
+            NextWindowAction::Arrives(due) if due <= self.now => {
                 self.send_window_packet(id);
-                self.schedule_next_or_end(id);
+                self.schedule_packet_or_file_end(id);
             }
-            NextAction::Arrives(due) => self.schedule_cross_event(id, due),
-            NextAction::Finished(last_ack) if last_ack <= self.now => {
+            NextWindowAction::Arrives(due) => self.schedule_cross_event(id, due),
+            NextWindowAction::Finished(last_ack) if last_ack <= self.now => {
                 self.finish_window_file(id, last_ack)
             }
-            NextAction::Finished(last_ack) => self.schedule_cross_event(id, last_ack),
-            NextAction::Waits => {}
+            NextWindowAction::Finished(last_ack) => self.schedule_cross_event(id, last_ack),
+            NextWindowAction::Waits => {}
         }
     }
 
     /// Schedules the next packet or the end of the file, at least 1 ns later.
-    fn schedule_next_or_end(&mut self, id: u32) {
+    fn schedule_packet_or_file_end(&mut self, id: u32) {
         let index = self.cross_index(id);
         match self.next_window_action(index) {
-            NextAction::Arrives(due) | NextAction::Finished(due) => {
+            NextWindowAction::Arrives(due) | NextWindowAction::Finished(due) => {
                 self.schedule_cross_event(id, due.max(self.now + 1))
             }
-            NextAction::Waits => {}
+            NextWindowAction::Waits => {}
         }
     }
 
@@ -202,25 +204,29 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let (now, index) = (self.now, self.cross_index(id));
         let flow = &mut self.cross[index];
         let min_gap = self.paths[flow.record.class()].before.longest_service_time();
-        let number = flow.window.record_arrival(now, min_gap);
+        let number = flow.window.record_next_arrival(now, min_gap);
         self.send_cross_packet(id, number);
         if self.pre_hops.is_empty() {
-            self.enter_router_from_window(id, number);
+            self.offer_window_packet_to_router(id, number);
         } else {
-            self.enter_cross_hops(id, number);
+            self.pass_entry_hops(id, number);
         }
-        if self.draws_timeout(index) {
-            let rules = self.cross_path(index).rules;
+        if self.draw_and_count_timeout(index) {
+            let rules = self.path_of_cross_flow(index).rules;
             self.cross[index].window.on_timeout(rules);
         }
     }
 
-    fn enter_cross_hops(&mut self, id: u32, number: u32) {
+    fn pass_entry_hops(&mut self, id: u32, number: u32) {
         let index = self.cross_index(id);
         let Self { cross, probes, pre_hops, events, now, loss_delay, resend_delay, .. } = self;
         let flow = &mut cross[index];
-        match pre_hops.pass_packet(*now, &data_packet(id, number), &flow.record, &mut probes.cross)
-        {
+        match pre_hops.pass_packet_through_hops(
+            *now,
+            &create_data_packet(id, number),
+            &flow.record,
+            &mut probes.cross,
+        ) {
             Ok(arrives) => {
                 flow.arriving.push_back((arrives, number));
                 if flow.arriving.len() == 1 {
@@ -229,14 +235,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             }
             Err(lost) => {
                 let due = lost + if lost <= *now { *resend_delay } else { *loss_delay };
-                flow.feedback.add(due, number);
+                flow.feedback.add_feedback(due, number);
                 events.push(due, FlowEvent::LossFeedback, id);
             }
         }
     }
 
     /// A packet arrives at the shared router after the per-source hops.
-    pub(super) fn enter_router_after_hops(&mut self, id: u32) {
+    pub(super) fn enter_router_after_entry_hops(&mut self, id: u32) {
         let index = self.cross_index(id);
         let Self { cross, events, .. } = self;
         let flow = &mut cross[index];
@@ -244,22 +250,22 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         if let Some((next, _)) = flow.arriving.front() {
             events.push(*next, FlowEvent::Arrival, id);
         }
-        self.enter_router_from_window(id, number);
+        self.offer_window_packet_to_router(id, number);
         if self.cross[index].due == NEVER {
-            self.continue_cross_window(id);
+            self.send_or_schedule_from_window(id);
         }
     }
 
-    fn enter_router_from_window(&mut self, id: u32, number: u32) {
+    fn offer_window_packet_to_router(&mut self, id: u32, number: u32) {
         let (now, bin, index) = (self.now, self.active_flow_bin(), self.cross_index(id));
-        if !self.offer_cross_packet(id, number) {
-            self.on_window_loss(index, number);
+        if !self.offer_cross_packet_to_router(id, number) {
+            self.on_window_packet_loss(index, number);
         } else {
             let flow = &mut self.cross[index];
             let service =
                 self.distributions[flow.record.class()].service.draw(bin, &mut flow.draws);
-            let leaves = flow.window.departure_time(now, seconds_to_nanos(service));
-            match self.pass_to_destination(data_packet(id, number), leaves) {
+            let leaves = flow.window.advance_departure_time(now, seconds_to_nanos(service));
+            match self.deliver_and_get_ack_time(create_data_packet(id, number), leaves) {
                 Some(back) => self.cross[index].window.record_departure(number, back),
                 None => self.cross[index].lost_downstream.push(number),
             }
@@ -268,18 +274,23 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// Passes a packet from the shared router to the destination. Returns the time of its ACK at
     /// the sender plus the upstream delay, or `None` if the packet is lost.
-    fn pass_to_destination(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
+    fn deliver_and_get_ack_time(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
         let index = self.cross_index(packet.source());
         let Self { cross, probes, post_hops, paths, events, loss_delay, .. } = self;
         let flow = &mut cross[index];
         let path = &paths[flow.record.class()];
-        match post_hops.pass_packet(leaves + path.forward, &packet, &flow.record, &mut probes.cross)
-        {
-            Ok(next) => {
-                Some(path.after.pass_packet(&mut flow.left_after, next) + path.ack_path_delay())
-            }
+        match post_hops.pass_packet_through_hops(
+            leaves + path.forward,
+            &packet,
+            &flow.record,
+            &mut probes.cross,
+        ) {
+            Ok(next) => Some(
+                path.after.pass_packet_through_routers(&mut flow.left_after, next)
+                    + path.ack_path_delay(),
+            ),
             Err(lost) => {
-                flow.feedback.add(lost + *loss_delay, packet.number());
+                flow.feedback.add_feedback(lost + *loss_delay, packet.number());
                 events.push(lost + *loss_delay, FlowEvent::LossFeedback, packet.source());
                 None
             }
@@ -295,7 +306,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Draws a timeout with the frequency measured on reference flows.
-    fn draws_timeout(&mut self, index: usize) -> bool {
+    fn draw_and_count_timeout(&mut self, index: usize) -> bool {
         let flow = &mut self.cross[index];
         let class = flow.record.class();
         let expires = self.paths[class].rules.timeout
@@ -304,7 +315,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         expires
     }
 
-    fn on_window_loss(&mut self, index: usize, number: u32) {
+    fn on_window_packet_loss(&mut self, index: usize, number: u32) {
         let flow = &mut self.cross[index];
         let path = &self.paths[flow.record.class()];
         let feedback = self.now + (path.up_delay + self.loss_delay).max(1);
@@ -331,23 +342,23 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let flow = &mut self.cross[index];
         flow.inside -= 1;
         let arrives = if self.scheme == CrossFlowScheme::Windows {
-            remove_number(&mut flow.lost_downstream, packet.number()).is_none()
+            remove_number_if_present(&mut flow.lost_downstream, packet.number()).is_none()
         } else {
-            self.pass_to_destination(packet, leaves).is_some()
+            self.deliver_and_get_ack_time(packet, leaves).is_some()
         };
         let flow = &mut self.cross[index];
         if arrives {
             self.probes.cross.count_delivery(&flow.record, true);
         }
-        if flow.bound.is_some_and(|bound| flow.inside <= bound) || self.is_queue_too_short(index) {
+        if flow.bound.is_some_and(|bound| flow.inside <= bound) || self.draw_immediate_send(index) {
             self.cross[index].bound = None;
-            self.on_cross_arrival(id);
+            self.on_cross_packet_due(id);
         }
     }
 
     /// Whether a flow sends immediately, because its queue is shorter than a random number drawn
     /// from the measurements on reference flows.
-    fn is_queue_too_short(&mut self, index: usize) -> bool {
+    fn draw_immediate_send(&mut self, index: usize) -> bool {
         let bin = self.active_flow_bin();
         let flow = &mut self.cross[index];
         let backlog = &self.distributions[flow.record.class()].own_backlog;
@@ -363,7 +374,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let now = self.now;
         let flow = &mut self.cross[index];
         flow.inside -= 1;
-        remove_number(&mut flow.lost_downstream, packet.number());
+        remove_number_if_present(&mut flow.lost_downstream, packet.number());
         self.probes.cross.count_bottleneck_drop(now, &flow.record, &packet, false);
         self.on_cross_loss(id, packet.number());
     }
@@ -377,7 +388,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
         flow.accepted = flow.accepted.saturating_sub(1);
         if self.scheme == CrossFlowScheme::Windows {
-            self.on_window_loss(index, number);
+            self.on_window_packet_loss(index, number);
             if self.cross[index].due == NEVER {
                 self.schedule_cross_event(id, self.now + 1);
             }
@@ -392,11 +403,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let class = flow.record.class();
         let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
         // Cross flows do not record deliveries, so the end of the file is the last delivery.
-        flow.record.on_data(at, true);
+        flow.record.record_data_arrival(at, true);
         probes.cross.record_transfer_end(at, &mut flow.record, flow.size);
-        probes.reference.population.record_death(at);
+        probes.reference.population.record_source_end(at);
         (flow.on, flow.size, flow.connected) = (false, 0, is_persistent(&traffic[class]));
-        count_off_time(&mut probes.cross, class, off_time);
+        count_off_time_start(&mut probes.cross, class, off_time);
         if off_time < NEVER {
             self.events.push((at + off_time).max(self.now), FlowEvent::FileStart, id);
         }
@@ -404,7 +415,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 }
 
 /// Removes a number from a list, if present.
-fn remove_number(numbers: &mut Vec<u32>, number: u32) -> Option<u32> {
+fn remove_number_if_present(numbers: &mut Vec<u32>, number: u32) -> Option<u32> {
     let index = numbers.iter().position(|known| *known == number)?;
     Some(numbers.swap_remove(index))
 }

@@ -7,11 +7,11 @@
 
 use std::collections::VecDeque;
 use tcpcast_sim::clock::Nanos;
-use tcpcast_sim::tcp::{GrowthCondition, InstantLossRules, TcpConfig};
+use tcpcast_sim::tcp::{InstantLossRules, TcpConfig, WindowGrowthCondition};
 
 /// Next action of a cross flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NextAction {
+pub(super) enum NextWindowAction {
     /// The next packet arrives at the shared router at this time.
     Arrives(Nanos),
     /// The file is complete; time of the last ACK.
@@ -86,29 +86,33 @@ impl CrossFlowWindow {
     }
 
     /// Next action of the flow.
-    pub(super) fn next_action(&mut self, tcp: &TcpConfig, rules: InstantLossRules) -> NextAction {
+    pub(super) fn next_action(
+        &mut self,
+        tcp: &TcpConfig,
+        rules: InstantLossRules,
+    ) -> NextWindowAction {
         match self.in_flight.front() {
-            Some((due, _)) => NextAction::Arrives(*due),
+            Some((due, _)) => NextWindowAction::Arrives(*due),
             None => self.next_packet_action(tcp, rules),
         }
     }
 
-    fn next_packet_action(&mut self, tcp: &TcpConfig, rules: InstantLossRules) -> NextAction {
+    fn next_packet_action(&mut self, tcp: &TcpConfig, rules: InstantLossRules) -> NextWindowAction {
         let mut at = self.ready;
         loop {
             while self.acks.front().is_some_and(|(due, _)| *due <= at) {
                 self.on_ack(tcp, rules);
             }
             if self.left == 0 {
-                return NextAction::Finished(self.last_ack);
+                return NextWindowAction::Finished(self.last_ack);
             }
             let scheduled = self.acks.len() + self.in_flight.len();
             let outstanding = scheduled as u32 + self.inside;
             let window = self.window_packets(tcp);
             if outstanding < window && outstanding < self.left {
-                return NextAction::Arrives(at);
+                return NextWindowAction::Arrives(at);
             }
-            let Some((due, _)) = self.acks.front() else { return NextAction::Waits };
+            let Some((due, _)) = self.acks.front() else { return NextWindowAction::Waits };
             at = at.max(*due);
         }
     }
@@ -123,7 +127,7 @@ impl CrossFlowWindow {
         self.left -= 1;
         self.last_ack = due;
         self.ready = self.ready.max(due);
-        if rules.growth == GrowthCondition::AfterHalving && number < self.halved {
+        if rules.growth == WindowGrowthCondition::AfterHalving && number < self.halved {
             return;
         }
         let more = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
@@ -133,22 +137,22 @@ impl CrossFlowWindow {
     /// Records a packet that arrives at `now`, and returns its number. The next packet arrives at
     /// least `min_gap` later. The packet counts as `inside` until
     /// [`CrossFlowWindow::record_departure`] or [`CrossFlowWindow::on_loss`].
-    pub(super) fn record_arrival(&mut self, now: Nanos, min_gap: Nanos) -> u32 {
+    pub(super) fn record_next_arrival(&mut self, now: Nanos, min_gap: Nanos) -> u32 {
         self.inside += 1;
         if let Some((_, number)) = self.in_flight.pop_front() {
             return number;
         }
-        self.send_next(now, min_gap)
+        self.take_next_number(now, min_gap)
     }
 
-    fn send_next(&mut self, arrives: Nanos, min_gap: Nanos) -> u32 {
+    fn take_next_number(&mut self, arrives: Nanos, min_gap: Nanos) -> u32 {
         self.next += 1;
         self.ready = self.ready.max(arrives + min_gap);
         self.next - 1
     }
 
     /// Computes the departure time of a packet with this service time by the recursion.
-    pub(super) fn departure_time(&mut self, now: Nanos, service: Nanos) -> Nanos {
+    pub(super) fn advance_departure_time(&mut self, now: Nanos, service: Nanos) -> Nanos {
         self.served = self.served.max(now) + service;
         self.served
     }
@@ -167,11 +171,11 @@ impl CrossFlowWindow {
         tcp: &TcpConfig,
         rules: InstantLossRules,
     ) {
-        while let NextAction::Arrives(at) = self.next_packet_action(tcp, rules) {
+        while let NextWindowAction::Arrives(at) = self.next_packet_action(tcp, rules) {
             if at > feedback {
                 break;
             }
-            let number = self.send_next(at, min_gap);
+            let number = self.take_next_number(at, min_gap);
             self.in_flight.push_back((at, number));
         }
         self.ready = self.ready.max(feedback);
@@ -198,7 +202,7 @@ impl CrossFlowWindow {
     }
 
     fn halve_window(&mut self, rules: InstantLossRules) {
-        (self.cwnd, self.ssthresh) = rules.halve_window(self.cwnd);
+        (self.cwnd, self.ssthresh) = rules.halved_window_and_ssthresh(self.cwnd);
         self.halved = self.next;
     }
 }

@@ -26,7 +26,7 @@ impl Moments {
         self.squares += value * value;
     }
 
-    pub(super) fn add_to_sum_only(&mut self, value: f64) {
+    pub(super) fn add_to_sum_without_count(&mut self, value: f64) {
         self.extra_sum += value;
     }
 
@@ -37,11 +37,11 @@ impl Moments {
         self.extra_sum += other.extra_sum;
     }
 
-    fn scale_weights(&mut self, kept: f64) {
-        self.weight *= kept;
-        self.sum *= kept;
-        self.squares *= kept;
-        self.extra_sum *= kept;
+    fn scale_weights(&mut self, factor: f64) {
+        self.weight *= factor;
+        self.sum *= factor;
+        self.squares *= factor;
+        self.extra_sum *= factor;
     }
 
     /// Mean including `extra_sum`; `None` without measurements.
@@ -51,7 +51,7 @@ impl Moments {
 
     /// Distribution with this mean: exponential for one moment, or lognormal with the coefficient
     /// of variation of the measurements for two moments.
-    fn distribution(&self, moments: u8) -> Option<Distribution> {
+    fn fitted_distribution(&self, moments: u8) -> Option<Distribution> {
         let mean = self.mean().filter(|mean| *mean > 0.0)?;
         if moments < 2 {
             return Some(Distribution::Exponential { minimum: 0.0, scale: mean });
@@ -84,30 +84,30 @@ impl ActiveFlowBinning {
 }
 
 /// Returns the entry of a bin or of the nearest non-empty bin; the lower one of two.
-fn nearest_entry<T>(entries: &[Option<T>], bin: usize) -> Option<&T> {
+fn nearest_nonempty_entry<T>(entries: &[Option<T>], bin: usize) -> Option<&T> {
     let known = entries.iter().enumerate().filter_map(|(i, entry)| Some((i, entry.as_ref()?)));
     known.min_by_key(|(i, _)| i.abs_diff(bin)).map(|(_, entry)| entry)
 }
 
 /// Fills empty bins with the nearest entry.
-fn fill_gaps<T: Clone>(entries: &[Option<T>]) -> Vec<T> {
-    (0..entries.len()).filter_map(|bin| nearest_entry(entries, bin).cloned()).collect()
+fn fill_empty_bins<T: Clone>(entries: &[Option<T>]) -> Vec<T> {
+    (0..entries.len()).filter_map(|bin| nearest_nonempty_entry(entries, bin).cloned()).collect()
 }
 
 /// Moments by number of active flows, for previous steps and the current step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct MeasuredMoments {
+pub(super) struct MomentsByActiveFlows {
     before: Vec<Moments>,
     now: Vec<Moments>,
 }
 
-impl MeasuredMoments {
+impl MomentsByActiveFlows {
     pub(super) fn add_value(&mut self, bin: usize, value: f64) {
         self.moments_of_bin(bin).add_value(value);
     }
 
-    pub(super) fn add_to_sum_only(&mut self, bin: usize, value: f64) {
-        self.moments_of_bin(bin).add_to_sum_only(value);
+    pub(super) fn add_to_sum_without_count(&mut self, bin: usize, value: f64) {
+        self.moments_of_bin(bin).add_to_sum_without_count(value);
     }
 
     fn moments_of_bin(&mut self, bin: usize) -> &mut Moments {
@@ -122,11 +122,12 @@ impl MeasuredMoments {
         total_moments(&self.now)
     }
 
-    /// Ends a step. Previous measurements are weighted by `kept`, or by 1 if the step has too few
-    /// measurements.
-    pub(super) fn end_step(&mut self, kept: f64) {
-        let kept = if total_moments(&self.now).weight < MIN_SAMPLES { 1.0 } else { kept };
-        self.before.iter_mut().for_each(|moments| moments.scale_weights(kept));
+    /// Ends a step. Previous measurements are weighted by `previous_weight`, or by 1 if the step
+    /// has too few measurements.
+    pub(super) fn end_step(&mut self, previous_weight: f64) {
+        let previous_weight =
+            if total_moments(&self.now).weight < MIN_SAMPLES { 1.0 } else { previous_weight };
+        self.before.iter_mut().for_each(|moments| moments.scale_weights(previous_weight));
         if self.before.len() < self.now.len() {
             self.before.resize(self.now.len(), Moments::default());
         }
@@ -137,11 +138,12 @@ impl MeasuredMoments {
     }
 
     /// Distributions per bin; `None` if there are too few measurements.
-    pub(super) fn distributions(&self, moments: u8) -> Option<Vec<Distribution>> {
-        let fit =
-            |m: &Moments| (m.weight >= MIN_SAMPLES).then(|| m.distribution(moments)).flatten();
+    pub(super) fn fitted_distributions(&self, moments: u8) -> Option<Vec<Distribution>> {
+        let fit = |m: &Moments| {
+            (m.weight >= MIN_SAMPLES).then(|| m.fitted_distribution(moments)).flatten()
+        };
         let distributions: Vec<Option<Distribution>> = self.before.iter().map(fit).collect();
-        let distributions = fill_gaps(&distributions);
+        let distributions = fill_empty_bins(&distributions);
         if distributions.is_empty() { None } else { Some(distributions) }
     }
 
@@ -195,15 +197,16 @@ impl BacklogDistribution {
         counts[packets] += 1.0;
     }
 
-    /// Ends a step. Draws use all measurements so far, which are then weighted by `kept`.
-    pub(super) fn end_step(&mut self, kept: f64) {
+    /// Ends a step. Draws use all measurements so far, which are then weighted by
+    /// `previous_weight`.
+    pub(super) fn end_step(&mut self, previous_weight: f64) {
         let distributions: Vec<Option<Vec<f64>>> =
             self.counts.iter().map(|counts| cumulative_probabilities(counts)).collect();
-        let distributions = fill_gaps(&distributions);
+        let distributions = fill_empty_bins(&distributions);
         if !distributions.is_empty() {
             self.cumulative = distributions;
         }
-        self.counts.iter_mut().flatten().for_each(|count| *count *= kept);
+        self.counts.iter_mut().flatten().for_each(|count| *count *= previous_weight);
     }
 
     /// Draws a number; `None` without measurements.
@@ -236,8 +239,8 @@ pub(super) struct CrossFlowDistributions {
     pub gap_used: f64,
     pub service_used: f64,
     pub timeouts: f64,
-    pub measured_gap: MeasuredMoments,
-    pub measured_service: MeasuredMoments,
+    pub measured_gap: MomentsByActiveFlows,
+    pub measured_service: MomentsByActiveFlows,
     pub own_backlog: BacklogDistribution,
     /// Packets and timeouts of reference flows so far.
     sent: f64,
@@ -252,8 +255,8 @@ impl CrossFlowDistributions {
             gap_used: initial.0,
             service_used: initial.1,
             timeouts: 0.0,
-            measured_gap: MeasuredMoments::default(),
-            measured_service: MeasuredMoments::default(),
+            measured_gap: MomentsByActiveFlows::default(),
+            measured_service: MomentsByActiveFlows::default(),
             own_backlog: BacklogDistribution::default(),
             sent: 0.0,
             expired: 0.0,
@@ -261,20 +264,20 @@ impl CrossFlowDistributions {
     }
 
     /// Ends a step and updates the distributions of the cross flows.
-    pub(super) fn end_step(&mut self, kept: f64, moments: u8, sent: u64, expired: u64) {
-        self.measured_gap.end_step(kept);
-        self.measured_service.end_step(kept);
-        self.own_backlog.end_step(kept);
-        if let Some(distributions) = self.measured_gap.distributions(moments) {
+    pub(super) fn end_step(&mut self, previous_weight: f64, moments: u8, sent: u64, expired: u64) {
+        self.measured_gap.end_step(previous_weight);
+        self.measured_service.end_step(previous_weight);
+        self.own_backlog.end_step(previous_weight);
+        if let Some(distributions) = self.measured_gap.fitted_distributions(moments) {
             self.gap = DistributionByActiveFlows::new(distributions);
             self.gap_used = self.measured_gap.mean().unwrap_or(self.gap_used);
         }
-        if let Some(distributions) = self.measured_service.distributions(moments) {
+        if let Some(distributions) = self.measured_service.fitted_distributions(moments) {
             self.service = DistributionByActiveFlows::new(distributions);
             self.service_used = self.measured_service.mean().unwrap_or(self.service_used);
         }
-        self.sent = kept * self.sent + sent as f64;
-        self.expired = kept * self.expired + expired as f64;
+        self.sent = previous_weight * self.sent + sent as f64;
+        self.expired = previous_weight * self.expired + expired as f64;
         self.timeouts = if self.sent > 0.0 { self.expired / self.sent } else { 0.0 };
     }
 }

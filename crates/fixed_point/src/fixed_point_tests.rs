@@ -8,15 +8,17 @@ use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, DropTail, FairConfig, FairQueue, QueueConfig, RedConfig,
     TieBreakRule, disciplines,
 };
-use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLossRules, TcpConfig};
-use tcpcast_sim::traffic::{BulkStart, Distribution, InitialState, SizeRounding, Traffic};
+use tcpcast_sim::tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
+use tcpcast_sim::traffic::{
+    BulkStartTimes, Distribution, OnOffInitialState, SizeRounding, Traffic,
+};
 use tcpcast_sim::{
     AccessConfig, ClassConfig, HopConfig, Replication, Replications, RunConfig, RunControl,
     RunLimit, RunWatch, StopReason,
 };
 
 const RULE_B: InstantLossRules = InstantLossRules {
-    growth: GrowthCondition::AfterHalving,
+    growth: WindowGrowthCondition::AfterHalving,
     whole_halves: true,
     halve_once: false,
     timeout: true,
@@ -121,7 +123,7 @@ fn per_source_hop() -> impl Strategy<Value = Option<PerSource>> {
 
 fn bulk() -> Traffic {
     Traffic::Bulk {
-        start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
+        start: BulkStartTimes::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
         stop: None,
     }
 }
@@ -137,7 +139,7 @@ fn coupled(off_time: f64, coupling: f64) -> Traffic {
         rounding: SizeRounding::Nearest,
         persistent: true,
         coupling,
-        begin: InitialState::Off,
+        begin: OnOffInitialState::Off,
     }
 }
 
@@ -187,10 +189,9 @@ fn dates(probes: &Probes) -> [u64; 6] {
 fn check_exact(config: &RunConfig) {
     let mut exact = Replications::new(config, 1);
     exact.advance(until(200), 1, &RunControl::new(1));
-    let mut runs =
-        fixed_point_replications(config, &fixed_point_config(CrossFlowScheme::Rates, 1), 1);
+    let mut runs = create_replications(config, &fixed_point_config(CrossFlowScheme::Rates, 1), 1);
     let limit = RunLimit {
-        until: 200 * SECOND - hops::time_to_first_shared(config, config.packet_bytes),
+        until: 200 * SECOND - hops::time_to_first_shared_hop(config, config.packet_bytes),
         ..until(200)
     };
     runs.advance(limit, 1, &RunControl::new(1));
@@ -237,7 +238,7 @@ proptest! {
     ) {
         let of = |(service, delay): &(Nanos, Nanos)| SingleFlowRouter { service: *service, delay: *delay };
         let route = RouterSeries::new(routers.iter().map(of).collect());
-        let mut left = route.state_of_unused_flow();
+        let mut left = route.initial_departures();
         let mut x = vec![0; routers.len()];
         let mut arrives = 0;
         for gap in gaps {
@@ -247,7 +248,7 @@ proptest! {
                 x[i] = at.max(x[i]) + service;
                 at = x[i] + delay;
             }
-            prop_assert_eq!(route.pass_packet(&mut left, arrives), at);
+            prop_assert_eq!(route.pass_packet_through_routers(&mut left, arrives), at);
         }
     }
 }
@@ -256,10 +257,10 @@ proptest! {
 fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
     // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n) with K = 3, the maximum window
     // from the beginning, and a service time of 6 ms at the shared router.
-    let start = BulkStart::Times(vec![0.0]);
+    let start = BulkStartTimes::Times(vec![0.0]);
     let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
     config.tcp.initial_window = 40;
-    let mut run = FixedPoint::new(
+    let mut run = FixedPointReplication::new(
         &config,
         &fixed_point_config(CrossFlowScheme::Rates, 1),
         DropTail::new(None),
@@ -268,15 +269,16 @@ fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
     run.advance(until(10), &mut RunWatch::without_control());
     let path = flows::ClassPath::new(&config.classes[0], &config);
     let (mut before, mut after) =
-        (path.before.state_of_unused_flow(), path.after.state_of_unused_flow());
+        (path.before.initial_departures(), path.after.initial_departures());
     let (mut shared, mut ack_times) = (0, Vec::new());
     let (mut rtt_sum, v) = (0, 40);
     loop {
         let n = ack_times.len();
         let ready = if n < v { 0 } else { ack_times[n - v] };
-        let arrives = path.before.pass_packet(&mut before, ready);
+        let arrives = path.before.pass_packet_through_routers(&mut before, ready);
         shared = arrives.max(shared) + 6 * SECOND / 1000;
-        let back = path.after.pass_packet(&mut after, shared + path.forward) + path.back;
+        let back =
+            path.after.pass_packet_through_routers(&mut after, shared + path.forward) + path.back;
         // The sender processes the ACK later by the upstream delay.
         if back + path.up_delay > 10 * SECOND {
             break;
@@ -316,7 +318,7 @@ fn replications_support_all_queues_and_report_cross_flows() {
         config.queue = queue.clone();
         let mut point = fixed_point_config(CrossFlowScheme::Windows, 4);
         (point.steps, point.step) = (2, 5 * SECOND);
-        let mut runs = fixed_point_replications(&config, &point, 2);
+        let mut runs = create_replications(&config, &point, 2);
         assert_eq!(runs.advance(until(20), 2, &RunControl::new(2)), StopReason::Done);
         assert!(runs.update_and_check_probes().is_ok());
         for run in runs.created_replications() {
@@ -349,7 +351,7 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
                     let mut point = fixed_point_config(scheme, 3);
                     (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
                     let queue = FairQueue::new(fair(buffers, drop), Some(300));
-                    let mut run = FixedPoint::new(&config, &point, queue, 0);
+                    let mut run = FixedPointReplication::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut RunWatch::without_control());
                     assert!(run.update_and_check_probes().is_ok());
                     let (reference, cross) = (run.probes(), run.cross_flow_probes().unwrap());

@@ -78,7 +78,7 @@ impl FlowEventQueue {
         self.0.first_time().unwrap_or(NEVER)
     }
 
-    pub(super) fn take_next(&mut self) -> Option<(Nanos, FlowEvent, u32)> {
+    pub(super) fn take_next_event(&mut self) -> Option<(Nanos, FlowEvent, u32)> {
         let (due, bits) = self.0.take_first()?;
         let event = FLOW_EVENTS[(bits >> u32::BITS) as usize % (1 << EVENT_BITS)];
         Some((due, event, bits as u32))
@@ -97,8 +97,8 @@ mod tests {
             events.push(due, FlowEvent::Arrival, 0);
             events.push(due, FlowEvent::Ack, 99);
             events.push(due, FlowEvent::LossFeedback, 50);
-            assert_eq!(events.take_next(), Some((due, FlowEvent::LossFeedback, 50)));
-            first += u32::from(events.take_next() == Some((due, FlowEvent::Arrival, 0)));
+            assert_eq!(events.take_next_event(), Some((due, FlowEvent::LossFeedback, 50)));
+            first += u32::from(events.take_next_event() == Some((due, FlowEvent::Arrival, 0)));
         }
         assert!((1900..2100).contains(&first), "{first} of 4000");
     }

@@ -22,7 +22,7 @@ impl FlowProbes {
         self.cross.begin_measurement(now);
     }
 
-    pub(super) fn snapshot(&mut self, now: Nanos, last: bool) {
+    pub(super) fn close_counter_slots(&mut self, now: Nanos, last: bool) {
         self.reference.close_counter_slot(now, last);
         self.cross.close_counter_slot(now, last);
     }

@@ -1,9 +1,9 @@
 //! State of flows: reference flows with full TCP over the max-plus recursion, and cross flows.
 
 use crate::per_source_hops::PendingLossFeedback;
-use crate::router_recursion::{LastDepartures, RouterSeries, SingleFlowRouter};
+use crate::router_series::{LastDepartures, RouterSeries, SingleFlowRouter};
 use std::collections::VecDeque;
-use tcpcast_sim::clock::{NEVER, Nanos, constant_rate_transmitter, transmission_time};
+use tcpcast_sim::clock::{NEVER, Nanos, create_fixed_rate_transmitter, transmission_time};
 use tcpcast_sim::probe::SourceRecord;
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
 use tcpcast_sim::tcp::{InstantFeedbackSender, InstantLossRules, TcpConfig};
@@ -35,7 +35,7 @@ impl ClassPath {
         let (ingress, egress) = (&class.ingress, &class.egress);
         let first = SingleFlowRouter { service: data(ingress.rate_bps), delay: ingress.delay };
         let last = SingleFlowRouter { service: data(egress.rate_bps), delay: egress.delay };
-        let return_link = constant_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
+        let return_link = create_fixed_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
         let before = RouterSeries::new(vec![first]);
         let tcp = class.tcp.as_ref().unwrap_or(&config.tcp).clone();
         Self {
@@ -52,8 +52,8 @@ impl ClassPath {
                 + class.back
                 + ingress.delay
                 + ack(ingress.rate_bps)
-                + config.ack_return_time(&config.hops_before)
-                + config.ack_return_time(&config.hops_after),
+                + config.unloaded_ack_time_over(&config.hops_before)
+                + config.unloaded_ack_time_over(&config.hops_after),
         }
     }
 
@@ -103,8 +103,8 @@ impl ReferenceFlow {
             timer: NEVER,
             last_ack: 0,
             sent: 0,
-            left_before: path.before.state_of_unused_flow(),
-            left_after: path.after.state_of_unused_flow(),
+            left_before: path.before.initial_departures(),
+            left_after: path.after.initial_departures(),
             arriving: VecDeque::new(),
             inside: VecDeque::new(),
             left_shared: 0,
@@ -169,7 +169,7 @@ impl CrossFlow {
             bound: None,
             clock: 0,
             arriving: VecDeque::new(),
-            left_after: path.after.state_of_unused_flow(),
+            left_after: path.after.initial_departures(),
             feedback: PendingLossFeedback::default(),
             lost_downstream: Vec::new(),
             due: NEVER,

@@ -12,14 +12,14 @@ mod flows;
 mod per_source_hops;
 mod reference_flows;
 mod replications;
-mod router_recursion;
+mod router_series;
 mod run;
 mod shared_router;
 
 pub use config::{CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig};
-pub use replications::fixed_point_replications;
-pub use router_recursion::{LastDepartures, RouterSeries, SingleFlowRouter};
-pub use run::{FixedPoint, STEP_CELLS};
+pub use replications::create_replications;
+pub use router_series::{LastDepartures, RouterSeries, SingleFlowRouter};
+pub use run::{FixedPointReplication, STEP_CELLS};
 
 #[cfg(test)]
 #[path = "fixed_point_tests.rs"]

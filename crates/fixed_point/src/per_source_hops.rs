@@ -38,7 +38,7 @@ impl PerSourceHops {
 
     /// Passes a packet that arrives at `at`. Returns its time behind the last hop, or the time of
     /// its loss as the error. Packets of a flow must be passed in order.
-    pub(super) fn pass_packet(
+    pub(super) fn pass_packet_through_hops(
         &mut self,
         mut at: Nanos,
         packet: &Packet,
@@ -61,7 +61,7 @@ impl PerSourceHops {
     /// Updates the counters of cross traffic.
     pub(super) fn add_cross_counters_to_probes(&self, probes: &mut Probes) {
         for (counters, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
-            hop.report_cross_traffic(counters);
+            hop.copy_cross_statistics(counters);
         }
     }
 }
@@ -71,7 +71,7 @@ impl PerSourceHops {
 pub(super) struct PendingLossFeedback(Vec<(Nanos, u32)>);
 
 impl PendingLossFeedback {
-    pub(super) fn add(&mut self, at: Nanos, number: u32) {
+    pub(super) fn add_feedback(&mut self, at: Nanos, number: u32) {
         self.0.push((at, number));
     }
 

@@ -2,27 +2,27 @@
 //! recursion. The handlers also measure the distributions used by cross flows.
 
 use crate::flow_events::FlowEvent;
-use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
+use crate::run::{FixedPointReplication, draw_file_size, draw_off_time, is_persistent};
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
 use tcpcast_sim::probe::{ClassCell, Probes, SenderListener};
 use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
 use tcpcast_sim::{Packet, PacketKind, PacketLabel};
 
-impl<Q: QueueDiscipline> FixedPoint<Q> {
+impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     /// Starts a file.
     pub(super) fn start_reference_file(&mut self, id: u32) {
         let (at, index) = (self.reference_sender_time(id), id as usize);
         self.active += 1;
-        self.probes.reference.population.record_birth(self.now);
+        self.probes.reference.population.record_source_start(self.now);
         let Self { references, probes, traffic, coupling, .. } = self;
         let flow = &mut references[index];
         if flow.size == 0 {
             let traffic = &traffic[flow.record.class()];
-            flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
+            flow.size = draw_file_size(traffic, coupling, id, &mut flow.sizes);
         }
         let (size, reuse) =
-            (flow.size, flow.connected && flow.sender.has_packet_numbers_for(flow.size));
+            (flow.size, flow.connected && flow.sender.has_packet_numbers_left(flow.size));
         probes.reference.record_transfer_start(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;
@@ -30,7 +30,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             since_ack: at.saturating_sub(flow.last_ack),
             since_sent: at.saturating_sub(flow.sent),
         };
-        self.call_reference_sender(at, id, |sender, tcp, listener| {
+        self.call_sender_and_send_packets(at, id, |sender, tcp, listener| {
             if reuse {
                 sender.send_file_on_open_connection(at, size, off_time, tcp, listener)
             } else {
@@ -50,7 +50,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.paths[self.references[id as usize].record.class()].up_delay
     }
 
-    fn call_reference_sender(
+    fn call_sender_and_send_packets(
         &mut self,
         at: Nanos,
         id: u32,
@@ -90,11 +90,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
         let path = &paths[flow.record.class()];
-        let packet = data_packet(id, number);
+        let packet = create_data_packet(id, number);
         probes.count_sent(at, &mut flow.record, &packet);
         flow.sent = at;
-        let entry = path.before.pass_packet(&mut flow.left_before, at);
-        match pre_hops.pass_packet(entry, &packet, &flow.record, probes) {
+        let entry = path.before.pass_packet_through_routers(&mut flow.left_before, at);
+        match pre_hops.pass_packet_through_hops(entry, &packet, &flow.record, probes) {
             Ok(arrives) if arrives == *now && flow.arriving.is_empty() => {
                 self.enter_reference_router(id, number);
             }
@@ -107,7 +107,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             Err(lost) => {
                 let due =
                     path.up_delay + lost + if lost <= at { *resend_delay } else { *loss_delay };
-                flow.feedback.add(due, number);
+                flow.feedback.add_feedback(due, number);
                 events.push(due, FlowEvent::LossFeedback, id);
             }
         }
@@ -122,7 +122,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         flow.timer = NEVER;
         let deadline = flow.sender.timer_deadline();
         if deadline <= at {
-            self.call_reference_sender(at, id, |sender, tcp, listener| {
+            self.call_sender_and_send_packets(at, id, |sender, tcp, listener| {
                 sender.on_timer(at, tcp, listener)
             });
         } else if deadline != NEVER {
@@ -153,7 +153,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         distributions[class].own_backlog.add_backlog(bin, own_backlog);
         flow.gap_since = now;
         probes.reference.counters.add_to_class(class, ClassCell::OwnFound, own_backlog as u64);
-        let packet = data_packet(id, number);
+        let packet = create_data_packet(id, number);
         let held = self.shared.queue.held_packets();
         match self.offer_to_router(packet) {
             None => {
@@ -200,11 +200,12 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         flow.left_shared = leaves;
         let path = &paths[class];
         let next = leaves + path.forward;
-        let arrives = match post_hops.pass_packet(next, &packet, &flow.record, probes) {
-            Ok(next) => path.after.pass_packet(&mut flow.left_after, next),
+        let arrives = match post_hops.pass_packet_through_hops(next, &packet, &flow.record, probes)
+        {
+            Ok(next) => path.after.pass_packet_through_routers(&mut flow.left_after, next),
             Err(lost) => {
                 let due = path.up_delay + lost + *loss_delay;
-                flow.feedback.add(due, packet.number());
+                flow.feedback.add_feedback(due, packet.number());
                 events.push(due, FlowEvent::LossFeedback, id);
                 return;
             }
@@ -213,9 +214,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             return;
         }
         probes.count_delivery(&flow.record, true);
-        flow.record.on_data(arrives, true);
+        flow.record.record_data_arrival(arrives, true);
         if *blocks {
-            probes.count_block_delivery(arrives, &flow.record, id);
+            probes.count_delivery_for_blocks(arrives, &flow.record, id);
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
         let due = arrives + path.ack_path_delay();
@@ -233,7 +234,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         probes.counters.add_to_class(flow.record.class(), ClassCell::Inside, inside);
         probes.count_bottleneck_drop(now, &flow.record, &lost, false);
         let due = now + self.loss_delay + self.upstream_delay(id);
-        self.references[id as usize].feedback.add(due, lost.number());
+        self.references[id as usize].feedback.add_feedback(due, lost.number());
         self.events.push(due, FlowEvent::LossFeedback, id);
     }
 
@@ -241,7 +242,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     pub(super) fn on_reference_loss_feedback(&mut self, id: u32) {
         let at = self.reference_sender_time(id);
         while let Some(number) = self.references[id as usize].feedback.take_due(self.now) {
-            self.call_reference_sender(at, id, |sender, tcp, listener| {
+            self.call_sender_and_send_packets(at, id, |sender, tcp, listener| {
                 sender.on_loss(at, number, tcp, listener)
             });
         }
@@ -257,7 +258,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             events.push(*next, FlowEvent::Ack, id);
         }
         flow.last_ack = at;
-        self.call_reference_sender(at, id, |sender, tcp, listener| {
+        self.call_sender_and_send_packets(at, id, |sender, tcp, listener| {
             sender.on_ack(at, number, &(), tcp, listener)
         });
         if self.references[id as usize].sender.is_finished() {
@@ -273,13 +274,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let class = flow.record.class();
         let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
         probes.reference.record_transfer_end(at, &mut flow.record, flow.size);
-        probes.reference.population.record_death(*now);
+        probes.reference.population.record_source_end(*now);
         // The copy of a packet that timed out may still be in flight.
         let rest = nanos_to_seconds(at.saturating_sub(flow.gap_since));
-        distributions[class].measured_gap.add_to_sum_only(bin, rest);
+        distributions[class].measured_gap.add_to_sum_without_count(bin, rest);
         flow.connected = is_persistent(&traffic[class]);
         flow.size = 0;
-        count_off_time(&mut probes.reference, class, off_time);
+        count_off_time_start(&mut probes.reference, class, off_time);
         if off_time < NEVER {
             events.push(*now + off_time, FlowEvent::FileStart, id);
         }
@@ -287,7 +288,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 }
 
 /// Counts the start of an OFF time.
-pub(super) fn count_off_time(probes: &mut Probes, class: usize, off_time: Nanos) {
+pub(super) fn count_off_time_start(probes: &mut Probes, class: usize, off_time: Nanos) {
     if off_time < seconds_to_nanos(1e9) {
         probes.counters.add_to_class(class, ClassCell::OffTimes, 1);
         probes.counters.add_to_class(class, ClassCell::OffTime, off_time);
@@ -301,7 +302,7 @@ pub(super) fn is_retransmission_number(number: u32) -> bool {
     number & COPY_FLAG != 0
 }
 
-pub(super) fn data_packet(source: u32, number: u32) -> Packet {
+pub(super) fn create_data_packet(source: u32, number: u32) -> Packet {
     let kind = if is_retransmission_number(number) {
         PacketKind::Retransmission
     } else {

@@ -1,14 +1,14 @@
 //! Replications of a fixed point with any queue discipline.
 
 use crate::config::FixedPointConfig;
-use crate::run::FixedPoint;
+use crate::run::FixedPointReplication;
 use tcpcast_sim::queue::{DropTail, FairQueue, ManagedQueue, PolicerQueue, QueueConfig, RedQueue};
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
 use tcpcast_sim::{Replication, Replications, RunConfig};
 
 /// Creates `count` replications of a fixed point.
 #[must_use]
-pub fn fixed_point_replications(
+pub fn create_replications(
     config: &RunConfig,
     spec: &FixedPointConfig,
     count: u32,
@@ -25,28 +25,31 @@ fn create_replication(
     let stream = |purpose| RandomStream::for_entity(config.seed, number, 0, purpose);
     match &config.queue {
         QueueConfig::DropTail => {
-            Box::new(FixedPoint::new(config, spec, DropTail::new(config.buffer), number))
+            Box::new(FixedPointReplication::new(config, spec, DropTail::new(config.buffer), number))
         }
         QueueConfig::Red(red) => {
             let queue = RedQueue::new(*red, config.buffer, stream(StreamPurpose::EarlyDrop));
-            Box::new(FixedPoint::new(config, spec, queue, number))
+            Box::new(FixedPointReplication::new(config, spec, queue, number))
         }
         QueueConfig::Fair(fair) if fair.is_random() => {
             let queue =
                 FairQueue::with_random_selection(*fair, config.buffer, stream(StreamPurpose::Tie));
-            Box::new(FixedPoint::new(config, spec, queue, number))
+            Box::new(FixedPointReplication::new(config, spec, queue, number))
         }
-        QueueConfig::Fair(fair) => {
-            Box::new(FixedPoint::new(config, spec, FairQueue::new(*fair, config.buffer), number))
-        }
+        QueueConfig::Fair(fair) => Box::new(FixedPointReplication::new(
+            config,
+            spec,
+            FairQueue::new(*fair, config.buffer),
+            number,
+        )),
         QueueConfig::Policed(policed) => {
-            Box::new(FixedPoint::new(config, spec, PolicerQueue::new(*policed), number))
+            Box::new(FixedPointReplication::new(config, spec, PolicerQueue::new(*policed), number))
         }
         // Scenarios reject this queue because the recursion supports drops only on arrival.
         QueueConfig::Managed(managed) => {
             let queue =
                 ManagedQueue::new(managed.clone(), config.buffer, stream(StreamPurpose::EarlyDrop));
-            Box::new(FixedPoint::new(config, spec, queue, number))
+            Box::new(FixedPointReplication::new(config, spec, queue, number))
         }
     }
 }

@@ -9,21 +9,21 @@ use crate::flows::{ClassPath, CrossFlow, ReferenceFlow};
 use crate::per_source_hops::PerSourceHops;
 use crate::shared_router::{RouterOutcome, SharedRouter};
 use tcpcast_sim::clock::{
-    NEVER, Nanos, SECOND, Transmitter, constant_rate_transmitter, seconds_to_nanos,
+    NEVER, Nanos, SECOND, Transmitter, create_fixed_rate_transmitter, seconds_to_nanos,
 };
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
 use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::RandomStream;
 use tcpcast_sim::traffic::{SizeOffTimeCoupling, Traffic};
-use tcpcast_sim::traffic::{SourceStart, draw_start};
+use tcpcast_sim::traffic::{SourceStart, draw_source_start};
 use tcpcast_sim::{
     ConservationError, Packet, Replication, RunConfig, RunLimit, RunWatch, StopReason,
 };
 
 /// Names of the results of a step for a class. A step is an iteration; the measurement after all
-/// iterations has the last number. Rates, gaps and losses are measured at the reference flows, or at
-/// the cross flows (`cross_`). A name with `_used` is the mean of the distribution used by cross
+/// iterations has the last number. Rates, gaps and losses are measured at the reference flows, or
+/// at the cross flows (`cross_`). A name with `_used` is the mean of the distribution used by cross
 /// flows.
 pub const STEP_CELLS: [&str; 14] = [
     "step",
@@ -49,7 +49,7 @@ pub const STEP_CELLS: [&str; 14] = [
 ];
 
 /// One replication of a fixed point.
-pub struct FixedPoint<Q> {
+pub struct FixedPointReplication<Q> {
     pub(super) scheme: CrossFlowScheme,
     pub(super) queue_rule: CrossPacketTimeRule,
     pub(super) binning: ActiveFlowBinning,
@@ -89,11 +89,11 @@ pub(super) struct RouterCounters {
     pub dropped: u64,
 }
 
-impl<Q: QueueDiscipline> FixedPoint<Q> {
+impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     /// Creates a replication.
     #[must_use]
     pub fn new(config: &RunConfig, spec: &FixedPointConfig, queue: Q, replication: u32) -> Self {
-        let link = constant_rate_transmitter(config.bottleneck_bps, config.packet_bytes);
+        let link = create_fixed_rate_transmitter(config.bottleneck_bps, config.packet_bytes);
         let paths: Vec<ClassPath> =
             config.classes.iter().map(|class| ClassPath::new(class, config)).collect();
         let stages = hops::stage_count(config);
@@ -164,11 +164,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let mut indices = vec![0_usize; traffic.len()];
         let mut schedule =
             |class: usize, up, off_times: &mut RandomStream, sizes: &mut RandomStream, id| {
-                let (seconds, size) =
-                    match draw_start(&traffic[class], indices[class], false, off_times, sizes)? {
-                        SourceStart::Sends { after, size } => (after, size),
-                        SourceStart::Off { left, .. } => (left, 0),
-                    };
+                let (seconds, size) = match draw_source_start(
+                    &traffic[class],
+                    indices[class],
+                    false,
+                    off_times,
+                    sizes,
+                )? {
+                    SourceStart::Sends { after, size } => (after, size),
+                    SourceStart::Off { left, .. } => (left, 0),
+                };
                 indices[class] += 1;
                 events.push(seconds_to_nanos(seconds) + up, FlowEvent::FileStart, id);
                 Some(size)
@@ -187,7 +192,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn process_next_event(&mut self) {
-        let Some((now, event, flow)) = self.events.take_next() else { return };
+        let Some((now, event, flow)) = self.events.take_next_event() else { return };
         self.now = now;
         match event {
             FlowEvent::Ack => self.on_reference_ack(flow),
@@ -197,7 +202,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             FlowEvent::LossFeedback => self.on_cross_loss_feedback(flow),
             FlowEvent::Entry => self.on_cross_event(flow),
             FlowEvent::Arrival if self.is_reference_flow(flow) => self.on_reference_arrival(flow),
-            FlowEvent::Arrival if self.has_entry_hops() => self.enter_router_after_hops(flow),
+            FlowEvent::Arrival if self.cross_flows_use_entry_hops() => {
+                self.enter_router_after_entry_hops(flow)
+            }
             FlowEvent::Arrival => self.on_cross_event(flow),
             FlowEvent::Timer => self.on_reference_timer(flow),
             FlowEvent::FileStart if self.is_reference_flow(flow) => self.start_reference_file(flow),
@@ -209,9 +216,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         (flow as usize) < self.references.len()
     }
 
-    fn serve_router(&mut self, now: Nanos) {
+    fn transmit_at_router(&mut self, now: Nanos) {
         self.now = now;
-        if let Some((leaves, packet)) = self.shared.take_next(&mut self.probes.reference) {
+        if let Some((leaves, packet)) = self.shared.take_next_departure(&mut self.probes.reference)
+        {
             self.on_router_departure(packet, leaves);
         }
     }
@@ -262,7 +270,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Ends a step, a slot or the run at the limit. Returns true at the end of the run.
-    fn end_step_or_run(&mut self, limit: RunLimit) -> bool {
+    fn pass_boundary_or_end_run(&mut self, limit: RunLimit) -> bool {
         if self.boundary > limit.until {
             self.now = limit.until;
             return true;
@@ -275,7 +283,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.begin_measurement(now);
             self.boundary = now + self.spec.step;
         } else if self.step == self.spec.steps && !self.is_measurement_start(now) {
-            self.probes.snapshot(now, false);
+            self.probes.close_counter_slots(now, false);
         }
         if self.step == self.spec.steps {
             self.boundary = self.probes.reference.counters.slot_end();
@@ -298,7 +306,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// initial values have no influence. In the second half, the distributions average over all
     /// steps to reduce the variance.
     fn end_step(&mut self) {
-        let rows: Vec<_> = self.current_results().collect();
+        let rows: Vec<_> = self.step_results_of_classes().collect();
         self.rows.extend(rows);
         self.step += 1;
         let kept = if 2 * self.step > self.spec.steps { 1.0 } else { 0.0 };
@@ -312,10 +320,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Results of the current step for a class: the cells of [`STEP_CELLS`].
-    fn current_class_result(&self, class: usize) -> [f64; STEP_CELLS.len()] {
+    fn step_result_of_class(&self, class: usize) -> [f64; STEP_CELLS.len()] {
         let distributions = &self.distributions[class];
-        let reference = ClassStats::of_class(&self.probes.reference, class);
-        let cross = ClassStats::of_class(&self.probes.cross, class);
+        let reference = ClassStepStats::from_class_counters(&self.probes.reference, class);
+        let cross = ClassStepStats::from_class_counters(&self.probes.cross, class);
         [
             f64::from(self.step + 1),
             class as f64,
@@ -334,8 +342,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         ]
     }
 
-    fn current_results(&self) -> impl Iterator<Item = [f64; STEP_CELLS.len()]> {
-        (0..self.distributions.len()).map(|class| self.current_class_result(class))
+    fn step_results_of_classes(&self) -> impl Iterator<Item = [f64; STEP_CELLS.len()]> {
+        (0..self.distributions.len()).map(|class| self.step_result_of_class(class))
     }
 
     fn update_queue_counters(&mut self) {
@@ -347,16 +355,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 }
 
-impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
+impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPointReplication<Q> {
     fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
         self.limit = self.boundary.min(limit.until);
         loop {
             let (due, served) = (self.events.next_time(), self.shared.next_departure());
             if served <= due && served <= self.limit {
-                self.serve_router(served);
+                self.transmit_at_router(served);
             } else if due <= self.limit {
                 self.process_next_event();
-            } else if self.end_step_or_run(limit) {
+            } else if self.pass_boundary_or_end_run(limit) {
                 return StopReason::Done;
             }
             if !watch.should_continue(|| self.now as f64 / limit.until as f64) {
@@ -368,7 +376,7 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
     fn update_and_check_probes(&mut self) -> Result<&Probes, ConservationError> {
         self.update_queue_counters();
         self.probes.reference.states = self.probes.reference.population.copy_until(self.now);
-        self.probes.snapshot(self.now, true);
+        self.probes.close_counter_slots(self.now, true);
         let RouterCounters { offered, left, dropped } = self.router_counters;
         let in_flight = self.shared.waiting_packets();
         if offered != left + dropped + in_flight {
@@ -403,7 +411,7 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
 
     /// Cells of [`STEP_CELLS`]; the last step is the current step or the measurement.
     fn step_results(&self) -> Option<Vec<f64>> {
-        Some(self.rows.iter().copied().chain(self.current_results()).flatten().collect())
+        Some(self.rows.iter().copied().chain(self.step_results_of_classes()).flatten().collect())
     }
 }
 
@@ -413,7 +421,7 @@ pub(super) fn is_persistent(traffic: &Traffic) -> bool {
 }
 
 /// Draws the size of the next file in packets.
-pub(super) fn draw_size(
+pub(super) fn draw_file_size(
     traffic: &Traffic,
     coupling: &mut SizeOffTimeCoupling,
     id: u32,
@@ -421,7 +429,7 @@ pub(super) fn draw_size(
 ) -> u32 {
     match traffic {
         Traffic::OnOff { size, rounding, coupling: by, .. } => {
-            rounding.round_to_file_size(coupling.draw_size(id, size, *by, sizes)).packets
+            rounding.round_to_file_size(coupling.draw_file_size(id, size, *by, sizes)).packets
         }
         Traffic::Bulk { .. } => u32::MAX - 1,
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,
@@ -448,20 +456,20 @@ pub(super) fn draw_off_time(
 /// of the router, as in the packet engine.
 fn loss_feedback_delay(config: &RunConfig, paths: &[ClassPath], link: &Transmitter) -> Nanos {
     let min_delay = paths.iter().map(|path| path.up_delay).min().unwrap_or(0);
-    let takes_time = min_delay + hops::time_to_first_shared(config, config.packet_bytes) > 0;
+    let takes_time = min_delay + hops::time_to_first_shared_hop(config, config.packet_bytes) > 0;
     if takes_time { 0 } else { link.cached_transmission_time().max(1) }
 }
 
 /// Statistics of the flows of a class since the last reset of the counters.
-struct ClassStats {
+struct ClassStepStats {
     rate: f64,
     on_time: f64,
     own_backlog: f64,
     loss: f64,
 }
 
-impl ClassStats {
-    fn of_class(probes: &Probes, class: usize) -> Self {
+impl ClassStepStats {
+    fn from_class_counters(probes: &Probes, class: usize) -> Self {
         let count = |cell| probes.counters.class_cell(class, cell) as f64;
         let on_time = count(ClassCell::OnTime) / SECOND as f64;
         Self {

@@ -10,8 +10,8 @@ use tcpcast_sim::queue::{EnqueueOutcome, QueueDiscipline, QueueProbe};
 pub(super) enum RouterOutcome {
     /// The link transmits the packet, which leaves at this time.
     Leaves(Nanos),
-    /// The packet waits for [`SharedRouter::take_next`]. Contains the packet that was evicted, if
-    /// any.
+    /// The packet waits for [`SharedRouter::take_next_departure`]. Contains the packet that was
+    /// evicted, if any.
     Waits(Option<Packet>),
     /// The packet was dropped.
     Dropped,
@@ -19,8 +19,8 @@ pub(super) enum RouterOutcome {
 
 /// A queue discipline in front of a link.
 ///
-/// Disciplines that hold packets return each packet from [`SharedRouter::take_next`] at the start
-/// of its transmission, other disciplines at its departure.
+/// Disciplines that hold packets return each packet from [`SharedRouter::take_next_departure`] at
+/// the start of its transmission, other disciplines at its departure.
 #[derive(Clone, Debug)]
 pub(super) struct SharedRouter<Q> {
     pub queue: Q,
@@ -33,7 +33,7 @@ impl<Q: QueueDiscipline> SharedRouter<Q> {
         Self { queue, link, leaving: VecDeque::new() }
     }
 
-    /// Time of the next [`SharedRouter::take_next`]; [`NEVER`] if no packet waits.
+    /// Time of the next [`SharedRouter::take_next_departure`]; [`NEVER`] if no packet waits.
     pub(super) fn next_departure(&self) -> Nanos {
         if Q::HOLDS_PACKETS {
             self.queue.next_departure()
@@ -44,9 +44,12 @@ impl<Q: QueueDiscipline> SharedRouter<Q> {
 
     /// Removes the next packet at [`SharedRouter::next_departure`], and returns its departure time
     /// and the packet.
-    pub(super) fn take_next(&mut self, probe: &mut impl QueueProbe) -> Option<(Nanos, Packet)> {
+    pub(super) fn take_next_departure(
+        &mut self,
+        probe: &mut impl QueueProbe,
+    ) -> Option<(Nanos, Packet)> {
         if Q::HOLDS_PACKETS {
-            self.queue.serve_next(&mut self.link, probe)
+            self.queue.transmit_next_packet(&mut self.link, probe)
         } else {
             self.leaving.pop_front()
         }
@@ -71,7 +74,7 @@ impl<Q: QueueDiscipline> SharedRouter<Q> {
         }
     }
 
-    /// Number of packets that [`SharedRouter::take_next`] has not returned yet.
+    /// Number of packets that [`SharedRouter::take_next_departure`] has not returned yet.
     pub(super) fn waiting_packets(&self) -> u64 {
         if Q::HOLDS_PACKETS { self.queue.waiting_packets() } else { self.leaving.len() as u64 }
     }

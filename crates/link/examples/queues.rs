@@ -78,7 +78,7 @@ fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f6
                 break;
             }
             if leaves <= deadline {
-                black_box(link.serve_next(&mut counts));
+                black_box(link.transmit_next_packet(&mut counts));
             } else {
                 Link::<u32>::on_deadline(&mut link, deadline);
             }

@@ -80,7 +80,7 @@ impl<I> PartialEq for TimedItem<I> {
 impl<I> Eq for TimedItem<I> {}
 
 #[derive(Clone, Debug)]
-enum ItemOrder<I> {
+enum DelayLineStorage<I> {
     InOrder(VecDeque<(Nanos, I)>),
     Overtaking(BinaryHeap<TimedItem<I>>),
 }
@@ -91,7 +91,7 @@ pub struct DelayLine<I, D = RandomStream> {
     delay: Nanos,
     jitter: Jitter,
     draws: D,
-    line: ItemOrder<I>,
+    line: DelayLineStorage<I>,
     /// Due time of the last packet, if the order is kept.
     last_due: Nanos,
     number: u64,
@@ -102,40 +102,40 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     #[must_use]
     pub fn new(delay: Nanos, jitter: Jitter, order: PacketOrder, draws: D) -> Self {
         let line = if order == PacketOrder::Kept || jitter == Jitter::None {
-            ItemOrder::InOrder(VecDeque::new())
+            DelayLineStorage::InOrder(VecDeque::new())
         } else {
-            ItemOrder::Overtaking(BinaryHeap::new())
+            DelayLineStorage::Overtaking(BinaryHeap::new())
         };
         Self { delay, jitter, draws, line, last_due: 0, number: 0 }
     }
 
     /// Creates an empty line on which the caller specifies all due times, by
-    /// [`DelayLine::schedule`].
+    /// [`DelayLine::push_with_due_time`].
     #[must_use]
     pub fn with_given_due_times(draws: D) -> Self {
-        let line = ItemOrder::Overtaking(BinaryHeap::new());
+        let line = DelayLineStorage::Overtaking(BinaryHeap::new());
         Self { delay: 0, jitter: Jitter::None, draws, line, last_due: 0, number: 0 }
     }
 
     /// Adds an item at `now`, which must not decrease between calls, and returns its due time.
     #[inline]
-    pub fn push(&mut self, now: Nanos, item: I) -> Nanos {
+    pub fn push_after_delay(&mut self, now: Nanos, item: I) -> Nanos {
         let due = now + self.delay + self.jitter.draw_delay(&mut self.draws);
-        self.schedule(due, item)
+        self.push_with_due_time(due, item)
     }
 
     /// Adds an item with the given due time and returns the actual due time. On a line that keeps
     /// the order, the item is delayed until the preceding item is due.
     #[inline]
-    pub fn schedule(&mut self, due: Nanos, item: I) -> Nanos {
+    pub fn push_with_due_time(&mut self, due: Nanos, item: I) -> Nanos {
         let mut due = due;
         match &mut self.line {
-            ItemOrder::InOrder(line) => {
+            DelayLineStorage::InOrder(line) => {
                 due = due.max(self.last_due);
                 self.last_due = due;
                 line.push_back((due, item));
             }
-            ItemOrder::Overtaking(line) => {
+            DelayLineStorage::Overtaking(line) => {
                 self.number += 1;
                 line.push(TimedItem { due, number: self.number, item });
             }
@@ -148,8 +148,8 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     #[must_use]
     pub fn next_due(&self) -> Nanos {
         match &self.line {
-            ItemOrder::InOrder(line) => line.front().map_or(NEVER, |(due, _)| *due),
-            ItemOrder::Overtaking(line) => line.peek().map_or(NEVER, |first| first.due),
+            DelayLineStorage::InOrder(line) => line.front().map_or(NEVER, |(due, _)| *due),
+            DelayLineStorage::Overtaking(line) => line.peek().map_or(NEVER, |first| first.due),
         }
     }
 
@@ -160,8 +160,8 @@ impl<I, D: RandomSource> DelayLine<I, D> {
             return None;
         }
         match &mut self.line {
-            ItemOrder::InOrder(line) => line.pop_front(),
-            ItemOrder::Overtaking(line) => line.pop().map(|first| (first.due, first.item)),
+            DelayLineStorage::InOrder(line) => line.pop_front(),
+            DelayLineStorage::Overtaking(line) => line.pop().map(|first| (first.due, first.item)),
         }
     }
 
@@ -169,8 +169,8 @@ impl<I, D: RandomSource> DelayLine<I, D> {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.line {
-            ItemOrder::InOrder(line) => line.len(),
-            ItemOrder::Overtaking(line) => line.len(),
+            DelayLineStorage::InOrder(line) => line.len(),
+            DelayLineStorage::Overtaking(line) => line.len(),
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let mut line =
             DelayLine::new(100, Jitter::None, PacketOrder::Free, RandomStream::from_seed(1));
         assert_eq!(line.next_due(), NEVER);
-        assert_eq!((line.push(0, 'a'), line.push(7, 'b')), (100, 107));
+        assert_eq!((line.push_after_delay(0, 'a'), line.push_after_delay(7, 'b')), (100, 107));
         assert_eq!((line.next_due(), line.pop(99)), (100, None));
         assert_eq!((line.pop(100), line.pop(106)), (Some((100, 'a')), None));
         assert_eq!((line.pop(200), line.is_empty()), (Some((107, 'b')), true));
@@ -204,17 +204,17 @@ mod tests {
     #[test]
     fn scheduled_items_are_sorted_unless_order_is_kept() {
         let mut line = DelayLine::with_given_due_times(RandomStream::from_seed(1));
-        assert_eq!((line.schedule(9, 'a'), line.schedule(3, 'b')), (9, 3));
-        assert_eq!(line.schedule(9, 'c'), 9);
+        assert_eq!((line.push_with_due_time(9, 'a'), line.push_with_due_time(3, 'b')), (9, 3));
+        assert_eq!(line.push_with_due_time(9, 'c'), 9);
         assert_eq!(drain(&mut line), [(3, 'b'), (9, 'a'), (9, 'c')]);
         let mut kept =
             DelayLine::new(0, Jitter::None, PacketOrder::Kept, RandomStream::from_seed(1));
-        assert_eq!((kept.schedule(9, 'a'), kept.schedule(3, 'b')), (9, 9));
+        assert_eq!((kept.push_with_due_time(9, 'a'), kept.push_with_due_time(3, 'b')), (9, 9));
     }
 
     fn mean_and_max(jitter: Jitter) -> (f64, Nanos) {
         let mut line = DelayLine::new(0, jitter, PacketOrder::Free, RandomStream::from_seed(3));
-        let extra: Vec<Nanos> = (0..100_000).map(|_| line.push(0, ())).collect();
+        let extra: Vec<Nanos> = (0..100_000).map(|_| line.push_after_delay(0, ())).collect();
         (extra.iter().sum::<u64>() as f64 / 1e5, extra.into_iter().max().unwrap())
     }
 
@@ -241,7 +241,7 @@ mod tests {
             let mut entered = Vec::new();
             for (number, gap) in gaps.iter().enumerate() {
                 now += gap;
-                entered.push((now, line.push(now, number)));
+                entered.push((now, line.push_after_delay(now, number)));
             }
             let left = drain(&mut line);
             prop_assert_eq!(left.len(), gaps.len());

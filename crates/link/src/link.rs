@@ -31,7 +31,7 @@ pub enum OfferOutcome {
         /// Whether the queue marked the packet.
         marked: bool,
     },
-    /// The packet waits until [`Link::serve_next`] transmits or drops it.
+    /// The packet waits until [`Link::transmit_next_packet`] transmits or drops it.
     Held {
         /// Packets held on arrival, including the packet in transmission.
         found: u64,
@@ -49,7 +49,7 @@ pub enum OfferOutcome {
 /// before it offers the arrivals.
 pub trait Link<T> {
     /// Whether packets are held until the transmitter is free. If so, the caller must call
-    /// [`Link::serve_next`] at [`Link::next_departure`].
+    /// [`Link::transmit_next_packet`] at [`Link::next_departure`].
     const HOLDS_PACKETS: bool;
 
     /// Offers an arriving packet to the link.
@@ -60,15 +60,18 @@ pub trait Link<T> {
         probe: &mut impl QueueProbe<T>,
     ) -> OfferOutcome;
 
-    /// Time at which the packet in transmission leaves and [`Link::serve_next`] must be called;
-    /// [`NEVER`] while the transmitter is idle and for links that do not hold packets.
+    /// Time at which the packet in transmission leaves and [`Link::transmit_next_packet`] must be
+    /// called; [`NEVER`] while the transmitter is idle and for links that do not hold packets.
     fn next_departure(&self) -> Nanos {
         NEVER
     }
 
     /// Starts to transmit the next packet at [`Link::next_departure`]. Returns the departure time
     /// and the packet, or `None` if no packet waits.
-    fn serve_next(&mut self, _probe: &mut impl QueueProbe<T>) -> Option<(Nanos, Packet<T>)> {
+    fn transmit_next_packet(
+        &mut self,
+        _probe: &mut impl QueueProbe<T>,
+    ) -> Option<(Nanos, Packet<T>)> {
         None
     }
 
@@ -239,7 +242,10 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for QueueingLink<Q,
     }
 
     #[inline]
-    fn serve_next(&mut self, probe: &mut impl QueueProbe<T>) -> Option<(Nanos, Packet<T>)> {
+    fn transmit_next_packet(
+        &mut self,
+        probe: &mut impl QueueProbe<T>,
+    ) -> Option<(Nanos, Packet<T>)> {
         let now = self.leaves;
         probe.on_queue_length_interval(self.queue.held_backlog().packets, now);
         self.start_transmission(now, probe).map(|packet| (self.leaves, packet))

@@ -75,7 +75,9 @@ fn serve_until<Q: QueueDiscipline<u32>, X: Transmitter>(
     departures: &mut Vec<(u32, Nanos)>,
 ) {
     while link.next_departure() <= now {
-        departures.extend(link.serve_next(recorder).map(|(leaves, packet)| (packet.token, leaves)));
+        departures.extend(
+            link.transmit_next_packet(recorder).map(|(leaves, packet)| (packet.token, leaves)),
+        );
     }
 }
 

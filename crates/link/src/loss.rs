@@ -79,7 +79,7 @@ impl<D: RandomSource> LinkLossState<D> {
 
     /// Restarts the process without resetting its random stream.
     pub fn restart_process(&mut self) {
-        self.process.restart();
+        self.process.restart_process();
     }
 }
 
@@ -96,12 +96,12 @@ impl<D: RandomSource> LossProcess<D> {
     #[must_use]
     pub fn new(model: LossModel, draws: D) -> Self {
         let mut process = Self { model, draws, bad: false };
-        process.restart();
+        process.restart_process();
         process
     }
 
     /// Restarts the process without resetting its random stream.
-    pub fn restart(&mut self) {
+    pub fn restart_process(&mut self) {
         self.bad = match self.model {
             LossModel::GilbertElliott { to_bad, to_good, .. } if to_bad > 0.0 => {
                 self.draws.draw_chance(to_bad / (to_bad + to_good))

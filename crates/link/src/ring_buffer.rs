@@ -97,7 +97,7 @@ impl<T: Copy> RingBuffer<T> {
     /// Removes the first `skipped + 1` items and returns the last of them, which must exist. The
     /// item stays valid until the next push.
     #[inline(always)]
-    pub fn skip_and_pop(&mut self, skipped: usize) -> &T {
+    pub fn pop_after_skipping(&mut self, skipped: usize) -> &T {
         let slot = self.slot_of(skipped);
         self.first = self.slot_of(skipped + 1);
         self.len -= skipped + 1;
@@ -123,7 +123,7 @@ impl<T: Copy> RingBuffer<T> {
     /// Removes the first item, which must exist, and returns it in its slot. The item stays valid
     /// until the next push.
     #[inline(always)]
-    pub fn pop_in_place(&mut self) -> &mut T {
+    pub fn pop_by_reference(&mut self) -> &mut T {
         let slot = self.first;
         self.first = self.slot_of(1);
         self.len -= 1;
@@ -215,7 +215,7 @@ mod tests {
                         queue.push_back(item);
                     }
                     None if queue.len() % 2 == 1 => {
-                        prop_assert_eq!(Some(*ring.pop_in_place()), queue.pop_front());
+                        prop_assert_eq!(Some(*ring.pop_by_reference()), queue.pop_front());
                     }
                     None => prop_assert_eq!(ring.pop(), queue.pop_front()),
                 }

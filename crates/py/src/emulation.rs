@@ -14,7 +14,7 @@ mod traffic;
 #[cfg(target_os = "linux")]
 use self::{link::run_link_dict, traffic::run_traffic_dict};
 #[cfg(not(target_os = "linux"))]
-use self::{no_link as run_link_dict, no_link as run_traffic_dict};
+use self::{raise_link_needs_linux as run_link_dict, raise_link_needs_linux as run_traffic_dict};
 use pyo3::prelude::*;
 
 /// Run programs over a link in new namespaces. Return the exit status of the near program, or 3 if
@@ -46,6 +46,6 @@ pub(crate) fn run_traffic(
 }
 
 #[cfg(not(target_os = "linux"))]
-fn no_link(_: Python<'_>, _: &Bound<'_, PyAny>, _: i32, _: i32) -> PyResult<i32> {
+fn raise_link_needs_linux(_: Python<'_>, _: &Bound<'_, PyAny>, _: i32, _: i32) -> PyResult<i32> {
     Err(pyo3::exceptions::PyOSError::new_err("a link needs Linux"))
 }

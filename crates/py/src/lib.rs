@@ -11,15 +11,15 @@ use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use python_config::PlainConfig;
+use python_config::ConfigFromPython;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{FixedPointConfig, STEP_CELLS, fixed_point_replications};
+use tcpcast_fixed_point::{FixedPointConfig, STEP_CELLS, create_replications};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputCount, LINK_CELLS, LogHistogram,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputBucketCount, LINK_CELLS, LogHistogram,
     OCTAVES, Probes, RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters,
     TIMEOUT_KINDS, TimeSeries,
 };
@@ -52,7 +52,7 @@ type GoodputColumns<'py> = (
 );
 
 /// Reason for the end of a wait for the replications.
-enum WaitEnd {
+enum WaitEndReason {
     Done,
     Interrupted,
     OutOfTime,
@@ -62,9 +62,13 @@ enum WaitEnd {
 impl Simulation {
     /// Create `replications` runs of a configuration, given as plain data.
     #[new]
-    fn new(py: Python<'_>, config: PlainConfig<RunConfig>, replications: u32) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        config: ConfigFromPython<RunConfig>,
+        replications: u32,
+    ) -> PyResult<Self> {
         import_numpy(py)?;
-        let PlainConfig(config) = config;
+        let ConfigFromPython(config) = config;
         Ok(Self { runs: Replications::new(&config, replications), config })
     }
 
@@ -72,12 +76,12 @@ impl Simulation {
     #[classmethod]
     fn fixed_point(
         _class: &Bound<'_, PyType>,
-        config: PlainConfig<RunConfig>,
-        spec: PlainConfig<FixedPointConfig>,
+        config: ConfigFromPython<RunConfig>,
+        spec: ConfigFromPython<FixedPointConfig>,
         replications: u32,
     ) -> Self {
-        let (PlainConfig(config), PlainConfig(spec)) = (config, spec);
-        Self { runs: fixed_point_replications(&config, &spec, replications), config }
+        let (ConfigFromPython(config), ConfigFromPython(spec)) = (config, spec);
+        Self { runs: create_replications(&config, &spec, replications), config }
     }
 
     /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".
@@ -108,10 +112,10 @@ impl Simulation {
                 });
                 let waited = loop {
                     if end.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Disconnected) {
-                        break Ok(WaitEnd::Done);
+                        break Ok(WaitEndReason::Done);
                     }
                     match check_signals_and_time(control, limit, progress.as_ref()) {
-                        Ok(WaitEnd::Done) => {}
+                        Ok(WaitEndReason::Done) => {}
                         ended => break ended,
                     }
                 };
@@ -123,7 +127,7 @@ impl Simulation {
         Ok(match (waited?, stop) {
             (_, StopReason::Done) => "done",
             (_, StopReason::TooManyTransfers) => "crowded",
-            (WaitEnd::OutOfTime, _) => "out-of-time",
+            (WaitEndReason::OutOfTime, _) => "out-of-time",
             _ => "interrupted",
         })
     }
@@ -138,7 +142,7 @@ impl Simulation {
     /// one row per slot, then the current values.
     fn counters<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.update_and_check_probes().map_err(conservation_error)?;
-        probes.into_iter().map(|probes| counter_rows(py, probes)).collect()
+        probes.into_iter().map(|probes| counter_snapshot_rows(py, probes)).collect()
     }
 
     /// Return the counters of the cross flows of fixed points, as of the last call of `counters`.
@@ -147,14 +151,14 @@ impl Simulation {
         py: Python<'py>,
     ) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let runs = self.runs.created_replications();
-        runs.filter_map(|run| Some(counter_rows(py, run.cross_flow_probes()?))).collect()
+        runs.filter_map(|run| Some(counter_snapshot_rows(py, run.cross_flow_probes()?))).collect()
     }
 
     /// Return the results of the steps of each fixed point, `[rows, cells]` with the cells of
     /// `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
         let steps = self.runs.created_replications().filter_map(|run| run.step_results());
-        steps.map(|cells| rows_of_width(py, &cells, STEP_CELLS.len())).collect()
+        steps.map(|cells| reshape_to_rows(py, &cells, STEP_CELLS.len())).collect()
     }
 
     /// Return histograms and counts, summed over all replications.
@@ -237,7 +241,7 @@ impl Simulation {
                     .enumerate()
                     .flat_map(|(i, slot)| slot.iter().map(move |count| (i, count)))
             };
-            let column = |of: fn((usize, &GoodputCount)) -> u64| {
+            let column = |of: fn((usize, &GoodputBucketCount)) -> u64| {
                 all().map(of).collect::<Vec<u64>>().to_pyarray(py)
             };
             (
@@ -306,7 +310,7 @@ impl Simulation {
     fn time_series<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.update_and_check_probes().map_err(conservation_error)?;
         let series = probes.into_iter().map(|probes| &probes.time_series);
-        series.map(|series| rows_of_width(py, &series.rows(), series.column_count())).collect()
+        series.map(|series| reshape_to_rows(py, &series.rows(), series.column_count())).collect()
     }
 
     /// Return the histograms of transfer times of each replication: per size interval, or over all
@@ -315,7 +319,7 @@ impl Simulation {
         &self,
         py: Python<'py>,
         together: bool,
-    ) -> Vec<transfers::TimeColumns<'py>> {
+    ) -> Vec<transfers::TimeHistogramColumns<'py>> {
         let columns = self.runs.created_replications().map(|run| {
             let probes = run.probes();
             if together {
@@ -351,7 +355,7 @@ impl Simulation {
         let column = |of: fn(&tcpcast_sim::probe::SequencePoint) -> u64| {
             marks.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
         };
-        let names: Vec<&str> = marks.iter().map(|m| mark_name(m.mark)).collect();
+        let names: Vec<&str> = marks.iter().map(|m| sequence_event_name(m.mark)).collect();
         dict.set_item("mark_time_ns", column(|m| m.time))?;
         dict.set_item("mark_flow", column(|m| u64::from(m.source)))?;
         dict.set_item("mark_number", column(|m| u64::from(m.number)))?;
@@ -376,7 +380,7 @@ impl Simulation {
 }
 
 /// Converts the concatenated rows of a table.
-fn rows_of_width<'py, T: Element + Copy>(
+fn reshape_to_rows<'py, T: Element + Copy>(
     py: Python<'py>,
     cells: &[T],
     width: usize,
@@ -385,8 +389,11 @@ fn rows_of_width<'py, T: Element + Copy>(
 }
 
 /// Snapshots of the counters.
-fn counter_rows<'py>(py: Python<'py>, probes: &Probes) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    rows_of_width(py, &probes.counters.snapshot_rows(), probes.counters.cells_per_snapshot())
+fn counter_snapshot_rows<'py>(
+    py: Python<'py>,
+    probes: &Probes,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    reshape_to_rows(py, &probes.counters.snapshot_rows(), probes.counters.cells_per_snapshot())
 }
 
 /// Loads the functions of NumPy. Otherwise, the first array loads them, and panics if a signal is
@@ -407,22 +414,22 @@ fn check_signals_and_time(
     control: &RunControl,
     limit: Option<Instant>,
     progress: Option<&Py<PyAny>>,
-) -> PyResult<WaitEnd> {
+) -> PyResult<WaitEndReason> {
     Python::attach(|py| {
         if py.check_signals().is_err() {
-            return Ok(WaitEnd::Interrupted);
+            return Ok(WaitEndReason::Interrupted);
         }
         if limit.is_some_and(|limit| Instant::now() >= limit) {
-            return Ok(WaitEnd::OutOfTime);
+            return Ok(WaitEndReason::OutOfTime);
         }
         if let Some(progress) = progress {
             progress.call1(py, (control.progress(),))?;
         }
-        Ok(WaitEnd::Done)
+        Ok(WaitEndReason::Done)
     })
 }
 
-fn mark_name(mark: SequenceEvent) -> &'static str {
+fn sequence_event_name(mark: SequenceEvent) -> &'static str {
     match mark {
         SequenceEvent::Sent => "sent",
         SequenceEvent::Retransmitted => "retransmitted",
@@ -437,7 +444,7 @@ fn conservation_error(error: tcpcast_sim::ConservationError) -> PyErr {
 
 /// Return the approximate memory of `replications` replications of a configuration in bytes.
 #[pyfunction]
-fn run_bytes(config: PlainConfig<RunConfig>, replications: u32) -> u64 {
+fn run_bytes(config: ConfigFromPython<RunConfig>, replications: u32) -> u64 {
     tcpcast_sim::run_bytes(&config.0, replications)
 }
 

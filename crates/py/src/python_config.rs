@@ -11,9 +11,9 @@ use serde::forward_to_deserialize_any;
 use std::fmt::{self, Display};
 
 /// A configuration, extracted from an argument of plain data.
-pub(crate) struct PlainConfig<T>(pub T);
+pub(crate) struct ConfigFromPython<T>(pub T);
 
-impl<T: DeserializeOwned> FromPyObject<'_, '_> for PlainConfig<T> {
+impl<T: DeserializeOwned> FromPyObject<'_, '_> for ConfigFromPython<T> {
     type Error = PyErr;
 
     fn extract(data: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {

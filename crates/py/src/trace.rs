@@ -16,8 +16,8 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     CaptureReader, ConnectionEnd, ConnectionReport, Connections, DirectionBetweenTaps,
-    DirectionReport, IndicationKind, Interval, MemoryLimits, ReadSummary, RetransCause, Round,
-    TRANSFER_LIMITS, TapComparison,
+    DirectionReport, IndicationKind, IntervalCounts, MemoryLimits, ReadSummary, RetransCause,
+    Round, TRANSFER_LIMITS, TapComparison,
 };
 
 pub(crate) use capture_source::CaptureSource;
@@ -25,7 +25,7 @@ use capture_source::{CaptureError, InterruptibleReader, is_interrupted, open_sou
 use enum_names::{cause_name, connection_end_name, limit_name, side_name};
 use failed_connections::FailedConnections;
 use requests::RequestTables;
-use second_tap::{SecondTap, second_tap_columns};
+use second_tap::{SecondTapResults, second_tap_columns};
 use sequence_plot::plot_points_table;
 use unlisted_counters::UnlistedCounters;
 
@@ -64,15 +64,15 @@ struct CaptureResult {
     points: usize,
     /// Number of directions without a time-sequence plot.
     without_trail: u64,
-    second_tap: Option<SecondTap>,
+    second_tap: Option<SecondTapResults>,
     omitted_rounds: u64,
 }
 
 impl CaptureResult {
     fn add_report(&mut self, mut report: ConnectionReport) {
-        self.unlisted.count_connection(&report);
+        self.unlisted.add_connection_totals(&report);
         self.failed.add_if_failed(&report);
-        self.requests.take_requests(&mut report);
+        self.requests.move_requests_from_report(&mut report);
         for (index, mut direction) in report.directions.into_iter().enumerate() {
             if direction.counts.data_packets == 0 {
                 continue;
@@ -130,7 +130,7 @@ fn analyze_capture(
     while let Some(segment) = reader.next_segment() {
         match &mut between {
             Some(between) => between.push_first_tap(segment, connections.push_and_number(segment)),
-            None => connections.push(segment),
+            None => connections.push_segment(segment),
         }
         segments += 1;
         if segments % 1024 == 0 {
@@ -141,14 +141,14 @@ fn analyze_capture(
         }
     }
     result.connections = connections.connection_count();
-    for report in connections.finish() {
+    for report in connections.into_remaining_reports() {
         result.add_report(report);
     }
     result.summary = reader.summary().clone();
-    result.trim_and_sort_rows();
+    result.limit_and_sort_rows();
     if let Some(between) = between {
-        let (between, summary) = between.finish(interrupted.load(Ordering::Relaxed));
-        result.add_second_tap(SecondTap { summary, between });
+        let (between, summary) = between.finish_comparison(interrupted.load(Ordering::Relaxed));
+        result.add_second_tap(SecondTapResults { summary, between });
     }
     Ok(result)
 }
@@ -275,7 +275,7 @@ const COUNTS: &[NamedColumn<DirectionRow, u64>] = &[
     ("to_depth_4", |row| row.direction.indications.by_depth[3]),
     ("to_depth_5", |row| row.direction.indications.by_depth[4]),
     ("to_depth_6", |row| row.direction.indications.by_depth[5]),
-    ("max_backoff", max_backoff_of_row),
+    ("max_backoff", max_successive_timeouts),
     ("rtt_samples", |row| row.direction.rtt.sender.map_or(0, |rtt| rtt.samples)),
     ("rtt_round_samples", |row| row.direction.rtt.round_samples),
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
@@ -333,19 +333,19 @@ const FLAGS: &[NamedColumn<DirectionRow, bool>] = &[
 
 /// Maximum number of successive timeouts. If some retransmissions are not listed, this is a lower
 /// bound, because the counters distinguish only a few numbers of successive timeouts.
-fn max_backoff_of_row(row: &DirectionRow) -> u64 {
+fn max_successive_timeouts(row: &DirectionRow) -> u64 {
     let kept = row
         .direction
         .retransmitted
         .iter()
-        .map(|packet| backoff_before_retransmission(packet.cause))
+        .map(|packet| successive_timeouts_before(packet.cause))
         .max();
     let class = row.direction.indications.by_depth.iter().rposition(|count| *count > 0);
     kept.unwrap_or(0).max(class.map_or(0, |index| index as u64 + 1))
 }
 
 /// Number of successive timeouts before a retransmission.
-fn backoff_before_retransmission(cause: RetransCause) -> u64 {
+fn successive_timeouts_before(cause: RetransCause) -> u64 {
     match cause {
         RetransCause::Timeout { depth } => u64::from(depth),
         _ => 0,
@@ -353,7 +353,7 @@ fn backoff_before_retransmission(cause: RetransCause) -> u64 {
 }
 
 /// Flattens lists per direction into pairs of the row of the direction and an item.
-fn flatten_lists<T>(
+fn flatten_direction_lists<T>(
     rows: &[DirectionRow],
     of: fn(&DirectionReport) -> &Vec<T>,
 ) -> Vec<(usize, &T)> {
@@ -370,7 +370,7 @@ fn numpy_column<'py, R, T: Element>(
 }
 
 /// Converts a count to a signed integer, so that differences can be negative in Python.
-fn to_signed(count: u64) -> i64 {
+fn clamp_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
@@ -391,7 +391,7 @@ fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bou
     )?;
     dict.set_item("end", rows.iter().map(|row| connection_end_name(row.end)).collect::<Vec<_>>())?;
     for (name, of) in COUNTS {
-        dict.set_item(name, numpy_column(py, rows, |row| to_signed(of(row))))?;
+        dict.set_item(name, numpy_column(py, rows, |row| clamp_i64(of(row))))?;
     }
     for (name, of) in MEASURES {
         dict.set_item(name, numpy_column(py, rows, |row| of(row).unwrap_or(f64::NAN)))?;
@@ -413,10 +413,10 @@ fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bou
 
 /// Table of 100-second intervals; `direction` is a row of the table of directions.
 fn intervals_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bound<'py, PyDict>> {
-    let all = flatten_lists(rows, |direction| &direction.intervals);
+    let all = flatten_direction_lists(rows, |direction| &direction.intervals);
     let dict = PyDict::new(py);
-    let count = |name: &str, of: fn(&Interval) -> u64| {
-        dict.set_item(name, numpy_column(py, &all, |(_, interval)| to_signed(of(interval))))
+    let count = |name: &str, of: fn(&IntervalCounts) -> u64| {
+        dict.set_item(name, numpy_column(py, &all, |(_, interval)| clamp_i64(of(interval))))
     };
     count("index", |interval| interval.index)?;
     count("data_packets", |interval| interval.data_packets)?;
@@ -430,8 +430,8 @@ fn intervals_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Boun
     count("rtt_samples", |interval| interval.rtt_samples)?;
     count("flight_max_bytes", |interval| interval.flight_max_bytes)?;
     count("window_max_bytes", |interval| interval.window_max_bytes)?;
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
-    let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+    let rtt = |(_, interval): &(usize, &IntervalCounts)| interval.rtt_mean_s().unwrap_or(f64::NAN);
     dict.set_item("rtt_sample_mean_s", numpy_column(py, &all, rtt))?;
     Ok(dict)
 }
@@ -441,11 +441,11 @@ fn retransmissions_table<'py>(
     py: Python<'py>,
     rows: &[DirectionRow],
 ) -> PyResult<Bound<'py, PyDict>> {
-    let all = flatten_lists(rows, |direction| &direction.retransmitted);
+    let all = flatten_direction_lists(rows, |direction| &direction.retransmitted);
     let dict = PyDict::new(py);
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
-    dict.set_item("time_ns", numpy_column(py, &all, |(_, packet)| to_signed(packet.time)))?;
-    dict.set_item("offset_bytes", numpy_column(py, &all, |(_, packet)| to_signed(packet.offset)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+    dict.set_item("time_ns", numpy_column(py, &all, |(_, packet)| clamp_i64(packet.time)))?;
+    dict.set_item("offset_bytes", numpy_column(py, &all, |(_, packet)| clamp_i64(packet.offset)))?;
     dict.set_item("bytes", numpy_column(py, &all, |(_, packet)| i64::from(packet.bytes)))?;
     dict.set_item(
         "cause",
@@ -453,9 +453,7 @@ fn retransmissions_table<'py>(
     )?;
     dict.set_item(
         "backoff",
-        numpy_column(py, &all, |(_, packet)| {
-            to_signed(backoff_before_retransmission(packet.cause))
-        }),
+        numpy_column(py, &all, |(_, packet)| clamp_i64(successive_timeouts_before(packet.cause))),
     )?;
     dict.set_item("spurious", numpy_column(py, &all, |(_, packet)| packet.spurious))?;
     Ok(dict)
@@ -466,27 +464,27 @@ fn loss_indications_table<'py>(
     py: Python<'py>,
     rows: &[DirectionRow],
 ) -> PyResult<Bound<'py, PyDict>> {
-    let all = flatten_lists(rows, |direction| &direction.loss_times);
+    let all = flatten_direction_lists(rows, |direction| &direction.loss_times);
     let kind = |kind| match kind {
         IndicationKind::Td => "td",
         IndicationKind::To => "to",
     };
     let dict = PyDict::new(py);
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
-    dict.set_item("time_ns", numpy_column(py, &all, |(_, loss)| to_signed(loss.time)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+    dict.set_item("time_ns", numpy_column(py, &all, |(_, loss)| clamp_i64(loss.time)))?;
     dict.set_item("kind", all.iter().map(|(_, loss)| kind(loss.kind)).collect::<Vec<_>>())?;
     Ok(dict)
 }
 
 /// Table of listed rounds; `limited_by` is an index into `limits`.
 fn rounds_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bound<'py, PyDict>> {
-    let all = flatten_lists(rows, |direction| &direction.rounds);
+    let all = flatten_direction_lists(rows, |direction| &direction.rounds);
     let dict = PyDict::new(py);
     let count = |name: &str, of: fn(&Round) -> u64| {
-        dict.set_item(name, numpy_column(py, &all, |(_, round)| to_signed(of(round))))
+        dict.set_item(name, numpy_column(py, &all, |(_, round)| clamp_i64(of(round))))
     };
     count("time_ns", |round| round.time)?;
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
     dict.set_item("duration_s", numpy_column(py, &all, |(_, round)| round.duration_s()))?;
     dict.set_item("rtt_s", numpy_column(py, &all, |(_, round)| round.rtt_s().unwrap_or(f64::NAN)))?;
     count("flight_bytes", |round| u64::from(round.flight_bytes))?;

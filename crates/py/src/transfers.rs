@@ -28,14 +28,14 @@ pub(crate) fn put_transfer_statistics(
 
 /// Columns of a histogram: size interval, upper limit of the time in seconds, and number of
 /// transfers in the bucket.
-pub(crate) type TimeColumns<'py> =
+pub(crate) type TimeHistogramColumns<'py> =
     (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u64>>);
 
 /// Converts one histogram of times per size interval to columns.
 pub(crate) fn time_histogram_columns<'py, 'h>(
     py: Python<'py>,
     histograms: impl Iterator<Item = &'h LogHistogram>,
-) -> TimeColumns<'py> {
+) -> TimeHistogramColumns<'py> {
     let entries = histograms.enumerate().flat_map(|(row, times)| {
         times.filled_buckets().map(move |(time, count)| (row as u64, time, count))
     });

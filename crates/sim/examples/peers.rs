@@ -24,10 +24,10 @@ use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, FairConfig, LinkRate, ManagedConfig, QueueConfig, TieBreakRule,
 };
 use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
-use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLossRules, TcpConfig};
+use tcpcast_sim::tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, BulkStart, ClassConfig, Distribution, FileSize, HopConfig,
-    InitialState, LinkLossConfig, LossModel, Replications, RunConfig, RunControl, RunLimit,
+    AccessConfig, BottleneckLoss, BulkStartTimes, ClassConfig, Distribution, FileSize, HopConfig,
+    LinkLossConfig, LossModel, OnOffInitialState, Replications, RunConfig, RunControl, RunLimit,
     SizeRounding, Traffic,
 };
 
@@ -74,7 +74,7 @@ fn w134_workload() -> (RunConfig, RunLimit) {
             rounding: SizeRounding::Nearest,
             persistent: false,
             coupling: 0.0,
-            begin: InitialState::Off,
+            begin: OnOffInitialState::Off,
         },
         tcp: None,
         host_noise: 0,
@@ -137,7 +137,7 @@ fn endless_flows(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfi
         forward: delay,
         back: delay,
         traffic: Traffic::Bulk {
-            start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 1.0 }),
+            start: BulkStartTimes::Drawn(Distribution::Uniform { low: 0.0, high: 1.0 }),
             stop: None,
         },
         tcp: None,
@@ -245,9 +245,9 @@ fn local_loop_workload() -> (RunConfig, RunLimit) {
             persistent: true,
             coupling: 0.0,
             begin: if longest {
-                InitialState::Equilibrium { active: 0.5, within: 0.1 }
+                OnOffInitialState::Equilibrium { active: 0.5, within: 0.1 }
             } else {
-                InitialState::Off
+                OnOffInitialState::Off
             },
         },
         tcp: None,
@@ -256,7 +256,7 @@ fn local_loop_workload() -> (RunConfig, RunLimit) {
     };
     let queue = round_robin(if longest { DropPolicy::LongestTail } else { DropPolicy::Arriving });
     let rules = InstantLossRules {
-        growth: GrowthCondition::AfterHalving,
+        growth: WindowGrowthCondition::AfterHalving,
         whole_halves: true,
         halve_once: false,
         timeout: true,

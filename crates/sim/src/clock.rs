@@ -21,6 +21,6 @@ pub fn transmission_time(bytes: u32, rate_bps: Option<u64>) -> Nanos {
 
 /// Creates a transmitter for packets of `bytes` at `rate_bps` in bit/s; `None` is unlimited.
 #[must_use]
-pub fn constant_rate_transmitter(rate_bps: Option<u64>, bytes: u32) -> Transmitter {
+pub fn create_fixed_rate_transmitter(rate_bps: Option<u64>, bytes: u32) -> Transmitter {
     Transmitter::new(rate_bps.and_then(NonZeroU64::new)).with_cached_length(bytes)
 }

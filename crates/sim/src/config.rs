@@ -4,7 +4,7 @@ use crate::clock::{Nanos, transmission_time};
 use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
 use crate::loss::{BottleneckLoss, LinkLossConfig, LossModel, LossPlace};
-use crate::probe::{AddedHandshake, ConnectionProperties, ProbeConfig, TapPlace};
+use crate::probe::{ConnectionProperties, ProbeConfig, TapPlace, UnloadedHandshakeTimes};
 use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
@@ -49,7 +49,7 @@ pub struct HopConfig {
 /// Link of the return path that is shared by the acknowledgements of all sources.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReturnConfig {
+pub struct ReturnLinkConfig {
     /// Rate in bit/s; `None` is unlimited.
     pub rate_bps: Option<u64>,
     /// Buffer limit in packets, including the packet in transmission; `None` is unlimited.
@@ -125,7 +125,7 @@ pub struct RunConfig {
     pub hops_after: Vec<HopConfig>,
     /// Shared link of the return path, on which acknowledgements may queue or be lost. Replaces the
     /// return direction of the bottleneck.
-    pub return_link: Option<ReturnConfig>,
+    pub return_link: Option<ReturnLinkConfig>,
     /// Default TCP of the classes; determines the kind of sender of all classes.
     pub tcp: TcpConfig,
     /// Classes of sources.
@@ -150,7 +150,7 @@ impl RunConfig {
 
     /// Whether the path has stages other than the bottleneck's queue: hops, or random delay or loss
     /// behind the bottleneck.
-    pub(crate) fn has_stages(&self) -> bool {
+    pub(crate) fn has_stages_besides_bottleneck(&self) -> bool {
         let is_behind = |loss: LinkLossConfig<_>| loss.at == LossPlace::Behind;
         self.has_hops() || self.jitter.is_some() || self.loss.is_some_and(is_behind)
     }
@@ -158,7 +158,7 @@ impl RunConfig {
     /// Whether waiting times at the bottleneck are recorded. Managed queues always record them;
     /// drop-tail and RED only with modern TCP, which is slow enough to hide the cost; fair and
     /// policed queues never.
-    pub(crate) fn records_waits(&self) -> bool {
+    pub(crate) fn records_bottleneck_waits(&self) -> bool {
         match &self.queue {
             QueueConfig::Managed(_) => true,
             QueueConfig::DropTail | QueueConfig::Red(_) => self.has_modern_tcp(),
@@ -192,13 +192,13 @@ impl RunConfig {
     }
 
     /// Bytes per data packet of a class, headers included.
-    pub(crate) fn packet_bytes_of(&self, class: &ClassConfig) -> u32 {
+    pub(crate) fn packet_bytes_of_class(&self, class: &ClassConfig) -> u32 {
         class.packet_bytes.unwrap_or(self.packet_bytes)
     }
 
     /// Whether any class has a packet length different from that of the run.
     pub(crate) fn has_several_lengths(&self) -> bool {
-        self.classes.iter().any(|class| self.packet_bytes_of(class) != self.packet_bytes)
+        self.classes.iter().any(|class| self.packet_bytes_of_class(class) != self.packet_bytes)
     }
 
     /// Whether any class uses modern TCP.
@@ -209,24 +209,25 @@ impl RunConfig {
 
     /// Transmission and propagation time of an acknowledgement over `hops`, without queueing.
     #[must_use]
-    pub fn ack_return_time(&self, hops: &[HopConfig]) -> Nanos {
+    pub fn unloaded_ack_time_over(&self, hops: &[HopConfig]) -> Nanos {
         hops.iter().map(|hop| transmission_time(self.ack_bytes, hop.rate_bps) + hop.delay).sum()
     }
 
     /// Times of packets of `ack_bytes` on the unloaded path of a class: from the sender to the tap
     /// and from the tap to the sender.
-    fn unloaded_times_to_tap(&self, class: &ClassConfig, tap: TapPlace) -> [Nanos; 2] {
+    fn unloaded_times_around_tap(&self, class: &ClassConfig, tap: TapPlace) -> [Nanos; 2] {
         let access_time =
             |link: &AccessConfig| transmission_time(self.ack_bytes, link.rate_bps) + link.delay;
         let over = |bps: Option<u64>| transmission_time(self.ack_bytes, bps);
-        let before = access_time(&class.ingress) + self.ack_return_time(&self.hops_before);
+        let before = access_time(&class.ingress) + self.unloaded_ack_time_over(&self.hops_before);
         let (forward, back) = (over(self.bottleneck_bps), over(self.return_link_bps()));
         match tap {
             TapPlace::Sender => [0, 0],
             TapPlace::BottleneckIn => [before, before + class.back],
             TapPlace::BottleneckOut => [before + forward, before + class.back + back],
             TapPlace::Receiver => {
-                let after = access_time(&class.egress) + self.ack_return_time(&self.hops_after);
+                let after =
+                    access_time(&class.egress) + self.unloaded_ack_time_over(&self.hops_after);
                 [before + forward + after + class.forward, before + class.back + back + after]
             }
         }
@@ -234,7 +235,7 @@ impl RunConfig {
 
     /// Round-trip time of packets of `ack_bytes` on the unloaded path.
     pub(crate) fn unloaded_rtt(&self, class: &ClassConfig) -> Nanos {
-        self.unloaded_times_to_tap(class, TapPlace::Receiver).iter().sum()
+        self.unloaded_times_around_tap(class, TapPlace::Receiver).iter().sum()
     }
 
     /// Properties of the connections of each class that a capture at `tap` shows.
@@ -244,10 +245,10 @@ impl RunConfig {
             let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
             let modern = tcp.modern.as_ref();
             let (rtt, [forward, back]) =
-                (self.unloaded_rtt(class), self.unloaded_times_to_tap(class, tap));
-            let added = AddedHandshake { rtt, forward, back };
+                (self.unloaded_rtt(class), self.unloaded_times_around_tap(class, tap));
+            let added = UnloadedHandshakeTimes { rtt, forward, back };
             ConnectionProperties {
-                packet_bytes: self.packet_bytes_of(class),
+                packet_bytes: self.packet_bytes_of_class(class),
                 packets: tcp.receiver_window,
                 sack: modern.is_some_and(|modern| modern.stack.detection.uses_sack()),
                 ecn: modern.is_some_and(|modern| modern.stack.ecn),
@@ -258,12 +259,12 @@ impl RunConfig {
     }
 
     /// Streams of cross traffic at a hop, with their indices among all streams.
-    pub(crate) fn cross_streams_at(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
+    pub(crate) fn cross_streams_at_stage(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
         (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()
     }
 
     /// Largest scale factor of all classes.
-    pub(crate) fn max_scale_factor(&self) -> f64 {
+    pub(crate) fn max_population_scale(&self) -> f64 {
         self.classes.iter().filter_map(|class| class.scale).fold(1.0, f64::max)
     }
 

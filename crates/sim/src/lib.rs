@@ -22,7 +22,7 @@ mod run;
 pub mod tcp;
 pub mod traffic;
 
-pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnConfig, RunConfig};
+pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnLinkConfig, RunConfig};
 pub use conservation::ConservationError;
 pub use event_queue::timer_wheel;
 pub use jitter::JitterConfig;
@@ -33,4 +33,6 @@ pub use probe::{ProbeConfig, Probes};
 pub use run::{
     Replication, Replications, RunControl, RunLimit, RunWatch, Simulation, StopReason, run_bytes,
 };
-pub use traffic::{BulkStart, Distribution, FileSize, InitialState, SizeRounding, Traffic};
+pub use traffic::{
+    BulkStartTimes, Distribution, FileSize, OnOffInitialState, SizeRounding, Traffic,
+};

@@ -67,16 +67,16 @@ impl BottleneckLosses {
     }
 
     /// Handles a packet that a sender sends or an acknowledgement that it receives.
-    pub(crate) fn observe_sender_packet(&mut self, packet: &Packet) {
+    pub(crate) fn record_sent_packet_or_ack(&mut self, packet: &Packet) {
         if let BottleneckLossProcess::RestOfRound(process) = &mut self.process {
-            process.observe_sender_packet(packet);
+            process.record_sent_packet_or_ack(packet);
         }
     }
 
     /// Restarts the process; rounds need no restart, because each connection starts a new one.
     pub(crate) fn restart_process(&mut self) {
         if let BottleneckLossProcess::Packet(process) = &mut self.process {
-            process.restart();
+            process.restart_process();
         }
     }
 

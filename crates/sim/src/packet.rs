@@ -163,7 +163,7 @@ impl PacketLabel {
     /// Length of a short packet in bytes; `None` for a full packet.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn short_bytes(self) -> Option<u32> {
+    pub(crate) fn length_of_short_packet(self) -> Option<u32> {
         let bytes = (self.0 >> Self::SHORT_TOKEN_BITS) & Self::MAX_SHORT_BYTES;
         (self.0 & Self::SHORT_FLAG != 0).then_some(bytes)
     }
@@ -197,7 +197,7 @@ impl PacketLabel {
     /// Returns the label with the mark of a queue.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn with_mark(self) -> Self {
+    pub(crate) fn with_ecn_mark(self) -> Self {
         Self(self.0 | Self::ECN_MARKED)
     }
 
@@ -217,7 +217,7 @@ impl PacketLabel {
     /// Whether the label belongs to a full packet with this token.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn has_token(self, token: u32) -> bool {
+    pub(crate) fn is_full_packet_with_token(self, token: u32) -> bool {
         self.0 & (Self::SHORT_FLAG | Self::TOKEN_MASK) == token
     }
 
@@ -261,11 +261,17 @@ mod tests {
     fn short_label_stores_length_and_lower_token_bits() {
         let token = PacketLabel::TOKEN_MASK - 3;
         let full = PacketLabel::with_token(PacketKind::Retransmission, token);
-        assert_eq!((full.kind(), full.short_bytes()), (PacketKind::Retransmission, None));
+        assert_eq!(
+            (full.kind(), full.length_of_short_packet()),
+            (PacketKind::Retransmission, None)
+        );
         assert_eq!(full.token_distance_from(token - 7), 7);
         for bytes in [0, 40, 1499, PacketLabel::MAX_SHORT_BYTES] {
             let short = PacketLabel::for_short_packet(PacketKind::Ack, token, bytes);
-            assert_eq!((short.kind(), short.short_bytes()), (PacketKind::Ack, Some(bytes)));
+            assert_eq!(
+                (short.kind(), short.length_of_short_packet()),
+                (PacketKind::Ack, Some(bytes))
+            );
             assert_eq!(short.token_distance_from(token - 7), 7);
         }
         let long = PacketLabel::for_short_packet(
@@ -274,6 +280,6 @@ mod tests {
             PacketLabel::MAX_SHORT_BYTES + 1,
         );
         assert_eq!(long, PacketLabel::with_token(PacketKind::Data, token));
-        assert_eq!(PacketLabel::new(PacketKind::Data, u16::MAX).short_bytes(), None);
+        assert_eq!(PacketLabel::new(PacketKind::Data, u16::MAX).length_of_short_packet(), None);
     }
 }

@@ -74,7 +74,7 @@ pub trait NamedStream {
 
 impl NamedStream for RandomStream {
     fn for_entity(seed: u64, replication: u32, entity: u32, purpose: StreamPurpose) -> Self {
-        Self::from_seed(stream_seed(seed, replication, entity, purpose))
+        Self::from_seed(derive_stream_seed(seed, replication, entity, purpose))
     }
 
     fn for_entity_at_hop(
@@ -84,11 +84,13 @@ impl NamedStream for RandomStream {
         purpose: StreamPurpose,
         hop: u32,
     ) -> Self {
-        Self::from_seed(mix_bits(stream_seed(seed, replication, entity, purpose) ^ u64::from(hop)))
+        Self::from_seed(mix_bits(
+            derive_stream_seed(seed, replication, entity, purpose) ^ u64::from(hop),
+        ))
     }
 }
 
-fn stream_seed(seed: u64, replication: u32, entity: u32, purpose: StreamPurpose) -> u64 {
+fn derive_stream_seed(seed: u64, replication: u32, entity: u32, purpose: StreamPurpose) -> u64 {
     let mut name = mix_bits(seed ^ 0x7463_7063_6173_7431);
     name = mix_bits(name ^ u64::from(replication));
     name = mix_bits(name ^ u64::from(entity));

@@ -62,7 +62,7 @@ impl FlowRounds {
 
     /// Handles the arrival of the next packet at the bottleneck. Returns true if the packet starts
     /// a round.
-    fn on_arrival(&mut self) -> bool {
+    fn count_arrival_starts_round(&mut self) -> bool {
         self.arrived += 1;
         let mut first = false;
         while self.starts.front() == Some(&self.arrived) {
@@ -95,7 +95,7 @@ impl RoundLoss {
     }
 
     /// Handles a packet that a sender sends or an acknowledgement that it receives.
-    pub(crate) fn observe_sender_packet(&mut self, packet: &Packet) {
+    pub(crate) fn record_sent_packet_or_ack(&mut self, packet: &Packet) {
         let index = packet.source() as usize;
         if index >= self.flows.len() {
             // Transfers that begin at random times add sources to the run.
@@ -117,7 +117,7 @@ impl RoundLoss {
     /// Whether the next packet of `source` that arrives at the bottleneck is lost.
     pub(crate) fn loses_next_packet(&mut self, source: u32) -> bool {
         let flow = &mut self.flows[source as usize];
-        if flow.rounds.on_arrival() {
+        if flow.rounds.count_arrival_starts_round() {
             flow.has_loss = false;
         }
         flow.has_loss = flow.has_loss || self.stream.draw_chance(self.rate);
@@ -136,7 +136,7 @@ mod tests {
     fn send(rounds: &mut FlowRounds, numbers: &[u32]) -> Vec<bool> {
         let one = |number: &u32| {
             rounds.on_sent(1, *number);
-            rounds.on_arrival()
+            rounds.count_arrival_starts_round()
         };
         numbers.iter().map(one).collect()
     }
@@ -171,10 +171,13 @@ mod tests {
         assert_eq!(send(&mut rounds, &[7, 8]), [true, false]);
         // A new connection.
         rounds.on_sent(2, 9);
-        assert!(rounds.on_arrival());
+        assert!(rounds.count_arrival_starts_round());
         rounds.on_acknowledged(1, 13);
         rounds.on_sent(2, 10);
-        assert!(!rounds.on_arrival(), "the acknowledgement belongs to the previous connection");
+        assert!(
+            !rounds.count_arrival_starts_round(),
+            "the acknowledgement belongs to the previous connection"
+        );
     }
 
     #[test]
@@ -188,7 +191,7 @@ mod tests {
         rounds.on_sent(1, 1);
         rounds.remove_last_sent();
         rounds.on_sent(1, 2);
-        let starts: Vec<bool> = (0..6).map(|_| rounds.on_arrival()).collect();
+        let starts: Vec<bool> = (0..6).map(|_| rounds.count_arrival_starts_round()).collect();
         // 1 2 3, 1 (2) 3, (1) 2: packets in brackets are lost before the bottleneck.
         assert_eq!(starts, [true, false, false, true, false, true]);
         assert!(rounds.starts.is_empty());
@@ -203,14 +206,19 @@ mod tests {
         );
         let (mut number, mut hit, mut packets_lost, rounds) = (0, 0, 0, 100_000);
         for _ in 0..rounds {
-            loss.observe_sender_packet(&Packet::new(
+            loss.record_sent_packet_or_ack(&Packet::new(
                 0,
                 1,
                 number + 1,
                 PacketLabel::new(PacketKind::Ack, 0),
             ));
             let lost = [1, 2, 3, 4, 5].map(|n| {
-                loss.observe_sender_packet(&Packet::new(0, 1, number + n, PacketLabel::default()));
+                loss.record_sent_packet_or_ack(&Packet::new(
+                    0,
+                    1,
+                    number + n,
+                    PacketLabel::default(),
+                ));
                 loss.loses_next_packet(0)
             });
             assert!(lost.windows(2).all(|pair| pair[0] <= pair[1]), "a suffix: {lost:?}");
@@ -251,7 +259,7 @@ mod tests {
                     }
                     _ => {
                         if let Some(sent_in) = in_flight.pop_front() {
-                            let first = rounds.on_arrival();
+                            let first = rounds.count_arrival_starts_round();
                             prop_assert_eq!(first, at_bottleneck != Some(sent_in));
                             at_bottleneck = Some(sent_in);
                         }

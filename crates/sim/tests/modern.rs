@@ -19,11 +19,11 @@ fn check(sender: &Sender, now: u64) {
     let (mut sacked, mut lost, mut retransmitted) = (0, 0, 0);
     for number in flight.first_number()..flight.next_number() {
         let marks = flight.packet(number).marks;
-        sacked += u32::from(marks.any(PacketMarks::SACKED));
-        lost += u32::from(marks.any(PacketMarks::LOST));
-        retransmitted += u32::from(marks.any(PacketMarks::RETRANSMITTED));
+        sacked += u32::from(marks.contains_any(PacketMarks::SACKED));
+        lost += u32::from(marks.contains_any(PacketMarks::LOST));
+        retransmitted += u32::from(marks.contains_any(PacketMarks::RETRANSMITTED));
         assert!(
-            !(marks.any(PacketMarks::SACKED) && marks.any(PacketMarks::LOST)),
+            !(marks.contains_any(PacketMarks::SACKED) && marks.contains_any(PacketMarks::LOST)),
             "a packet is both SACKed and lost"
         );
     }

@@ -13,11 +13,11 @@ use tcpcast_sim::queue::{
     PolicerConfig, QueueConfig, RedConfig, TieBreakRule, TokenBucketConfig,
 };
 use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
-use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
+use tcpcast_sim::tcp::{CwndUnit, TcpConfig};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, BulkStart, ClassConfig, Distribution, FileSize, HopConfig,
-    InitialState, LinkLossConfig, LossModel, LossPlace, Replications, ReturnConfig, RunConfig,
-    RunControl, RunLimit, SizeRounding, StopReason, Traffic,
+    AccessConfig, BottleneckLoss, BulkStartTimes, ClassConfig, Distribution, FileSize, HopConfig,
+    LinkLossConfig, LossModel, LossPlace, OnOffInitialState, Replications, ReturnLinkConfig,
+    RunConfig, RunControl, RunLimit, SizeRounding, StopReason, Traffic,
 };
 
 fn modern(preset: Preset) -> TcpConfig {
@@ -58,7 +58,7 @@ fn packet_loss(rate: f64) -> BottleneckLoss {
 
 fn bulk() -> Traffic {
     Traffic::Bulk {
-        start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 0.5 }),
+        start: BulkStartTimes::Drawn(Distribution::Uniform { low: 0.0, high: 0.5 }),
         stop: None,
     }
 }
@@ -70,7 +70,7 @@ fn on_off(persistent: bool) -> Traffic {
         rounding: SizeRounding::Nearest,
         persistent,
         coupling: 0.0,
-        begin: InitialState::Off,
+        begin: OnOffInitialState::Off,
     }
 }
 
@@ -282,7 +282,7 @@ fn stopped_flow_leaves_the_link_to_the_other() {
         (modern(Preset::LinuxCubic), HandshakeKind::Tcp),
         (modern(Preset::LinuxBbr), HandshakeKind::Tls12),
     ] {
-        let start = BulkStart::Times(vec![0.0]);
+        let start = BulkStartTimes::Times(vec![0.0]);
         let stops = Traffic::Bulk { start, stop: Some(10.0) };
         let stays = class(1, opened(Preset::LinuxCubic, handshake), 60, bulk());
         let both = |warmup| RunConfig {
@@ -299,7 +299,7 @@ fn stopped_flow_leaves_the_link_to_the_other() {
 /// Classic flows have the same results in runs with a modern flow that never starts.
 #[test]
 fn classic_flows_are_identical_in_runs_with_modern_classes() {
-    let bytes = TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() };
+    let bytes = TcpConfig { window_unit: CwndUnit::Bytes, ..TcpConfig::default() };
     let delayed = TcpConfig { delayed_acks: true, ..TcpConfig::default() };
     for tcp in [TcpConfig::default(), bytes, delayed] {
         let loss = Some(LinkLossConfig::before_queue(packet_loss(0.01)));
@@ -308,7 +308,7 @@ fn classic_flows_are_identical_in_runs_with_modern_classes() {
             class(20, tcp.clone(), 30, on_off(false)),
             class(20, tcp.clone(), 30, on_off(true)),
         ];
-        let never = Traffic::Bulk { start: BulkStart::Times(vec![1000.0]), stop: None };
+        let never = Traffic::Bulk { start: BulkStartTimes::Times(vec![1000.0]), stop: None };
         let extra = class(1, modern(Preset::LinuxBbr), 60, never);
         let mixed = classic.iter().cloned().chain([extra]).collect();
         let classic = simulate(&RunConfig { loss, tcp: tcp.clone(), ..run(classic) }, 20, 2);
@@ -500,11 +500,11 @@ fn rfc_8257_dctcp_reduces_by_the_fraction_of_marks() {
 }
 
 /// An optional return link.
-fn return_link() -> impl Strategy<Value = Option<ReturnConfig>> {
+fn return_link() -> impl Strategy<Value = Option<ReturnLinkConfig>> {
     let (room, loss) = (prop::option::of(1_u64..100), prop::option::of(0.0_f64..0.3));
     let discipline = prop::option::weighted(0.8, select(disciplines()));
     let link = (50_000_u64..2_000_000, room, discipline, loss);
-    prop::option::of(link.prop_map(|(rate, buffer, discipline, loss)| ReturnConfig {
+    prop::option::of(link.prop_map(|(rate, buffer, discipline, loss)| ReturnLinkConfig {
         rate_bps: Some(rate),
         buffer,
         queue: discipline.map_or(QueueConfig::DropTail, |managed| managed_at(rate, managed)),
@@ -516,7 +516,7 @@ fn return_link() -> impl Strategy<Value = Option<ReturnConfig>> {
 fn any_config() -> impl Strategy<Value = RunConfig> {
     let tcp = |index: usize| match index {
         0 => TcpConfig::default(),
-        1 => TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() },
+        1 => TcpConfig { window_unit: CwndUnit::Bytes, ..TcpConfig::default() },
         index => {
             let per_preset = 2 * HANDSHAKES.len();
             let (preset, kind) = ((index - 2) / per_preset, (index - 2) % per_preset);

@@ -21,14 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut connections = connections();
         let mut segments = 0_u64;
         while let Some(segment) = reader.next_segment() {
-            connections.push(segment);
+            connections.push_segment(segment);
             segments += 1;
             if segments % 1024 == 0 {
                 connections.take_finished().iter().for_each(show);
             }
         }
         let count = connections.connection_count();
-        connections.finish().for_each(|report| show(&report));
+        connections.into_remaining_reports().for_each(|report| show(&report));
         let rate = segments as f64 / start.elapsed().as_secs_f64() / 1e6;
         println!(
             "{name}: {count} connections, {segments} segments, {rate:.2} million per second\n"

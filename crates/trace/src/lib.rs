@@ -4,7 +4,7 @@
 //! them per connection.
 
 mod analysis;
-mod between;
+mod between_taps;
 mod connection;
 mod frame;
 mod reader;
@@ -12,12 +12,13 @@ mod segment;
 
 pub use analysis::{
     AnnouncedOptions, ConnectionEnd, ConnectionReport, DEPTHS, DirectionCounts, DirectionReport,
-    DurationReport, Exchange, FailureDetails, FailureKind, FailureStage, INTERVAL_S,
-    IndicationKind, Interval, LimitEvidence, LossIndication, LossIndicationCounts, PlotPoint,
-    PointKind, RetransCause, RetransCauses, Retransmission, Round, RttReport, SlowStartGrowth,
-    SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit, TransferLimits,
+    DurationReport, FailureDetails, FailureKind, FailureStage, INTERVAL_S, IndicationKind,
+    IntervalCounts, LimitEvidence, LossIndication, LossIndicationCounts, PlotPoint, PointKind,
+    RequestExchange, RetransCause, RetransCauses, Retransmission, Round, RttReport,
+    SlowStartGrowth, SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit,
+    TransferLimits,
 };
-pub use between::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
+pub use between_taps::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
 pub use connection::{Connections, MemoryLimits};
 pub use frame::{SkipReason, TunnelKinds};
 pub use reader::{

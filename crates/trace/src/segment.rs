@@ -37,7 +37,7 @@ impl Flags {
     /// Whether any of `bits` is set.
     #[inline(always)]
     #[must_use]
-    pub fn any(self, bits: u8) -> bool {
+    pub fn contains_any(self, bits: u8) -> bool {
         self.0 & bits != 0
     }
 }

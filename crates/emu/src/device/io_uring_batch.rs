@@ -78,7 +78,7 @@ mod tests {
         let (mut slab, mut cells) = (PacketSlab::new(1 << 20), Vec::new());
         for number in 0..5_u8 {
             let cell = slab.take_cell().unwrap();
-            slab.packet_memory(cell)[0] = 0x40 + number;
+            slab.cell_memory_mut(cell)[0] = 0x40 + number;
             slab.set_length(cell, 1);
             ethernet_frame::write_ethernet_header(&mut slab, cell);
             cells.push(cell);

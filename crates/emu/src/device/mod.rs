@@ -77,8 +77,8 @@ fn socket_filter_program(instructions: &mut [libc::sock_filter]) -> libc::sock_f
     libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_mut_ptr() }
 }
 
-/// Creates an instruction of a socket filter. `unless`: number of instructions to skip if a
+/// Creates an instruction of a socket filter. `skip_if_false`: number of instructions to skip if a
 /// comparison fails.
-fn filter_instruction(code: u32, value: u32, unless: u8) -> libc::sock_filter {
-    libc::sock_filter { code: code as u16, jt: 0, jf: unless, k: value }
+fn filter_instruction(code: u32, value: u32, skip_if_false: u8) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: skip_if_false, k: value }
 }

@@ -86,7 +86,7 @@ impl PacketSocket {
         for taken in 0..max {
             let cell = slab.take_cell();
             let bytes = match cell {
-                Some(cell) => self.ring.copy_next_packet(slab.packet_memory(cell)),
+                Some(cell) => self.ring.copy_next_packet(slab.cell_memory_mut(cell)),
                 None => self.ring.copy_next_packet(&mut []),
             };
             match (bytes, cell) {

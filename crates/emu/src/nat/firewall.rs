@@ -29,7 +29,7 @@ const POSTROUTING_CHAIN: (&str, u32, i32) = ("nat", 4, 100);
 const SOURCE_OFFSET: u32 = 12;
 const DESTINATION_OFFSET: u32 = 16;
 
-/// A table under construction; [`NftablesTable::commit`] creates it.
+/// A table under construction; [`NftablesTable::commit_table`] creates it.
 #[derive(Debug)]
 pub(super) struct NftablesTable {
     socket: Socket,
@@ -67,7 +67,7 @@ fn encode_expression(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Loads an address of the packet into the first register.
-fn load_address_at(offset: u32) -> Vec<u8> {
+fn encode_address_load(offset: u32) -> Vec<u8> {
     const NETWORK_HEADER: u32 = 1;
     let parts = [
         encode_number(1, 1),
@@ -79,7 +79,7 @@ fn load_address_at(offset: u32) -> Vec<u8> {
 }
 
 /// Tests whether the first register equals a value (operation 0) or differs (1).
-fn compare_register(operation: u32, value: &[u8]) -> Vec<u8> {
+fn encode_register_comparison(operation: u32, value: &[u8]) -> Vec<u8> {
     let data = encode_nested_attribute(3, &[encode_attribute(1, value)]);
     encode_expression("cmp", &[encode_number(1, 1), encode_number(2, operation), data])
 }
@@ -112,10 +112,10 @@ impl NftablesTable {
     }
 
     /// Replaces the source address of packets by the address of the outgoing interface.
-    pub(super) fn masquerade(mut self, source: Ipv4Addr) -> Self {
+    pub(super) fn add_masquerade_rule(mut self, source: Ipv4Addr) -> Self {
         let parts = [
-            load_address_at(SOURCE_OFFSET),
-            compare_register(0, &source.octets()),
+            encode_address_load(SOURCE_OFFSET),
+            encode_register_comparison(0, &source.octets()),
             encode_expression("masq", &[]),
         ];
         self.add_rule("postrouting", &parts);
@@ -124,7 +124,7 @@ impl NftablesTable {
 
     /// Forwards replies to masqueraded packets to an address, on any interface and without enabling
     /// forwarding.
-    pub(super) fn forward_replies(mut self, destination: Ipv4Addr) -> Self {
+    pub(super) fn add_reply_forwarding_rule(mut self, destination: Ipv4Addr) -> Self {
         const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
         let value =
             |value: u32| encode_nested_attribute(4, &[encode_attribute(1, &value.to_ne_bytes())]);
@@ -139,9 +139,9 @@ impl NftablesTable {
                 "bitwise",
                 &[encode_number(1, 1), encode_number(2, 1), encode_number(3, 4), mask, nothing],
             ),
-            compare_register(1, &[0; 4]),
-            load_address_at(DESTINATION_OFFSET),
-            compare_register(0, &destination.octets()),
+            encode_register_comparison(1, &[0; 4]),
+            encode_address_load(DESTINATION_OFFSET),
+            encode_register_comparison(0, &destination.octets()),
             // Sends a copy to the destination as a local packet. The original, which would need
             // forwarding, is dropped.
             encode_expression("dup", &[encode_number(1, 1)]),
@@ -183,7 +183,7 @@ impl NftablesTable {
     ///
     /// # Errors
     /// Fails if the kernel does not support nftables or one of these expressions.
-    pub(super) fn commit(mut self) -> io::Result<Self> {
+    pub(super) fn commit_table(mut self) -> io::Result<Self> {
         // Requests an acknowledgement of the last rule; the error of a failing message is reported
         // first.
         let flags = self.last + 6;

@@ -42,8 +42,8 @@ pub struct NatGuard {
     _outside: NftablesTable,
 }
 
-fn nat_address(number: u8, end: u8) -> Ipv4Addr {
-    Ipv4Addr::new(198, 18, number, end)
+fn nat_address(network: u8, host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, network, host)
 }
 
 impl Nat {
@@ -65,7 +65,7 @@ impl Nat {
     ///
     /// # Errors
     /// Fails if the kernel lacks veth devices or nftables.
-    pub(crate) fn connect_far_end(self, far: &EmulatedHost) -> io::Result<NatGuard> {
+    pub(crate) fn connect_far_end_to_host(self, far: &EmulatedHost) -> io::Result<NatGuard> {
         let number = self.host.run_in_namespace(|| {
             let number = create_device(far)?;
             let name = device_name(number);
@@ -82,11 +82,14 @@ impl Nat {
             routing.add_host_route(crate::network::INTERFACE, NEAR_ADDRESS)?;
             routing.replace_default_route(NAT_DEVICE, nat_address(number, 1))?;
             fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-            NftablesTable::new(NAT_DEVICE)?.masquerade(NEAR_ADDRESS).commit()
+            NftablesTable::new(NAT_DEVICE)?.add_masquerade_rule(NEAR_ADDRESS).commit_table()
         })?;
         let end = nat_address(number, 2);
         let outside = self.host.run_in_namespace(|| {
-            NftablesTable::new(&device_name(number))?.masquerade(end).forward_replies(end).commit()
+            NftablesTable::new(&device_name(number))?
+                .add_masquerade_rule(end)
+                .add_reply_forwarding_rule(end)
+                .commit_table()
         })?;
         Ok(NatGuard { _inside: inside, _outside: outside })
     }

@@ -7,7 +7,7 @@ use crate::device::{
     disable_offloads,
 };
 use crate::namespace::NetworkNamespace;
-use crate::path::{LinkPort, LinkSide, ipv6_of_port};
+use crate::path::{LinkPort, LinkSide, ipv6_address_of_port};
 pub(crate) use netlink::RoutingSocket;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
@@ -72,8 +72,8 @@ impl EmulatedNetwork {
         for (number, (port, mtu)) in ports.iter().zip(mtus).enumerate() {
             let namespace = NetworkNamespace::new()?;
             let share = if port.side == LinkSide::Near { near } else { 1 };
-            let end = NewHost { namespace: &namespace, address: port.address, mtu: *mtu };
-            devices.push(device.connect_host(
+            let end = NewHostSettings { namespace: &namespace, address: port.address, mtu: *mtu };
+            devices.push(device.create_device_to_host(
                 &end,
                 number,
                 (RING_FRAMES.0 / share).max(RING_FRAMES.1),
@@ -86,7 +86,7 @@ impl EmulatedNetwork {
     /// Adds an IPv6 address to all hosts, if the kernel supports IPv6.
     pub fn add_ipv6(&mut self) {
         for host in &mut self.hosts {
-            let address = ipv6_of_port(host.address);
+            let address = ipv6_address_of_port(host.address);
             host.has_ipv6 = host.namespace.run_in_namespace(|| enable_host_ipv6(address)).is_ok();
         }
     }
@@ -125,7 +125,7 @@ impl EmulatedHost {
                 })?;
             }
             let Some((window, min_rto_ms)) = route else { return Ok(()) };
-            RoutingSocket::new()?.tune_route(INTERFACE, window, min_rto_ms)
+            RoutingSocket::new()?.set_route_tcp_parameters(INTERFACE, window, min_rto_ms)
         })
     }
 }
@@ -147,9 +147,9 @@ impl DeviceKind {
         }
     }
 
-    fn connect_host(
+    fn create_device_to_host(
         self,
-        end: &NewHost<'_>,
+        end: &NewHostSettings<'_>,
         number: usize,
         frames: usize,
     ) -> io::Result<Box<dyn Device>> {
@@ -189,13 +189,13 @@ impl DeviceKind {
 }
 
 /// Settings of a new host.
-struct NewHost<'a> {
+struct NewHostSettings<'a> {
     namespace: &'a NetworkNamespace,
     address: Ipv4Addr,
     mtu: u32,
 }
 
-impl NewHost<'_> {
+impl NewHostSettings<'_> {
     /// Configures the host in the calling thread's network namespace.
     fn configure_host(&self) -> io::Result<()> {
         // Set before the interface is up, because an interface with IPv6 sends router solicitations

@@ -161,7 +161,12 @@ impl RoutingSocket {
 
     /// Sets TCP parameters of the route of [`Self::add_default_route`]: the initial window in
     /// packets, and the minimum RTO in milliseconds.
-    pub(super) fn tune_route(&self, name: &str, window: u32, min_rto_ms: u32) -> io::Result<()> {
+    pub(super) fn set_route_tcp_parameters(
+        &self,
+        name: &str,
+        window: u32,
+        min_rto_ms: u32,
+    ) -> io::Result<()> {
         let mut route = default_route_message(self.interface_index(name)?, AddressFamily::Inet);
         let metrics = vec![RouteMetric::InitCwnd(window), RouteMetric::RtoMin(min_rto_ms)];
         route.attributes.push(RouteAttribute::Metrics(metrics));

@@ -19,14 +19,14 @@ pub enum DropCause {
 
 /// Number of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrafficCount {
+pub struct PacketAndByteCount {
     /// Number of packets.
     pub packets: u64,
     /// Bytes including the IP header.
     pub bytes: u64,
 }
 
-impl TrafficCount {
+impl PacketAndByteCount {
     #[inline]
     pub(super) fn count_packet(&mut self, bytes: u32) {
         self.packets += 1;
@@ -40,9 +40,9 @@ impl TrafficCount {
 #[derive(Clone, Debug, Default)]
 pub struct DirectionCounters {
     /// Packets that entered the link.
-    pub entered: TrafficCount,
+    pub entered: PacketAndByteCount,
     /// Packets delivered to the other end.
-    pub delivered: TrafficCount,
+    pub delivered: PacketAndByteCount,
     /// Packets dropped because the buffer was full.
     pub full_drops: u64,
     /// Packets dropped early by the queue.
@@ -62,7 +62,7 @@ pub struct DirectionCounters {
 }
 
 impl DirectionCounters {
-    pub(super) fn drop(&mut self, cause: DropCause) {
+    pub(super) fn count_drop(&mut self, cause: DropCause) {
         match cause {
             DropCause::Full => self.full_drops += 1,
             DropCause::Early => self.early_drops += 1,

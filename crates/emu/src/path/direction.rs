@@ -172,18 +172,18 @@ impl LinkDirection {
     pub(super) fn advance_to(&mut self, now: Nanos) {
         while self.link.next_departure() <= now {
             let begins = self.link.next_departure();
-            self.run_queue_deadline(begins);
+            self.run_expired_queue_timer(begins);
             let collector = &mut DropCollector { dropped: &mut self.dropped };
-            let Some((leaves, served)) = self.link.serve_next(collector) else { break };
+            let Some((leaves, served)) = self.link.transmit_next_packet(collector) else { break };
             let until = if self.varies { leaves } else { begins };
             self.schedule_departure(leaves, until - served.entered, served.marked, served.token);
         }
-        self.run_queue_deadline(now);
+        self.run_expired_queue_timer(now);
     }
 
     /// Runs the queue's timer if the deadline has passed. The call may be late, because the state
     /// of the queue is not used between calls.
-    fn run_queue_deadline(&mut self, now: Nanos) {
+    fn run_expired_queue_timer(&mut self, now: Nanos) {
         if Link::<PacketInTransit>::deadline(&self.link) <= now {
             Link::<PacketInTransit>::on_deadline(&mut self.link, now);
         }
@@ -196,7 +196,7 @@ impl LinkDirection {
         marked: bool,
         packet: PacketInTransit,
     ) {
-        self.counters.waits.add(waited);
+        self.counters.waits.add_time(waited);
         self.counters.marked += u64::from(marked);
         let lost = self.loses_packet_at(LossPlace::Behind);
         let mut leaves_at = leaves;
@@ -209,16 +209,22 @@ impl LinkDirection {
         }
         let near = usize::from(packet.from.min(packet.to));
         let delay = self.delays.get(near).copied().unwrap_or(self.min_delay);
-        self.line.schedule(leaves_at + delay, PacketInPropagation { packet, waited, marked, lost });
+        self.line.push_with_due_time(
+            leaves_at + delay,
+            PacketInPropagation { packet, waited, marked, lost },
+        );
     }
 
     /// Returns the next packet that left by `now`, and its departure time.
-    pub(super) fn take_departed(&mut self, now: Nanos) -> Option<(Nanos, PacketInPropagation)> {
+    pub(super) fn take_departed_packet(
+        &mut self,
+        now: Nanos,
+    ) -> Option<(Nanos, PacketInPropagation)> {
         self.line.pop(now)
     }
 
     /// Returns a dropped packet that was not processed yet.
-    pub(super) fn take_dropped(&mut self) -> Option<(PacketInTransit, DropCause)> {
+    pub(super) fn take_dropped_packet(&mut self) -> Option<(PacketInTransit, DropCause)> {
         self.dropped.pop()
     }
 

@@ -47,7 +47,7 @@ fn bucket_end(bucket: usize) -> Nanos {
 impl TimeHistogram {
     /// Adds a time.
     #[inline]
-    pub fn add(&mut self, time: Nanos) {
+    pub fn add_time(&mut self, time: Nanos) {
         self.counts[bucket_of(time)] += 1;
         self.count += 1;
         self.sum += u128::from(time);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn quantiles_are_within_an_eighth() {
         let mut times = TimeHistogram::default();
-        (1..=1000).for_each(|time| times.add(time * 1000));
+        (1..=1000).for_each(|time| times.add_time(time * 1000));
         assert_eq!((times.count(), times.mean(), times.max()), (1000, 500_500, 1_000_000));
         for (share, exact) in [(0.5, 500_000.0), (0.99, 990_000.0)] {
             let quantile = times.quantile(share) as f64;

@@ -2,7 +2,7 @@
 //!
 //! All functions take the link's time `now`, and none does I/O. The caller reads packets into the
 //! slab's cells, passes them to [`EmulatedLink::enter_packet`], and delivers the packets that
-//! [`EmulatedLink::take_departed`] returns.
+//! [`EmulatedLink::take_departed_packet`] returns.
 
 mod counters;
 mod direction;
@@ -10,7 +10,7 @@ pub mod header;
 mod histogram;
 mod packet_slab;
 
-pub use counters::{DirectionCounters, DropCause, TrafficCount};
+pub use counters::{DirectionCounters, DropCause, PacketAndByteCount};
 pub use direction::{DirectionConfig, PacketInTransit, RandomDelay};
 pub use histogram::TimeHistogram;
 pub use packet_slab::{HEADROOM, MAX_BYTES, PacketSlab};
@@ -35,7 +35,7 @@ pub enum LinkSide {
 pub struct LinkPort {
     /// Side of the link.
     pub side: LinkSide,
-    /// Destination address of its packets; for IPv6, [`ipv6_of_port`] of this address.
+    /// Destination address of its packets; for IPv6, [`ipv6_address_of_port`] of this address.
     pub address: Ipv4Addr,
     /// Propagation delay to the far side; 0 for a far port.
     pub forward: Nanos,
@@ -45,7 +45,7 @@ pub struct LinkPort {
 
 /// Returns the IPv6 address of a port: its IPv4 address after a private prefix (RFC 4193).
 #[must_use]
-pub fn ipv6_of_port(address: Ipv4Addr) -> Ipv6Addr {
+pub fn ipv6_address_of_port(address: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from(0xfd00 << 112 | u128::from(u32::from(address)))
 }
 
@@ -62,7 +62,7 @@ pub trait PacketObserver {
     /// A packet is delivered to a port at `now`; its due time was `due`.
     fn on_deliver(&mut self, _now: Nanos, _due: Nanos, _port: u16, _packet: &[u8]) {}
     /// The link's clock was paused; `paused` is the total pause.
-    fn on_pause(&mut self, _away: Nanos) {}
+    fn on_clock_pause(&mut self, _total_pause: Nanos) {}
 }
 
 impl PacketObserver for () {}
@@ -109,8 +109,9 @@ impl EmulatedLink {
             LinkDirection::new(forward, forward_delays.collect()),
             LinkDirection::new(back, back_delays.collect()),
         ];
-        let addresses =
-            |port: &LinkPort| [IpAddr::from(port.address), ipv6_of_port(port.address).into()];
+        let addresses = |port: &LinkPort| {
+            [IpAddr::from(port.address), ipv6_address_of_port(port.address).into()]
+        };
         let named = (0..).zip(&ports).flat_map(|(index, port)| addresses(port).map(|a| (a, index)));
         let (by_address, default_port) = (named.collect(), None);
         let slab = PacketSlab::new(max_bytes);
@@ -156,26 +157,31 @@ impl EmulatedLink {
         let (Some(header), Some(to)) = (header, to) else {
             // IPv6 multicast to all neighbours of an interface is not sent over a link.
             if !header.is_some_and(|header| header.destination.is_multicast()) {
-                self.directions[direction].counters.drop(DropCause::Misaddressed);
+                self.directions[direction].counters.count_drop(DropCause::Misaddressed);
             }
             return self.slab.return_cell(cell);
         };
         observer.on_enter(now, port, packet);
         let in_transit = PacketInTransit { cell, from: port, to };
         self.directions[direction].enter_packet(now, in_transit, (header.flow, bytes, header.ecn));
-        self.process_drops(direction, now, observer);
+        self.process_dropped_packets(direction, now, observer);
     }
 
     /// Counts a packet of a port that was lost because no cell was available or large enough.
     pub fn count_packet_without_cell(&mut self, port: u16) {
         let direction = usize::from(self.ports[usize::from(port)].side == LinkSide::Far);
         self.directions[direction].counters.entered.packets += 1;
-        self.directions[direction].counters.drop(DropCause::Host);
+        self.directions[direction].counters.count_drop(DropCause::Host);
     }
 
-    fn process_drops(&mut self, direction: usize, now: Nanos, observer: &mut impl PacketObserver) {
-        while let Some((packet, cause)) = self.directions[direction].take_dropped() {
-            self.directions[direction].counters.drop(cause);
+    fn process_dropped_packets(
+        &mut self,
+        direction: usize,
+        now: Nanos,
+        observer: &mut impl PacketObserver,
+    ) {
+        while let Some((packet, cause)) = self.directions[direction].take_dropped_packet() {
+            self.directions[direction].counters.count_drop(cause);
             observer.on_drop(now, packet.from, self.slab.packet(packet.cell), cause);
             self.slab.return_cell(packet.cell);
         }
@@ -183,23 +189,23 @@ impl EmulatedLink {
 
     /// Returns the next packet that left the link by `now`. The caller must deliver it and call
     /// [`EmulatedLink::count_and_release_packet`].
-    pub fn take_departed(
+    pub fn take_departed_packet(
         &mut self,
         now: Nanos,
         observer: &mut impl PacketObserver,
     ) -> Option<PacketInTransit> {
         loop {
             let direction = self.next_direction;
-            if let Some((due, leaving)) = self.directions[direction].take_departed(now) {
+            if let Some((due, leaving)) = self.directions[direction].take_departed_packet(now) {
                 let PacketInPropagation { packet, waited, marked, lost } = leaving;
                 if marked {
                     mark_congestion_experienced(self.slab.packet_mut(packet.cell));
                 }
-                self.directions[direction].counters.lateness.add(now - due);
+                self.directions[direction].counters.lateness.add_time(now - due);
                 let bytes = self.slab.packet(packet.cell);
                 observer.on_transmitted(packet.from, bytes, waited, marked);
                 if lost {
-                    self.directions[direction].counters.drop(DropCause::Random);
+                    self.directions[direction].counters.count_drop(DropCause::Random);
                     observer.on_drop(now, packet.from, bytes, DropCause::Random);
                     self.slab.return_cell(packet.cell);
                     continue;
@@ -214,23 +220,23 @@ impl EmulatedLink {
         }
     }
 
-    /// Processes all events up to `now`; called before [`EmulatedLink::take_departed`].
+    /// Processes all events up to `now`; called before [`EmulatedLink::take_departed_packet`].
     pub fn advance_to(&mut self, now: Nanos, observer: &mut impl PacketObserver) {
         self.next_direction = 0;
         for direction in 0..2 {
             self.directions[direction].advance_to(now);
-            self.process_drops(direction, now, observer);
+            self.process_dropped_packets(direction, now, observer);
         }
     }
 
-    /// Called after a device has accepted (`taken`) or rejected a packet.
-    pub fn count_and_release_packet(&mut self, packet: PacketInTransit, taken: bool) {
+    /// Called after a device has accepted (`accepted`) or rejected a packet.
+    pub fn count_and_release_packet(&mut self, packet: PacketInTransit, accepted: bool) {
         let direction = usize::from(self.ports[usize::from(packet.from)].side == LinkSide::Far);
         let counters = &mut self.directions[direction].counters;
-        if taken {
+        if accepted {
             counters.delivered.count_packet(self.slab.packet(packet.cell).len() as u32);
         } else {
-            counters.drop(DropCause::Host);
+            counters.count_drop(DropCause::Host);
         }
         self.slab.return_cell(packet.cell);
     }

@@ -66,7 +66,7 @@ impl PacketSlab {
 
     /// Memory for a packet.
     #[inline]
-    pub fn packet_memory(&mut self, cell: u32) -> &mut [u8] {
+    pub fn cell_memory_mut(&mut self, cell: u32) -> &mut [u8] {
         let (chunk, begin) = Self::chunk_and_offset(cell);
         &mut self.chunks[chunk][begin + HEADROOM..begin + CELL_BYTES]
     }
@@ -88,7 +88,7 @@ impl PacketSlab {
     #[inline]
     pub fn packet_mut(&mut self, cell: u32) -> &mut [u8] {
         let length = usize::from(self.lengths[cell as usize]);
-        &mut self.packet_memory(cell)[..length]
+        &mut self.cell_memory_mut(cell)[..length]
     }
 
     /// Returns the packet with `header` bytes of headroom before it, at most [`HEADROOM`].
@@ -127,13 +127,13 @@ mod tests {
     fn cell_has_packet_length_and_headroom() {
         let mut slab = PacketSlab::new(0);
         let cell = slab.take_cell().unwrap();
-        slab.packet_memory(cell)[..3].copy_from_slice(&[1, 2, 3]);
+        slab.cell_memory_mut(cell)[..3].copy_from_slice(&[1, 2, 3]);
         slab.set_length(cell, 3);
         slab.set_header(cell, &[9, 8]);
         assert_eq!(slab.packet(cell), [1, 2, 3]);
         assert_eq!(slab.packet_with_headroom(cell, 2), [9, 8, 1, 2, 3]);
         slab.packet_mut(cell)[0] = 7;
         assert_eq!(slab.packet(cell), [7, 2, 3]);
-        assert_eq!(slab.packet_memory(cell).len(), MAX_BYTES);
+        assert_eq!(slab.cell_memory_mut(cell).len(), MAX_BYTES);
     }
 }

@@ -78,7 +78,7 @@ fn packet(number: u16, to: Ipv4Addr, codepoint: u8) -> Vec<u8> {
 
 fn enter(path: &mut EmulatedLink, recorder: &mut Recorder, now: Nanos, from: u16, bytes: &[u8]) {
     let cell = path.slab.take_cell().unwrap();
-    path.slab.packet_memory(cell)[..bytes.len()].copy_from_slice(bytes);
+    path.slab.cell_memory_mut(cell)[..bytes.len()].copy_from_slice(bytes);
     path.slab.set_length(cell, bytes.len());
     path.enter_packet(now, from, cell, recorder);
 }
@@ -86,7 +86,7 @@ fn enter(path: &mut EmulatedLink, recorder: &mut Recorder, now: Nanos, from: u16
 /// Delivers all packets that left by `until`, at that time.
 fn drain(path: &mut EmulatedLink, recorder: &mut Recorder, until: Nanos) {
     path.advance_to(until, recorder);
-    while let Some(packet) = path.take_departed(until, recorder) {
+    while let Some(packet) = path.take_departed_packet(until, recorder) {
         path.count_and_release_packet(packet, true);
     }
 }
@@ -210,7 +210,7 @@ fn ecn_queue_marks_ip_header() {
         enter(&mut path, &mut Recorder::default(), u64::from(number), 0, &packet(number, FAR, 2));
     }
     path.advance_to(NEVER, &mut ());
-    while let Some(left) = path.take_departed(NEVER, &mut ()) {
+    while let Some(left) = path.take_departed_packet(NEVER, &mut ()) {
         marks += u64::from(path.slab.packet(left.cell)[1] == 3);
         path.count_and_release_packet(left, true);
     }
@@ -248,7 +248,7 @@ fn packets_rejected_by_device_are_host_drops() {
     let mut path = path(direction(0, BufferLimits::default()));
     enter(&mut path, &mut Recorder::default(), 0, 0, &packet(1, FAR, 0));
     path.advance_to(NEVER, &mut ());
-    let left = path.take_departed(NEVER, &mut ()).unwrap();
+    let left = path.take_departed_packet(NEVER, &mut ()).unwrap();
     path.count_and_release_packet(left, false);
     path.count_packet_without_cell(1);
     let report = path.current_report();
@@ -259,17 +259,17 @@ fn packets_rejected_by_device_are_host_drops() {
 fn packet6(to: Ipv6Addr) -> Vec<u8> {
     let mut bytes = vec![0; 40];
     (bytes[0], bytes[6]) = (0x60, 59);
-    bytes[8..24].copy_from_slice(&ipv6_of_port(NEAR).octets());
+    bytes[8..24].copy_from_slice(&ipv6_address_of_port(NEAR).octets());
     bytes[24..40].copy_from_slice(&to.octets());
     bytes
 }
 
 #[test]
 fn port_has_ipv6_address() {
-    assert_eq!(ipv6_of_port(FAR).to_string(), "fd00::a80:1");
+    assert_eq!(ipv6_address_of_port(FAR).to_string(), "fd00::a80:1");
     let mut path = path(direction(0, BufferLimits::default()));
     let mut recorder = Recorder::default();
-    enter(&mut path, &mut recorder, 0, 0, &packet6(ipv6_of_port(FAR)));
+    enter(&mut path, &mut recorder, 0, 0, &packet6(ipv6_address_of_port(FAR)));
     drain(&mut path, &mut recorder, 10 * MILLISECOND);
     assert_eq!(recorder.left, [(10 * MILLISECOND, 1, 0)]);
     // Multicast packets are ignored; unknown addresses are counted.

@@ -123,7 +123,7 @@ impl TestConnection {
     }
 
     /// Writes as much as fits into the send buffer. Returns true if the complete file is written.
-    pub(super) fn write_to_socket(&mut self, piece: &[u8], closes: bool) -> io::Result<bool> {
+    pub(super) fn write_unsent_bytes(&mut self, piece: &[u8], closes: bool) -> io::Result<bool> {
         let Some(sender) = &mut self.sender else { return Ok(false) };
         while self.unsent > 0 {
             let max = self.unsent.min(piece.len() as u64) as usize;
@@ -194,11 +194,12 @@ impl TestConnection {
     }
 
     /// Closes the connection. The receiver is reset, so that no packets remain on the path.
-    /// `resets`: also resets the sender, so that it sends nothing more, not even retransmissions.
-    pub(super) fn close_connection(self, resets: bool) -> io::Result<()> {
+    /// `with_reset`: also resets the sender, so that it sends nothing more, not even
+    /// retransmissions.
+    pub(super) fn close_connection(self, with_reset: bool) -> io::Result<()> {
         let immediate = linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&self.receiver, sockopt::Linger, &immediate)?;
-        if let Some(sender) = self.sender.filter(|_| resets) {
+        if let Some(sender) = self.sender.filter(|_| with_reset) {
             setsockopt(&sender, sockopt::Linger, &immediate)?;
         }
         Ok(())
@@ -233,7 +234,7 @@ mod tests {
         let mut piece = vec![0; BUFFER_BYTES];
         for (number, bytes) in [(1, 5_u64), (2, 100)] {
             until(|| {
-                connection.write_to_socket(&piece.clone(), false).unwrap();
+                connection.write_unsent_bytes(&piece.clone(), false).unwrap();
                 connection.read_from_socket(&mut piece).unwrap()
             });
             connection.start_file(number, bytes);
@@ -253,9 +254,9 @@ mod tests {
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
         let mut connection = TestConnection::open_connection(0, to, 0, None, None).unwrap();
         connection.handshake_timeouts = [2, 1];
-        connection.update_stats(&TcpInfo::with_timeouts(2, 1));
+        connection.update_stats(&TcpInfo::with_timeout_counts(2, 1));
         assert_eq!((connection.stats.timeouts, connection.stats.timeout_sequences), (0, 0));
-        connection.update_stats(&TcpInfo::with_timeouts(5, 2));
+        connection.update_stats(&TcpInfo::with_timeout_counts(5, 2));
         assert_eq!((connection.stats.timeouts, connection.stats.timeout_sequences), (3, 1));
     }
 }

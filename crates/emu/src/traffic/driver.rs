@@ -11,7 +11,8 @@ use super::connection::{BUFFER_BYTES, SenderStats, TestConnection};
 use super::flow_state::FlowState;
 use super::traffic_tally::{FileTally, SharedTally};
 use super::{
-    ConnectionUse, FileToSend, RunSchedule, SENDER_PORT, format_json_list, near_address, write_line,
+    ConnectionUse, FileToSend, RunSchedule, SENDER_PORT, format_json_list, near_address_of_flow,
+    write_key_value_line,
 };
 use crate::command::LinkError;
 use nix::errno::Errno;
@@ -112,7 +113,7 @@ impl<'a> TrafficDriver<'a> {
 
     /// Runs until the end of the schedule.
     pub(super) fn run_schedule(&mut self) -> Result<(), LinkError> {
-        self.schedule_first_files()?;
+        self.listen_and_schedule_files()?;
         let until = self.schedule.until.map(|until| self.began + until);
         while until.is_none_or(|until| Instant::now() < until) && !self.has_finished() {
             self.wait_for_event(until)?;
@@ -143,7 +144,7 @@ impl<'a> TrafficDriver<'a> {
     fn report_punctuality(&mut self) -> Result<(), LinkError> {
         let elapsed = self.began.elapsed().as_nanos() as Nanos;
         let punctuality = self.tally.lock_tally().punctuality_json(elapsed);
-        write_line(self.answer, "punctuality", &punctuality)
+        write_key_value_line(self.answer, "punctuality", &punctuality)
     }
 
     fn has_finished(&self) -> bool {
@@ -152,7 +153,7 @@ impl<'a> TrafficDriver<'a> {
         enough || (self.schedule.until.is_none() && self.flows.iter().all(idle))
     }
 
-    fn schedule_first_files(&mut self) -> Result<(), LinkError> {
+    fn listen_and_schedule_files(&mut self) -> Result<(), LinkError> {
         self.began = Instant::now();
         for number in 0..self.flows.len() {
             let flow = &self.flows[number];
@@ -162,7 +163,7 @@ impl<'a> TrafficDriver<'a> {
                 let stop = self.began + Duration::from_nanos(stop);
                 self.event_queue.push(Reverse((stop, TimedEvent::Stop(number))));
             }
-            self.draw_file(number, self.began);
+            self.draw_and_schedule_file(number, self.began);
         }
         self.event_queue.push(Reverse((self.began + SAMPLE_INTERVAL, TimedEvent::Sample)));
         self.event_queue.push(Reverse((self.began + REPORT_INTERVAL, TimedEvent::Punctuality)));
@@ -174,7 +175,7 @@ impl<'a> TrafficDriver<'a> {
     }
 
     /// Draws the next file of a flow, relative to `then`.
-    fn draw_file(&mut self, number: usize, then: Instant) {
+    fn draw_and_schedule_file(&mut self, number: usize, then: Instant) {
         let flow = &mut self.flows[number];
         flow.next = flow.config.files.next_file().map(|file| {
             let due = then + Duration::from_nanos(file.after);
@@ -236,14 +237,14 @@ impl<'a> TrafficDriver<'a> {
         let count = flow.started;
         flow.started += 1;
         if flow.config.session == ConnectionUse::Arriving {
-            self.draw_file(number, due);
+            self.draw_and_schedule_file(number, due);
         }
         let open = self.flows[number].open.values().next().copied();
         let index = open.filter(|_| self.flows[number].config.session == ConnectionUse::Persistent);
         if let (Some(index), Some(bytes)) = (index, bytes) {
-            return self.start_next_file(index, count, bytes);
+            return self.start_file_on_connection(index, count, bytes);
         }
-        let to = SocketAddrV4::new(near_address(number), SENDER_PORT);
+        let to = SocketAddrV4::new(near_address_of_flow(number), SENDER_PORT);
         let window = self.flows[number].config.receiver_window;
         let connection = TestConnection::open_connection(number, to, count, bytes, window)?;
         let free = self.connections.iter().position(Option::is_none);
@@ -258,7 +259,12 @@ impl<'a> TrafficDriver<'a> {
         Ok(())
     }
 
-    fn start_next_file(&mut self, index: usize, number: u64, bytes: u64) -> io::Result<()> {
+    fn start_file_on_connection(
+        &mut self,
+        index: usize,
+        number: u64,
+        bytes: u64,
+    ) -> io::Result<()> {
         let Some(connection) = &mut self.connections[index] else { return Ok(()) };
         connection.sample_tcp_info();
         connection.start_file(number, bytes);
@@ -279,11 +285,15 @@ impl<'a> TrafficDriver<'a> {
         ended.into_iter().try_for_each(|connection| self.end_connection(connection, true))
     }
 
-    fn end_connection(&mut self, mut connection: TestConnection, resets: bool) -> io::Result<()> {
+    fn end_connection(
+        &mut self,
+        mut connection: TestConnection,
+        with_reset: bool,
+    ) -> io::Result<()> {
         let flow = &mut self.flows[connection.flow];
         flow.ended.add_stats(connection.sample_tcp_info());
         flow.open.remove(&connection.port);
-        connection.close_connection(resets)
+        connection.close_connection(with_reset)
     }
 
     fn on_event(&mut self, event: EpollEvent) -> io::Result<()> {
@@ -326,7 +336,7 @@ impl<'a> TrafficDriver<'a> {
     fn write_connection(&mut self, index: usize) -> io::Result<()> {
         let Some(connection) = &mut self.connections[index] else { return Ok(()) };
         let closes = self.flows[connection.flow].config.session.closes_after_file();
-        let done = connection.write_to_socket(&self.piece, closes)?;
+        let done = connection.write_unsent_bytes(&self.piece, closes)?;
         let Some(sender) = &connection.sender else { return Ok(()) };
         let wants = if done { EpollFlags::empty() } else { EpollFlags::EPOLLOUT };
         Ok(self
@@ -386,7 +396,7 @@ impl<'a> TrafficDriver<'a> {
             file.drops,
             connection.retransmissions_of_file(),
         ]);
-        write_line(self.answer, "transfer", &line)?;
+        write_key_value_line(self.answer, "transfer", &line)?;
         let host = Instant::now();
         let warm = self.schedule.wanted.is_some_and(|(warm_up, _)| host - self.began >= warm_up);
         self.finished += u64::from(warm);
@@ -402,7 +412,7 @@ impl<'a> TrafficDriver<'a> {
         }
         if session != ConnectionUse::Arriving {
             let since = Duration::from_nanos(now.saturating_sub(file.last_ack));
-            self.draw_file(flow, host.checked_sub(since).unwrap_or(host));
+            self.draw_and_schedule_file(flow, host.checked_sub(since).unwrap_or(host));
         }
         Ok(())
     }
@@ -428,9 +438,13 @@ impl<'a> TrafficDriver<'a> {
         }
         let mut rows = Vec::new();
         for ((flow, tally), stats) in self.flows.iter_mut().zip(&tallies).zip(stats) {
-            rows.push(flow.counters_row(tally, stats).map_err(LinkError::Loop)?);
+            rows.push(flow.format_counters_row(tally, stats).map_err(LinkError::Loop)?);
         }
-        write_line(self.answer, "snapshot", &format!("{{{totals},\"flows\":[{}]}}", rows.join(",")))
+        write_key_value_line(
+            self.answer,
+            "snapshot",
+            &format!("{{{totals},\"flows\":[{}]}}", rows.join(",")),
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use super::connection::SenderStats;
 use super::tcp_info::{NetstatCounters, TcpInfo};
 use super::traffic_tally::FlowTally;
-use super::{FileToSend, FlowConfig, SENDER_PORT, format_json_list, near_address};
+use super::{FileToSend, FlowConfig, SENDER_PORT, format_json_list, near_address_of_flow};
 use crate::network::EmulatedHost;
 use nix::sys::socket::{setsockopt, sockopt};
 use std::collections::HashMap;
@@ -34,7 +34,8 @@ impl FlowState {
     /// Creates the listener in the flow's namespace with its congestion control.
     pub(super) fn new(number: usize, config: FlowConfig, host: &EmulatedHost) -> io::Result<Self> {
         let (listener, counter) = host.namespace.run_in_namespace(|| {
-            let listener = TcpListener::bind(SocketAddrV4::new(near_address(number), SENDER_PORT))?;
+            let listener =
+                TcpListener::bind(SocketAddrV4::new(near_address_of_flow(number), SENDER_PORT))?;
             let control = OsString::from(&config.control);
             setsockopt(&listener, sockopt::TcpCongestion, &control).map_err(|error| {
                 let control = &config.control;
@@ -43,14 +44,14 @@ impl FlowState {
             listener.set_nonblocking(true)?;
             Ok((listener, NetstatCounters::open_netstat()?))
         })?;
-        let counts_timeouts = TcpInfo::read_from_socket(&listener)?.counts_timeouts();
+        let counts_timeouts = TcpInfo::read_from_socket(&listener)?.has_timeout_counters();
         let (open, ended) = (HashMap::new(), SenderStats::default());
         Ok(Self { config, listener, counter, counts_timeouts, open, ended, started: 0, next: None })
     }
 
     /// Returns the flow's counters since the start in the order that the reader expects. `stats`:
     /// sums over all connections.
-    pub(super) fn counters_row(
+    pub(super) fn format_counters_row(
         &mut self,
         flow: &FlowTally,
         stats: SenderStats,

@@ -144,7 +144,7 @@ pub struct TrafficCommand {
 }
 
 /// Address of a near port.
-fn near_address(flow: usize) -> Ipv4Addr {
+fn near_address_of_flow(flow: usize) -> Ipv4Addr {
     let number = flow + 1;
     Ipv4Addr::new(10, 0, (number >> 8) as u8, (number & 255) as u8)
 }
@@ -195,9 +195,9 @@ impl TrafficCommand {
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
         outcome.missed += network.interface_drops();
         if let Some(error) = observer.1.and_then(|capture| capture.finish_writing().err()) {
-            write_line(answer, "capture_fault", &error.to_string())?;
+            write_key_value_line(answer, "capture_fault", &error.to_string())?;
         }
-        write_outcome(answer, network.device, &outcome)
+        write_forwarding_outcome(answer, network.device, &outcome)
     }
 
     /// Configures TCP in each namespace.
@@ -213,14 +213,18 @@ impl TrafficCommand {
     fn link_ports(&self) -> Vec<LinkPort> {
         let port = |(index, flow): (usize, &FlowConfig)| {
             let (forward, back) = flow.delays;
-            LinkPort { side: LinkSide::Near, address: near_address(index), forward, back }
+            LinkPort { side: LinkSide::Near, address: near_address_of_flow(index), forward, back }
         };
         let far = LinkPort { side: LinkSide::Far, address: FAR_ADDRESS, forward: 0, back: 0 };
         self.flows.iter().enumerate().map(port).chain([far]).collect()
     }
 }
 
-fn write_line(answer: &mut (dyn Write + Send), key: &str, value: &str) -> Result<(), LinkError> {
+fn write_key_value_line(
+    answer: &mut (dyn Write + Send),
+    key: &str,
+    value: &str,
+) -> Result<(), LinkError> {
     let line = format!("{key} {value}\n");
     answer.write_all(line.as_bytes()).map_err(|_| LinkError::Abandoned)
 }
@@ -231,7 +235,7 @@ fn format_json_list<T: std::fmt::Display>(numbers: impl IntoIterator<Item = T>) 
     format!("[{}]", numbers.join(","))
 }
 
-fn write_outcome(
+fn write_forwarding_outcome(
     answer: &mut (dyn Write + Send),
     device: DeviceKind,
     outcome: &ForwardingResult,
@@ -241,7 +245,7 @@ fn write_outcome(
         forward.quantile(share).max(back.quantile(share))
     };
     if let Some(reason) = outcome.unreliable_result_reason() {
-        write_line(answer, "distortion", &reason)?;
+        write_key_value_line(answer, "distortion", &reason)?;
     }
     let numbers = [
         ("elapsed_ns", outcome.elapsed),
@@ -255,6 +259,6 @@ fn write_outcome(
         ("late_max_ns", late(1.0)),
     ];
     let numbers: Vec<String> = numbers.iter().map(|(key, n)| format!("\"{key}\":{n}")).collect();
-    write_line(answer, "device", device.name())?;
-    write_line(answer, "write_outcome", &format!("{{{}}}", numbers.join(",")))
+    write_key_value_line(answer, "device", device.name())?;
+    write_key_value_line(answer, "ended", &format!("{{{}}}", numbers.join(",")))
 }

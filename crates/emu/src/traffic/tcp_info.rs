@@ -80,7 +80,7 @@ impl TcpInfo {
     }
 
     /// Whether the kernel counts timeouts per connection (since Linux 6.7).
-    pub(super) fn counts_timeouts(&self) -> bool {
+    pub(super) fn has_timeout_counters(&self) -> bool {
         self.1 >= 244
     }
 
@@ -125,7 +125,7 @@ fn counter_value(text: &str, name: &str) -> u64 {
 #[cfg(test)]
 impl TcpInfo {
     /// Creates the information of a connection with a number of timeouts and timeout sequences.
-    pub(super) fn with_timeouts(timeouts: u16, sequences: u16) -> Self {
+    pub(super) fn with_timeout_counts(timeouts: u16, sequences: u16) -> Self {
         let mut bytes = [0; TCP_INFO_BYTES];
         bytes[240..242].copy_from_slice(&timeouts.to_ne_bytes());
         bytes[242..244].copy_from_slice(&sequences.to_ne_bytes());
@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn short_tcp_info_has_no_timeout_counters() {
-        let TcpInfo(bytes, _) = TcpInfo::with_timeouts(5, 2);
+        let TcpInfo(bytes, _) = TcpInfo::with_timeout_counts(5, 2);
         let [new, old] = [244, 240].map(|length| TcpInfo(bytes, length));
-        assert_eq!((new.timeout_counts(), new.counts_timeouts()), ([5, 2], true));
-        assert!(!old.counts_timeouts());
+        assert_eq!((new.timeout_counts(), new.has_timeout_counters()), ([5, 2], true));
+        assert!(!old.has_timeout_counters());
     }
 
     #[test]

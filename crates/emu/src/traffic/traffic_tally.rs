@@ -67,7 +67,7 @@ impl FileTally {
         *self = Self { opened, highest_ack, end, ..Self::default() };
     }
 
-    fn on_ack(&mut self, due: Nanos, ack: u32) {
+    fn record_delivered_ack(&mut self, due: Nanos, ack: u32) {
         if self.highest_ack.is_none_or(|highest| is_sequence_after(ack, highest)) {
             // An acknowledgement of only a FIN does not acknowledge data.
             if self
@@ -160,7 +160,7 @@ fn is_sequence_after(number: u32, other: u32) -> bool {
 }
 
 /// Returns the near port of the address at `offset` in an IPv4 packet.
-fn near_port(packet: &[u8], offset: usize) -> Option<usize> {
+fn near_port_of_address(packet: &[u8], offset: usize) -> Option<usize> {
     let address = packet.get(offset..offset + 4)?;
     (usize::from(address[2]) * 256 + usize::from(address[3])).checked_sub(1)
 }
@@ -202,7 +202,7 @@ impl TrafficTally {
     }
 
     /// Flow of a data packet from a near port.
-    fn sending_flow(
+    fn flow_of_data_packet(
         &mut self,
         port: u16,
         packet: &[u8],
@@ -219,14 +219,14 @@ impl PacketObserver for SharedTally {
         tally.set_now(now);
         if usize::from(port) >= tally.flows.len() {
             let opens = SegmentFields::parse_segment(packet).filter(|segment| segment.opens);
-            let (Some(segment), Some(flow)) = (opens, near_port(packet, 16)) else {
+            let (Some(segment), Some(flow)) = (opens, near_port_of_address(packet, 16)) else {
                 return;
             };
             if let Some(Some(files)) = tally.files.get_mut(flow) {
                 let new = FileTally { opened: now, ..FileTally::default() };
                 files.entry(segment.source_port).or_insert(new);
             }
-        } else if let Some((flow, segment)) = tally.sending_flow(port, packet) {
+        } else if let Some((flow, segment)) = tally.flow_of_data_packet(port, packet) {
             flow.arrived += 1;
             let ends = segment.sequence.wrapping_add(segment.payload as u32);
             if let Some(file) = tally.file_tally(port.into(), segment.destination_port) {
@@ -241,7 +241,7 @@ impl PacketObserver for SharedTally {
 
     fn on_drop(&mut self, _now: Nanos, port: u16, packet: &[u8], cause: DropCause) {
         let mut tally = self.lock_tally();
-        let Some((flow, segment)) = tally.sending_flow(port, packet) else { return };
+        let Some((flow, segment)) = tally.flow_of_data_packet(port, packet) else { return };
         match cause {
             DropCause::Full | DropCause::Early => flow.queue_drops += 1,
             DropCause::Random => flow.random_drops += 1,
@@ -258,7 +258,7 @@ impl PacketObserver for SharedTally {
             return;
         }
         tally.carried_bytes += packet.len() as u64;
-        if let Some((flow, _)) = tally.sending_flow(from, packet) {
+        if let Some((flow, _)) = tally.flow_of_data_packet(from, packet) {
             flow.passed += 1;
             flow.waited += waited;
             flow.marked += u64::from(marked);
@@ -277,16 +277,17 @@ impl PacketObserver for SharedTally {
         if near < tally.flows.len() {
             let file = tally.file_tally(near, segment.source_port);
             if let Some((file, ack)) = file.zip(segment.ack) {
-                file.on_ack(due, ack);
+                file.record_delivered_ack(due, ack);
             }
-        } else if let Some(flow) = near_port(packet, 12).filter(|_| segment.payload > 0) {
+        } else if let Some(flow) = near_port_of_address(packet, 12).filter(|_| segment.payload > 0)
+        {
             if let Some(file) = tally.file_tally(flow, segment.destination_port) {
                 file.last_left = due;
             }
         }
     }
 
-    fn on_pause(&mut self, paused: Nanos) {
+    fn on_clock_pause(&mut self, paused: Nanos) {
         self.lock_tally().paused = paused;
     }
 }
@@ -295,7 +296,7 @@ impl PacketObserver for SharedTally {
 mod tests {
     use super::*;
     use crate::command::FAR_ADDRESS;
-    use crate::traffic::near_address;
+    use crate::traffic::near_address_of_flow;
     use std::net::Ipv4Addr;
 
     /// A TCP packet with 40 bytes of headers.
@@ -313,13 +314,13 @@ mod tests {
     fn tally_counts_data_packets_by_port() {
         let mut tally = SharedTally::new([false; 300]);
         let (second, last) = (
-            packet(near_address(1), FAR_ADDRESS, 0, 100),
-            packet(near_address(299), FAR_ADDRESS, 0, 100),
+            packet(near_address_of_flow(1), FAR_ADDRESS, 0, 100),
+            packet(near_address_of_flow(299), FAR_ADDRESS, 0, 100),
         );
         tally.on_enter(5, 1, &second);
         tally.on_enter(6, 299, &last);
         // A handshake packet is not a data packet.
-        tally.on_enter(7, 1, &packet(near_address(1), FAR_ADDRESS, 0, 0));
+        tally.on_enter(7, 1, &packet(near_address_of_flow(1), FAR_ADDRESS, 0, 0));
         tally.on_drop(8, 299, &last, DropCause::Random);
         tally.on_transmitted(1, &second, 3 * WAIT_RESOLUTION, true);
         tally.on_deliver(10, 9, 300, &second);
@@ -343,13 +344,13 @@ mod tests {
     #[test]
     fn file_begins_with_syn_and_ends_with_last_new_ack() {
         let mut tally = SharedTally::new([true, true]);
-        let ack = |number| packet(FAR_ADDRESS, near_address(1), number, 0);
+        let ack = |number| packet(FAR_ADDRESS, near_address_of_flow(1), number, 0);
         let mut open = ack(0);
         open[33] = SYN;
         tally.on_enter(1, 2, &open);
         tally.on_enter(2, 2, &open);
         tally.on_enter(9, 2, &ack(1));
-        let data = packet(near_address(1), FAR_ADDRESS, 0, 101);
+        let data = packet(near_address_of_flow(1), FAR_ADDRESS, 0, 101);
         tally.on_enter(12, 1, &data);
         tally.on_drop(12, 1, &data, DropCause::Full);
         tally.on_deliver(16, 15, 2, &data);
@@ -362,7 +363,7 @@ mod tests {
         assert_eq!((file.opened, file.first_entered, file.last_left), (1, Some(12), 15));
         assert_eq!((file.last_ack, file.arrived, file.drops), (30, 1, 1));
         assert_eq!(tally.lock_tally().lateness, [1, 0, 0, 4, 0, 0, 0]);
-        tally.on_pause(60);
+        tally.on_clock_pause(60);
         let punctuality = tally.lock_tally().punctuality_json(1000);
         let numbers = r#""away_ns":60,"late_ns":4000001,"lateness":[1,0,0,4,0,0,0],"distortion":"#;
         assert!(punctuality.contains(numbers), "{punctuality}");
@@ -373,18 +374,18 @@ mod tests {
     #[test]
     fn files_of_one_connection_are_counted_separately() {
         let mut tally = SharedTally::new([true]);
-        let mut open = packet(FAR_ADDRESS, near_address(0), 0, 0);
+        let mut open = packet(FAR_ADDRESS, near_address_of_flow(0), 0, 0);
         open[33] = SYN;
         tally.on_enter(1, 1, &open);
-        let mut data = packet(near_address(0), FAR_ADDRESS, 0, 100);
+        let mut data = packet(near_address_of_flow(0), FAR_ADDRESS, 0, 100);
         tally.on_enter(5, 0, &data);
-        tally.on_deliver(9, 9, 0, &packet(FAR_ADDRESS, near_address(0), 100, 0));
+        tally.on_deliver(9, 9, 0, &packet(FAR_ADDRESS, near_address_of_flow(0), 100, 0));
         tally.lock_tally().files[0].as_mut().unwrap().get_mut(&0).unwrap().begin_next_file();
         data[24..28].copy_from_slice(&100_u32.to_be_bytes());
         tally.on_enter(20, 0, &data);
         let file = |tally: &SharedTally| tally.lock_tally().files[0].as_ref().unwrap()[&0];
         assert!(!file(&tally).is_acked());
-        tally.on_deliver(30, 29, 0, &packet(FAR_ADDRESS, near_address(0), 200, 0));
+        tally.on_deliver(30, 29, 0, &packet(FAR_ADDRESS, near_address_of_flow(0), 200, 0));
         let file = file(&tally);
         assert!(file.is_acked());
         assert_eq!((file.opened, file.first_entered, file.last_ack), (1, Some(20), 29));

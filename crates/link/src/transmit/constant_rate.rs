@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 /// Transmission time of `bytes` at `rate` bit/s: whole nanoseconds, and the remainder in units of
 /// 1/`rate` ns.
-fn exact_transmission_time(bytes: u32, rate: NonZeroU64) -> (Nanos, u64) {
+fn transmission_time_and_rest(bytes: u32, rate: NonZeroU64) -> (Nanos, u64) {
     let scaled = u128::from(bytes) * 8 * u128::from(SECOND);
     // A 128-bit division is several times slower and almost never needed.
     if let Ok(scaled) = u64::try_from(scaled) {
@@ -22,7 +22,7 @@ fn exact_transmission_time(bytes: u32, rate: NonZeroU64) -> (Nanos, u64) {
 #[must_use]
 pub fn transmission_time(bytes: u32, rate_bps: Option<NonZeroU64>) -> Nanos {
     rate_bps.map_or(0, |rate| {
-        let (whole, rest) = exact_transmission_time(bytes, rate);
+        let (whole, rest) = transmission_time_and_rest(bytes, rate);
         whole + u64::from(rest >= rate.get().div_ceil(2))
     })
 }
@@ -41,14 +41,14 @@ pub struct ConstantRate {
     unit: u64,
     rate: Option<NonZeroU64>,
     /// Cached length of the last packet; most packets have equal lengths.
-    length: CachedLength,
-    /// Cached length of the last packet passed to [`ConstantRate::with_temporary_length`].
-    last_exception: CachedLength,
+    length: CachedTransmissionTime,
+    /// Cached length of the last packet passed to [`ConstantRate::call_with_temporary_length`].
+    last_exception: CachedTransmissionTime,
 }
 
 /// A packet length with its transmission time in whole nanoseconds and a remainder in units.
 #[derive(Clone, Copy, Debug, Default)]
-struct CachedLength {
+struct CachedTransmissionTime {
     bytes: u32,
     whole: Nanos,
     rest: u64,
@@ -59,14 +59,15 @@ impl ConstantRate {
     #[must_use]
     pub fn new(rate_bps: Option<NonZeroU64>) -> Self {
         let unit = rate_bps.map_or(u64::MAX, NonZeroU64::get);
-        let (length, last_exception) = (CachedLength::default(), CachedLength::default());
+        let (length, last_exception) =
+            (CachedTransmissionTime::default(), CachedTransmissionTime::default());
         Self { free_at: 0, carried: 0, unit, rate: rate_bps, length, last_exception }
     }
 
     /// Sets the initial cached length.
     #[must_use]
     pub fn with_cached_length(mut self, bytes: u32) -> Self {
-        self.length = self.time_of_length(bytes);
+        self.length = self.cache_entry_of_length(bytes);
         self
     }
 
@@ -78,13 +79,13 @@ impl ConstantRate {
     }
 
     /// Calls `action` with the cached length set to `bytes`, and then restores the cached length.
-    pub fn with_temporary_length<R>(
+    pub fn call_with_temporary_length<R>(
         &mut self,
         bytes: u32,
         action: impl FnOnce(&mut Self) -> R,
     ) -> R {
         if bytes != self.last_exception.bytes {
-            self.last_exception = self.time_of_length(bytes);
+            self.last_exception = self.cache_entry_of_length(bytes);
         }
         let usual = std::mem::replace(&mut self.length, self.last_exception);
         let result = action(self);
@@ -101,7 +102,7 @@ impl ConstantRate {
 
     /// Transmits a packet of the cached length; see [`Transmitter::transmit`].
     #[inline(always)]
-    pub fn transmit_next(&mut self, arrived: Nanos) -> Nanos {
+    pub fn transmit_cached_length(&mut self, arrived: Nanos) -> Nanos {
         if self.free_at <= arrived {
             self.free_at = arrived;
             self.carried = 0;
@@ -123,9 +124,10 @@ impl ConstantRate {
     }
 
     #[inline(never)]
-    fn time_of_length(&self, bytes: u32) -> CachedLength {
-        let (whole, rest) = self.rate.map_or((0, 0), |rate| exact_transmission_time(bytes, rate));
-        CachedLength { bytes, whole, rest }
+    fn cache_entry_of_length(&self, bytes: u32) -> CachedTransmissionTime {
+        let (whole, rest) =
+            self.rate.map_or((0, 0), |rate| transmission_time_and_rest(bytes, rate));
+        CachedTransmissionTime { bytes, whole, rest }
     }
 }
 
@@ -133,9 +135,9 @@ impl Transmitter for ConstantRate {
     #[inline(always)]
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos {
         if bytes != self.length.bytes {
-            self.length = self.time_of_length(bytes);
+            self.length = self.cache_entry_of_length(bytes);
         }
-        self.transmit_next(arrived)
+        self.transmit_cached_length(arrived)
     }
 }
 
@@ -167,10 +169,16 @@ mod tests {
     #[test]
     fn with_length_applies_to_one_packet() {
         let mut link = ConstantRate::new(NonZeroU64::new(10_000_000)).with_cached_length(1500);
-        assert_eq!(link.with_temporary_length(375, |link| link.transmit_next(0)), 300_000);
-        assert_eq!(link.transmit_next(0), 1_500_000);
+        assert_eq!(
+            link.call_with_temporary_length(375, |link| link.transmit_cached_length(0)),
+            300_000
+        );
+        assert_eq!(link.transmit_cached_length(0), 1_500_000);
         let mut unlimited = ConstantRate::new(None).with_cached_length(1500);
-        assert_eq!(unlimited.with_temporary_length(375, |link| link.transmit_next(7)), 7);
+        assert_eq!(
+            unlimited.call_with_temporary_length(375, |link| link.transmit_cached_length(7)),
+            7
+        );
     }
 
     #[test]

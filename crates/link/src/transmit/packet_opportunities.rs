@@ -93,7 +93,7 @@ impl OpportunityTrace {
 
     /// Number of opportunities up to and including `until`.
     #[must_use]
-    pub fn count_until(&self, until: Nanos) -> u64 {
+    pub fn count_opportunities_until(&self, until: Nanos) -> u64 {
         let (cycles, since) = (until / self.period, until % self.period);
         let count = |until| self.times.partition_point(|time| *time <= until) as u64;
         cycles * self.times.len() as u64 + count(since)
@@ -144,7 +144,7 @@ impl TraceTransmitter {
     }
 
     /// Moves to the first opportunity after `now`.
-    fn seek_after(&mut self, now: Nanos) {
+    fn seek_opportunity_after(&mut self, now: Nanos) {
         let OpportunityTrace { times, period } = &*self.trace;
         let cycles = now.saturating_sub(self.cycle_start) / period;
         self.cycle_start += cycles * period;
@@ -152,11 +152,11 @@ impl TraceTransmitter {
         self.index = times.partition_point(|time| *time <= since);
         self.bytes_left = self.bytes;
         if self.index == times.len() {
-            self.begin_next_period();
+            self.begin_next_trace_period();
         }
     }
 
-    fn begin_next_period(&mut self) {
+    fn begin_next_trace_period(&mut self) {
         self.cycle_start += self.trace.period;
         self.index = 0;
     }
@@ -165,7 +165,7 @@ impl TraceTransmitter {
         self.bytes_left = self.bytes;
         self.index += 1;
         if self.index == self.trace.times.len() {
-            self.begin_next_period();
+            self.begin_next_trace_period();
         }
     }
 }
@@ -173,7 +173,7 @@ impl TraceTransmitter {
 impl Transmitter for TraceTransmitter {
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos {
         if self.free_at <= arrived {
-            self.seek_after(arrived);
+            self.seek_opportunity_after(arrived);
         }
         let mut rest = bytes;
         while rest > self.bytes_left {
@@ -186,7 +186,7 @@ impl Transmitter for TraceTransmitter {
     }
 
     fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
-        Some(self.trace.count_until(until) * u64::from(self.bytes))
+        Some(self.trace.count_opportunities_until(until) * u64::from(self.bytes))
     }
 }
 

@@ -196,7 +196,7 @@ impl Run {
             assert!(next >= self.now, "time never decreases");
             self.now = next;
             if leaves <= deadline {
-                if let Some((leaves, packet)) = self.link.serve_next(&mut self.record) {
+                if let Some((leaves, packet)) = self.link.transmit_next_packet(&mut self.record) {
                     self.begins(leaves, &packet);
                 }
                 self.check();

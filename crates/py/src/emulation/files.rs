@@ -6,12 +6,12 @@ use tcpcast_emu::traffic::{ConnectionUse, FileGenerator, FileToSend};
 use tcpcast_link::time::Nanos;
 use tcpcast_sim::clock::seconds_to_nanos;
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
-use tcpcast_sim::traffic::{SizeOffTimeCoupling, SourceStart, draw_start};
+use tcpcast_sim::traffic::{SizeOffTimeCoupling, SourceStart, draw_source_start};
 use tcpcast_sim::{Distribution, FileSize, SizeRounding, Traffic};
 
 /// A source of the simulator.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SourceId {
+pub(super) struct SimulatedSourceId {
     pub class: u32,
     /// Index among the sources of its class.
     pub class_index: usize,
@@ -30,7 +30,7 @@ pub(super) struct IsolatedTransfers {
 /// `payload` bytes of data.
 pub(super) fn file_generator(
     traffic: &Traffic,
-    source: SourceId,
+    source: SimulatedSourceId,
     (seed, replication): (u64, u32),
     (payload, isolated): (NonZeroU32, IsolatedTransfers),
 ) -> (FileGenerator, ConnectionUse, Option<Nanos>) {
@@ -76,7 +76,7 @@ pub(super) fn file_generator(
             let (coupling, by) = (SizeOffTimeCoupling::default(), *coupling);
             let mut random = OnOffFiles { off_times, sizes, coupling, by };
             let OnOffFiles { off_times, sizes, .. } = &mut random;
-            let mut start = draw_start(traffic, source.class_index, false, off_times, sizes);
+            let mut start = draw_source_start(traffic, source.class_index, false, off_times, sizes);
             let distributions = (off.clone(), size.clone(), *rounding);
             let next = move || {
                 let (after, file) = random.next_file(&distributions, start.take());
@@ -94,7 +94,7 @@ fn draw_start_of_endless_file(
     mut off_times: RandomStream,
     mut sizes: RandomStream,
 ) -> Option<FileToSend> {
-    match draw_start(traffic, class_index, false, &mut off_times, &mut sizes) {
+    match draw_source_start(traffic, class_index, false, &mut off_times, &mut sizes) {
         Some(SourceStart::Sends { after, .. }) => {
             Some(FileToSend { after: seconds_to_nanos(after), bytes: None })
         }
@@ -123,7 +123,7 @@ impl OnOffFiles {
             None => (self.coupling.draw_off_time(0, off, self.by, &mut self.off_times), 0),
         };
         let file = match left {
-            0 => rounding.round_to_file_size(self.coupling.draw_size(
+            0 => rounding.round_to_file_size(self.coupling.draw_file_size(
                 0,
                 size,
                 self.by,

@@ -4,7 +4,7 @@ use super::directions::link_directions;
 use super::sandboxed_run::{
     create_capture_file, open_answer, parse_side, run_in_sandbox, unknown_name_error, write_error,
 };
-use crate::python_config::PlainConfig;
+use crate::python_config::ConfigFromPython;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::io::Write;
@@ -19,7 +19,7 @@ use tcpcast_sim::RunConfig;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct LinkDict {
-    config: PlainConfig<RunConfig>,
+    config: ConfigFromPython<RunConfig>,
     /// Whether the return path copies the rate, buffer and queue of the forward path if the
     /// configuration has no return link.
     both_ways: bool,

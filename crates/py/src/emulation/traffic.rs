@@ -1,9 +1,9 @@
 //! Flows of a scenario over an emulated link, sent by the TCP of the kernel.
 
 use super::directions::link_directions;
-use super::files::{IsolatedTransfers, SourceId, file_generator};
+use super::files::{IsolatedTransfers, SimulatedSourceId, file_generator};
 use super::sandboxed_run::{create_capture_file, run_in_sandbox};
-use crate::python_config::PlainConfig;
+use crate::python_config::ConfigFromPython;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::num::NonZeroU32;
@@ -43,7 +43,7 @@ struct ScheduleDict {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct TrafficDict {
-    config: PlainConfig<RunConfig>,
+    config: ConfigFromPython<RunConfig>,
     flows: Vec<FlowDict>,
     far_sysctls: Vec<(String, String)>,
     schedule: ScheduleDict,
@@ -67,8 +67,11 @@ impl TrafficDict {
             let Some(class) = classes.get(flow.class) else {
                 return Err(PyValueError::new_err(format!("there is no class {}", flow.class)));
             };
-            let source =
-                SourceId { class: flow.class as u32, class_index: flow.place, index: flow.source };
+            let source = SimulatedSourceId {
+                class: flow.class as u32,
+                class_index: flow.place,
+                index: flow.source,
+            };
             let mtu = class.packet_bytes.unwrap_or(packet_bytes);
             let payload = NonZeroU32::new(flow.payload).unwrap_or(NonZeroU32::MIN);
             let (files, session, stop) =

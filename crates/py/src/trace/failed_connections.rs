@@ -5,14 +5,14 @@ use pyo3::types::PyDict;
 use tcpcast_trace::{ConnectionReport, FailureDetails, FailureKind, FailureStage};
 
 use super::requests::{EndpointName, endpoint_names};
-use super::{numpy_column, to_signed};
+use super::{clamp_i64, numpy_column};
 
 /// Maximum number of rows, because a port scan can contain millions of connections. The counters
 /// include all connections.
 const MAX_FAILED: usize = 1 << 14;
 
 /// A failed connection.
-struct FailedRow {
+struct FailedConnectionRow {
     number: u64,
     time: u64,
     ends: [EndpointName; 2],
@@ -23,7 +23,7 @@ struct FailedRow {
 /// All failed connections.
 #[derive(Default)]
 pub(super) struct FailedConnections {
-    rows: Vec<FailedRow>,
+    rows: Vec<FailedConnectionRow>,
     counts: [u64; FAILURES.len()],
     /// Number of resets after a FIN, or after all data were acknowledged.
     without_loss: u64,
@@ -47,7 +47,7 @@ impl FailedConnections {
         let is_over = matches!(fate.stage, FailureStage::Idle | FailureStage::AfterFin);
         self.without_loss += u64::from(fate.failure == FailureKind::Reset && is_over);
         if self.rows.len() < MAX_FAILED {
-            self.rows.push(FailedRow {
+            self.rows.push(FailedConnectionRow {
                 number: report.number,
                 time: report.first,
                 ends: endpoint_names(report),
@@ -68,18 +68,18 @@ impl FailedConnections {
         self.rows.sort_unstable_by_key(|row| row.number);
         let rows = &self.rows;
         let dict = PyDict::new(py);
-        dict.set_item("connection", numpy_column(py, rows, |row| to_signed(row.number)))?;
-        dict.set_item("time_ns", numpy_column(py, rows, |row| to_signed(row.time)))?;
+        dict.set_item("connection", numpy_column(py, rows, |row| clamp_i64(row.number)))?;
+        dict.set_item("time_ns", numpy_column(py, rows, |row| clamp_i64(row.time)))?;
         for (index, end) in ["client", "server"].into_iter().enumerate() {
             dict.set_item(end, rows.iter().map(|row| row.ends[index].clone()).collect::<Vec<_>>())?;
         }
-        let text = |name: &str, of: fn(&FailedRow) -> &'static str| {
+        let text = |name: &str, of: fn(&FailedConnectionRow) -> &'static str| {
             dict.set_item(name, rows.iter().map(of).collect::<Vec<_>>())
         };
         text("failure", |row| failure_name(row.fate.failure))?;
         text("by", |row| if row.by_client { "client" } else { "server" })?;
         text("stage", |row| stage_name(row.fate.stage))?;
-        dict.set_item("tries", numpy_column(py, rows, |row| to_signed(row.fate.tries)))?;
+        dict.set_item("tries", numpy_column(py, rows, |row| clamp_i64(row.fate.tries)))?;
         dict.set_item("waited_s", numpy_column(py, rows, |row| row.fate.waited as f64 / 1e9))?;
         Ok(dict)
     }

@@ -2,9 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tcpcast_trace::{ConnectionReport, Endpoint, Exchange};
+use tcpcast_trace::{ConnectionReport, Endpoint, RequestExchange};
 
-use super::{numpy_column, to_signed};
+use super::{clamp_i64, numpy_column};
 
 /// Maximum number of rows over all connections.
 const MAX_REQUESTS: usize = 1 << 19;
@@ -20,27 +20,27 @@ pub(super) fn endpoint_names(report: &ConnectionReport) -> [EndpointName; 2] {
 }
 
 /// A connection with requests.
-struct RequestConnection {
+struct ConnectionWithRequests {
     number: u64,
     ends: [EndpointName; 2],
     /// RTTs between the tap and the client, and between the tap and the server, in seconds.
     tap_rtts: [Option<f64>; 2],
     /// Payload of a full-sized segment of the server in bytes.
     segment_bytes: u32,
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<RequestExchange>,
 }
 
 /// All connections with requests.
 #[derive(Default)]
 pub(super) struct RequestTables {
-    talks: Vec<RequestConnection>,
+    talks: Vec<ConnectionWithRequests>,
     count: usize,
     pub(super) omitted: u64,
 }
 
 impl RequestTables {
     /// Adds the requests of a connection.
-    pub(super) fn take_requests(&mut self, report: &mut ConnectionReport) {
+    pub(super) fn move_requests_from_report(&mut self, report: &mut ConnectionReport) {
         self.omitted += report.omitted_exchanges;
         let exchanges = std::mem::take(&mut report.exchanges);
         if exchanges.is_empty() {
@@ -53,7 +53,7 @@ impl RequestTables {
         self.count += exchanges.len();
         let [client, server] = [report.client, 1 - report.client];
         let direction = |index: usize| &report.directions[index];
-        self.talks.push(RequestConnection {
+        self.talks.push(ConnectionWithRequests {
             number: report.number,
             ends: endpoint_names(report),
             tap_rtts: [client, server].map(|index| direction(index).rtt.tap_to_sender_s),
@@ -75,11 +75,11 @@ impl RequestTables {
     fn connections_to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let talks = &self.talks;
         let dict = PyDict::new(py);
-        dict.set_item("connection", numpy_column(py, talks, |talk| to_signed(talk.number)))?;
+        dict.set_item("connection", numpy_column(py, talks, |talk| clamp_i64(talk.number)))?;
         for (index, end) in ["client", "server"].into_iter().enumerate() {
             let ends: Vec<_> = talks.iter().map(|talk| talk.ends[index].clone()).collect();
             dict.set_item(end, ends)?;
-            let tap_rtts = |talk: &RequestConnection| talk.tap_rtts[index].unwrap_or(f64::NAN);
+            let tap_rtts = |talk: &ConnectionWithRequests| talk.tap_rtts[index].unwrap_or(f64::NAN);
             dict.set_item(format!("to_{end}_s"), numpy_column(py, talks, tap_rtts))?;
         }
         dict.set_item(
@@ -95,15 +95,15 @@ impl RequestTables {
             .flat_map(|(row, talk)| talk.exchanges.iter().map(move |one| (row, one)))
             .collect();
         let dict = PyDict::new(py);
-        dict.set_item("talk", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
-        let count = |name: &str, of: fn(&Exchange) -> u64| {
-            dict.set_item(name, numpy_column(py, &all, |(_, one)| to_signed(of(one))))
+        dict.set_item("talk", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+        let count = |name: &str, of: fn(&RequestExchange) -> u64| {
+            dict.set_item(name, numpy_column(py, &all, |(_, one)| clamp_i64(of(one))))
         };
         count("time_ns", |one| one.time)?;
         count("request_bytes", |one| one.request_bytes)?;
         count("response_bytes", |one| one.response_bytes)?;
         count("retransmissions", |one| u64::from(one.retransmissions))?;
-        let seconds = |name: &str, of: fn(&Exchange) -> u64| {
+        let seconds = |name: &str, of: fn(&RequestExchange) -> u64| {
             dict.set_item(name, numpy_column(py, &all, |(_, one)| of(one) as f64 / 1e9))
         };
         seconds("first_byte_s", |one| one.first_byte)?;

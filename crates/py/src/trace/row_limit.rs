@@ -15,17 +15,17 @@ impl CaptureResult {
     pub(super) fn add_row_within_limit(&mut self, row: DirectionRow) {
         self.rows.push(row);
         if self.rows.len() > MAX_ROWS + SPARE_ROWS {
-            self.drop_smallest_rows();
+            self.drop_rows_with_least_data();
         }
     }
 
     /// Enforces the limit and sorts the rows.
-    pub(super) fn trim_and_sort_rows(&mut self) {
-        self.drop_smallest_rows();
+    pub(super) fn limit_and_sort_rows(&mut self) {
+        self.drop_rows_with_least_data();
         self.rows.sort_unstable_by_key(|row| (row.number, row.index));
     }
 
-    fn drop_smallest_rows(&mut self) {
+    fn drop_rows_with_least_data(&mut self) {
         if self.rows.len() <= MAX_ROWS {
             return;
         }
@@ -41,7 +41,7 @@ impl CaptureResult {
             self.rounds -= direction.rounds.len();
             self.omitted_rounds += direction.rounds.len() as u64;
             self.points -= direction.sequence_plot.len();
-            self.unlisted.count_direction(direction);
+            self.unlisted.add_unlisted_direction(direction);
         }
     }
 }

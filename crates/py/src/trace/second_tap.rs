@@ -5,17 +5,17 @@ use pyo3::types::PyDict;
 use std::collections::HashMap;
 use tcpcast_trace::{DirectionBetweenTaps, ReadSummary};
 
-use super::{CaptureResult, DirectionRow, NamedColumn, numpy_column, to_signed};
+use super::{CaptureResult, DirectionRow, NamedColumn, clamp_i64, numpy_column};
 
 /// Results of the capture of a second tap.
-pub(super) struct SecondTap {
+pub(super) struct SecondTapResults {
     pub(super) summary: ReadSummary,
     pub(super) between: tcpcast_trace::Comparison,
 }
 
 impl CaptureResult {
     /// Adds the results of a second tap to the rows of the directions.
-    pub(super) fn add_second_tap(&mut self, second_tap: SecondTap) {
+    pub(super) fn add_second_tap(&mut self, second_tap: SecondTapResults) {
         let passages = &second_tap.between.passages;
         let known: HashMap<_, _> =
             passages.iter().map(|one| ((one.connection, one.source), *one)).collect();
@@ -40,13 +40,13 @@ const PASSAGE_COUNTERS: &[NamedColumn<DirectionBetweenTaps, u64>] = &[
 pub(super) fn second_tap_columns<'py>(
     py: Python<'py>,
     rows: &[DirectionRow],
-    second_tap: &SecondTap,
+    second_tap: &SecondTapResults,
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     for (name, of) in PASSAGE_COUNTERS {
         columns.set_item(
             name,
-            numpy_column(py, rows, |row| row.passage.map_or(0, |p| to_signed(of(&p)))),
+            numpy_column(py, rows, |row| row.passage.map_or(0, |p| clamp_i64(of(&p)))),
         )?;
     }
     for (index, name) in ["transit_min_s", "transit_mean_s", "transit_max_s"].iter().enumerate() {

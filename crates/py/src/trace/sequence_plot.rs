@@ -4,7 +4,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tcpcast_trace::{DirectionReport, PointKind};
 
-use super::{CaptureResult, DirectionRow, cause_name, flatten_lists, numpy_column, to_signed};
+use super::{
+    CaptureResult, DirectionRow, cause_name, clamp_i64, flatten_direction_lists, numpy_column,
+};
 
 /// Maximum number of points of time-sequence plots over all connections.
 const MAX_POINTS: usize = 1 << 20;
@@ -26,7 +28,7 @@ pub(super) fn plot_points_table<'py>(
     py: Python<'py>,
     rows: &[DirectionRow],
 ) -> PyResult<Bound<'py, PyDict>> {
-    let all = flatten_lists(rows, |direction| &direction.sequence_plot);
+    let all = flatten_direction_lists(rows, |direction| &direction.sequence_plot);
     let kind = |mark| match mark {
         PointKind::Data => "data",
         PointKind::Ack => "ack",
@@ -36,10 +38,10 @@ pub(super) fn plot_points_table<'py>(
         PointKind::Retransmission(why) => cause_name(why),
     };
     let dict = PyDict::new(py);
-    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
-    dict.set_item("time_ns", numpy_column(py, &all, |(_, point)| to_signed(point.time)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| clamp_i64(*row as u64)))?;
+    dict.set_item("time_ns", numpy_column(py, &all, |(_, point)| clamp_i64(point.time)))?;
     dict.set_item("kind", all.iter().map(|(_, point)| kind(point.mark)).collect::<Vec<_>>())?;
-    dict.set_item("start_bytes", numpy_column(py, &all, |(_, point)| to_signed(point.start)))?;
-    dict.set_item("end_bytes", numpy_column(py, &all, |(_, point)| to_signed(point.end)))?;
+    dict.set_item("start_bytes", numpy_column(py, &all, |(_, point)| clamp_i64(point.start)))?;
+    dict.set_item("end_bytes", numpy_column(py, &all, |(_, point)| clamp_i64(point.end)))?;
     Ok(dict)
 }

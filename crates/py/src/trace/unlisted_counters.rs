@@ -42,7 +42,7 @@ pub(super) struct UnlistedCounters {
 
 impl UnlistedCounters {
     /// Counts a connection.
-    pub(super) fn count_connection(&mut self, report: &ConnectionReport) {
+    pub(super) fn add_connection_totals(&mut self, report: &ConnectionReport) {
         let empty = |direction: &&DirectionReport| direction.counts.data_packets == 0;
         let without = report.directions.iter().filter(empty);
         let (count, packets) =
@@ -70,7 +70,7 @@ impl UnlistedCounters {
         }
     }
 
-    pub(super) fn count_direction(&mut self, direction: &DirectionReport) {
+    pub(super) fn add_unlisted_direction(&mut self, direction: &DirectionReport) {
         let counts = &direction.counts;
         self.directions += 1;
         self.packets += counts.packets;

@@ -394,7 +394,7 @@ impl ScriptRunner {
         if got != expected {
             return failed(format!("expected {expected} bytes to read, got {got}"));
         }
-        connection.read(got as u64);
+        connection.consume_received_bytes(got as u64);
         Ok(())
     }
 
@@ -411,7 +411,7 @@ impl ScriptRunner {
         let closes = call.name == "close";
         let connection = self.open_connection(call)?;
         if matches!(connection.state(), ConnectionState::Established | ConnectionState::CloseWait) {
-            if closes { connection.close(now) } else { connection.shut_down() }
+            if closes { connection.close(now) } else { connection.shut_down_sending() }
         } else if connection.state() == ConnectionState::SynSent {
             return not_supported("close before the connection is established");
         }
@@ -450,7 +450,9 @@ impl ScriptRunner {
         change(&mut self.setup)?;
         let (control, no_delay) = (self.setup.stack.control, self.setup.stack.no_delay);
         if let Some(connection) = &mut self.connection {
-            connection.set_stack(|stack| (stack.control, stack.no_delay) = (control, no_delay));
+            connection.change_stack_options(|stack| {
+                (stack.control, stack.no_delay) = (control, no_delay)
+            });
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
 #[derive(Clone, Debug)]
 pub struct FluidHop {
     /// Bins of all series, concatenated.
-    bins: Vec<FluidBin>,
+    bins: Vec<FluidLoadBin>,
     /// Bins per series.
     length: usize,
     /// Length of a bin.
@@ -62,7 +62,7 @@ pub struct FluidStream {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct FluidBin {
+struct FluidLoadBin {
     /// Rate of the cross traffic, as a fraction of the link's rate.
     load: f64,
     /// Work at the start of the bin without the sources.
@@ -105,7 +105,7 @@ impl FluidHop {
         limit: Option<u64>,
     ) -> Self {
         let mut hop = Self {
-            bins: loads.iter().map(|load| FluidBin { load: *load, cross_work: 0.0 }).collect(),
+            bins: loads.iter().map(|load| FluidLoadBin { load: *load, cross_work: 0.0 }).collect(),
             length: length.clamp(1, loads.len().max(1)),
             bin,
             packet: packet_ns,
@@ -113,7 +113,7 @@ impl FluidHop {
             loss_ratio: 0.0,
             streams: Vec::new(),
         };
-        hop.compute_cross_work();
+        hop.compute_cross_work_and_loss();
         hop
     }
 
@@ -150,7 +150,7 @@ impl FluidHop {
     /// Creates the state of a source: sources take the series in turn and start at random
     /// positions. `stage` is the index of the hop on the path.
     #[must_use]
-    pub fn source_state(
+    pub fn create_source_state(
         &self,
         seed: u64,
         replication: u32,
@@ -167,12 +167,12 @@ impl FluidHop {
             StreamPurpose::CrossRoom,
             stage,
         );
-        self.state_at_offset(series as u32, (unit * self.period() as f64) as Nanos, draws)
+        self.create_source_at_offset(series as u32, (unit * self.period() as f64) as Nanos, draws)
     }
 
     /// Creates the state of a source that reads a series from `offset`.
     #[must_use]
-    pub fn state_at_offset(
+    pub fn create_source_at_offset(
         &self,
         series: u32,
         offset: Nanos,
@@ -194,10 +194,10 @@ impl FluidHop {
     /// Enqueues a packet of a source at `now`, in the order of time. Returns the departure time, or
     /// `None` if the packet is lost.
     pub fn offer_packet(&self, source: &mut FluidHopSourceState, now: Nanos) -> Option<Nanos> {
-        let work = self.work_at(source, now) + self.packet;
+        let work = self.advance_work_to(source, now) + self.packet;
         let own_work = source.own_work * libm::exp(-((now - source.entered) as f64) / self.room);
         // The tolerance allows for rounding errors when the buffer is exactly full.
-        if work > self.room * (1.0 + 1e-12) && !self.replaces_fluid(source, now, own_work) {
+        if work > self.room * (1.0 + 1e-12) && !self.draw_fluid_replacement(source, now, own_work) {
             return None;
         }
         source.work = work.min(self.room);
@@ -209,7 +209,12 @@ impl FluidHop {
     }
 
     /// Whether a packet that finds the buffer full replaces fluid.
-    fn replaces_fluid(&self, source: &mut FluidHopSourceState, now: Nanos, own_work: f64) -> bool {
+    fn draw_fluid_replacement(
+        &self,
+        source: &mut FluidHopSourceState,
+        now: Nanos,
+        own_work: f64,
+    ) -> bool {
         // Packets of the source leave sequentially.
         if source.leaves as f64 + self.packet > now as f64 + self.room {
             return false;
@@ -219,30 +224,31 @@ impl FluidHop {
     }
 
     /// Work that a source finds at `now`, in nanoseconds of link time.
-    pub fn work_at(&self, source: &mut FluidHopSourceState, now: Nanos) -> f64 {
+    pub fn advance_work_to(&self, source: &mut FluidHopSourceState, now: Nanos) -> f64 {
         debug_assert!(now >= source.now, "time went back");
         let (from, to) = (source.offset + source.now, source.offset + now);
         let (first, last) = (from / self.bin, to / self.bin);
         if !source.is_cross_only && first == last {
-            source.work = self.work_after(source.work, self.bin_index(source, first), to - from);
+            source.work =
+                self.work_after_span(source.work, self.bin_index(source, first), to - from);
         } else if !source.is_cross_only {
             let rest = self.bin - from % self.bin;
-            source.work = self.work_after(source.work, self.bin_index(source, first), rest);
+            source.work = self.work_after_span(source.work, self.bin_index(source, first), rest);
             let (mut number, mut index) = (first + 1, self.bin_index(source, first + 1));
             while number < last && source.work > self.bins[index].cross_work {
-                source.work = self.work_after(source.work, index, self.bin);
+                source.work = self.work_after_span(source.work, index, self.bin);
                 number += 1;
                 index =
                     if index + 1 == source.first + self.length { source.first } else { index + 1 };
             }
             source.is_cross_only = source.work <= self.bins[index].cross_work;
             if !source.is_cross_only {
-                source.work = self.work_after(source.work, index, to % self.bin);
+                source.work = self.work_after_span(source.work, index, to % self.bin);
             }
         }
         if source.is_cross_only {
             let index = self.bin_index(source, last);
-            source.work = self.work_after(self.bins[index].cross_work, index, to % self.bin);
+            source.work = self.work_after_span(self.bins[index].cross_work, index, to % self.bin);
         }
         source.now = now;
         source.work
@@ -267,7 +273,7 @@ impl FluidHop {
     }
 
     /// Work after the time `span` in one bin.
-    fn work_after(&self, work: f64, bin: usize, span: Nanos) -> f64 {
+    fn work_after_span(&self, work: f64, bin: usize, span: Nanos) -> f64 {
         (work + (self.bins[bin].load - 1.0) * span as f64).clamp(0.0, self.room)
     }
 
@@ -281,7 +287,7 @@ impl FluidHop {
     }
 
     /// Computes the work of the cross traffic alone at the start of each bin, and its loss ratio.
-    fn compute_cross_work(&mut self) {
+    fn compute_cross_work_and_loss(&mut self) {
         let (bin, room) = (self.bin as f64, self.room);
         let (mut sent, mut lost) = (0.0, 0.0);
         for series in self.bins.chunks_mut(self.length) {
@@ -289,8 +295,9 @@ impl FluidHop {
             // the buffer is empty at some time in each period. From then on the work is periodic.
             let load = series.iter().map(|bin| bin.load).sum::<f64>();
             let grows = load > series.len() as f64 && room.is_finite();
-            let (work, _) = simulate_one_period(series, bin, room, if grows { room } else { 0.0 });
-            lost += simulate_one_period(series, bin, room, work).1;
+            let (work, _) =
+                simulate_period_without_flow(series, bin, room, if grows { room } else { 0.0 });
+            lost += simulate_period_without_flow(series, bin, room, work).1;
             sent += load * bin;
         }
         self.loss_ratio = if sent > 0.0 { lost / sent } else { 0.0 };
@@ -299,7 +306,12 @@ impl FluidHop {
 
 /// Follows the cross traffic alone through a series, starting at `work`. Returns the work at the
 /// end and the lost work.
-fn simulate_one_period(series: &mut [FluidBin], span: f64, room: f64, mut work: f64) -> (f64, f64) {
+fn simulate_period_without_flow(
+    series: &mut [FluidLoadBin],
+    span: f64,
+    room: f64,
+    mut work: f64,
+) -> (f64, f64) {
     let mut lost = 0.0;
     for bin in series {
         bin.cross_work = work;

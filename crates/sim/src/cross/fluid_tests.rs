@@ -55,12 +55,12 @@ proptest! {
         let work = if grows { room } else { 0.0 };
         let mut stepped = Stepped { loads: &loads, room, now: 0, work };
         stepped.advance_to(offset);
-        let mut source = hop.state_at_offset(series, offset, draws());
+        let mut source = hop.create_source_at_offset(series, offset, draws());
         let (mut now, mut last) = (0, 0);
         for gap in gaps {
             now += gap;
             stepped.advance_to(offset + now);
-            let work = hop.work_at(&mut source, now);
+            let work = hop.advance_work_to(&mut source, now);
             prop_assert!((work - stepped.work).abs() < 1e-6, "{work} at {now}, {}", stepped.work);
             prop_assume!((stepped.work + PACKET - room).abs() > 1e-6);
             let fits = stepped.work + PACKET < room;
@@ -89,7 +89,7 @@ proptest! {
 #[test]
 fn hop_without_cross_traffic_is_a_packet_queue() {
     let hop = FluidHop::new(&[0.0; 4], 4, BIN, PACKET, Some(3));
-    let mut source = hop.state_at_offset(0, 17, draws());
+    let mut source = hop.create_source_at_offset(0, 17, draws());
     assert_eq!(hop.offer_packet(&mut source, 5), Some(35));
     assert_eq!(hop.offer_packet(&mut source, 5), Some(65));
     assert_eq!(hop.offer_packet(&mut source, 5), Some(95));
@@ -139,7 +139,7 @@ fn full_buffer_has_same_loss_ratio_for_source_and_cross_traffic() {
     let packets = 20_000;
     for (cross_load, source_load) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
         let hop = FluidHop::new(&[cross_load; 3], 3, SECOND, 1000.0, Some(50));
-        let mut source = hop.state_at_offset(0, 0, draws());
+        let mut source = hop.create_source_at_offset(0, 0, draws());
         let mut stream = RandomStream::for_entity(3, 0, 0, StreamPurpose::OffTime);
         let (mut now, mut lost) = (0, 0);
         for _ in 0..packets {
@@ -162,11 +162,11 @@ fn loss_ratio_without_sources_is_the_overflow() {
     // lost.
     let hop = FluidHop::new(&[4.0, 0.0, 0.0, 0.0], 4, BIN, PACKET, Some(3));
     assert!((hop.loss_ratio() - 30.0 / 160.0).abs() < 1e-12, "{}", hop.loss_ratio());
-    let mut source = hop.state_at_offset(0, 0, draws());
-    assert!((hop.work_at(&mut source, 20) - 60.0).abs() < 1e-9);
-    assert!((hop.work_at(&mut source, 40) - 90.0).abs() < 1e-9);
-    assert!((hop.work_at(&mut source, 100) - 30.0).abs() < 1e-9);
-    assert!(hop.work_at(&mut source, 150).abs() < 1e-9);
+    let mut source = hop.create_source_at_offset(0, 0, draws());
+    assert!((hop.advance_work_to(&mut source, 20) - 60.0).abs() < 1e-9);
+    assert!((hop.advance_work_to(&mut source, 40) - 90.0).abs() < 1e-9);
+    assert!((hop.advance_work_to(&mut source, 100) - 30.0).abs() < 1e-9);
+    assert!(hop.advance_work_to(&mut source, 150).abs() < 1e-9);
 }
 
 fn noisy(mean: f64, limit: Option<u64>) -> FluidHop {
@@ -189,10 +189,11 @@ fn noise_has_configured_load_and_is_periodic() {
     // Long-range dependence: the mean of a series of 2^14 varies by 0.4 * 2^(-14 * 0.3).
     assert!((mean - 0.8 * 1.004).abs() < 4.0 * 0.4 / 2.0_f64.powf(4.2), "{mean}");
     // The next period of a source has the same work.
-    let mut source = hop.state_at_offset(0, 0, draws());
-    let first: Vec<f64> = (0..50).map(|n| hop.work_at(&mut source, n * SECOND)).collect();
+    let mut source = hop.create_source_at_offset(0, 0, draws());
+    let first: Vec<f64> = (0..50).map(|n| hop.advance_work_to(&mut source, n * SECOND)).collect();
     let period = hop.period();
-    let second: Vec<f64> = (0..50).map(|n| hop.work_at(&mut source, period + n * SECOND)).collect();
+    let second: Vec<f64> =
+        (0..50).map(|n| hop.advance_work_to(&mut source, period + n * SECOND)).collect();
     assert_eq!(first, second);
     assert!(first.iter().any(|work| *work > 0.0));
 }
@@ -212,11 +213,12 @@ fn other_processes_are_counted_in_bins() {
 #[test]
 fn sources_start_at_reproducible_random_offsets() {
     let hop = noisy(0.8, Some(10_000));
-    let offsets: Vec<Nanos> = (0..1000).map(|n| hop.source_state(1, 0, n, 0).offset).collect();
+    let offsets: Vec<Nanos> =
+        (0..1000).map(|n| hop.create_source_state(1, 0, n, 0).offset).collect();
     let mean = offsets.iter().sum::<Nanos>() as f64 / 1000.0 / hop.period() as f64;
     assert!((mean - 0.5).abs() < 4.0 * (1.0 / 12.0_f64 / 1000.0).sqrt(), "{mean}");
-    assert_eq!(offsets[7], hop.source_state(1, 0, 7, 0).offset);
-    assert_ne!(offsets[7], hop.source_state(1, 1, 7, 0).offset);
+    assert_eq!(offsets[7], hop.create_source_state(1, 0, 7, 0).offset);
+    assert_ne!(offsets[7], hop.create_source_state(1, 1, 7, 0).offset);
     assert!(
         size_of::<FluidHopSourceState>() <= 80,
         "{} bytes per source",
@@ -237,7 +239,7 @@ fn small_noise(replication: u32) -> FluidHop {
 
 /// Standard noise that a source reads in the first 200 tenths of a second.
 fn noise_of(hop: &FluidHop, replication: u32, source: u32) -> Vec<f64> {
-    let source = hop.source_state(1, replication, source, 0);
+    let source = hop.create_source_state(1, replication, source, 0);
     let bin = |n: u64| {
         let index = hop.bin_index(&source, (source.offset + n * hop.bin) / hop.bin);
         (hop.bins[index].load / 150_000e-9 - 4000.0) / SD
@@ -304,8 +306,9 @@ fn noise_of_different_sources_is_uncorrelated() {
 #[test]
 fn bins_of_sources_start_at_uniform_times() {
     let hop = small_noise(0);
-    let within =
-        |source| (hop.source_state(1, 0, source, 0).offset % hop.bin) as f64 / hop.bin as f64;
+    let within = |source| {
+        (hop.create_source_state(1, 0, source, 0).offset % hop.bin) as f64 / hop.bin as f64
+    };
     let mut offsets: Vec<f64> = (0..1000).map(within).collect();
     offsets.sort_by(f64::total_cmp);
     // Kolmogorov-Smirnov test: above 1.95 / sqrt(1000) with probability 0.001.

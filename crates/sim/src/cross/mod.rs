@@ -5,17 +5,17 @@
 //! discarded after the hop ([`CrossTrafficQueue`]). At a per-source hop each source has a separate
 //! stream, modelled as a rate that is constant per time bin ([`FluidHop`]).
 
+mod cross_traffic_queue;
 mod fluid;
 mod fractional_noise;
 mod on_off;
 mod paced_arrivals;
-mod queue;
 mod replay;
 
 pub use crate::queue::CrossRateCounters;
+pub use cross_traffic_queue::CrossTrafficQueue;
 pub use fluid::{FluidHop, FluidHopSourceState, FluidStream};
 pub use fractional_noise::{FractionalNoise, eigenvalues};
-pub use queue::CrossTrafficQueue;
 
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::population::draw_gamma;

@@ -27,7 +27,7 @@ impl OnOffTimes {
     /// the current on or off time.
     fn draw_initial_state(&self, stream: &mut RandomStream) -> (bool, Nanos) {
         let on = stream.draw_chance(self.share_on);
-        (on, seconds_to_nanos((if on { &self.on } else { &self.off }).draw_residual(stream)))
+        (on, seconds_to_nanos((if on { &self.on } else { &self.off }).draw_residual_time(stream)))
     }
 }
 
@@ -51,7 +51,7 @@ impl OnOffSources {
         let (due, waits) = (BinaryHeap::new(), vec![0; sources as usize]);
         let mut process = Self { gap, periods, stream, due, waits, ends: Vec::new() };
         for source in 0..sources {
-            let (starts, ends) = process.first_on_time();
+            let (starts, ends) = process.draw_first_on_time();
             process.ends.push(ends);
             let first = ((1.0 - process.stream.draw_unit()) * gap as f64) as Nanos;
             process.schedule_next_packet(source, starts, first);
@@ -60,7 +60,7 @@ impl OnOffSources {
     }
 
     /// Start and end of the first on time, which may have started before time 0.
-    fn first_on_time(&mut self) -> (Nanos, Nanos) {
+    fn draw_first_on_time(&mut self) -> (Nanos, Nanos) {
         match self.periods.draw_initial_state(&mut self.stream) {
             (true, ends) => (0, ends),
             (false, starts) => {

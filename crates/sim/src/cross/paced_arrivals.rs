@@ -43,22 +43,22 @@ impl PacedArrivals {
 
     pub fn next_arrival_time(&mut self) -> Nanos {
         if self.series.is_empty() {
-            self.begin_series();
-            self.begin_bin();
+            self.begin_next_noise_series();
+            self.begin_next_bin();
         }
         while self.sent + 1.0 > self.carried + self.rate {
             self.carried += self.rate - self.sent;
             self.starts += self.noise.bin;
-            self.begin_bin();
+            self.begin_next_bin();
         }
         self.sent += 1.0;
         let share = ((self.sent - self.carried) / self.rate).clamp(0.0, 1.0);
         self.starts + (share * self.noise.bin as f64) as Nanos
     }
 
-    fn begin_bin(&mut self) {
+    fn begin_next_bin(&mut self) {
         if self.next == self.series.len() {
-            self.begin_series();
+            self.begin_next_noise_series();
         }
         let rate = self.noise.packets_in_bin(self.series[self.next]);
         self.next += 1;
@@ -68,7 +68,7 @@ impl PacedArrivals {
 
     /// Starts a series: half of a circle, for which all autocovariances are exact. Consecutive
     /// series are independent.
-    fn begin_series(&mut self) {
+    fn begin_next_noise_series(&mut self) {
         self.next = 0;
         self.series = self.spare.take().unwrap_or_else(|| {
             let bins = self.noise.bins;

@@ -1,6 +1,6 @@
 use super::fractional_noise::NoiseCircle;
 use super::*;
-use crate::clock::{NEVER, SECOND, constant_rate_transmitter};
+use crate::clock::{NEVER, SECOND, create_fixed_rate_transmitter};
 use crate::packet::Packet;
 use crate::probe::{ProbeConfig, Probes};
 use crate::queue::{
@@ -320,7 +320,7 @@ struct Outcome {
 
 /// Offers packets of sources at the given times, like a run, and serves packets in between.
 fn drive(queue: &mut CrossTrafficQueue, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Outcome {
-    let mut link = constant_rate_transmitter(Some(12_000_000), 1500); // A packet takes 1 ms.
+    let mut link = create_fixed_rate_transmitter(Some(12_000_000), 1500); // A packet takes 1 ms.
     let mut outcome = Outcome::default();
     let end = offers.last().map_or(0, |offer| offer.0);
     for (number, (at, source)) in (1..).zip(offers) {
@@ -329,9 +329,9 @@ fn drive(queue: &mut CrossTrafficQueue, probes: &mut Probes, offers: &[(Nanos, u
             if leaves.min(next_arrival) > *at {
                 break;
             } else if leaves <= next_arrival {
-                outcome.served.extend(queue.serve_next(&mut link, probes));
+                outcome.served.extend(queue.transmit_next_packet(&mut link, probes));
             } else {
-                outcome.dropped.extend(queue.enqueue_cross_packet(&mut link, probes));
+                outcome.dropped.extend(queue.enqueue_next_cross_packet(&mut link, probes));
             }
         }
         let packet = Packet::new(*source, 0, number, crate::packet::PacketLabel::default());
@@ -401,7 +401,7 @@ proptest! {
         }).collect();
         let outcome = drive(&mut queue, &mut probes, &offers);
         let mut plain = DropTail::new(Some(5));
-        let mut link = constant_rate_transmitter(Some(12_000_000), 1500);
+        let mut link = create_fixed_rate_transmitter(Some(12_000_000), 1500);
         let leaves: Vec<Nanos> = offers.iter().filter_map(|(at, _)| {
             match plain.enqueue(*at, &Packet::default(), &mut link, &mut probes) {
                 EnqueueOutcome::Departs { leaves, .. } => Some(leaves),

@@ -10,14 +10,14 @@ const MAX_OVERTAKEN: usize = 16;
 /// A delay line: packets that are scheduled at "now plus a constant".
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayLine {
-    pending: RingBuffer<PendingPacket>,
+    pending: RingBuffer<TimedPacket>,
     /// Latest scheduled time. Remains valid when the line is empty, because nothing is scheduled in
     /// the past.
     last: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct PendingPacket {
+struct TimedPacket {
     time: Nanos,
     packet: Packet,
 }
@@ -30,18 +30,17 @@ impl DelayLine {
             return false;
         }
         self.last = time;
-        self.pending.push(PendingPacket { time, packet });
+        self.pending.push(TimedPacket { time, packet });
         true
     }
 
     /// Inserts a packet before all packets with a later time. Returns its position, or `None` if
     /// more than [`MAX_OVERTAKEN`] packets are later.
-    pub(crate) fn insert_overtaking(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
-        let position = self.pending.insert_in_order(
-            PendingPacket { time, packet },
-            MAX_OVERTAKEN,
-            |next| next.time > time,
-        )?;
+    pub(crate) fn insert_by_time(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
+        let position =
+            self.pending.insert_in_order(TimedPacket { time, packet }, MAX_OVERTAKEN, |next| {
+                next.time > time
+            })?;
         self.last = self.last.max(time);
         Some(position)
     }
@@ -90,7 +89,7 @@ mod tests {
             for (number, time) in (0..).zip(times) {
                 let position = sorted.partition_point(|(due, _)| *due <= time);
                 let reached = sorted.len() - position <= MAX_OVERTAKEN;
-                prop_assert_eq!(line.insert_overtaking(time, packet(number)), reached.then_some(position));
+                prop_assert_eq!(line.insert_by_time(time, packet(number)), reached.then_some(position));
                 if reached {
                     sorted.insert(position, (time, number));
                 }
@@ -105,7 +104,7 @@ mod tests {
     fn push_after_insert_accepts_packets_later_than_all() {
         let mut line = DelayLine::default();
         assert!(line.push_in_order(10, packet(1)));
-        assert_eq!(line.insert_overtaking(5, packet(2)), Some(0));
+        assert_eq!(line.insert_by_time(5, packet(2)), Some(0));
         assert!(!line.push_in_order(9, packet(3)), "earlier than the last one");
         assert!(line.push_in_order(10, packet(4)));
         let numbers: Vec<_> = (0..3).map(|_| line.take_first().number()).collect();

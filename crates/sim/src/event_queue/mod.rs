@@ -145,7 +145,7 @@ impl EventQueue {
         time: Nanos,
         packet: Packet,
     ) -> bool {
-        self.check_not_in_past(time);
+        self.assert_not_in_past(time);
         let index = place as usize * self.classes + class;
         let line = &mut self.lines[index];
         let is_in_order = line.push_in_order(time, packet);
@@ -157,7 +157,7 @@ impl EventQueue {
 
     /// Schedules a packet that may precede a few earlier scheduled packets on its line.
     #[inline(always)]
-    pub fn schedule_sorted(
+    pub fn schedule_with_overtaking(
         &mut self,
         place: PacketPlace,
         class: usize,
@@ -165,13 +165,13 @@ impl EventQueue {
         packet: Packet,
     ) {
         if !self.schedule_in_order(place, class, time, packet) {
-            self.insert_into_line(place as usize * self.classes + class, time, packet);
+            self.insert_into_line_or_heap(place as usize * self.classes + class, time, packet);
         }
     }
 
     #[cold]
-    fn insert_into_line(&mut self, line: usize, time: Nanos, packet: Packet) {
-        match self.lines[line].insert_overtaking(time, packet) {
+    fn insert_into_line_or_heap(&mut self, line: usize, time: Nanos, packet: Packet) {
+        match self.lines[line].insert_by_time(time, packet) {
             Some(0) => self.heads.set_head(line, time),
             Some(_) => {}
             None => self.push_straggler(line, time, packet),
@@ -189,7 +189,7 @@ impl EventQueue {
 
     /// Sets a timer of a source or class.
     pub fn set_timer(&mut self, timer: TimerKind, source: u32, time: Nanos) {
-        self.check_not_in_past(time);
+        self.assert_not_in_past(time);
         let time = time.min(MAX_TIME);
         self.timers.set_timer(timer, source, time);
         let queue = self.lines.len() + 1;
@@ -224,7 +224,7 @@ impl EventQueue {
 
     /// Takes the packet that [`EventQueue::next_event`] has just returned, from a delay line.
     #[inline(always)]
-    pub fn take_from_line(&mut self, queue: usize, due: Nanos) -> Packet {
+    pub fn take_packet_from_line(&mut self, queue: usize, due: Nanos) -> Packet {
         self.advance_to(due);
         let line = &mut self.lines[queue];
         let packet = line.take_first();
@@ -235,7 +235,7 @@ impl EventQueue {
     /// Takes the event that [`EventQueue::next_event`] has just returned, from the stragglers or
     /// timers.
     #[inline(always)]
-    pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> NetworkEvent {
+    pub fn take_straggler_or_timer(&mut self, queue: usize, due: Nanos) -> NetworkEvent {
         self.advance_to(due);
         let (event, next) = if queue == self.lines.len() {
             let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
@@ -251,14 +251,14 @@ impl EventQueue {
 
     /// Checks in debug builds that `time` is not in the past.
     #[inline(always)]
-    fn check_not_in_past(&self, _time: Nanos) {
+    fn assert_not_in_past(&self, _time: Nanos) {
         #[cfg(debug_assertions)]
         assert!(_time >= self.now, "an event at {_time} in the past of {}", self.now);
     }
 
     #[inline(always)]
     fn advance_to(&mut self, _time: Nanos) {
-        self.check_not_in_past(_time);
+        self.assert_not_in_past(_time);
         #[cfg(debug_assertions)]
         {
             self.now = _time;
@@ -266,7 +266,7 @@ impl EventQueue {
     }
 
     /// Number of pending packets for which `test` returns true.
-    pub fn pending_count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
+    pub fn count_pending_packets(&self, test: impl Fn(&Packet) -> bool) -> u64 {
         let on_lines = self.lines.iter().flat_map(DelayLine::packets).filter(|p| test(p)).count();
         let stragglers = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
         (on_lines + stragglers) as u64
@@ -306,8 +306,8 @@ mod tests {
                 prop_assert!(due >= last);
                 last = due;
                 let event = match event_queue.place_and_class_of(queue) {
-                    Some((place, _)) => NetworkEvent::Packet(place, event_queue.take_from_line(queue, due)),
-                    None => event_queue.take_from_heap(queue, due),
+                    Some((place, _)) => NetworkEvent::Packet(place, event_queue.take_packet_from_line(queue, due)),
+                    None => event_queue.take_straggler_or_timer(queue, due),
                 };
                 if let NetworkEvent::Packet(place, packet) = event {
                     taken.push((last, place, packet.number()));
@@ -334,9 +334,9 @@ mod tests {
             let (queue, due) = event_queue.next_event();
             match event_queue.place_and_class_of(queue) {
                 Some((place, _)) => {
-                    NetworkEvent::Packet(place, event_queue.take_from_line(queue, due))
+                    NetworkEvent::Packet(place, event_queue.take_packet_from_line(queue, due))
                 }
-                None => event_queue.take_from_heap(queue, due),
+                None => event_queue.take_straggler_or_timer(queue, due),
             }
         };
         assert_eq!(take(), NetworkEvent::Packet(PacketPlace::Sender, packet(2)));

@@ -14,7 +14,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Sends an acknowledgement. It reaches the return bottleneck at the virtual time `now` -
     /// `return_lookahead`, or later if the egress link is still busy with the previous one.
     #[inline(always)]
-    pub(crate) fn send_acknowledgement<S: SendingEnd>(
+    pub(crate) fn send_new_ack<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -26,19 +26,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if source.return_free == reached {
             if HAS_TAPS || HAS_HOP || !S::IS_POLLED {
                 let ack = store_ack_header(source, ack, header);
-                self.send_ack(source, path, reached, ack, false);
+                self.send_stored_ack(source, path, reached, ack, false);
             } else {
-                self.send_ack_directly(source, path, reached, ack, header);
+                self.send_ack_or_store_header(source, path, reached, ack, header);
             }
         } else {
             let ack = store_ack_header(source, ack, header);
-            self.schedule_ack(source, path, reached, ack);
+            self.schedule_waiting_ack(source, path, reached, ack);
         }
     }
 
     /// Sends two acknowledgements. Neither is processed before both are sent.
     #[cold]
-    pub(super) fn send_two_acknowledgements<S: SendingEnd>(
+    pub(super) fn send_two_new_acks<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -48,13 +48,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let acks = acks.map(|(ack, header)| store_ack_header(source, ack, &header));
         for ack in acks {
             source.return_free = reached.max(source.return_free + path.egress.ack_time);
-            self.schedule_ack(source, path, reached, ack);
+            self.schedule_waiting_ack(source, path, reached, ack);
         }
     }
 
     /// Schedules an acknowledgement that waits for its access link.
     #[inline(always)]
-    fn schedule_ack<S: SendingEnd>(
+    fn schedule_waiting_ack<S: SendingEnd>(
         &mut self,
         source: &SimulatedSource<S>,
         path: &ClassPath,
@@ -69,7 +69,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Sends an acknowledgement over the return path without taps. Usually the acknowledgement
     /// reaches its sender before any other event; then its header need not be stored.
     #[inline(always)]
-    fn send_ack_directly<S: SendingEnd>(
+    fn send_ack_or_store_header<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -77,9 +77,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         ack: Packet,
         header: &AckHeaderOf<S>,
     ) {
-        let leaves = self.return_link.transmit_next(reached);
+        let leaves = self.return_link.transmit_cached_length(reached);
         let due = self.ack_arrival_at_sender(source, path, leaves);
-        if self.is_next_event(due) {
+        if self.precedes_all_events(due) {
             self.now = due;
             if source.connection == ack.connection() {
                 let SimulatedSource { sender, record, .. } = source;
@@ -95,7 +95,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Sends an acknowledgement whose header is stored; `waited` is true if the acknowledgement
     /// waited for its access link.
     #[inline(always)]
-    fn send_ack<S: SendingEnd>(
+    fn send_stored_ack<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -106,7 +106,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if HAS_HOP && self.hops.has_return_link() {
             return self.enter_return_link(source, path, ack, waited);
         }
-        let leaves = self.return_link.transmit_next(reached);
+        let leaves = self.return_link.transmit_cached_length(reached);
         if HAS_TAPS && self.capturing {
             let shown = source.receiver.captured_header(ack.label());
             if !waited {
@@ -122,7 +122,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             self.pass_to_captures(TapPlace::BottleneckIn, &source.record, leaves, &ack, shown);
         }
         let due = self.ack_arrival_at_sender(source, path, leaves);
-        if self.is_next_event(due) {
+        if self.precedes_all_events(due) {
             self.now = due;
             self.process_ack(source, path, ack);
         } else {
@@ -150,7 +150,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         path: &ClassPath,
         ack: Packet,
     ) {
-        self.send_ack(source, path, self.now - self.return_lookahead, ack, true);
+        self.send_stored_ack(source, path, self.now - self.return_lookahead, ack, true);
     }
 
     /// Processes an acknowledgement that reaches its sender.
@@ -163,7 +163,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     ) {
         self.report_packet_at_tap(source, TapPlace::Sender, self.current_sender_time(), &ack);
         let SimulatedSource { receiver, sender, record, connection, .. } = source;
-        let header = receiver.take_header(ack.label());
+        let header = receiver.take_arriving_header(ack.label());
         if *connection != ack.connection() {
             return;
         }
@@ -215,7 +215,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if source.sender.is_finished() {
             self.finish_transfer(source, ack.source());
         } else {
-            self.send_transmission(source, path, ack, sent);
+            self.send_packets_and_set_timer(source, path, ack, sent);
         }
     }
 }

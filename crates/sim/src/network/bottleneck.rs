@@ -8,21 +8,21 @@ use crate::event_queue::PacketPlace;
 use crate::loss::LossPlace;
 use crate::packet::Packet;
 use crate::probe::TapPlace;
-use crate::queue::{EnqueueOutcome, QueueDiscipline, TransmittedPacket};
+use crate::queue::{EnqueueOutcome, QueueDiscipline, TransmittedPacketInfo};
 use crate::tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Processes a data packet at its first shared hop: the bottleneck, unless there is a shared
     /// hop before it.
     #[inline(always)]
-    pub(crate) fn arrive_at_first_shared<S: SendingEnd>(
+    pub(crate) fn enter_bottleneck_or_shared_hop<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
         packet: Packet,
     ) {
         let waiting = &mut source.ingress_waiting;
-        if let Some((due, next)) = self.ingress_waiting.pop_after_previous(waiting, self.now) {
+        if let Some((due, next)) = self.ingress_waiting.pop_if_previous_at(waiting, self.now) {
             self.events.schedule_packet(
                 PacketPlace::BottleneckQueued,
                 source.record.class(),
@@ -46,7 +46,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     ) {
         if source.seen_at_bottleneck != packet.connection() {
             source.seen_at_bottleneck = packet.connection();
-            self.probes.population.record_birth(self.now);
+            self.probes.population.record_source_start(self.now);
         }
         self.report_packet_at_tap(source, TapPlace::BottleneckIn, self.now, &packet);
         if self.is_lost_at_bottleneck(LossPlace::Before, &packet) {
@@ -60,19 +60,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                     let waited = (leaves - self.now).saturating_sub(path.service);
                     self.probes.count_transmitted(
                         &source.record,
-                        TransmittedPacket { waited, marked: false },
+                        TransmittedPacketInfo { waited, marked: false },
                     );
                 }
-                self.leave_bottleneck(source, path, leaves, packet);
+                self.forward_after_bottleneck(source, path, leaves, packet);
             }
             EnqueueOutcome::Held { backlog, evicted } => {
                 self.probes.count_bottleneck_arrival(&source.record, &packet, backlog);
-                self.count_held_and_store_evicted(evicted);
+                self.count_enqueued_or_store_evicted(evicted);
             }
             EnqueueOutcome::Dropped => self.on_bottleneck_drop(source, packet, false),
         }
         if Q::DROPS_HELD_PACKETS {
-            self.take_dropped_at_bottleneck();
+            self.collect_bottleneck_drops();
         }
     }
 
@@ -91,19 +91,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: &Packet,
     ) -> EnqueueOutcome {
         let Self { queue, link, probes, now, .. } = self;
-        let short = if S::IS_POLLED { packet.label().short_bytes() } else { None };
+        let short = if S::IS_POLLED { packet.label().length_of_short_packet() } else { None };
         let is_other_length = Q::ANY_LENGTH && path.packet_bytes != link.cached_length();
         match short.or(is_other_length.then_some(path.packet_bytes)) {
-            Some(bytes) => {
-                link.with_temporary_length(bytes, |link| queue.enqueue(*now, packet, link, probes))
-            }
+            Some(bytes) => link.call_with_temporary_length(bytes, |link| {
+                queue.enqueue(*now, packet, link, probes)
+            }),
             None => queue.enqueue(*now, packet, link, probes),
         }
     }
 
     /// Counts a held packet, and stores the packet that it evicted.
     #[inline(always)]
-    fn count_held_and_store_evicted(&mut self, evicted: Option<Packet>) {
+    fn count_enqueued_or_store_evicted(&mut self, evicted: Option<Packet>) {
         if let Some(packet) = evicted {
             // In the sum of waiting times, the arrival time of the held packet and the departure
             // time of the evicted packet cancel.
@@ -116,9 +116,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Takes the packets that the queue dropped after accepting them; their sources are notified
     /// after the event.
     #[inline]
-    pub(crate) fn take_dropped_at_bottleneck(&mut self) {
+    pub(crate) fn collect_bottleneck_drops(&mut self) {
         let before = self.dropped_from_queue.len();
-        self.queue.take_dropped(&mut self.dropped_from_queue, &mut self.probes);
+        self.queue.take_dropped_packets(&mut self.dropped_from_queue, &mut self.probes);
         for (at, _) in &self.dropped_from_queue[before..] {
             self.totals.sojourns = self.totals.sojourns.wrapping_add(*at);
         }
@@ -126,9 +126,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Starts the transmission of the next held packet. Returns its departure time and the packet.
     #[inline(always)]
-    pub(crate) fn serve_bottleneck(&mut self) -> Option<(Nanos, Packet)> {
+    pub(crate) fn transmit_at_bottleneck(&mut self) -> Option<(Nanos, Packet)> {
         self.now = self.queue.next_departure();
-        let (leaves, packet) = self.queue.serve_next(&mut self.link, &mut self.probes)?;
+        let (leaves, packet) = self.queue.transmit_next_packet(&mut self.link, &mut self.probes)?;
         self.totals.sojourns = self.totals.sojourns.wrapping_add(leaves);
         Some((leaves, packet))
     }
@@ -143,28 +143,28 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: Packet,
     ) {
         if Q::DROPS_HELD_PACKETS {
-            if let Some(passed) = self.queue.last_transmitted() {
+            if let Some(passed) = self.queue.last_transmitted_packet() {
                 self.probes.count_transmitted(&source.record, passed);
             }
         }
-        self.leave_bottleneck(source, path, leaves, packet);
+        self.forward_after_bottleneck(source, path, leaves, packet);
     }
 
     /// Enqueues the next cross packet.
-    pub(crate) fn enqueue_cross_packet(&mut self) {
+    pub(crate) fn enqueue_next_cross_packet(&mut self) {
         let Self { queue, link, probes, now, dropped_from_queue, .. } = self;
         *now = queue.next_cross_arrival();
-        if let Some(packet) = queue.enqueue_cross_packet(link, probes) {
+        if let Some(packet) = queue.enqueue_next_cross_packet(link, probes) {
             dropped_from_queue.push((*now, packet));
         }
         if Q::DROPS_HELD_PACKETS {
-            self.take_dropped_at_bottleneck();
+            self.collect_bottleneck_drops();
         }
     }
 
     /// Forwards a packet that leaves the bottleneck at `leaves`.
     #[inline(always)]
-    pub(crate) fn leave_bottleneck<S: SendingEnd>(
+    pub(crate) fn forward_after_bottleneck<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -172,7 +172,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: Packet,
     ) {
         if HAS_HOP && self.is_lost_at_bottleneck(LossPlace::Behind, &packet) {
-            return self.on_drop_after_arrival(leaves, source, packet, true);
+            return self.on_loss_after_bottleneck_entry(leaves, source, packet, true);
         }
         self.report_packet_at_tap(source, TapPlace::BottleneckOut, leaves, &packet);
         if HAS_HOP {

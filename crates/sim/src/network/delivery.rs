@@ -54,7 +54,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             self.events.schedule_packet(PacketPlace::ReturnSecond, class, due, packet);
         } else if !self.events.schedule_in_order(PacketPlace::ReturnSecond, class, due, packet) {
             let after = due - path.egress.data_time;
-            self.egress_waiting.push_waiting(&mut source.egress_waiting, after, due, packet);
+            self.egress_waiting.push_waiting_packet(&mut source.egress_waiting, after, due, packet);
         }
     }
 
@@ -101,11 +101,16 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         let due = source.handled_at;
         if !follows || (idle && !together) {
-            self.events.schedule_sorted(PacketPlace::Return, class, due, packet);
+            self.events.schedule_with_overtaking(PacketPlace::Return, class, due, packet);
         } else if together
             || !self.events.schedule_in_order(PacketPlace::ReturnSecond, class, due, packet)
         {
-            self.egress_waiting.push_waiting(&mut source.egress_waiting, before, due, packet);
+            self.egress_waiting.push_waiting_packet(
+                &mut source.egress_waiting,
+                before,
+                due,
+                packet,
+            );
         }
     }
 
@@ -114,8 +119,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     fn schedule_next_waiting_packet<S: SendingEnd>(&mut self, source: &mut SimulatedSource<S>) {
         let waiting = &mut source.egress_waiting;
-        if let Some((due, next)) = self.egress_waiting.pop_after_previous(waiting, self.now) {
-            self.events.schedule_sorted(
+        if let Some((due, next)) = self.egress_waiting.pop_if_previous_at(waiting, self.now) {
+            self.events.schedule_with_overtaking(
                 PacketPlace::ReturnQueued,
                 source.record.class(),
                 due,
@@ -147,13 +152,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if source.received != packet.connection() {
             if S::IS_POLLED && path.tcp.has_handshake() {
                 // A late packet of an earlier connection.
-                source.sender.drop_header(packet.label());
+                source.sender.remove_lost_header(packet.label());
                 return;
             }
             source.received = packet.connection();
             source.receiver.start_connection(&path.tcp);
         }
-        let header = source.sender.take_header(packet.label());
+        let header = source.sender.take_arriving_header(packet.label());
         let mut ack_header = AckHeaderOf::<S>::default();
         let number = packet.number();
         let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut ack_header);
@@ -162,7 +167,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             self.count_short_and_spurious_packets(source, path, &packet, arrival.distinct);
         }
         if path.progress == DeliveryStatistics::LastOfFile {
-            source.record.on_data(arrived, arrival.distinct);
+            source.record.record_data_arrival(arrived, arrival.distinct);
         } else if path.progress == DeliveryStatistics::Packets {
             source.record.packets += u64::from(arrival.distinct);
         } else {
@@ -178,10 +183,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                         (ack, ack_header),
                         (ack.with_number_and_label(number, ack.label()), second),
                     ];
-                    return self.send_two_acknowledgements(source, path, acks);
+                    return self.send_two_new_acks(source, path, acks);
                 }
             }
-            self.send_acknowledgement(source, path, ack, &ack_header);
+            self.send_new_ack(source, path, ack, &ack_header);
         } else {
             self.set_ack_timer(source, path, packet.source());
         }
@@ -197,7 +202,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         distinct: bool,
     ) {
         if distinct {
-            if let Some(bytes) = packet.label().short_bytes() {
+            if let Some(bytes) = packet.label().length_of_short_packet() {
                 self.probes.count_short_delivery(&source.record, path.packet_bytes - bytes);
             }
         } else if packet.number() != 0 && !source.sender.is_handshake_pending() {
@@ -219,7 +224,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if endless {
             source.record.packets += u64::from(distinct);
         } else {
-            source.record.on_data(arrived, distinct);
+            source.record.record_data_arrival(arrived, distinct);
         }
         if !distinct {
             return;
@@ -228,7 +233,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             let packets = source.receiver.packets_in_order();
             self.probes.record_in_order_delivery(arrived, &source.record, index, packets);
         } else {
-            self.probes.count_block_delivery(arrived, &source.record, index);
+            self.probes.count_delivery_for_blocks(arrived, &source.record, index);
         }
     }
 }

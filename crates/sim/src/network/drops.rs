@@ -56,7 +56,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Handles the loss at `at` of a packet whose arrival at the bottleneck has been counted:
     /// dropped from the queue, or lost at random behind the link.
     #[inline(never)]
-    pub(crate) fn on_drop_after_arrival<S: SendingEnd>(
+    pub(crate) fn on_loss_after_bottleneck_entry<S: SendingEnd>(
         &mut self,
         at: Nanos,
         source: &mut SimulatedSource<S>,
@@ -106,11 +106,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if source.connection != feedback.connection() {
             return;
         }
-        let sent =
-            self.call_sender(source, path, feedback.source(), |sender, now, tcp, listener| {
-                sender.on_loss(now, feedback.number(), tcp, listener)
-            });
-        self.send_transmission(source, path, feedback, sent);
+        let sent = self.call_sender_with_listener(
+            source,
+            path,
+            feedback.source(),
+            |sender, now, tcp, listener| sender.on_loss(now, feedback.number(), tcp, listener),
+        );
+        self.send_packets_and_set_timer(source, path, feedback, sent);
     }
 
     /// Notifies sources of packets that queues dropped after accepting them.
@@ -134,7 +136,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let mut dropped = std::mem::take(&mut self.dropped_from_queue);
         for (at, packet) in dropped.drain(..) {
             let source = &mut sources[packet.source() as usize];
-            self.on_drop_after_arrival(at, source, packet, false);
+            self.on_loss_after_bottleneck_entry(at, source, packet, false);
         }
         self.dropped_from_queue = dropped;
     }

@@ -30,13 +30,13 @@
 //! the minima over all classes. Packets that take longer (the second packet of a burst, packets of
 //! more distant classes, acknowledgements that waited) have a separate event.
 
-pub(crate) mod access;
+pub(crate) mod access_links;
 mod acks;
 mod bottleneck;
 mod delivery;
 mod drops;
+mod event_order;
 pub mod hops;
-mod order;
 pub(crate) mod path;
 mod populations;
 mod send;
@@ -46,7 +46,7 @@ mod taps;
 mod timers;
 pub(crate) mod transfers;
 
-pub(crate) use order::{HopEvent, NextEvent};
+pub(crate) use event_order::{HopEvent, NextEvent};
 pub(crate) use path::ClassPath;
 pub(crate) use populations::create_populations;
 pub(crate) use source::SimulatedSource;
@@ -59,23 +59,23 @@ use crate::packet::Packet;
 use crate::population::ScaledPopulation;
 use crate::probe::Probes;
 use crate::traffic::{SizeOffTimeCoupling, Traffic};
-use access::WaitingPool;
+use access_links::WaitingPacketPool;
 use hops::HopChain;
 use path::AccessLoss;
 use transfers::ClassTransfers;
 
 /// Data packets over the whole run, warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PacketTotals {
+pub(crate) struct RunPacketTotals {
     pub sent: u64,
     pub received: u64,
     pub dropped: u64,
     /// Sum of departure times minus arrival times of the queue, modulo 2^64. Packets in the queue
-    /// have no departure time yet: see [`PacketTotals::total_waiting_time`].
+    /// have no departure time yet: see [`RunPacketTotals::total_waiting_time`].
     pub sojourns: u64,
 }
 
-impl PacketTotals {
+impl RunPacketTotals {
     /// Total time of packets in the queue up to `now`. `waiting` packets are still queued; packets
     /// with a known departure leave after `now` by `ahead` in total.
     pub(crate) fn total_waiting_time(&self, now: Nanos, waiting: u64, ahead: Nanos) -> u64 {
@@ -100,8 +100,8 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
     pub limit: Nanos,
     /// Number of transfers after which the run stops.
     pub wanted: u64,
-    pub ingress_waiting: WaitingPool,
-    pub egress_waiting: WaitingPool,
+    pub ingress_waiting: WaitingPacketPool,
+    pub egress_waiting: WaitingPacketPool,
     pub queue: Q,
     /// Packets that the queue dropped after accepting them, with the time; their sources have not
     /// been notified yet.
@@ -123,7 +123,7 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
     pub records_waits: bool,
     /// Whether the rate of the bottleneck or of a hop varies.
     pub varying_rates: bool,
-    pub totals: PacketTotals,
+    pub totals: RunPacketTotals,
     pub traffic: Vec<Traffic>,
     /// Scaled population of each class; empty if no class has one.
     pub populations: Vec<Option<ScaledPopulation>>,

@@ -1,7 +1,7 @@
 //! The path of a class of sources: access links on both sides of the bottleneck.
 
-use super::access::AccessLink;
-use crate::clock::{Nanos, constant_rate_transmitter, transmission_time};
+use super::access_links::AccessLink;
+use crate::clock::{Nanos, create_fixed_rate_transmitter, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::jitter::HostProcessingDelay;
 use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
@@ -66,7 +66,7 @@ impl DeliveryStatistics {
 
 impl ClassPath {
     pub(crate) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
-        let packet_bytes = config.packet_bytes_of(class);
+        let packet_bytes = config.packet_bytes_of_class(class);
         let link = |access: &AccessConfig| AccessLink {
             data_time: transmission_time(packet_bytes, access.rate_bps),
             ack_time: transmission_time(config.ack_bytes, access.rate_bps),
@@ -82,10 +82,12 @@ impl ClassPath {
             ingress,
             egress,
             forward: class.forward,
-            to_return: egress.ack_time + egress.delay + config.ack_return_time(&config.hops_after),
+            to_return: egress.ack_time
+                + egress.delay
+                + config.unloaded_ack_time_over(&config.hops_after),
             answer_to_event: 0,
             egress_to_event: 0,
-            back: class.back + ingress.delay + config.ack_return_time(&config.hops_before),
+            back: class.back + ingress.delay + config.unloaded_ack_time_over(&config.hops_before),
             is_lossless: is_lossless(&class.ingress) && is_lossless(&class.egress),
             ingress_loses_behind: loses_behind(&class.ingress),
             egress_loses_behind: loses_behind(&class.egress),
@@ -99,7 +101,7 @@ impl ClassPath {
             },
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
             packet_bytes,
-            service: constant_rate_transmitter(config.bottleneck_bps, packet_bytes)
+            service: create_fixed_rate_transmitter(config.bottleneck_bps, packet_bytes)
                 .cached_transmission_time(),
             noise: None,
         };
@@ -139,7 +141,7 @@ impl ClassPath {
     }
 
     /// Time from the exit of the return bottleneck to the sender.
-    pub(crate) fn time_from_return_exit(&self) -> Nanos {
+    pub(crate) fn time_from_return_link_to_sender(&self) -> Nanos {
         self.back + self.ingress.ack_time
     }
 }

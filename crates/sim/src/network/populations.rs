@@ -29,10 +29,10 @@ pub(crate) fn create_populations(
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Starts the populations after all sources have been created.
-    pub(crate) fn begin_populations(&mut self) {
+    pub(crate) fn begin_scaled_populations(&mut self) {
         for (class, population) in self.populations.iter_mut().enumerate() {
             if let Some(population) = population {
-                population.sort_by_age();
+                population.sort_idle_sources_by_age();
                 self.events.set_timer(TimerKind::Population, class as u32, self.sender_lookahead);
             }
         }
@@ -40,9 +40,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Performs a step of the population of a class: ends OFF times.
     #[inline(never)]
-    pub(crate) fn end_off_times(&mut self, class: u32) {
+    pub(crate) fn end_off_times_of_class(&mut self, class: u32) {
         let Some(Some(population)) = self.populations.get_mut(class as usize) else { return };
-        population.advance_step(|source, after| {
+        population.end_off_times_of_step(|source, after| {
             self.events.set_timer(TimerKind::Start, source, self.now + after)
         });
         self.events.set_timer(TimerKind::Population, class, self.now + population.step_length());

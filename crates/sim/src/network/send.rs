@@ -1,7 +1,7 @@
 //! Transmission of a packet over the access link of its source to the first shared hop.
 
 use super::Network;
-use super::access::AccessLink;
+use super::access_links::AccessLink;
 use super::path::ClassPath;
 use super::source::SimulatedSource;
 use crate::clock::Nanos;
@@ -22,7 +22,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Sends packets over the access link and sets the timer. `template` is any packet of the
     /// connection, for its source and lengths.
     #[inline(always)]
-    pub(crate) fn send_transmission<S: SendingEnd>(
+    pub(crate) fn send_packets_and_set_timer<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -30,7 +30,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         sent: PacketsToSend,
     ) {
         if S::IS_POLLED {
-            return self.poll_and_send(source, path, template);
+            return self.poll_sender_and_send(source, path, template);
         }
         let now = self.current_sender_time();
         self.set_sender_timer(source, template.source());
@@ -61,7 +61,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Polls a sender and sends its packets. All packets and timers are collected before the first
     /// packet is sent, because sending may advance the clock to the arrival of the packet.
     #[inline(always)]
-    fn poll_and_send<S: SendingEnd>(
+    fn poll_sender_and_send<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -156,9 +156,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         // The loss of a later packet of the burst may reach the sender before `due`.
         let may_lose_later_packets = S::HAS_LOSS_FEEDBACK
             && (!path.is_lossless || (HAS_HOP && self.hops.starts_with_per_source_hop()));
-        if !may_lose_later_packets && self.is_next_event(due) && !self.would_overtake(source, due) {
+        if !may_lose_later_packets
+            && self.precedes_all_events(due)
+            && !self.would_overtake_due_packet(source, due)
+        {
             self.now = due;
-            self.arrive_at_first_shared(source, path, packet);
+            self.enter_bottleneck_or_shared_hop(source, path, packet);
         } else {
             self.schedule_data_arrival(source, path, idle, due, packet);
         }
@@ -216,7 +219,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         {
             // The arrival of the previous packet will schedule this packet.
             let after = due - path.ingress.data_time;
-            self.ingress_waiting.push_waiting(&mut source.ingress_waiting, after, due, packet);
+            self.ingress_waiting.push_waiting_packet(
+                &mut source.ingress_waiting,
+                after,
+                due,
+                packet,
+            );
         } else {
             self.events.schedule_packet(PacketPlace::BottleneckQueued, class, due, packet);
         }
@@ -226,7 +234,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 /// Transmission time of a packet on an access link.
 #[inline(always)]
 pub(super) fn transmission_time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nanos {
-    let short = if S::IS_POLLED { packet.label().short_bytes() } else { None };
+    let short = if S::IS_POLLED { packet.label().length_of_short_packet() } else { None };
     short.map_or(link.data_time, |bytes| link.transmission_time_of(bytes))
 }
 
@@ -234,5 +242,5 @@ pub(super) fn transmission_time_on<S: SendingEnd>(link: &AccessLink, packet: &Pa
 /// transmission time of a full packet.
 #[inline(always)]
 pub(super) fn is_full_packet<S: SendingEnd>(packet: &Packet) -> bool {
-    !S::IS_POLLED || packet.label().short_bytes().is_none()
+    !S::IS_POLLED || packet.label().length_of_short_packet().is_none()
 }

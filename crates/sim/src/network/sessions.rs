@@ -9,27 +9,27 @@ use crate::event_queue::TimerKind;
 use crate::probe::SenderListener;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{IdleTime, PacketsToSend, ReceivingEnd, SendingEnd, TcpConfig};
-use crate::traffic::{FileSize, SourceStart, Traffic, draw_start};
+use crate::traffic::{FileSize, SourceStart, Traffic, draw_source_start};
 
 /// Marks a persistent connection during an OFF time, in which late packets of the last transfer are
 /// ignored.
 const IDLE_FLAG: u32 = 1 << 31;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
-    /// Time of the first start of a source; `None` if the source does not start on its own. `place`
-    /// is its index within the class.
-    pub(crate) fn first_start_time<S: SendingEnd>(
+    /// Time of the first start of a source; `None` if the source does not start on its own.
+    /// `index_in_class` is its index within the class.
+    pub(crate) fn draw_first_start_time<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
-        place: usize,
+        index_in_class: usize,
         index: u32,
     ) -> Option<Nanos> {
         let class = source.record.class();
         let population = self.populations.get_mut(class).and_then(Option::as_mut);
         let SimulatedSource { off_times, sizes, .. } = source;
-        let seconds = match draw_start(
+        let seconds = match draw_source_start(
             &self.traffic[class],
-            place,
+            index_in_class,
             population.is_some(),
             off_times,
             sizes,
@@ -65,7 +65,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                 {
                     size.value_at_normal_quantile(population.draw_next_size_deviate(index))
                 } else {
-                    self.coupling.draw_size(index, size, *coupling, &mut source.sizes)
+                    self.coupling.draw_file_size(index, size, *coupling, &mut source.sizes)
                 };
                 rounding.round_to_file_size(drawn)
             }
@@ -81,9 +81,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
         };
         if source.connection & IDLE_FLAG != 0 {
-            return self.begin_on_open_connection(source, path, index, file);
+            return self.begin_file_on_open_connection(source, path, index, file);
         }
-        self.begin_on_new_connection(source, path, index, file);
+        self.begin_file_on_new_connection(source, path, index, file);
     }
 
     /// Stops an endless flow: packets in flight arrive, and nothing else is sent.
@@ -94,10 +94,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         let now = self.current_sender_time();
         source.record.end_flight_times(now, source.sender.packets_in_flight());
-        source.sender.abandon();
-        source.receiver.abandon();
+        source.sender.abandon_connection();
+        source.receiver.abandon_connection();
         if source.seen_at_bottleneck == source.connection {
-            self.probes.population.record_death(now);
+            self.probes.population.record_source_end(now);
         }
         source.connection = source.connection.wrapping_add(1) & !IDLE_FLAG;
         source.size = 0;
@@ -105,7 +105,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Starts a transfer on a new connection.
     #[inline(always)]
-    pub(crate) fn begin_on_new_connection<S: SendingEnd>(
+    pub(crate) fn begin_file_on_new_connection<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -122,7 +122,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let listener = &mut SenderListener::new(&mut self.probes, &mut source.record, index);
         let sent =
             source.sender.start_file_on_new_connection(now, source.size, &path.tcp, listener);
-        self.send_transmission(source, path, source.template_packet(index), sent);
+        self.send_packets_and_set_timer(source, path, source.template_packet(index), sent);
     }
 
     /// Opens the connection of a transfer: the receiver sends its SYN now.
@@ -134,7 +134,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         index: u32,
     ) {
         let size = source.size;
-        self.call_sender(source, path, index, |sender, now, tcp, listener| {
+        self.call_sender_with_listener(source, path, index, |sender, now, tcp, listener| {
             sender.start_file_on_new_connection(now, size, tcp, listener)
         });
         source.received = source.connection;
@@ -146,7 +146,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Starts a transfer on the connection of the previous one.
     #[inline(never)]
-    fn begin_on_open_connection<S: SendingEnd>(
+    fn begin_file_on_open_connection<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -155,9 +155,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     ) {
         let size = file.packets;
         source.connection &= !IDLE_FLAG;
-        if !source.sender.has_packet_numbers_for(size) {
+        if !source.sender.has_packet_numbers_left(size) {
             source.connection = source.connection.wrapping_add(1) & !IDLE_FLAG;
-            return self.begin_on_new_connection(source, path, index, file);
+            return self.begin_file_on_new_connection(source, path, index, file);
         }
         source.sender.set_last_packet_padding(file.lacking);
         let now = self.current_sender_time();
@@ -171,14 +171,15 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             since_ack: now.saturating_sub(source.ack_free),
             since_sent: now.saturating_sub(source.ingress_free),
         };
-        let sent = self.call_sender(source, path, index, |sender, now, tcp, listener| {
-            sender.send_file_on_open_connection(now, size, idle, tcp, listener)
-        });
-        self.send_transmission(source, path, source.template_packet(index), sent);
+        let sent =
+            self.call_sender_with_listener(source, path, index, |sender, now, tcp, listener| {
+                sender.send_file_on_open_connection(now, size, idle, tcp, listener)
+            });
+        self.send_packets_and_set_timer(source, path, source.template_packet(index), sent);
     }
 
     /// Calls a sender with a listener for its events.
-    pub(crate) fn call_sender<S: SendingEnd>(
+    pub(crate) fn call_sender_with_listener<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -203,7 +204,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             source.sender.cache_deadline_lower_bound();
         }
         self.probes.record_transfer_end(now, &mut source.record, source.size);
-        self.probes.population.record_death(now);
+        self.probes.population.record_source_end(now);
         let class = source.record.class();
         let ended = source.connection;
         source.connection = ended.wrapping_add(1) & !IDLE_FLAG;
@@ -222,7 +223,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             Traffic::Arrivals { .. } => self.end_transfer(source, index),
             Traffic::Bulk { .. } => {}
         }
-        if self.probes.finished_transfers() >= self.wanted {
+        if self.probes.transfers_after_warm_up() >= self.wanted {
             self.limit = 0;
         }
     }

@@ -1,6 +1,6 @@
 //! State of one source: both TCP endpoints, access links, random streams.
 
-use super::access::WaitingList;
+use super::access_links::WaitingPacketList;
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Packet, PacketLabel};
 use crate::probe::SourceRecord;
@@ -24,8 +24,8 @@ pub(crate) struct SimulatedSource<S: SendingEnd> {
     pub egress_free: Nanos,
     /// Time at which a host with processing delay processes the last packet.
     pub handled_at: Nanos,
-    pub egress_waiting: WaitingList,
-    pub ingress_waiting: WaitingList,
+    pub egress_waiting: WaitingPacketList,
+    pub ingress_waiting: WaitingPacketList,
     pub ingress_free: Nanos,
     /// Time at which the last response of the receiver reaches the return bottleneck.
     pub return_free: Nanos,
@@ -57,8 +57,8 @@ impl<S: SendingEnd> SimulatedSource<S> {
             handled_at: 0,
             return_free: 0,
             ack_free: 0,
-            ingress_waiting: WaitingList::default(),
-            egress_waiting: WaitingList::default(),
+            ingress_waiting: WaitingPacketList::default(),
+            egress_waiting: WaitingPacketList::default(),
             sender: S::for_source(seed, replication, index),
             timer: NEVER,
             receiver: S::Receiver::default(),
@@ -108,7 +108,7 @@ impl<S: SendingEnd> SimulatedSource<S> {
         let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
         if S::IS_POLLED {
-            self.sender.drop_header(packet.label());
+            self.sender.remove_lost_header(packet.label());
         }
     }
 }

@@ -31,7 +31,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: &Packet,
     ) {
         if let (TapPlace::Sender, Some(loss)) = (tap, &mut self.loss) {
-            loss.observe_sender_packet(packet);
+            loss.record_sent_packet_or_ack(packet);
         }
         if self.capturing {
             let shown = match packet.kind() {

@@ -32,7 +32,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if deadline <= now {
             let listener = &mut SenderListener::new(&mut self.probes, &mut source.record, index);
             let sent = source.sender.on_timer(now, &path.tcp, listener);
-            self.send_transmission(source, path, source.template_packet(index), sent);
+            self.send_packets_and_set_timer(source, path, source.template_packet(index), sent);
         } else {
             self.schedule_timer_check(source, index, deadline + self.sender_lookahead);
         }
@@ -77,12 +77,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         path: &ClassPath,
         index: u32,
     ) {
-        if *source.sender.scheduled_pacing_time() != self.now {
+        if *source.sender.scheduled_pacing_time_mut() != self.now {
             return;
         }
-        *source.sender.scheduled_pacing_time() = NEVER;
+        *source.sender.scheduled_pacing_time_mut() = NEVER;
         if source.sender.next_paced_time() <= self.current_sender_time() {
-            self.send_transmission(
+            self.send_packets_and_set_timer(
                 source,
                 path,
                 source.template_packet(index),
@@ -102,13 +102,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         index: u32,
     ) {
         let at = source.sender.next_paced_time();
-        if at == NEVER || at + self.sender_lookahead >= *source.sender.scheduled_pacing_time() {
+        if at == NEVER || at + self.sender_lookahead >= *source.sender.scheduled_pacing_time_mut() {
             return;
         }
         let late = path.noise.map_or(0, |noise| noise.timer_delay(index, at));
         let due = at + late + self.sender_lookahead;
-        if due < *source.sender.scheduled_pacing_time() {
-            *source.sender.scheduled_pacing_time() = due;
+        if due < *source.sender.scheduled_pacing_time_mut() {
+            *source.sender.scheduled_pacing_time_mut() = due;
             self.events.set_timer(TimerKind::Pacing, index, due);
         }
     }
@@ -132,7 +132,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if let Some(number) = source.receiver.on_ack_timer(now, &path.tcp, &mut header) {
             let (connection, label) = (source.received, PacketLabel::new(PacketKind::Ack, 0));
             let ack = Packet::new(index, connection, number, label);
-            self.send_acknowledgement(source, path, ack, &header);
+            self.send_new_ack(source, path, ack, &header);
             if S::IS_POLLED {
                 // Timer for the retransmission of the SYN.
                 self.set_ack_timer(source, path, index);

@@ -46,7 +46,7 @@ impl ClassTransfers {
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Size of the transfer of class `class` that starts now; `None` if the transfer cannot start
     /// yet. Schedules the next call.
-    pub(crate) fn next_transfer_size(&mut self, class: usize) -> Option<FileSize> {
+    pub(crate) fn draw_size_and_schedule_next(&mut self, class: usize) -> Option<FileSize> {
         let transfers = &mut self.transfers[class];
         match &self.traffic[class] {
             Traffic::Arrivals { gap, size, rounding } => {
@@ -89,7 +89,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         let waiting =
             self.ingress_waiting.waiting_packets() + self.egress_waiting.waiting_packets();
-        self.queue.held_packets() == 0 && waiting + self.events.pending_count(|_| true) == 0
+        self.queue.held_packets() == 0 && waiting + self.events.count_pending_packets(|_| true) == 0
     }
 
     /// Starts a transfer whose delivery time and losses are recorded.
@@ -100,8 +100,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         index: u32,
         size: FileSize,
     ) {
-        source.record.reset_losses();
-        self.begin_on_new_connection(source, path, index, size);
+        source.record.reset_transfer_losses();
+        self.begin_file_on_new_connection(source, path, index, size);
     }
 
     /// Records the end of a transfer; its source becomes idle.

@@ -88,7 +88,9 @@ impl ScaledPopulation {
             scale,
             off: off.clone(),
             step,
-            ends: (0..TABULATED_STEPS).map(|steps| end_probability(off, step, steps)).collect(),
+            ends: (0..TABULATED_STEPS)
+                .map(|steps| off_time_end_probability(off, step, steps))
+                .collect(),
             idle: Vec::new(),
             now: -1,
             first: 0.0,
@@ -123,13 +125,13 @@ impl ScaledPopulation {
     }
 
     /// Sorts the OFF sources by age, after all initial sources have been added.
-    pub(crate) fn sort_by_age(&mut self) {
+    pub(crate) fn sort_idle_sources_by_age(&mut self) {
         self.idle.sort_by_key(|idle| (idle.since, idle.source));
     }
 
     /// Performs the next step. For each OFF time that ends in this step, calls `end` with the
     /// source and the time since the start of the step.
-    pub(crate) fn advance_step(&mut self, mut end: impl FnMut(u32, Nanos)) {
+    pub(crate) fn end_off_times_of_step(&mut self, mut end: impl FnMut(u32, Nanos)) {
         self.now += 1;
         self.first = fractional_part(self.first + GOLDEN_RATIO_FRACTION);
         let first = (self.first * self.idle.len() as f64) as usize;
@@ -150,14 +152,14 @@ impl ScaledPopulation {
         for (index, idle) in (from..to).zip(&self.idle[from..to]) {
             let steps = (self.now - 1 - idle.since) as usize;
             let off_times = self.size_correlated.as_mut();
-            let probability = match off_times.and_then(|of| of.end_probability(idle.source, steps))
-            {
-                Some(probability) => probability,
-                None => match self.ends.get(steps) {
-                    Some(probability) => *probability,
-                    None => end_probability(&self.off, self.step, steps),
-                },
-            };
+            let probability =
+                match off_times.and_then(|of| of.off_time_end_probability(idle.source, steps)) {
+                    Some(probability) => probability,
+                    None => match self.ends.get(steps) {
+                        Some(probability) => *probability,
+                        None => off_time_end_probability(&self.off, self.step, steps),
+                    },
+                };
             expected += probability;
             self.until_next -= probability;
             // An OFF time with probability 0 must not end, even if the gap has been used up
@@ -188,7 +190,7 @@ fn fractional_part(x: f64) -> f64 {
 
 /// Probability that an OFF time that has lasted `steps` ends in the next step. OFF times start in
 /// the middle of a step on average, so the first step includes the rest of the previous one.
-fn end_probability(off: &Distribution, step: Nanos, steps: usize) -> f64 {
+fn off_time_end_probability(off: &Distribution, step: Nanos, steps: usize) -> f64 {
     let survival = |steps: f64| off.probability_above(steps * step as f64 * 1e-9);
     let lasted = steps as f64 + 0.5;
     let now = if steps == 0 { 1.0 } else { survival(lasted) };

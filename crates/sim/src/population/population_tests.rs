@@ -21,11 +21,11 @@ fn ends(distribution: &Distribution, scale: f64, steps: u32) -> Vec<(f64, f64)> 
     });
     let mut stream = RandomStream::for_entity(1, 0, 0, StreamPurpose::OffTime);
     let mut since: Vec<f64> =
-        (0..SOURCES).map(|_| -distribution.draw_residual(&mut stream)).collect();
+        (0..SOURCES).map(|_| -distribution.draw_residual_time(&mut stream)).collect();
     for (source, age) in (0..).zip(&since) {
         population.add_idle_source(source, seconds_to_nanos(-age));
     }
-    population.sort_by_age();
+    population.sort_idle_sources_by_age();
     let mut ends = Vec::new();
     let mut active = std::collections::VecDeque::new();
     for step in 0..u64::from(steps) {
@@ -36,7 +36,7 @@ fn ends(distribution: &Distribution, scale: f64, steps: u32) -> Vec<(f64, f64)> 
             since[source as usize] = at as f64 * 1e-9;
         }
         let mut ended = Vec::new();
-        population.advance_step(|source, after| ended.push((began + after, source)));
+        population.end_off_times_of_step(|source, after| ended.push((began + after, source)));
         ended.sort_unstable();
         for (at, source) in ended {
             let seconds = at as f64 * 1e-9;
@@ -106,15 +106,17 @@ fn pairs(distribution: &Distribution, by: f64, scale: f64) -> (Vec<f64>, Vec<f64
     });
     let mut stream = RandomStream::for_entity(1, 0, 0, StreamPurpose::OffTime);
     for source in 0..SOURCES {
-        population
-            .add_idle_source(source, seconds_to_nanos(distribution.draw_residual(&mut stream)));
+        population.add_idle_source(
+            source,
+            seconds_to_nanos(distribution.draw_residual_time(&mut stream)),
+        );
     }
-    population.sort_by_age();
+    population.sort_idle_sources_by_age();
     let mut last = vec![None; SOURCES as usize];
     let (mut sizes, mut off_times) = (Vec::new(), Vec::new());
     for step in 0..15_000 {
         let mut ended = Vec::new();
-        population.advance_step(|source, _| ended.push(source));
+        population.end_off_times_of_step(|source, _| ended.push(source));
         for source in ended {
             let size = population.draw_next_size_deviate(source);
             population.add_idle_source(source, 0);

@@ -32,12 +32,13 @@ impl SizeCorrelatedOffTimes {
         let (ranks, sources) = (Vec::new(), Vec::new());
         let mut off_times =
             Self { correlation, independent, off: off.clone(), step, ranks, sources };
-        off_times.ranks =
-            (0..super::TABULATED_STEPS).map(|steps| off_times.rank_of_duration(steps)).collect();
+        off_times.ranks = (0..super::TABULATED_STEPS)
+            .map(|steps| off_times.normal_score_of_duration(steps))
+            .collect();
         off_times
     }
 
-    fn rank_of_duration(&self, steps: usize) -> f64 {
+    fn normal_score_of_duration(&self, steps: usize) -> f64 {
         let longer = self.off.probability_above((steps as f64 + 0.5) * self.step as f64 * 1e-9);
         if longer <= 0.0 {
             f64::INFINITY
@@ -59,10 +60,13 @@ impl SizeCorrelatedOffTimes {
 
     /// Probability that the OFF time of a source, which has lasted `steps`, ends in the next step;
     /// `None` if no file preceded the OFF time. Must be called exactly once per step.
-    pub(super) fn end_probability(&mut self, source: u32, steps: usize) -> Option<f64> {
+    pub(super) fn off_time_end_probability(&mut self, source: u32, steps: usize) -> Option<f64> {
         let &(size, lasted) = self.sources.get(source as usize)?.as_ref()?;
-        let rank =
-            self.ranks.get(steps + 1).copied().unwrap_or_else(|| self.rank_of_duration(steps + 1));
+        let rank = self
+            .ranks
+            .get(steps + 1)
+            .copied()
+            .unwrap_or_else(|| self.normal_score_of_duration(steps + 1));
         let lasts = normal_probability_above((rank - self.correlation * size) / self.independent);
         self.sources[source as usize] = Some((size, lasts));
         Some(if lasted <= f64::MIN_POSITIVE { 1.0 } else { 1.0 - lasts / lasted })

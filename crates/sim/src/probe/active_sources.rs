@@ -29,13 +29,13 @@ impl ActiveSources {
     }
 
     /// Records that a source becomes active.
-    pub fn record_birth(&mut self, at: Nanos) {
+    pub fn record_source_start(&mut self, at: Nanos) {
         self.born.push(at);
     }
 
     /// Records that a source becomes inactive.
     #[inline(always)]
-    pub fn record_death(&mut self, at: Nanos) {
+    pub fn record_source_end(&mut self, at: Nanos) {
         self.advance_to(at);
         self.deaths_at[self.active] += 1;
         self.active -= 1;
@@ -73,19 +73,19 @@ impl ActiveSources {
 
     /// Time by the number of active sources.
     #[must_use]
-    pub fn time_by_active(&self) -> &[Nanos] {
+    pub fn time_by_active_count(&self) -> &[Nanos] {
         &self.time_at
     }
 
     /// Births by the number of active sources before them.
     #[must_use]
-    pub fn births_by_active(&self) -> &[u64] {
+    pub fn starts_by_active_count(&self) -> &[u64] {
         &self.births_at
     }
 
     /// Deaths by the number of active sources before them.
     #[must_use]
-    pub fn deaths_by_active(&self) -> &[u64] {
+    pub fn ends_by_active_count(&self) -> &[u64] {
         &self.deaths_at
     }
 }
@@ -97,24 +97,24 @@ mod tests {
     #[test]
     fn stored_births_survive_the_end_of_the_warm_up() {
         let mut population = ActiveSources::default();
-        population.record_birth(10);
-        population.record_birth(20);
+        population.record_source_start(10);
+        population.record_source_start(20);
         population.reset_sums(15);
-        population.record_death(25);
+        population.record_source_end(25);
         population.advance_to(30);
-        assert_eq!(population.time_by_active(), [0, 5 + 5, 5]);
-        assert_eq!(population.births_by_active(), [0, 1, 0]);
+        assert_eq!(population.time_by_active_count(), [0, 5 + 5, 5]);
+        assert_eq!(population.starts_by_active_count(), [0, 1, 0]);
     }
 
     #[test]
     fn times_and_transitions_are_counted_by_state() {
         let mut population = ActiveSources::default();
-        population.record_birth(10);
-        population.record_birth(30);
-        population.record_death(60);
+        population.record_source_start(10);
+        population.record_source_start(30);
+        population.record_source_end(60);
         population.advance_to(100);
-        assert_eq!(population.time_by_active(), [10, 20 + 40, 30]);
-        assert_eq!(population.births_by_active(), [1, 1, 0]);
-        assert_eq!(population.deaths_by_active(), [0, 0, 1]);
+        assert_eq!(population.time_by_active_count(), [10, 20 + 40, 30]);
+        assert_eq!(population.starts_by_active_count(), [1, 1, 0]);
+        assert_eq!(population.ends_by_active_count(), [0, 0, 1]);
     }
 }

@@ -40,7 +40,7 @@ pub struct SimulatedCapture {
     tap: TapPlace,
     limit: u64,
     /// Packets to write, the earliest on top.
-    waiting: BinaryHeap<Reverse<PendingPacket>>,
+    waiting: BinaryHeap<Reverse<PacketToWrite>>,
     reported: u64,
     written: u64,
     writer: Option<SegmentWriter>,
@@ -71,12 +71,12 @@ pub struct ConnectionProperties {
     /// True if the connections offer ECN.
     pub ecn: bool,
     /// Handshake that the capture adds to each connection; `None` if the run simulates handshakes.
-    pub added: Option<AddedHandshake>,
+    pub added: Option<UnloadedHandshakeTimes>,
 }
 
 /// Times of a handshake over the unloaded path, which ends when the sender sends its first data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddedHandshake {
+pub struct UnloadedHandshakeTimes {
     /// Round-trip time of the path.
     pub rtt: Nanos,
     /// Time from the sender to the tap.
@@ -105,7 +105,7 @@ type PacketAtTap = (Nanos, Packet, CapturedHeader);
 
 /// A packet to write. Packets are ordered by time, then by the order of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct PendingPacket {
+struct PacketToWrite {
     at: Nanos,
     sequence: u64,
     class: usize,
@@ -155,7 +155,7 @@ impl SimulatedCapture {
     }
 
     /// Reports a packet of a class that passes a tap at time `at`. All packets that pass a tap
-    /// before `settled` have been reported.
+    /// before `reported_until` have been reported.
     pub fn report_packet(
         &mut self,
         tap: TapPlace,
@@ -163,26 +163,26 @@ impl SimulatedCapture {
         at: Nanos,
         packet: &Packet,
         shown: CapturedHeader,
-        settled: Nanos,
+        reported_until: Nanos,
     ) {
         let Some(writer) = &mut self.writer else { return };
         let handshake = (tap == TapPlace::Sender)
             .then(|| writer.handshake_segments(class, at, packet, shown))
             .flatten();
-        let settled = settled.saturating_add(writer.offset - writer.lead);
+        let reported_until = reported_until.saturating_add(writer.offset - writer.lead);
         let passes = (tap == self.tap).then_some((at + writer.offset, *packet, shown));
         for (at, packet, shown) in handshake.into_iter().flatten().chain(passes) {
             self.reported += 1;
             if self.written < self.limit {
                 let sequence = self.reported;
-                self.waiting.push(Reverse(PendingPacket { at, sequence, class, packet, shown }));
+                self.waiting.push(Reverse(PacketToWrite { at, sequence, class, packet, shown }));
             }
         }
-        self.write_packets_before(settled);
+        self.write_packets_before(reported_until);
     }
 
-    fn write_packets_before(&mut self, settled: Nanos) {
-        while self.waiting.peek().is_some_and(|Reverse(first)| first.at < settled) {
+    fn write_packets_before(&mut self, reported_until: Nanos) {
+        while self.waiting.peek().is_some_and(|Reverse(first)| first.at < reported_until) {
             let Some(Reverse(pending)) = self.waiting.pop() else { return };
             let Some(writer) = &mut self.writer else { return };
             if let Err(error) = writer.write_packet(&pending) {
@@ -225,7 +225,7 @@ impl SegmentWriter {
         packet: &Packet,
         shown: CapturedHeader,
     ) -> Option<[PacketAtTap; 3]> {
-        let AddedHandshake { rtt, forward, back } = self.classes[class].added?;
+        let UnloadedHandshakeTimes { rtt, forward, back } = self.classes[class].added?;
         let source = packet.source() as usize;
         if self.newest.len() <= source {
             self.newest.resize(source + 1, 0);
@@ -252,8 +252,8 @@ impl SegmentWriter {
         Some(std::array::from_fn(|n| (times[n], all[n].0, all[n].1)))
     }
 
-    fn write_packet(&mut self, pending: &PendingPacket) -> io::Result<()> {
-        let PendingPacket { at, packet, shown, .. } = pending;
+    fn write_packet(&mut self, pending: &PacketToWrite) -> io::Result<()> {
+        let PacketToWrite { at, packet, shown, .. } = pending;
         let class = self.classes[pending.class];
         let mss = class.packet_bytes - HEADER_BYTES;
         // The timestamp option reduces the payload.
@@ -489,7 +489,7 @@ mod tests {
         let (mut capture, file) =
             (SimulatedCapture::new(TapPlace::BottleneckIn, 10), Shared::default());
         let ms = |time: Nanos| time * MILLISECOND;
-        let added = Some(AddedHandshake { rtt: ms(80), forward: ms(12), back: ms(18) });
+        let added = Some(UnloadedHandshakeTimes { rtt: ms(80), forward: ms(12), back: ms(18) });
         let class = ConnectionProperties {
             packet_bytes: 1500,
             packets: 100,

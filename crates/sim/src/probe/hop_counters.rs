@@ -37,9 +37,10 @@ pub struct HopCounters {
 }
 
 impl HopCounters {
-    /// Assigns the counters to the return link; its events are reported with a delay of `late`.
-    pub fn set_return_delay(&mut self, late: Nanos) {
-        self.return_delay = Some(late);
+    /// Assigns the counters to the return link; its events are reported with a delay of
+    /// `report_delay`.
+    pub fn assign_to_return_link(&mut self, report_delay: Nanos) {
+        self.return_delay = Some(report_delay);
     }
 
     /// Counts a transmitted acknowledgement and its waiting time.
@@ -105,7 +106,7 @@ impl Probes {
     }
 
     /// Copies the sums of the return link, if there is one, to the counters.
-    pub(super) fn copy_return_sums(&mut self) {
+    pub(super) fn copy_return_link_sums(&mut self) {
         let Some(counters) = self.hops.last().filter(|counters| counters.return_delay.is_some())
         else {
             return;
@@ -141,7 +142,7 @@ impl QueueProbe for HopCounters {
 
 /// Sums of one hop over replications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HopSums {
+pub struct HopTotals {
     /// Data packets that arrived.
     pub arrived: u64,
     /// Drops of the queue.
@@ -160,7 +161,7 @@ pub struct HopSums {
     pub capacity: u64,
 }
 
-impl HopSums {
+impl HopTotals {
     /// Adds the counters of another replication.
     pub fn add_counters(&mut self, counters: &HopCounters) {
         self.arrived += counters.arrived;

@@ -1,51 +1,52 @@
 //! Probes: counters, histograms and captures that record the events of a run without changing it.
 
 mod active_sources;
+mod bottleneck_queue_probe;
 mod capture;
-mod counters;
-mod cross;
+mod counter_table;
+mod cross_counters;
 mod delivered_by_time;
 mod early_drops;
-mod goodput;
+mod goodput_counters;
 mod histogram;
 mod hop_counters;
 mod link_load;
 mod loss_indications;
-mod queue_events;
 mod queue_occupancy;
-mod recovery;
+mod recovery_counters;
 mod replication_totals;
 mod sender_listener;
 mod source_traces;
 mod tcp_event;
 mod time_series;
-mod transfers;
+mod transfer_counters;
 
 pub use active_sources::ActiveSources;
 pub use capture::{
-    AddedHandshake, CaptureSink, CapturedHeader, ConnectionProperties, SimulatedCapture, TapPlace,
+    CaptureSink, CapturedHeader, ConnectionProperties, SimulatedCapture, TapPlace,
+    UnloadedHandshakeTimes,
 };
-pub use counters::{
+pub use counter_table::{
     CLASS_CELLS, ClassCell, CounterTable, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell,
 };
-pub use cross::{CrossCounters, CrossPacketEvent, FluidSums, StreamCounters};
+pub use cross_counters::{CrossCounters, CrossPacketEvent, FluidSums, StreamCounters};
 pub use delivered_by_time::DeliveredByTime;
 pub use early_drops::EarlyDropCounters;
-pub use goodput::{
-    BUCKETS_PER_OCTAVE, GOODPUT_KINDS, GoodputCount, GoodputCounters, GoodputKind, OCTAVES,
+pub use goodput_counters::{
+    BUCKETS_PER_OCTAVE, GOODPUT_KINDS, GoodputBucketCount, GoodputCounters, GoodputKind, OCTAVES,
 };
 pub use histogram::LogHistogram;
-pub use hop_counters::{HopCounters, HopSums};
+pub use hop_counters::{HopCounters, HopTotals};
 pub use link_load::LinkLoadCounters;
 pub use loss_indications::LossIndicationTimes;
 pub use queue_occupancy::QueueOccupancy;
-pub use recovery::{FlowLossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
+pub use recovery_counters::{FlowLossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
 pub use replication_totals::ReplicationTotals;
 pub use sender_listener::SenderListener;
 pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
 pub use tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 pub use time_series::TimeSeries;
-pub use transfers::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
+pub use transfer_counters::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Packet, PacketKind};
@@ -145,13 +146,13 @@ impl SourceRecord {
     }
 
     /// Resets the loss counter at the start of a transfer that is reported individually.
-    pub fn reset_losses(&mut self) {
+    pub fn reset_transfer_losses(&mut self) {
         self.losses = 0;
     }
 
     /// Records the arrival of a packet of a file; `distinct` is true for its first arrival.
     #[inline(always)]
-    pub fn on_data(&mut self, now: Nanos, distinct: bool) {
+    pub fn record_data_arrival(&mut self, now: Nanos, distinct: bool) {
         if distinct {
             self.delivered = now;
         }
@@ -283,7 +284,7 @@ impl Probes {
 
     /// Resets all sums at the end of the warm-up; transfers in progress continue.
     pub fn begin_measurement(&mut self, now: Nanos) {
-        self.time_series.save_before_reset(&self.counters);
+        self.time_series.save_counters_before_reset(&self.counters);
         self.counters.reset_sums(now);
         self.population.reset_sums(now);
         self.occupancy.reset_sums(now);
@@ -333,7 +334,7 @@ impl Probes {
         let seconds = on_time as f64 * 1e-9;
         let rate = f64::from(size) / seconds;
         // The rate of a file with an ON time of 0 is infinite.
-        let sum = &mut self.counters.size_mut(row)[SizeCell::RateSum as usize];
+        let sum = &mut self.counters.size_cells_mut(row)[SizeCell::RateSum as usize];
         *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
         self.on_times[class].add_value(seconds);
         self.rates[class].add_value(rate);
@@ -346,7 +347,7 @@ impl Probes {
     pub fn count_sent(&mut self, now: Nanos, record: &mut SourceRecord, packet: &Packet) {
         record.last_sent = now;
         record.recovery_sent += 1;
-        let cells = self.counters.class_mut(record.class());
+        let cells = self.counters.class_cells_mut(record.class());
         cells[ClassCell::Sent as usize] += 1;
         if packet.kind() != PacketKind::Data {
             cells[ClassCell::Retransmitted as usize] += 1;
@@ -367,8 +368,8 @@ impl Probes {
         packet: &Packet,
         queue: usize,
     ) {
-        self.counters.class_mut(record.class())[ClassCell::Arrived as usize] += 1;
-        let of_size = self.counters.size_mut(record.row as usize);
+        self.counters.class_cells_mut(record.class())[ClassCell::Arrived as usize] += 1;
+        let of_size = self.counters.size_cells_mut(record.row as usize);
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
         self.by_number[(packet.number() as usize).min(MAX_COUNTED_SEQUENCE)].packets += 1;
@@ -404,7 +405,7 @@ impl Probes {
     /// Counts a data packet that reached its receiver; `distinct` is true for its first arrival.
     #[inline(always)]
     pub fn count_delivery(&mut self, record: &SourceRecord, distinct: bool) {
-        self.counters.class_mut(record.class())[ClassCell::Delivered as usize] +=
+        self.counters.class_cells_mut(record.class())[ClassCell::Delivered as usize] +=
             u64::from(distinct);
     }
 
@@ -419,8 +420,8 @@ impl Probes {
         self.counters.add_to_class(record.class(), ClassCell::Lacking, u64::from(lacking));
     }
 
-    /// Passes a packet of a class to the captures; all packets that pass a tap before `settled`
-    /// have been reported.
+    /// Passes a packet of a class to the captures; all packets that pass a tap before
+    /// `reported_until` have been reported.
     #[inline(never)]
     pub fn pass_to_captures(
         &mut self,
@@ -429,17 +430,17 @@ impl Probes {
         at: Nanos,
         packet: &Packet,
         shown: CapturedHeader,
-        settled: Nanos,
+        reported_until: Nanos,
     ) {
         for capture in &mut self.captures {
-            capture.report_packet(tap, class, at, packet, shown, settled);
+            capture.report_packet(tap, class, at, packet, shown, reported_until);
         }
     }
 
     /// Number of transfers finished since the warm-up.
     #[inline]
     #[must_use]
-    pub fn finished_transfers(&self) -> u64 {
+    pub fn transfers_after_warm_up(&self) -> u64 {
         self.finished
     }
 }

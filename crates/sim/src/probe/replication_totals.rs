@@ -1,7 +1,7 @@
 //! Histograms and counts, summed over replications.
 
 use super::{
-    CrossCounters, EarlyDropCounters, HopSums, LogHistogram, Probes, RecoveryCounters,
+    CrossCounters, EarlyDropCounters, HopTotals, LogHistogram, Probes, RecoveryCounters,
     SequenceNumberCounters, TransferCounters,
 };
 use crate::clock::Nanos;
@@ -18,7 +18,7 @@ pub struct ReplicationTotals {
     /// Cross traffic per stream.
     pub cross: CrossCounters,
     /// Sums per hop of the path.
-    pub hops: Vec<HopSums>,
+    pub hops: Vec<HopTotals>,
     /// Time by number of active sources.
     pub states_time: Vec<Nanos>,
     /// Births by state.
@@ -60,15 +60,15 @@ impl ReplicationTotals {
             self.cross.merge(counters);
         }
         if probes.hops.len() > self.hops.len() {
-            self.hops.resize(probes.hops.len(), HopSums::default());
+            self.hops.resize(probes.hops.len(), HopTotals::default());
         }
         self.hops
             .iter_mut()
             .zip(&probes.hops)
             .for_each(|(sums, counters)| sums.add_counters(counters));
-        add_elementwise(&mut self.states_time, probes.states.time_by_active());
-        add_elementwise(&mut self.births, probes.states.births_by_active());
-        add_elementwise(&mut self.deaths, probes.states.deaths_by_active());
+        add_elementwise(&mut self.states_time, probes.states.time_by_active_count());
+        add_elementwise(&mut self.births, probes.states.starts_by_active_count());
+        add_elementwise(&mut self.deaths, probes.states.ends_by_active_count());
         self.recovery.merge(&probes.recovery);
         merge_histograms(&mut self.on_times, &probes.on_times);
         merge_histograms(&mut self.rates, &probes.rates);

@@ -31,7 +31,7 @@ impl TcpProbe for SenderListener<'_> {
             return;
         }
         if let TcpEvent::RttSample { rtt } = event {
-            let cells = self.probes.counters.class_mut(self.record.class());
+            let cells = self.probes.counters.class_cells_mut(self.record.class());
             let sum = &mut cells[ClassCell::RttSum as usize];
             *sum = sum.wrapping_add(rtt);
             cells[ClassCell::RttSamples as usize] += 1;

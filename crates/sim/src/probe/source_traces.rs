@@ -102,19 +102,19 @@ impl SeriesPoint for SequencePoint {
 /// powers of two, so narrower bins subdivide wider ones, and repeated thinning yields the same
 /// points as thinning all points once.
 #[derive(Clone, Debug)]
-pub struct Series<T> {
+pub struct ThinnedSeries<T> {
     points: Vec<T>,
     limit: usize,
     bin: Nanos,
 }
 
-impl<T> Default for Series<T> {
+impl<T> Default for ThinnedSeries<T> {
     fn default() -> Self {
         Self::with_limit(MAX_POINTS)
     }
 }
 
-impl<T> Series<T> {
+impl<T> ThinnedSeries<T> {
     fn with_limit(limit: usize) -> Self {
         Self { points: Vec::new(), limit, bin: 0 }
     }
@@ -132,17 +132,17 @@ impl<T> Series<T> {
     }
 }
 
-impl<T: SeriesPoint> Series<T> {
-    fn add(&mut self, point: T) {
+impl<T: SeriesPoint> ThinnedSeries<T> {
+    fn add_point(&mut self, point: T) {
         if self.points.len() >= self.limit {
-            self.thin_out();
+            self.thin_out_points();
         }
         self.points.push(point);
     }
 
     /// Reduces the points to about half of the limit, or to one bin per series if there are many
     /// series.
-    fn thin_out(&mut self) {
+    fn thin_out_points(&mut self) {
         let series = self.series_count();
         let (first, last) = self.points.iter().fold((Nanos::MAX, 0), |(first, last), point| {
             (first.min(point.time()), last.max(point.time()))
@@ -193,16 +193,19 @@ impl<T: SeriesPoint> Series<T> {
 #[derive(Clone, Debug, Default)]
 pub struct SourceTraces {
     /// Windows.
-    pub windows: Series<WindowPoint>,
+    pub windows: ThinnedSeries<WindowPoint>,
     /// Sequence numbers.
-    pub numbers: Series<SequencePoint>,
+    pub numbers: ThinnedSeries<SequencePoint>,
 }
 
 impl SourceTraces {
     /// Creates empty series with a maximum number of points per kind.
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
-        Self { windows: Series::with_limit(limit), numbers: Series::with_limit(limit) }
+        Self {
+            windows: ThinnedSeries::with_limit(limit),
+            numbers: ThinnedSeries::with_limit(limit),
+        }
     }
 
     /// Records a window.
@@ -214,12 +217,12 @@ impl SourceTraces {
         ssthresh: u32,
         flight: u32,
     ) {
-        self.windows.add(WindowPoint { time, source, cwnd, ssthresh, flight });
+        self.windows.add_point(WindowPoint { time, source, cwnd, ssthresh, flight });
     }
 
     /// Records a sequence number.
     pub fn record_event(&mut self, time: Nanos, source: u32, number: u32, mark: SequenceEvent) {
-        self.numbers.add(SequencePoint { time, source, number, mark });
+        self.numbers.add_point(SequencePoint { time, source, number, mark });
     }
 }
 
@@ -234,19 +237,19 @@ mod tests {
 
     #[test]
     fn points_below_the_limit_are_all_kept() {
-        let mut series = Series::with_limit(100);
-        (0..100).for_each(|at| series.add(window(at, 0, at as u32)));
+        let mut series = ThinnedSeries::with_limit(100);
+        (0..100).for_each(|at| series.add_point(window(at, 0, at as u32)));
         assert_eq!((series.points().len(), series.bin_width()), (100, 0));
     }
 
     #[test]
     fn thinned_points_cover_the_whole_run() {
-        let mut series = Series::with_limit(200);
+        let mut series = ThinnedSeries::with_limit(200);
         for at in 0..100_000 {
             // A sawtooth with a period of 1000, and a flow with rare points.
-            series.add(window(at, 1, (at % 1000) as u32));
+            series.add_point(window(at, 1, (at % 1000) as u32));
             if at % 20_000 == 7 {
-                series.add(window(at, 2, 5));
+                series.add_point(window(at, 2, 5));
             }
         }
         let points = series.points();
@@ -267,16 +270,16 @@ mod tests {
 
     #[test]
     fn rare_marks_survive_thinning() {
-        let mut series = Series::with_limit(200);
+        let mut series = ThinnedSeries::with_limit(200);
         for at in 0..50_000 {
-            series.add(SequencePoint {
+            series.add_point(SequencePoint {
                 time: at,
                 source: 0,
                 number: at as u32,
                 mark: SequenceEvent::Sent,
             });
             if at == 30_000 {
-                series.add(SequencePoint {
+                series.add_point(SequencePoint {
                     time: at,
                     source: 0,
                     number: 3,
@@ -290,9 +293,9 @@ mod tests {
 
     #[test]
     fn many_series_keep_one_bin_each() {
-        let mut series = Series::with_limit(30);
+        let mut series = ThinnedSeries::with_limit(30);
         for at in 0..3000 {
-            series.add(window(at, (at % 100) as u32, 1));
+            series.add_point(window(at, (at % 100) as u32, 1));
         }
         let mut sources: Vec<u32> = series.points().iter().map(|point| point.source).collect();
         sources.sort_unstable();
@@ -307,12 +310,12 @@ mod tests {
         fn repeated_thinning_equals_single_thinning(
             steps in prop::collection::vec((0_u64..50, 0_u32..3, 0_u32..40), 1..600),
         ) {
-            let (mut often, mut all) = (Series::with_limit(40), Series::with_limit(usize::MAX));
+            let (mut often, mut all) = (ThinnedSeries::with_limit(40), ThinnedSeries::with_limit(usize::MAX));
             let mut time = 0;
             for (step, source, cwnd) in steps {
                 time += step;
-                often.add(window(time, source, cwnd));
-                all.add(window(time, source, cwnd));
+                often.add_point(window(time, source, cwnd));
+                all.add_point(window(time, source, cwnd));
             }
             if often.bin_width() > 0 {
                 let width = often.bin_width();

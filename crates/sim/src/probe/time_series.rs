@@ -1,6 +1,6 @@
 //! Sums over time for plots, including the warm-up.
 
-use super::counters::keep_every_second_row;
+use super::counter_table::keep_every_second_row;
 use super::{CLASS_CELLS, ClassCell, CounterTable, Probes};
 use crate::clock::{NEVER, Nanos};
 
@@ -75,7 +75,7 @@ impl TimeSeries {
     }
 
     /// Stores the values of the counters before they are reset.
-    pub(super) fn save_before_reset(&mut self, counters: &CounterTable) {
+    pub(super) fn save_counters_before_reset(&mut self, counters: &CounterTable) {
         for (column, before) in self.before.iter_mut().enumerate() {
             *before += counter_of_column(counters, column);
         }
@@ -133,7 +133,7 @@ mod tests {
                 + counters.class_cell(1, ClassCell::Delivered);
             counters.add_to_class(1, ClassCell::Delivered, end - recorded);
             if end % 7 == 0 {
-                time_series.save_before_reset(&counters);
+                time_series.save_counters_before_reset(&counters);
                 counters.reset_sums(end);
             }
             time_series.close_slot(end, 3 * end, &counters, false);
@@ -153,7 +153,7 @@ mod tests {
     fn disabled_time_series_records_nothing() {
         let (mut time_series, counters) = (TimeSeries::new(2, false), CounterTable::new(2, 1));
         time_series.close_slot(1, 1, &counters, false);
-        time_series.save_before_reset(&counters);
+        time_series.save_counters_before_reset(&counters);
         time_series.close_slot(1, 1, &counters, true);
         assert_eq!((time_series.slot_end(), time_series.rows()), (NEVER, vec![0, 0]));
     }

@@ -3,7 +3,7 @@
 
 use super::{
     DropTail, EnqueueOutcome, FairQueue, LinkLoad, ManagedQueue, PolicerQueue, QueueConfig,
-    QueueDiscipline, QueueProbe, RedQueue, TransmittedPacket,
+    QueueDiscipline, QueueProbe, RedQueue, TransmittedPacketInfo,
 };
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
@@ -60,10 +60,10 @@ impl AnyQueue {
         }
     }
 
-    /// Calls [`FairQueue::multiply_charge_of_first_sources`] for fair queues.
-    pub fn multiply_charge_of_first_sources(&mut self, flows: u32, times: f64) {
+    /// Calls [`FairQueue::make_first_flows_heavy`] for fair queues.
+    pub fn make_first_flows_heavy(&mut self, flows: u32, times: f64) {
         if let Self::Fair(fair) = self {
-            fair.multiply_charge_of_first_sources(flows, times);
+            fair.make_first_flows_heavy(flows, times);
         }
     }
 
@@ -108,28 +108,32 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.next_departure())
     }
 
-    fn serve_next(
+    fn transmit_next_packet(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
-        each!(self, queue => queue.serve_next(link, probe))
+        each!(self, queue => queue.transmit_next_packet(link, probe))
     }
 
     fn waiting_packets(&self) -> u64 {
         each!(self, queue => queue.waiting_packets())
     }
 
-    fn last_transmitted(&self) -> Option<TransmittedPacket> {
-        each!(self, queue => queue.last_transmitted())
+    fn last_transmitted_packet(&self) -> Option<TransmittedPacketInfo> {
+        each!(self, queue => queue.last_transmitted_packet())
     }
 
     fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
         each!(self, queue => queue.link_load_until(now))
     }
 
-    fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {
-        each!(self, queue => queue.take_dropped(into, probe));
+    fn take_dropped_packets(
+        &mut self,
+        into: &mut Vec<(Nanos, Packet)>,
+        probe: &mut impl QueueProbe,
+    ) {
+        each!(self, queue => queue.take_dropped_packets(into, probe));
     }
 
     fn prefetch_ahead(&self, turns: usize, visit: impl FnMut(u32)) {

@@ -171,7 +171,7 @@ impl FairQueue {
 
     /// Makes the flows of the first `flows` sources heavy: their packets are charged `times` their
     /// length, which corresponds to a weight of 1 / `times`.
-    pub fn multiply_charge_of_first_sources(&mut self, flows: u32, times: f64) {
+    pub fn make_first_flows_heavy(&mut self, flows: u32, times: f64) {
         self.heavy = flows;
         self.heavy_bytes = libm::round(f64::from(self.config.packet_bytes) * times) as u32;
     }
@@ -233,7 +233,7 @@ impl FairQueue {
     /// Takes the last packet of a queue if `tail`, otherwise the first.
     #[inline(always)]
     fn take_first_or_last_packet(&mut self, flow: u32, tail: bool) -> Option<Packet> {
-        self.before_queue_shrinks(flow);
+        self.update_longest_before_removal(flow);
         let chain = &mut self.flows.flow_at_mut(flow).chain;
         let packet = if tail { self.pool.take_last(chain) } else { self.pool.take_first(chain) }?;
         self.waiting -= 1;
@@ -269,7 +269,7 @@ impl FairQueue {
 
     /// Updates the longest queue before a packet leaves the queue of a flow.
     #[inline(never)]
-    fn before_queue_shrinks(&mut self, flow: u32) {
+    fn update_longest_before_removal(&mut self, flow: u32) {
         if self.config.drop != DropPolicy::Arriving {
             let to = self.flow_queue_length(flow) - 1;
             self.longest.on_queue_shrunk(self.flows.all_slots_mut(), flow, to);
@@ -322,7 +322,7 @@ impl FairQueue {
     }
 
     #[inline(always)]
-    fn begin_service(&mut self, flow: u32) {
+    fn charge_served_flow(&mut self, flow: u32) {
         self.served = flow;
         let bytes = self.charged_bytes_of(self.flows.flow_at(flow));
         let state = self.flows.flow_at_mut(flow);
@@ -351,8 +351,8 @@ impl QueueDiscipline for FairQueue {
         if self.served == NO_INDEX {
             let flow = self.flows.add_flow(FairFlow::new(packet.source()));
             self.flows.flow_at_mut(flow).credit = self.config.quantum_bytes;
-            self.begin_service(flow);
-            self.leaves = link.transmit_next(now);
+            self.charge_served_flow(flow);
+            self.leaves = link.transmit_cached_length(now);
             return EnqueueOutcome::Departs { leaves: self.leaves, backlog };
         }
         self.append_packet(flow, *packet);
@@ -395,7 +395,7 @@ impl QueueDiscipline for FairQueue {
         black_box(fetched);
     }
 
-    fn serve_next(
+    fn transmit_next_packet(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
@@ -408,7 +408,7 @@ impl QueueDiscipline for FairQueue {
             return None;
         };
         let packet = self.take_first_or_last_packet(flow, false)?;
-        self.begin_service(flow);
+        self.charge_served_flow(flow);
         self.leaves = link.transmit_back_to_back();
         Some((self.leaves, packet))
     }

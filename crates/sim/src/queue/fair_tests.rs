@@ -1,7 +1,7 @@
 //! Tests of fair queueing against definitions of fairness.
 
 use super::*;
-use crate::clock::constant_rate_transmitter;
+use crate::clock::create_fixed_rate_transmitter;
 use crate::queue::{AnyQueue, QueueConfig};
 use crate::random::{NamedStream, StreamPurpose};
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ impl Bench {
                 let stream = || RandomStream::for_entity(1, 0, 0, StreamPurpose::Tie);
                 AnyQueue::new(QueueConfig::Fair(config), limit, stream(), stream())
             },
-            link: constant_rate_transmitter(Some(RATE), PACKET),
+            link: create_fixed_rate_transmitter(Some(RATE), PACKET),
             integral: QueueIntegral::default(),
             arrived: Vec::new(),
             served: Vec::new(),
@@ -69,7 +69,7 @@ impl Bench {
         while self.queue.next_departure() <= now {
             let at = self.queue.next_departure();
             if let Some((leaves, packet)) =
-                self.queue.serve_next(&mut self.link, &mut self.integral)
+                self.queue.transmit_next_packet(&mut self.link, &mut self.integral)
             {
                 assert_eq!(leaves, at + TIME, "the link is idle while packets wait");
                 self.lengths[packet.source() as usize] -= 1;

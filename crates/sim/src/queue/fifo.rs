@@ -105,7 +105,7 @@ impl<A: AdmissionRule, L: StoredDeparture> QueueDiscipline for Fifo<A, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::constant_rate_transmitter;
+    use crate::clock::create_fixed_rate_transmitter;
     use crate::random::{NamedStream, StreamPurpose};
 
     #[derive(Debug, Default, PartialEq)]
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn limit_includes_packet_in_transmission_and_departures_precede_arrivals() {
-        let mut link = constant_rate_transmitter(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
+        let mut link = create_fixed_rate_transmitter(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
         let mut queue = DropTail::new(Some(2));
         let mut recorded = RecordingProbe::default();
         let mut offer = |now| queue.enqueue(now, &Packet::default(), &mut link, &mut recorded);
@@ -160,7 +160,7 @@ mod tests {
             ecn: false,
         };
         for (room, early) in [(4, 0), (5, 2)] {
-            let mut link = constant_rate_transmitter(Some(12_000_000_000), 1500);
+            let mut link = create_fixed_rate_transmitter(Some(12_000_000_000), 1500);
             let stream = RandomStream::for_entity(1, 0, 0, StreamPurpose::EarlyDrop);
             let mut red = RedQueue::new(config, Some(room), stream);
             let mut recorded = RecordingProbe::default();

@@ -3,9 +3,11 @@
 //!
 //! A packet is dropped on arrival, when another packet needs its room, or when the link is about to
 //! transmit the packet. The caller takes dropped packets other than the arriving one with
-//! [`QueueDiscipline::take_dropped`] after each call.
+//! [`QueueDiscipline::take_dropped_packets`] after each call.
 
-use super::{EnqueueOutcome, LinkLoad, LinkRate, QueueDiscipline, QueueProbe, TransmittedPacket};
+use super::{
+    EnqueueOutcome, LinkLoad, LinkRate, QueueDiscipline, QueueProbe, TransmittedPacketInfo,
+};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::{RandomSource, RandomStream};
@@ -40,7 +42,7 @@ pub struct ManagedQueue {
     /// Dropped packets other than the arriving one, with times, until the caller takes them.
     dropped: Vec<(Nanos, Packet)>,
     /// Waiting time and mark of the packet that was served last.
-    passed: Option<TransmittedPacket>,
+    passed: Option<TransmittedPacketInfo>,
     /// Time of the last call.
     now: Nanos,
 }
@@ -174,7 +176,7 @@ impl QueueDiscipline for ManagedQueue {
     }
 
     #[inline]
-    fn serve_next(
+    fn transmit_next_packet(
         &mut self,
         _link: &mut Transmitter,
         probe: &mut impl QueueProbe,
@@ -182,14 +184,14 @@ impl QueueDiscipline for ManagedQueue {
         let now = self.link.next_departure();
         self.run_timers_until(now);
         let collector = &mut DropCollector { probe, dropped: &mut self.dropped };
-        let (leaves, served) = self.link.serve_next(collector)?;
+        let (leaves, served) = self.link.transmit_next_packet(collector)?;
         self.bytes += u64::from(served.bytes);
         let begins = if self.shaped { leaves } else { now };
         self.passed =
-            Some(TransmittedPacket { waited: begins - served.entered, marked: served.marked });
+            Some(TransmittedPacketInfo { waited: begins - served.entered, marked: served.marked });
         let mut packet = served.token;
         if served.marked {
-            packet = packet.with_label(packet.label().with_mark());
+            packet = packet.with_label(packet.label().with_ecn_mark());
         }
         Some((leaves, packet))
     }
@@ -200,12 +202,16 @@ impl QueueDiscipline for ManagedQueue {
     }
 
     #[inline]
-    fn last_transmitted(&self) -> Option<TransmittedPacket> {
+    fn last_transmitted_packet(&self) -> Option<TransmittedPacketInfo> {
         self.passed
     }
 
     #[inline]
-    fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, _probe: &mut impl QueueProbe) {
+    fn take_dropped_packets(
+        &mut self,
+        into: &mut Vec<(Nanos, Packet)>,
+        _probe: &mut impl QueueProbe,
+    ) {
         if !self.dropped.is_empty() {
             into.append(&mut self.dropped);
         }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::clock::{MILLISECOND, constant_rate_transmitter};
+use crate::clock::{MILLISECOND, create_fixed_rate_transmitter};
 use crate::packet::{PacketKind, PacketLabel};
 use crate::queue::{OpportunityTrace, TokenBucketConfig};
 use crate::random::{NamedStream, StreamPurpose};
@@ -54,14 +54,17 @@ struct Outcome {
 
 fn drive(queue: &mut ManagedQueue, arrivals: &[(Nanos, Packet)]) -> Outcome {
     let (mut outcome, probe) = (Outcome::default(), &mut Lengths::default());
-    let mut unused = constant_rate_transmitter(None, 1500);
+    let mut unused = create_fixed_rate_transmitter(None, 1500);
     let link = &mut unused;
     let serve = |queue: &mut ManagedQueue, until, outcome: &mut Outcome, probe: &mut Lengths| {
         while queue.next_departure() <= until {
-            let served = queue.serve_next(&mut constant_rate_transmitter(None, 1500), probe);
-            outcome.waits.extend(served.and(queue.last_transmitted()).map(|passed| passed.waited));
+            let served =
+                queue.transmit_next_packet(&mut create_fixed_rate_transmitter(None, 1500), probe);
+            outcome
+                .waits
+                .extend(served.and(queue.last_transmitted_packet()).map(|passed| passed.waited));
             outcome.served.extend(served);
-            queue.take_dropped(&mut outcome.dropped, probe);
+            queue.take_dropped_packets(&mut outcome.dropped, probe);
         }
     };
     for (at, packet) in arrivals {
@@ -74,7 +77,7 @@ fn drive(queue: &mut ManagedQueue, arrivals: &[(Nanos, Packet)]) -> Outcome {
             EnqueueOutcome::Held { .. } => (),
             EnqueueOutcome::Dropped => outcome.dropped.push((*at, *packet)),
         }
-        queue.take_dropped(&mut outcome.dropped, probe);
+        queue.take_dropped_packets(&mut outcome.dropped, probe);
     }
     serve(queue, Nanos::MAX / 4, &mut outcome, probe);
     outcome

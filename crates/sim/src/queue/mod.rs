@@ -36,7 +36,7 @@ pub enum EnqueueOutcome {
         /// Packets found on arrival, including the packet in transmission.
         backlog: usize,
     },
-    /// The packet is held until [`QueueDiscipline::serve_next`] returns it.
+    /// The packet is held until [`QueueDiscipline::transmit_next_packet`] returns it.
     Held {
         /// Packets found on arrival, including the packet in transmission.
         backlog: usize,
@@ -93,7 +93,7 @@ impl QueueConfig {
 
 /// Waiting time and ECN mark of a packet that the link starts to transmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransmittedPacket {
+pub struct TransmittedPacketInfo {
     /// Time from arrival to the start of transmission.
     pub waited: Nanos,
     /// Whether the queue marked the packet.
@@ -105,8 +105,8 @@ pub struct TransmittedPacket {
 /// A discipline that serves packets in the order of arrival knows the departure time of a packet on
 /// arrival, which saves one event per packet. Other disciplines set
 /// [`QueueDiscipline::HOLDS_PACKETS`] and return [`EnqueueOutcome::Held`]; the caller then calls
-/// [`QueueDiscipline::serve_next`] whenever the link becomes free. At equal times departures
-/// precede arrivals.
+/// [`QueueDiscipline::transmit_next_packet`] whenever the link becomes free. At equal times
+/// departures precede arrivals.
 pub trait QueueDiscipline {
     /// Whether the queue holds packets until the link is free.
     const HOLDS_PACKETS: bool = false;
@@ -114,8 +114,8 @@ pub trait QueueDiscipline {
     const HAS_CROSS_TRAFFIC: bool = false;
     /// Whether full packets may have lengths other than the packet length of the link.
     const ANY_LENGTH: bool = false;
-    /// Whether the queue may drop packets that it holds: then [`QueueDiscipline::take_dropped`]
-    /// must be called after every other call.
+    /// Whether the queue may drop packets that it holds: then
+    /// [`QueueDiscipline::take_dropped_packets`] must be called after every other call.
     const DROPS_HELD_PACKETS: bool = false;
 
     /// Enqueues a packet of the link's packet length.
@@ -147,7 +147,7 @@ pub trait QueueDiscipline {
 
     /// Starts the transmission of the next packet at [`QueueDiscipline::next_departure`]. Returns
     /// the packet and its departure time; `None` if no packet waits.
-    fn serve_next(
+    fn transmit_next_packet(
         &mut self,
         _link: &mut Transmitter,
         _probe: &mut impl QueueProbe,
@@ -156,13 +156,18 @@ pub trait QueueDiscipline {
     }
 
     /// Waiting time and mark of the packet that was served last, if known.
-    fn last_transmitted(&self) -> Option<TransmittedPacket> {
+    fn last_transmitted_packet(&self) -> Option<TransmittedPacketInfo> {
         None
     }
 
     /// Takes the packets that the queue held and dropped, with the times, except for the packet
     /// that was offered last.
-    fn take_dropped(&mut self, _into: &mut Vec<(Nanos, Packet)>, _probe: &mut impl QueueProbe) {}
+    fn take_dropped_packets(
+        &mut self,
+        _into: &mut Vec<(Nanos, Packet)>,
+        _probe: &mut impl QueueProbe,
+    ) {
+    }
 
     /// Load and capacity of the link up to `now`, if its rate is not constant.
     fn link_load_until(&self, _now: Nanos) -> Option<LinkLoad> {
@@ -181,7 +186,7 @@ pub trait QueueDiscipline {
     /// Waiting times of cross packets up to `now`, plus the times at which cross packets evicted
     /// packets of sources, modulo 2^64. Added to the sum over the packets of sources, this gives
     /// the waiting time of all packets.
-    fn cross_waiting_time(&self, _now: Nanos) -> u64 {
+    fn cross_waiting_time_sum(&self, _now: Nanos) -> u64 {
         0
     }
 
@@ -191,7 +196,7 @@ pub trait QueueDiscipline {
     }
 
     /// Enqueues the next cross packet. Returns the packet of a source that was evicted, if any.
-    fn enqueue_cross_packet(
+    fn enqueue_next_cross_packet(
         &mut self,
         _link: &mut Transmitter,
         _probe: &mut impl QueueProbe,

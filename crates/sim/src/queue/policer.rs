@@ -51,7 +51,7 @@ impl QueueDiscipline for PolicerQueue {
     fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
     fn reset_for_next_transfer(&mut self) {
-        self.policer.refill();
+        self.policer.fill_bucket();
     }
 
     fn held_packets(&self) -> usize {
@@ -65,7 +65,7 @@ impl QueueDiscipline for PolicerQueue {
     fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
         Some(LinkLoad {
             bytes: self.bytes,
-            capacity: self.config.tokens.bytes_generated_until(now),
+            capacity: self.config.tokens.token_bytes_generated_until(now),
         })
     }
 }

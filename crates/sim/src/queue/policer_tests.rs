@@ -1,5 +1,5 @@
 use super::*;
-use crate::clock::{MILLISECOND, NEVER, constant_rate_transmitter};
+use crate::clock::{MILLISECOND, NEVER, create_fixed_rate_transmitter};
 use std::num::NonZeroU64;
 
 struct Seen(Vec<usize>);
@@ -19,7 +19,7 @@ fn rfc_2697_policer_passes_burst_and_then_rate() {
     let rate_bps = NonZeroU64::new(12_000_000).unwrap();
     let tokens = TokenBucketConfig { rate_bps, burst_bytes: 4500 };
     let mut queue = PolicerQueue::new(PolicerConfig { tokens, packet_bytes: 1500 });
-    let (mut link, mut probe) = (constant_rate_transmitter(None, 1500), Seen(Vec::new()));
+    let (mut link, mut probe) = (create_fixed_rate_transmitter(None, 1500), Seen(Vec::new()));
     let mut passes = |at: Nanos| match queue.enqueue(at, &Packet::default(), &mut link, &mut probe)
     {
         EnqueueOutcome::Departs { leaves, backlog: 0 } => leaves == at,
@@ -41,7 +41,7 @@ fn restart_fills_the_bucket_of_a_policer() {
     let tokens =
         TokenBucketConfig { rate_bps: NonZeroU64::new(12_000_000).unwrap(), burst_bytes: 3000 };
     let mut queue = PolicerQueue::new(PolicerConfig { tokens, packet_bytes: 1500 });
-    let (mut link, mut probe) = (constant_rate_transmitter(None, 1500), Seen(Vec::new()));
+    let (mut link, mut probe) = (create_fixed_rate_transmitter(None, 1500), Seen(Vec::new()));
     let mut passed = |queue: &mut PolicerQueue| {
         let mut offer = || queue.enqueue(5, &Packet::default(), &mut link, &mut probe);
         [offer(), offer(), offer()].map(|verdict| verdict != EnqueueOutcome::Dropped)

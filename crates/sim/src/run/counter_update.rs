@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use crate::conservation::ConservationError;
-use crate::network::{Network, PacketTotals};
+use crate::network::{Network, RunPacketTotals};
 use crate::probe::{ClassCell, Probes};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -20,18 +20,18 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         network.probes.states = network.probes.population.copy_until(network.now);
         network.probes.close_counter_slot(network.now, true);
         network.probes.close_time_series(network.now, true);
-        let in_flight = network.events.pending_count(|packet| packet.kind().is_data())
+        let in_flight = network.events.count_pending_packets(|packet| packet.kind().is_data())
             + network.ingress_waiting.waiting_packets()
             + network.egress_waiting.waiting_packets()
             + network.queue.waiting_packets()
             + network.hops.packets_in_flight();
-        let PacketTotals { sent, received, dropped, .. } = network.totals;
+        let RunPacketTotals { sent, received, dropped, .. } = network.totals;
         if sent != received + dropped + in_flight {
             return Err(ConservationError::Packets { sent, received, dropped, in_flight });
         }
         let (waiting, ahead) =
             (network.queue.waiting_packets(), network.queue.sum_of_remaining_times(network.now));
-        let cross = network.queue.cross_waiting_time(network.now);
+        let cross = network.queue.cross_waiting_time_sum(network.now);
         let waited =
             network.totals.total_waiting_time(network.now, waiting, ahead).wrapping_add(cross);
         let held = network.probes.occupancy.queue_length_integral_since_start();
@@ -39,7 +39,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             return Err(ConservationError::Waiting { held, waited });
         }
         if HAS_HOP {
-            network.hops.check_return_link(network.now, &network.probes)?;
+            network.hops.check_return_link_conservation(network.now, &network.probes)?;
         }
         Ok(&network.probes)
     }

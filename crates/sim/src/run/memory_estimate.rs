@@ -5,7 +5,7 @@ use crate::network::SimulatedSource;
 use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TimeSeries};
 use crate::tcp::cc::{FractionalReno, Reno};
 use crate::tcp::modern::{OutstandingPacket, PacketReceiver, PacketSender};
-use crate::tcp::{AnySender, InstantFeedbackSender, Sender, WindowUnit};
+use crate::tcp::{AnySender, CwndUnit, InstantFeedbackSender, Sender};
 use std::mem::size_of;
 
 /// Bytes per source in addition to [`SimulatedSource`]: its class, timers, and results.
@@ -30,8 +30,8 @@ pub fn estimate_memory_bytes(config: &RunConfig, replications: u32) -> u64 {
     let source = match config.tcp.window_unit {
         _ if config.has_modern_tcp() => size_of::<SimulatedSource<AnySender>>() + MODERN_ENDS_BYTES,
         _ if config.tcp.instant.is_some() => size_of::<SimulatedSource<InstantFeedbackSender>>(),
-        WindowUnit::Packets => size_of::<SimulatedSource<Sender<Reno>>>(),
-        WindowUnit::Bytes => size_of::<SimulatedSource<Sender<FractionalReno>>>(),
+        CwndUnit::Packets => size_of::<SimulatedSource<Sender<Reno>>>(),
+        CwndUnit::Bytes => size_of::<SimulatedSource<Sender<FractionalReno>>>(),
     };
     let rows = config.probes.size_bounds.len() + 1;
     let cells =

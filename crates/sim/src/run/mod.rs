@@ -87,7 +87,7 @@ where
         }
         self.network.limit = self.boundary.min(limit.until);
         self.network.wanted = if self.measuring { limit.transfers } else { u64::MAX };
-        if self.finished_transfers() >= limit.transfers {
+        if self.transfers_after_warm_up() >= limit.transfers {
             return StopReason::Done;
         }
         if self.too_many_transfers {
@@ -96,14 +96,16 @@ where
         loop {
             match self.network.next_event() {
                 NextEvent::AtHop => self.process_hop_event(),
-                NextEvent::Departure => self.serve_bottleneck(),
+                NextEvent::Departure => self.transmit_at_bottleneck(),
                 NextEvent::CrossPacket => {
-                    self.network.enqueue_cross_packet();
+                    self.network.enqueue_next_cross_packet();
                     self.network.notify_sources_of_drops(&mut self.sources);
                 }
-                NextEvent::Event(queue, due) => self.process_event(queue, due),
+                NextEvent::Event(queue, due) => self.process_queued_event(queue, due),
                 NextEvent::Limit if self.too_many_transfers => return StopReason::TooManyTransfers,
-                NextEvent::Limit if self.end_slot_or_run(limit) => return StopReason::Done,
+                NextEvent::Limit if self.pass_boundary_or_end_run(limit) => {
+                    return StopReason::Done;
+                }
                 NextEvent::Limit => {}
             }
             if !watch.should_continue(|| self.completed_fraction(limit)) {
@@ -142,15 +144,15 @@ where
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
-    fn finished_transfers(&self) -> u64 {
-        if self.measuring { self.network.probes.finished_transfers() } else { 0 }
+    fn transfers_after_warm_up(&self) -> u64 {
+        if self.measuring { self.network.probes.transfers_after_warm_up() } else { 0 }
     }
 
     /// Completed fraction of the run, from 0 to 1.
     #[inline(never)]
     fn completed_fraction(&self, limit: RunLimit) -> f64 {
         let by_time = self.network.now as f64 / limit.until as f64;
-        by_time.max(self.finished_transfers() as f64 / limit.transfers as f64)
+        by_time.max(self.transfers_after_warm_up() as f64 / limit.transfers as f64)
     }
 
     /// End of the warm-up or of the current slot of the counters.
@@ -161,8 +163,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     /// Handles the end of the run, of a slot, or of the warm-up, when no event is due before it.
     /// Returns true at the end of the run.
     #[inline(never)]
-    fn end_slot_or_run(&mut self, limit: RunLimit) -> bool {
-        if self.finished_transfers() >= limit.transfers {
+    fn pass_boundary_or_end_run(&mut self, limit: RunLimit) -> bool {
+        if self.transfers_after_warm_up() >= limit.transfers {
             return true;
         }
         if self.boundary > limit.until {
@@ -176,7 +178,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             self.network.probes.close_time_series(now, false);
         }
         if now == self.next_slot_end() {
-            self.close_slot(limit, now);
+            self.close_slot_or_end_warm_up(limit, now);
         }
         self.boundary = self.next_slot_end().min(self.network.probes.time_series.slot_end());
         self.network.limit = self.boundary.min(limit.until);
@@ -184,7 +186,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     }
 
     /// Closes a slot of the counters, or ends the warm-up.
-    fn close_slot(&mut self, limit: RunLimit, now: Nanos) {
+    fn close_slot_or_end_warm_up(&mut self, limit: RunLimit, now: Nanos) {
         if self.measuring {
             self.update_endless_flow_counters();
             self.network.probes.close_counter_slot(now, false);

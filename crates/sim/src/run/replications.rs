@@ -10,7 +10,7 @@ use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, FairQueue, ManagedQueue, QueueConfig, RedQueue};
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
 use crate::tcp::cc::{FractionalReno, Reno};
-use crate::tcp::{AnySender, InstantFeedbackSender, Sender, WindowUnit};
+use crate::tcp::{AnySender, CwndUnit, InstantFeedbackSender, Sender};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -69,7 +69,9 @@ type TapsAndHops<S, Q> = Simulation<S, Q, true, true>;
 /// would be too much code.
 fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     let is_simple_queue = !needs_cross_traffic_queue(config);
-    let is_single_hop = is_simple_queue && !config.needs_packet_reports() && !config.has_stages();
+    let is_single_hop = is_simple_queue
+        && !config.needs_packet_reports()
+        && !config.has_stages_besides_bottleneck();
     let queue = is_single_hop.then_some(&config.queue);
     let early = || RandomStream::for_entity(config.seed, number, 0, StreamPurpose::EarlyDrop);
     let drop_tail = || DropTail::new(config.buffer);
@@ -93,30 +95,30 @@ fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
         (_, true, ..) => {
             Box::new(TapsAndHops::<InstantFeedbackSender, _>::new(config, any_queue(), number))
         }
-        (.., WindowUnit::Packets, Some(QueueConfig::DropTail)) => {
+        (.., CwndUnit::Packets, Some(QueueConfig::DropTail)) => {
             Box::new(SingleHop::<Sender<Reno>, _>::new(config, drop_tail(), number))
         }
-        (.., WindowUnit::Packets, Some(QueueConfig::Red(red))) => {
+        (.., CwndUnit::Packets, Some(QueueConfig::Red(red))) => {
             let queue = RedQueue::new(*red, config.buffer, early());
             Box::new(SingleHop::<Sender<Reno>, _>::new(config, queue, number))
         }
-        (.., WindowUnit::Packets, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
+        (.., CwndUnit::Packets, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
             let queue = FairQueue::new(*fair, config.buffer);
             Box::new(SingleHop::<Sender<Reno>, _>::new(config, queue, number))
         }
         // Most runs with hops or taps have this queue; 5 % faster than `any_queue`.
-        (.., WindowUnit::Packets, None)
+        (.., CwndUnit::Packets, None)
             if config.queue == QueueConfig::DropTail && is_simple_queue =>
         {
             Box::new(TapsAndHops::<Sender<Reno>, _>::new(config, drop_tail(), number))
         }
-        (.., WindowUnit::Packets, _) => {
+        (.., CwndUnit::Packets, _) => {
             Box::new(TapsAndHops::<Sender<Reno>, _>::new(config, any_queue(), number))
         }
-        (.., WindowUnit::Bytes, Some(QueueConfig::DropTail)) => {
+        (.., CwndUnit::Bytes, Some(QueueConfig::DropTail)) => {
             Box::new(SingleHop::<Sender<FractionalReno>, _>::new(config, drop_tail(), number))
         }
-        (.., WindowUnit::Bytes, _) => {
+        (.., CwndUnit::Bytes, _) => {
             Box::new(TapsAndHops::<Sender<FractionalReno>, _>::new(config, any_queue(), number))
         }
     }
@@ -124,7 +126,8 @@ fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
 
 /// Whether the bottleneck receives cross packets, or packets of several lengths.
 fn needs_cross_traffic_queue(config: &RunConfig) -> bool {
-    !config.cross_streams_at(config.hops_before.len()).is_empty() || config.has_several_lengths()
+    !config.cross_streams_at_stage(config.hops_before.len()).is_empty()
+        || config.has_several_lengths()
 }
 
 /// The bottleneck's queue as a [`CrossTrafficQueue`], with its cross traffic.
@@ -132,9 +135,9 @@ pub(super) fn create_cross_traffic_queue(config: &RunConfig, number: u32) -> Cro
     let stream = |purpose| RandomStream::for_entity(config.seed, number, 0, purpose);
     let (early, tie) = (stream(StreamPurpose::EarlyDrop), stream(StreamPurpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
-    let streams = config.cross_streams_at(config.hops_before.len());
+    let streams = config.cross_streams_at_stage(config.hops_before.len());
     CrossTrafficQueue::new(queue, &streams, config.seed, number)
-        .with_population_scale(config.max_scale_factor())
+        .with_population_scale(config.max_population_scale())
 }
 
 /// Controls replications from another thread: reports progress and requests a stop.

@@ -1,19 +1,19 @@
 //! Setup of a run: sources, network, and first events.
 
 use super::{RunWatch, Simulation};
-use crate::clock::{Nanos, constant_rate_transmitter, seconds_to_nanos};
+use crate::clock::{Nanos, create_fixed_rate_transmitter, seconds_to_nanos};
 use crate::config::{ClassConfig, RunConfig};
 use crate::event_queue::{EventQueue, TimerKind};
 use crate::jitter::LinkJitter;
 use crate::loss::BottleneckLosses;
 use crate::network::ClassPath;
 use crate::network::SimulatedSource;
-use crate::network::access::WaitingPool;
+use crate::network::access_links::WaitingPacketPool;
 use crate::network::create_populations;
 use crate::network::hops::{self, HopChain};
 use crate::network::path::{AccessLoss, classes_of_sources};
 use crate::network::transfers::{ClassTransfers, MAX_CONCURRENT, TRANSFER_GAP};
-use crate::network::{Network, PacketTotals};
+use crate::network::{Network, RunPacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
@@ -31,7 +31,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             HAS_TAPS || !config.needs_packet_reports(),
             "the simulation type has no taps"
         );
-        debug_assert!(HAS_HOP || !config.has_stages(), "the simulation type has no hops");
+        debug_assert!(
+            HAS_HOP || !config.has_stages_besides_bottleneck(),
+            "the simulation type has no hops"
+        );
         debug_assert!(
             Q::ANY_LENGTH || !config.has_several_lengths(),
             "the queue type supports one packet length only"
@@ -79,9 +82,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
                 return false;
             }
             self.add_source(class);
-            self.schedule_start();
+            self.schedule_last_source_start();
         }
-        self.network.begin_populations();
+        self.network.begin_scaled_populations();
         self.schedule_transfers();
         self.has_all_sources = true;
         true
@@ -95,12 +98,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     }
 
     /// Schedules the start of the source that was created last.
-    fn schedule_start(&mut self) {
+    fn schedule_last_source_start(&mut self) {
         let index = self.sources.len() - 1;
         let source = &mut self.sources[index];
         let class = source.record.class();
         let place = index - self.first_of_class[class];
-        if let Some(due) = self.network.first_start_time(source, place, index as u32) {
+        if let Some(due) = self.network.draw_first_start_time(source, place, index as u32) {
             self.network.events.set_timer(TimerKind::Start, index as u32, due);
         }
         if let Traffic::Bulk { stop: Some(stop), .. } = self.network.traffic[class] {
@@ -139,7 +142,7 @@ fn create_probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
     let classes = config.classes.len();
     let mut probes = Probes::new(&config.probes, classes, hops::stage_count(config));
     if let (Some(_), Some(counters)) = (&config.return_link, probes.hops.last_mut()) {
-        counters.set_return_delay(return_lookahead);
+        counters.assign_to_return_link(return_lookahead);
     }
     probes
 }
@@ -152,11 +155,12 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
     replication: u32,
 ) -> Network<Q, HAS_TAPS, HAS_HOP> {
     let to_first_shared = |path: &ClassPath| {
-        path.time_to_first_hop() + hops::time_to_first_shared(config, path.packet_bytes)
+        path.time_to_first_hop() + hops::time_to_first_shared_hop(config, path.packet_bytes)
     };
     let sender_lookahead = paths.iter().map(to_first_shared).min().unwrap_or(0);
-    let from_return = paths.iter().map(ClassPath::time_from_return_exit).min().unwrap_or(0);
-    let return_link = constant_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
+    let from_return =
+        paths.iter().map(ClassPath::time_from_return_link_to_sender).min().unwrap_or(0);
+    let return_link = create_fixed_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
     let rate_bps = config.queue.mean_rate_bps().or(config.bottleneck_bps);
     // The time on a return link is known only when an acknowledgement is served.
     let on_return = match config.return_link {
@@ -177,12 +181,12 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
         max_report_delay: 0,
         limit: 0,
         wanted: u64::MAX,
-        ingress_waiting: WaitingPool::default(),
-        egress_waiting: WaitingPool::default(),
+        ingress_waiting: WaitingPacketPool::default(),
+        egress_waiting: WaitingPacketPool::default(),
         queue,
         dropped_from_queue: Vec::new(),
         burst: Vec::new(),
-        link: constant_rate_transmitter(rate_bps, config.packet_bytes),
+        link: create_fixed_rate_transmitter(rate_bps, config.packet_bytes),
         return_link,
         hops: Box::new(HopChain::new(config, replication, return_lookahead)),
         loss,
@@ -190,10 +194,10 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
         access_loss: AccessLoss::new(config, class_of, replication),
         probes: create_probes(config, return_lookahead),
         watched: config.needs_packet_reports(),
-        records_waits: config.records_waits(),
+        records_waits: config.records_bottleneck_waits(),
         varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
-        totals: PacketTotals::default(),
+        totals: RunPacketTotals::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         populations: create_populations(config, replication),
         coupling: SizeOffTimeCoupling::default(),

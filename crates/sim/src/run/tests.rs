@@ -8,7 +8,7 @@ use crate::probe::{ClassCell, ProbeConfig, TapPlace, TransferSums};
 use crate::queue::{DropTail, EnqueueOutcome, QueueConfig, QueueProbe};
 use crate::tcp::cc::Reno;
 use crate::tcp::{Sender, TcpConfig};
-use crate::traffic::{BulkStart, Distribution, FileSize, SizeRounding, Traffic};
+use crate::traffic::{BulkStartTimes, Distribution, FileSize, SizeRounding, Traffic};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const RTT: Nanos = SECOND / 10;
@@ -134,7 +134,7 @@ impl QueueDiscipline for Miscounting {
 #[test]
 fn update_and_check_probes_checks_little_s_law() {
     let traffic = Traffic::Bulk {
-        start: BulkStart::Drawn(Distribution::Constant { value: 0.0 }),
+        start: BulkStartTimes::Drawn(Distribution::Constant { value: 0.0 }),
         stop: None,
     };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
@@ -154,7 +154,7 @@ fn update_and_check_probes_checks_little_s_law() {
 #[test]
 fn interrupted_setup_continues_with_the_same_result() {
     let traffic = Traffic::Bulk {
-        start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
+        start: BulkStartTimes::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
         stop: None,
     };
     let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
@@ -213,7 +213,7 @@ fn arriving_transfers_reuse_idle_sources_and_stop_at_the_maximum() {
 
 #[test]
 fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
-    let bulk = Traffic::Bulk { start: BulkStart::Times(vec![0.0]), stop: None };
+    let bulk = Traffic::Bulk { start: BulkStartTimes::Times(vec![0.0]), stop: None };
     let mut config = configuration(bulk, 2_000_000, 20, TcpConfig::default());
     config.classes[0].sources = 3;
     config.warmup = 7 * SECOND + 1;

@@ -6,8 +6,8 @@ use super::headers::HeadersInFlight;
 use super::modern::{AckHeader, DataHeader, OutgoingPacket, PacketReceiver, PacketSender};
 use super::packet_burst::{PacketBurst, store_and_label};
 use super::{
-    ArrivalResult, IdleTime, PacketsToSend, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig,
-    WindowUnit,
+    ArrivalResult, CwndUnit, IdleTime, PacketsToSend, Receiver, ReceivingEnd, Sender, SendingEnd,
+    TcpConfig,
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{PacketKind, PacketLabel};
@@ -116,7 +116,7 @@ impl SendingEnd for AnySender {
                     before.restart_connection(now, file, seed, rules, probe)
                 }
                 end => {
-                    let sender = PacketSender::start(now, file, seed, rules, probe);
+                    let sender = PacketSender::start_connection(now, file, seed, rules, probe);
                     *end = SenderKind::Modern(Box::new(sender));
                 }
             }
@@ -124,8 +124,8 @@ impl SendingEnd for AnySender {
         }
         if matches!(self.end, SenderKind::None) {
             self.end = match tcp.window_unit {
-                WindowUnit::Packets => SenderKind::Packets(Box::default()),
-                WindowUnit::Bytes => SenderKind::Bytes(Box::default()),
+                CwndUnit::Packets => SenderKind::Packets(Box::default()),
+                CwndUnit::Bytes => SenderKind::Bytes(Box::default()),
             };
         }
         dispatch!(self, tcp, sender => sender.start_file_on_new_connection(now, size, tcp, probe), (_sender, _rules) => ());
@@ -153,12 +153,12 @@ impl SendingEnd for AnySender {
     fn is_finished(&self) -> bool {
         match &self.end {
             SenderKind::Modern(sender) => sender.is_finished(),
-            _ => self.classic_finished(),
+            _ => self.is_classic_sender_finished(),
         }
     }
 
-    fn has_packet_numbers_for(&self, more: u32) -> bool {
-        each!(&self.end, sender => sender.has_packet_numbers_for(more), true)
+    fn has_packet_numbers_left(&self, more: u32) -> bool {
+        each!(&self.end, sender => sender.has_packet_numbers_left(more), true)
     }
 
     #[inline(always)]
@@ -193,7 +193,7 @@ impl SendingEnd for AnySender {
         each!(&self.end, sender => sender.acked_packets(), self.acked)
     }
 
-    fn abandon(&mut self) {
+    fn abandon_connection(&mut self) {
         self.acked = self.acked_packets();
         self.end = SenderKind::None;
     }
@@ -239,7 +239,7 @@ impl SendingEnd for AnySender {
     ) {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
-            if !sender.is_idle(now, rules, probe) {
+            if !sender.report_window_if_idle(now, rules, probe) {
                 PacketBurst { sender, headers, now, rules, probe, send }.send_burst();
             }
             return;
@@ -266,19 +266,19 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, label: PacketLabel) -> &DataHeader {
+    fn take_arriving_header(&mut self, label: PacketLabel) -> &DataHeader {
         let header = self.headers.take_in_any_order(label, &mut self.spare);
         header.record_ecn_mark(label.ecn() == Ecn::Ce);
         header
     }
 
     #[inline(always)]
-    fn drop_header(&mut self, label: PacketLabel) {
+    fn remove_lost_header(&mut self, label: PacketLabel) {
         self.headers.take_in_any_order(label, &mut self.spare);
     }
 
     fn captured_header(&self, label: PacketLabel) -> CapturedHeader {
-        let header = self.headers.header_of(label);
+        let header = self.headers.header_in_flight(label);
         header.map_or_else(CapturedHeader::default, |header| header.captured_header(label.ecn()))
     }
 
@@ -290,7 +290,7 @@ impl SendingEnd for AnySender {
         }
     }
 
-    fn scheduled_pacing_time(&mut self) -> &mut Nanos {
+    fn scheduled_pacing_time_mut(&mut self) -> &mut Nanos {
         &mut self.scheduled_pacing
     }
 
@@ -313,7 +313,7 @@ impl SendingEnd for AnySender {
 /// Out-of-line calls of classic ends, so that calls of a modern end need a single comparison.
 impl AnySender {
     #[inline(never)]
-    fn classic_finished(&self) -> bool {
+    fn is_classic_sender_finished(&self) -> bool {
         each!(&self.end, sender => sender.is_finished(), true)
     }
 
@@ -380,10 +380,10 @@ impl ReceivingEnd for AnyReceiver {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Classic(receiver), None) => receiver.start_connection(tcp),
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                **receiver = PacketReceiver::start(rules);
+                **receiver = PacketReceiver::new_connection(rules);
             }
             (end, Some(rules)) => {
-                *end = ReceiverKind::Modern(Box::new(PacketReceiver::start(rules)))
+                *end = ReceiverKind::Modern(Box::new(PacketReceiver::new_connection(rules)))
             }
             (end, None) => *end = ReceiverKind::Classic(Box::default()),
         }
@@ -395,9 +395,9 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
-    fn abandon(&mut self) {
+    fn abandon_connection(&mut self) {
         if let ReceiverKind::Modern(receiver) = &mut self.end {
-            receiver.abandon();
+            receiver.abandon_connection();
         }
     }
 
@@ -428,7 +428,7 @@ impl ReceivingEnd for AnyReceiver {
         match &self.end {
             ReceiverKind::None => 0,
             ReceiverKind::Classic(receiver) => receiver.packets_in_order(),
-            ReceiverKind::Modern(receiver) => receiver.in_order(),
+            ReceiverKind::Modern(receiver) => receiver.packets_in_order(),
         }
     }
 
@@ -467,13 +467,13 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, label: PacketLabel) -> &AckHeader {
-        self.headers.take_in_order(label).unwrap_or(&AckHeader::EMPTY)
+    fn take_arriving_header(&mut self, label: PacketLabel) -> &AckHeader {
+        self.headers.take_header_in_order(label).unwrap_or(&AckHeader::EMPTY)
     }
 
     fn captured_header(&self, label: PacketLabel) -> CapturedHeader {
         self.headers
-            .header_of(label)
+            .header_in_flight(label)
             .map_or_else(CapturedHeader::default, AckHeader::captured_header)
     }
 

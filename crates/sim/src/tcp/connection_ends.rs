@@ -51,7 +51,7 @@ pub trait SendingEnd: Default {
     fn is_finished(&self) -> bool;
 
     /// Whether the connection has enough unused packet numbers for `more` packets.
-    fn has_packet_numbers_for(&self, more: u32) -> bool;
+    fn has_packet_numbers_left(&self, more: u32) -> bool;
 
     /// Expiry of the timer, [`NEVER`] if it is off.
     fn timer_deadline(&self) -> Nanos;
@@ -111,7 +111,7 @@ pub trait SendingEnd: Default {
     }
 
     /// The application has gone: nothing more is sent, and further packets are ignored.
-    fn abandon(&mut self) {}
+    fn abandon_connection(&mut self) {}
 
     /// Returns once when the connection was opened; [`None`] without a handshake.
     #[inline(always)]
@@ -125,11 +125,11 @@ pub trait SendingEnd: Default {
     }
 
     /// Removes and returns the header of an arriving data packet.
-    fn take_header(&mut self, label: PacketLabel) -> &DataHeaderOf<Self>;
+    fn take_arriving_header(&mut self, label: PacketLabel) -> &DataHeaderOf<Self>;
 
     /// Removes the header of a lost data packet.
     #[inline(always)]
-    fn drop_header(&mut self, _label: PacketLabel) {}
+    fn remove_lost_header(&mut self, _label: PacketLabel) {}
 
     /// Header of a data packet in flight, as captures show it.
     fn captured_header(&self, _label: PacketLabel) -> CapturedHeader {
@@ -143,7 +143,7 @@ pub trait SendingEnd: Default {
     }
 
     /// Time of the pending pacing event, [`NEVER`] if there is none; polled senders only.
-    fn scheduled_pacing_time(&mut self) -> &mut Nanos {
+    fn scheduled_pacing_time_mut(&mut self) -> &mut Nanos {
         unreachable!("this sender does not pace")
     }
 
@@ -206,7 +206,7 @@ pub trait ReceivingEnd: Default {
     fn open_connection(&mut self, _now: Nanos, _seed: u64, _tcp: &TcpConfig) {}
 
     /// The application has gone: the connection is not opened.
-    fn abandon(&mut self) {}
+    fn abandon_connection(&mut self) {}
 
     /// A data packet arrives. Fills in `ack_header`, which must be empty, if an acknowledgement is
     /// due now.
@@ -250,7 +250,7 @@ pub trait ReceivingEnd: Default {
     }
 
     /// Removes and returns the header of an arriving acknowledgement.
-    fn take_header(&mut self, label: PacketLabel) -> &Self::AckHeader;
+    fn take_arriving_header(&mut self, label: PacketLabel) -> &Self::AckHeader;
 
     /// Header of an acknowledgement in flight, as captures show it.
     fn captured_header(&self, _label: PacketLabel) -> CapturedHeader {
@@ -307,7 +307,7 @@ impl ReceivingEnd for PerPacketAckReceiver {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: PacketLabel) -> &() {
+    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
         &()
     }
 }

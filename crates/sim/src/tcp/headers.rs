@@ -55,8 +55,8 @@ impl ReorderableHeader for DataHeader {
 /// Headers of a source's packets in one direction, in sending order.
 ///
 /// Acknowledgements of one source are never reordered: when one arrives, all earlier ones that have
-/// not arrived are lost and their headers are dropped ([`HeadersInFlight::take_in_order`]). Data
-/// packets can be reordered, but each one arrives or is reported as lost
+/// not arrived are lost and their headers are dropped ([`HeadersInFlight::take_header_in_order`]).
+/// Data packets can be reordered, but each one arrives or is reported as lost
 /// ([`HeadersInFlight::take_in_any_order`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeadersInFlight<H> {
@@ -77,7 +77,7 @@ impl<H: StoredHeader> HeadersInFlight<H> {
     }
 
     /// Returns the header of a packet in flight.
-    pub(crate) fn header_of(&self, label: PacketLabel) -> Option<&H> {
+    pub(crate) fn header_in_flight(&self, label: PacketLabel) -> Option<&H> {
         self.entries.get(self.index_of(label))
     }
 
@@ -85,17 +85,21 @@ impl<H: StoredHeader> HeadersInFlight<H> {
     #[inline(always)]
     fn index_of(&self, label: PacketLabel) -> usize {
         let after = label.token_distance_from(self.first) as usize;
-        if label.short_bytes().is_some() { self.index_of_short(after) } else { after }
+        if label.length_of_short_packet().is_some() {
+            self.index_of_short_header(after)
+        } else {
+            after
+        }
     }
 
     /// Among packets with equal lower token bits only one is short.
     #[inline(always)]
-    fn index_of_short(&self, after: usize) -> usize {
+    fn index_of_short_header(&self, after: usize) -> usize {
         let short = self.entries.get(after).is_some_and(H::is_short);
         if short && self.entries.len() <= Self::SHORT_TOKEN_PERIOD {
             after
         } else {
-            self.search_short(after)
+            self.search_short_header(after)
         }
     }
 
@@ -103,7 +107,7 @@ impl<H: StoredHeader> HeadersInFlight<H> {
     const SHORT_TOKEN_PERIOD: usize = PacketLabel::SHORT_TOKEN_MASK as usize + 1;
 
     #[cold]
-    fn search_short(&self, after: usize) -> usize {
+    fn search_short_header(&self, after: usize) -> usize {
         let is_short = |index: &usize| self.entries.get(*index).is_some_and(H::is_short);
         let mut candidates = (after..self.entries.len()).step_by(Self::SHORT_TOKEN_PERIOD).rev();
         candidates.find(is_short).unwrap_or(self.entries.len())
@@ -111,22 +115,22 @@ impl<H: StoredHeader> HeadersInFlight<H> {
 
     /// Removes the header of an arriving packet; [`None`] if a later packet has already arrived.
     #[inline(always)]
-    pub(crate) fn take_in_order(&mut self, label: PacketLabel) -> Option<&H> {
-        if label.has_token(self.first) && !self.entries.is_empty() {
+    pub(crate) fn take_header_in_order(&mut self, label: PacketLabel) -> Option<&H> {
+        if label.is_full_packet_with_token(self.first) && !self.entries.is_empty() {
             self.first = self.first.wrapping_add(1) & PacketLabel::TOKEN_MASK;
-            return Some(self.entries.pop_in_place());
+            return Some(self.entries.pop_by_reference());
         }
-        self.take_after_lost(label)
+        self.take_after_lost_headers(label)
     }
 
     #[inline(never)]
-    fn take_after_lost(&mut self, label: PacketLabel) -> Option<&H> {
+    fn take_after_lost_headers(&mut self, label: PacketLabel) -> Option<&H> {
         let lost = self.index_of(label);
         if lost >= self.entries.len() {
             return None;
         }
         self.first = self.first.wrapping_add(lost as u32 + 1) & PacketLabel::TOKEN_MASK;
-        Some(self.entries.skip_and_pop(lost))
+        Some(self.entries.pop_after_skipping(lost))
     }
 }
 
@@ -146,12 +150,13 @@ impl<H: ReorderableHeader> HeadersInFlight<H> {
         label: PacketLabel,
         spare: &'a mut H,
     ) -> &'a mut H {
-        if !label.has_token(self.first) || self.entries.is_empty() || self.gone > 0 {
+        if !label.is_full_packet_with_token(self.first) || self.entries.is_empty() || self.gone > 0
+        {
             *spare = self.take_reordered(label);
             return spare;
         }
         self.first = self.first.wrapping_add(1) & PacketLabel::TOKEN_MASK;
-        self.entries.pop_in_place()
+        self.entries.pop_by_reference()
     }
 
     #[inline(never)]
@@ -222,16 +227,16 @@ mod tests {
         let tokens: Vec<u32> = (0..6).map(|n| headers.store_header(header(n))).collect();
         assert_eq!(tokens, [PacketLabel::TOKEN_MASK - 1, PacketLabel::TOKEN_MASK, 0, 1, 2, 3]);
         let label = |n: usize| PacketLabel::with_token(PacketKind::Data, tokens[n]);
-        assert_eq!(headers.take_in_order(label(0)), Some(&full(0)));
-        assert_eq!(headers.header_of(label(3)), Some(&full(3)));
-        assert_eq!(headers.take_in_order(label(3)), Some(&full(3)));
-        assert_eq!(headers.header_of(label(3)), None);
-        assert_eq!(headers.take_in_order(label(2)), None, "a later packet has arrived");
+        assert_eq!(headers.take_header_in_order(label(0)), Some(&full(0)));
+        assert_eq!(headers.header_in_flight(label(3)), Some(&full(3)));
+        assert_eq!(headers.take_header_in_order(label(3)), Some(&full(3)));
+        assert_eq!(headers.header_in_flight(label(3)), None);
+        assert_eq!(headers.take_header_in_order(label(2)), None, "a later packet has arrived");
         assert_eq!(headers.entries.len(), 2);
         let short = PacketLabel::for_short_packet(PacketKind::Data, tokens[5], 60);
-        let taken = headers.take_in_order(short);
+        let taken = headers.take_header_in_order(short);
         assert_eq!(taken, Some(&header(5)), "short packet, found by the lower token bits");
-        assert_eq!(headers.take_in_order(short), None);
+        assert_eq!(headers.take_header_in_order(short), None);
         assert_eq!(
             (headers.entries.len(), headers.store_header(full(6)), headers.store_header(full(7))),
             (0, 4, 5)
@@ -252,7 +257,7 @@ mod tests {
             *headers.take_in_any_order(label(n), &mut Header::default())
         };
         for n in [3_usize, 1, 0, 5] {
-            assert_eq!(headers.header_of(label(n)), Some(&header(n as u32)));
+            assert_eq!(headers.header_in_flight(label(n)), Some(&header(n as u32)));
             assert_eq!(take(&mut headers, n), header(n as u32));
             assert_eq!(take(&mut headers, n), Header::default());
         }
@@ -276,7 +281,7 @@ mod tests {
         });
         let token = headers.store_header(Header(many, true));
         let short = PacketLabel::for_short_packet(PacketKind::Data, token, 700);
-        assert_eq!(headers.header_of(short), Some(&Header(many, true)));
-        assert_eq!(headers.take_in_order(short), Some(&Header(many, true)));
+        assert_eq!(headers.header_in_flight(short), Some(&Header(many, true)));
+        assert_eq!(headers.take_header_in_order(short), Some(&Header(many, true)));
     }
 }

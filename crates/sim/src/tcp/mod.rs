@@ -11,7 +11,7 @@ mod packet_burst;
 pub use any::{AnyReceiver, AnySender};
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
 pub use connection_ends::{AckHeaderOf, IdleTime, PerPacketAckReceiver, ReceivingEnd, SendingEnd};
-pub use instant::{GrowthCondition, InstantFeedbackSender, InstantLossRules};
+pub use instant::{InstantFeedbackSender, InstantLossRules, WindowGrowthCondition};
 
 use crate::clock::{Nanos, SECOND};
 use modern::{HandshakeKind, ModernTcpConfig};
@@ -42,7 +42,7 @@ pub enum LossRecovery {
 /// Event that restarts the retransmission timer outside recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TimerRestart {
+pub enum TimerRestartEvent {
     /// An acknowledgement of new data: RFC 6298 (5.3).
     Ack,
     /// Sending a packet, as in the Engset report (section 3.1): an acknowledgement that allows no
@@ -53,7 +53,7 @@ pub enum TimerRestart {
 /// Event that ends the exponential back-off of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum BackoffUntil {
+pub enum BackoffEndEvent {
     /// A new round-trip sample: RFC 6298, section 5. Retransmitted packets give no sample (Karn's
     /// rule, section 3).
     Sample,
@@ -65,7 +65,7 @@ pub enum BackoffUntil {
 /// Unit of cwnd and ssthresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WindowUnit {
+pub enum CwndUnit {
     /// Whole packets: one more packet per window of acknowledgements; halves are rounded down.
     Packets,
     /// Bytes, so fractions of packets count: RFC 5681, equations (3) and (4).
@@ -117,9 +117,9 @@ pub struct TcpConfig {
     /// Loss recovery.
     pub recovery: LossRecovery,
     /// Event that restarts the timer.
-    pub timer_restart: TimerRestart,
+    pub timer_restart: TimerRestartEvent,
     /// Event that ends the back-off of the timeout.
-    pub backoff_until: BackoffUntil,
+    pub backoff_until: BackoffEndEvent,
     /// Duplicate acknowledgements that indicate a loss; at least 1, and 3 in RFC 5681.
     pub duplicate_threshold: u32,
     /// Threshold for the last `duplicate_threshold` packets of a file, which too few packets follow
@@ -131,7 +131,7 @@ pub struct TcpConfig {
     /// `u32::MAX` if unlimited.
     pub max_burst: u32,
     /// Unit in which windows grow and shrink.
-    pub window_unit: WindowUnit,
+    pub window_unit: CwndUnit,
     /// First congestion window.
     pub initial_window: u32,
     /// First slow-start threshold.
@@ -178,13 +178,13 @@ impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             recovery: LossRecovery::NewReno { restart_timer: true },
-            timer_restart: TimerRestart::Ack,
-            backoff_until: BackoffUntil::Sample,
+            timer_restart: TimerRestartEvent::Ack,
+            backoff_until: BackoffEndEvent::Sample,
             duplicate_threshold: 3,
             last_packets_threshold: 3,
             limited_transmit: LimitedTransmit::Off,
             max_burst: u32::MAX,
-            window_unit: WindowUnit::Packets,
+            window_unit: CwndUnit::Packets,
             initial_window: 2,
             initial_ssthresh: u32::MAX,
             slow_start_at_ssthresh: false,

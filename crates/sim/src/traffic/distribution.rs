@@ -89,7 +89,9 @@ impl Distribution {
     /// distribution one.
     pub fn draw_value(&self, stream: &mut RandomStream) -> f64 {
         let u = stream.draw_unit();
-        self.value_at(u, |sigma| sigma * box_muller_radius(u) * cos(2.0 * PI * stream.draw_unit()))
+        self.value_at_probability(u, |sigma| {
+            sigma * box_muller_radius(u) * cos(2.0 * PI * stream.draw_unit())
+        })
     }
 
     /// Value at the quantile of `z` in the standard normal distribution.
@@ -97,12 +99,12 @@ impl Distribution {
         let is_increasing = matches!(self, Self::Uniform { .. } | Self::Empirical { .. });
         let beyond = if is_increasing { -z } else { z };
         let u = erfc(beyond * FRAC_1_SQRT_2) / 2.0;
-        self.value_at(u, |sigma| sigma * z)
+        self.value_at_probability(u, |sigma| sigma * z)
     }
 
     /// Maps the uniform number `u` to a value. For the lognormal distribution, calls `normal` with
     /// a scale instead. Decreases with `u`, except for the uniform and empirical distributions.
-    fn value_at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
+    fn value_at_probability(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
         match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),
             Self::ExponentialPareto { minimum, k, theta, alpha, tail } => {

@@ -8,7 +8,7 @@ mod survival_function;
 
 pub use distribution::Distribution;
 pub use size_off_time_coupling::SizeOffTimeCoupling;
-pub use start::{SourceStart, draw_start};
+pub use start::{SourceStart, draw_source_start};
 pub(crate) use survival_function::{normal_probability_above, normal_quantile};
 
 use crate::random::RandomStream;
@@ -42,12 +42,12 @@ pub enum Traffic {
         /// (Gaussian copula); 0 for independent draws.
         coupling: f64,
         /// Initial state.
-        begin: InitialState,
+        begin: OnOffInitialState,
     },
     /// One endless flow per source.
     Bulk {
         /// Start times of the flows, in seconds.
-        start: BulkStart,
+        start: BulkStartTimes,
         /// Stop time of all flows, in seconds; afterwards the flows send nothing, not even
         /// retransmissions.
         stop: Option<f64>,
@@ -138,7 +138,7 @@ impl SizeRounding {
 /// Initial state of an on/off source.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum InitialState {
+pub enum OnOffInitialState {
     /// The start of an OFF time.
     Off,
     /// Equilibrium: the residual of an OFF time or, with probability `active`, of a file. Residual
@@ -154,14 +154,14 @@ pub enum InitialState {
 /// Start times of bulk flows.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum BulkStart {
+pub enum BulkStartTimes {
     /// Drawn from a distribution, in seconds.
     Drawn(Distribution),
     /// Listed times in seconds, one per flow; the list is used cyclically.
     Times(#[serde(deserialize_with = "deserialize_non_empty")] Vec<f64>),
 }
 
-impl BulkStart {
+impl BulkStartTimes {
     /// Start time in seconds of the flow with this index in its class.
     pub(crate) fn start_time(&self, index: usize, stream: &mut RandomStream) -> f64 {
         match self {

@@ -10,7 +10,7 @@ use libm::{exp, log, pow, sqrt};
 
 impl Distribution {
     /// Draws a residual. For an empirical distribution the time is proportional to its length.
-    pub fn draw_residual(&self, stream: &mut RandomStream) -> f64 {
+    pub fn draw_residual_time(&self, stream: &mut RandomStream) -> f64 {
         let u = stream.draw_unit();
         match self {
             Self::Exponential { minimum, scale } => {
@@ -111,7 +111,8 @@ mod tests {
         let mut stream = RandomStream::for_entity(1, 0, 0, StreamPurpose::OffTime);
         let n = 400_000;
         let draws: Vec<f64> = (0..n).map(|_| distribution.draw_value(&mut stream)).collect();
-        let residuals: Vec<f64> = (0..n).map(|_| distribution.draw_residual(&mut stream)).collect();
+        let residuals: Vec<f64> =
+            (0..n).map(|_| distribution.draw_residual_time(&mut stream)).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let squares: Vec<f64> = draws.iter().map(|x| x * x).collect();
         let wanted = mean(&squares) / (2.0 * mean(&draws));

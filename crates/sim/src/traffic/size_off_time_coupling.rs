@@ -17,7 +17,7 @@ impl SizeOffTimeCoupling {
     /// Draws the size of a file of a source; `correlation` is the correlation, 0 for independent
     /// draws.
     #[inline]
-    pub fn draw_size(
+    pub fn draw_file_size(
         &mut self,
         source: u32,
         distribution: &Distribution,
@@ -27,11 +27,11 @@ impl SizeOffTimeCoupling {
         if correlation == 0.0 {
             distribution.draw_value(stream)
         } else {
-            self.draw_coupled_size(source, distribution, stream)
+            self.draw_coupled_file_size(source, distribution, stream)
         }
     }
 
-    fn draw_coupled_size(
+    fn draw_coupled_file_size(
         &mut self,
         source: u32,
         distribution: &Distribution,
@@ -126,7 +126,7 @@ mod tests {
             (stream(StreamPurpose::Size), stream(StreamPurpose::OffTime));
         let mut coupling = SizeOffTimeCoupling::default();
         let pair = |_| {
-            let drawn = coupling.draw_size(3, size, correlation, &mut sizes);
+            let drawn = coupling.draw_file_size(3, size, correlation, &mut sizes);
             (drawn, coupling.draw_off_time(3, off, correlation, &mut off_times))
         };
         (0..DRAWS).map(pair).unzip()
@@ -191,7 +191,7 @@ mod tests {
         let mut coupling = SizeOffTimeCoupling::default();
         let independent = off.draw_value(&mut stream());
         assert_eq!(coupling.draw_off_time(3, &off, 0.9, &mut stream()), independent);
-        coupling.draw_size(
+        coupling.draw_file_size(
             3,
             &off,
             0.9,

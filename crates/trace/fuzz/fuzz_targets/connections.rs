@@ -43,7 +43,7 @@ impl Driver {
         let [which, gap, flags, sequence, ack, payload, window, id, clock, sack] = *bytes;
         let (connection, from) = (usize::from(which & 3) % 3, usize::from(which >> 2 & 1));
         let flags = Flags(FLAGS[usize::from(flags & 7)]);
-        let payload = if flags.any(Flags::SYN) { 0 } else { PAYLOADS[usize::from(payload & 7)] };
+        let payload = if flags.contains_any(Flags::SYN) { 0 } else { PAYLOADS[usize::from(payload & 7)] };
         let next = self.next[connection];
         let own = next[from].wrapping_add_signed(near(sequence));
         let ahead = own.wrapping_add(payload);
@@ -95,7 +95,7 @@ fn end(host: u8, connection: usize) -> Endpoint {
 }
 
 fn options(flags: Flags, acknowledged: u32, clock: u8, sack: u8) -> Options {
-    let syn = flags.any(Flags::SYN);
+    let syn = flags.contains_any(Flags::SYN);
     let block = |place: i32| {
         let left = acknowledged.wrapping_add_signed(near(sack) + place * 1000);
         (left, left.wrapping_add(u32::from(sack & 3) * 500))
@@ -121,14 +121,14 @@ fuzz_target!(|bytes: &[u8]| {
     let mut reports = Vec::new();
     for step in rest.chunks_exact(STEP) {
         if let Ok(step) = step.try_into() {
-            connections.push(&driver.segment(step));
+            connections.push_segment(&driver.segment(step));
         }
         if driver.frame % 16 == 0 {
             reports.extend(connections.take_finished());
         }
     }
     let count = connections.connection_count();
-    reports.extend(connections.finish());
+    reports.extend(connections.into_remaining_reports());
     assert_eq!(reports.len() as u64, count);
     let total: u64 = reports.iter().map(check).sum();
     assert_eq!(total, driver.frame);
@@ -164,7 +164,7 @@ fn check_direction(direction: &DirectionReport) -> u64 {
     counts.packets + counts.capture_duplicates
 }
 
-fn sum(direction: &DirectionReport, of: impl Fn(&tcpcast_trace::Interval) -> u64) -> u64 {
+fn sum(direction: &DirectionReport, of: impl Fn(&tcpcast_trace::IntervalCounts) -> u64) -> u64 {
     direction.intervals.iter().map(of).sum()
 }
 

@@ -8,7 +8,7 @@ use super::flow::Flow;
 use super::out_of_window::SequenceCheck;
 use super::report::DirectionReport;
 use super::round_record::WaitReason;
-use super::rounds::NewAck;
+use super::rounds::DataAck;
 use super::sequence_numbers::{unwrap_first_sequence, unwrap_near};
 use super::sequence_plot::PointKind;
 use super::tap_side::{TapRtts, TapSide};
@@ -37,7 +37,7 @@ impl Flow {
     #[inline]
     pub(crate) fn on_peer_segment(&mut self, segment: &Segment, quota: &EventQuota) {
         self.recovery.on_peer_packet(segment.time);
-        if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
+        if !segment.flags.contains_any(Flags::ACK) || segment.flags.contains_any(Flags::RST) {
             return;
         }
         if !self.initialised {
@@ -49,9 +49,9 @@ impl Flow {
         let number = unwrap_near(self.next, segment.acknowledgement);
         if !self.anchored {
             self.anchored = true;
-            self.move_origin_back(number, segment.time);
+            self.move_sequence_origin_back(number, segment.time);
         }
-        match self.ack_window.check_number(segment.acknowledgement, number, self.next) {
+        match self.ack_window.check_sequence_number(segment.acknowledgement, number, self.next) {
             SequenceCheck::Within => {}
             reach => return self.on_out_of_window_ack(segment, reach),
         }
@@ -60,7 +60,7 @@ impl Flow {
         let advances = number > self.acknowledged;
         // Reason for waiting so far, which this acknowledgement may remove.
         let wait = if advances || !same { self.wait_reason() } else { WaitReason::Open };
-        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        let bare = segment.payload == 0 && !segment.flags.contains_any(Flags::SYN | Flags::FIN);
         if !advances && window > self.window {
             let update = self.window_seen && bare && number == self.acknowledged;
             self.counts.window_updates += u64::from(update);
@@ -80,7 +80,7 @@ impl Flow {
             sample = sample.or(sacked);
         }
         if advances {
-            self.begin_next_recovery_after_ack(segment.time, quota);
+            self.restart_recovery_after_ack(segment.time, quota);
         }
         if let Some(since) = sample {
             let sample = segment.time.saturating_sub(since);
@@ -115,18 +115,18 @@ impl Flow {
                 stats.rounds.reductions.on_first_duplicate(self.next - self.acknowledged);
             }
         }
-        self.recovery.on_duplicate_ack(segment.time, segment.options.cut);
+        self.recovery.count_duplicate_without_sack(segment.time, segment.options.cut);
         self.counts.duplicate_acks += 1;
     }
 
     /// Starts another recovery if the acknowledgement ended a recovery, but retransmitted data are
     /// still missing.
     #[inline]
-    fn begin_next_recovery_after_ack(&mut self, time: Nanos, quota: &EventQuota) {
+    fn restart_recovery_after_ack(&mut self, time: Nanos, quota: &EventQuota) {
         let (range, board) = ((self.acknowledged, self.next), &self.board);
         let verdict = self
             .recovery
-            .begin_next_recovery(time, range, |left, right| board.holds_range(left, right));
+            .restart_recovery_if_lost(time, range, |left, right| board.holds_range(left, right));
         if let (Some(verdict), Some(stats)) = (verdict, &mut self.stats) {
             stats.on_new_recovery(time, &verdict, quota);
         }
@@ -134,8 +134,11 @@ impl Flow {
 
     #[inline]
     fn scaled_receive_window(&mut self, segment: &Segment) -> u64 {
-        let shift =
-            if segment.flags.any(Flags::SYN) { 0 } else { self.negotiated.scale.unwrap_or(0) };
+        let shift = if segment.flags.contains_any(Flags::SYN) {
+            0
+        } else {
+            self.negotiated.scale.unwrap_or(0)
+        };
         self.unscaled = self.negotiated.scale.is_none();
         u64::from(segment.window) << shift.min(14)
     }
@@ -200,9 +203,9 @@ impl Flow {
         let stats = self.stats.as_mut()?;
         let (time, bytes, window) = (segment.time, number - from, self.window);
         let has_data = segment.payload > 0;
-        stats.rounds.on_new_ack(&NewAck { time, number, bytes, has_data, flight, window, wait });
+        stats.rounds.on_new_ack(&DataAck { time, number, bytes, has_data, flight, window, wait });
         if let Some(since) = acked.echoed {
-            stats.timestamps.add(segment.time.saturating_sub(since));
+            stats.timestamps.add_sample(segment.time.saturating_sub(since));
         }
         if acked.ambiguous {
             if let Some(echo) = echo {
@@ -215,7 +218,7 @@ impl Flow {
         }
         if let Some(since) = acked.newest {
             let sample = segment.time.saturating_sub(since);
-            stats.karn.add(sample);
+            stats.karn.add_sample(sample);
             if acked.packets > 1 {
                 stats.max_undelayed = stats.max_undelayed.max(Some(sample));
             }
@@ -239,11 +242,11 @@ impl Flow {
                 false => 1,
             };
             held |= sent.sacked;
-            self.add_send_times(&mut acked, &sent, echo);
+            self.record_acked_send_times(&mut acked, &sent, echo);
         }
         if let Some(part) = self.flight.take_part_of_oldest(number).filter(|part| part.sends > 0) {
             acked.packets += u64::from(part.length / self.largest.max(1));
-            self.add_send_times(&mut acked, &part, echo);
+            self.record_acked_send_times(&mut acked, &part, echo);
         }
         // SACK or duplicate acknowledgements show that the receiver also missed the uncaptured bytes
         // and got them later, from a segment that was not captured. The acknowledgement answers
@@ -254,7 +257,12 @@ impl Flow {
 
     /// Adds the send times of an acknowledged segment or part of an aggregated frame.
     #[inline(always)]
-    fn add_send_times(&mut self, acked: &mut AckedData, sent: &SentRange, echo: Option<u32>) {
+    fn record_acked_send_times(
+        &mut self,
+        acked: &mut AckedData,
+        sent: &SentRange,
+        echo: Option<u32>,
+    ) {
         acked.unseen = sent.first < self.latest;
         self.latest = self.latest.max(sent.first);
         acked.newest = Some(sent.first);
@@ -349,7 +357,7 @@ impl Flow {
         let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
         let min_rtt = stats.sender.min();
         let side = tap.tap_side(from, min_rtt);
-        let mut summary = stats.rounds.finish(self.last_data.unwrap_or(0), wait);
+        let mut summary = stats.rounds.finish_last_round(self.last_data.unwrap_or(0), wait);
         let mut rtt = stats.rtt_report(tap.rtt_to_end(from), &summary);
         if self.bare_acks == 0 {
             rtt.withhold_if_acks_missing(tap.handshake_rtt());
@@ -391,7 +399,7 @@ impl Flow {
             sequence_plot: plot.unwrap_or_default(),
             slow_start: summary.slow_start,
             limitation: limits.unwrap_or_default(),
-            evidence: stats.evidence.report(),
+            evidence: stats.evidence.to_limit_evidence(),
             rounds: summary.rows,
         }
     }

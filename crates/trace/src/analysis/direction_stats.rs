@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::intervals::{Interval, Intervals};
+use super::intervals::{IntervalCounts, Intervals};
 use super::ip_id_steps::IpIdSteps;
 use super::limit_evidence::EvidenceSums;
 use super::loss_indications::{
@@ -34,13 +34,13 @@ impl EventQuota {
     }
 
     /// Takes one event from the quota, if any is left.
-    pub(super) fn take_event(&self) -> bool {
+    pub(super) fn take_event_if_left(&self) -> bool {
         let less = |left: usize| left.checked_sub(1);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
     /// Returns `count` events to the quota.
-    pub(crate) fn release(&self, count: usize) {
+    pub(crate) fn return_events(&self, count: usize) {
         self.left.fetch_add(count, Ordering::Relaxed);
     }
 
@@ -141,7 +141,7 @@ impl DirectionStats {
     fn add_loss_indication(&mut self, time: Nanos, verdict: &RetransVerdict, quota: &EventQuota) {
         if let Some(kind) = verdict.indication {
             let indication = LossIndication { time, kind };
-            let room = self.loss_times.len() < self.max_events && quota.take_event();
+            let room = self.loss_times.len() < self.max_events && quota.take_event_if_left();
             push_if_room(&mut self.loss_times, indication, room, &mut self.omitted);
         }
     }
@@ -156,8 +156,8 @@ impl DirectionStats {
 
     /// Adds an RTT sample as the sender measures it.
     pub(super) fn add_rtt_sample(&mut self, time: Nanos, sample: Nanos) {
-        self.sender.add(sample);
-        self.over_time.add(time, sample);
+        self.sender.add_sample(sample);
+        self.over_time.add_sample(time, sample);
         let interval = self.intervals.interval_at(time);
         interval.rtt_samples += 1;
         interval.rtt_sum_s += sample as f64 / 1e9;
@@ -166,21 +166,21 @@ impl DirectionStats {
     /// Adds a frame of data packets. `flight`: bytes in flight, including the frame.
     #[inline]
     pub(super) fn add_data_frame(&mut self, time: Nanos, packets: u64, bytes: u32, flight: u64) {
-        let interval: &mut Interval = self.intervals.interval_at(time);
+        let interval: &mut IntervalCounts = self.intervals.interval_at(time);
         interval.data_packets += packets;
         interval.bytes += u64::from(bytes);
         interval.flight_max_bytes = interval.flight_max_bytes.max(flight);
-        self.rounds.on_data(bytes, flight);
+        self.rounds.record_sent_data(bytes, flight);
     }
 
     /// Adds a retransmission.
     pub(super) fn add_retransmission(&mut self, event: &RetransInfo, quota: &EventQuota) {
         let RetransInfo { sent, packets, verdict, .. } = *event;
         let time = sent.last;
-        self.causes.add(verdict.cause, packets);
+        self.causes.count_packets(verdict.cause, packets);
         self.add_plot_point(time, PointKind::Retransmission(verdict.cause), sent.start, sent.end());
-        self.t0.add(&verdict);
-        let paper = if event.oldest { self.paper.classify(event) } else { None };
+        self.t0.add_if_first_timeout(&verdict);
+        let paper = if event.oldest { self.paper.classify_indication(event) } else { None };
         self.indications.count_verdict(&verdict);
         self.indications.count_by_pftk_rule(paper);
         let interval = self.intervals.interval_at(time);
@@ -196,7 +196,7 @@ impl DirectionStats {
             cause: verdict.cause,
             spurious: false,
         };
-        let room = self.retransmitted.len() < self.max_events && quota.take_event();
+        let room = self.retransmitted.len() < self.max_events && quota.take_event_if_left();
         let kept = push_if_room(&mut self.retransmitted, kept, room, &mut self.omitted);
         if self.recent.len() == MAX_UNCONFIRMED_RETRANS {
             self.recent.pop_front();
@@ -245,7 +245,7 @@ impl DirectionStats {
     }
 
     /// Forgets sequence numbers; the new sequence space starts at `start`.
-    pub(super) fn reset_sequence(&mut self, start: u64) {
+    pub(super) fn restart_sequence_space(&mut self, start: u64) {
         self.recent.clear();
         self.unseen.clear();
         self.paper = PftkIndicationRule::default();

@@ -65,7 +65,7 @@ pub(crate) fn is_copy_of_recent(
 
 fn max_copy_delay(segment: &Segment, usual: bool, distinct_ids: bool) -> Nanos {
     let identified = distinct_ids && segment.ip_id.is_some_and(|id| id != 0);
-    let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN | Flags::FIN);
+    let occupies = segment.payload > 0 || segment.flags.contains_any(Flags::SYN | Flags::FIN);
     if identified {
         MAX_DELAY_WITH_ID
     } else {

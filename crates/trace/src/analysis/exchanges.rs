@@ -26,7 +26,7 @@ const MIN_PAUSE_RTT_DIVISOR: Nanos = 4;
 
 /// A request and its response. Times are measured at the tap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exchange {
+pub struct RequestExchange {
     /// Time of the first byte of the request, ns since 1970.
     pub time: Nanos,
     /// Payload of the request.
@@ -108,17 +108,17 @@ enum ExpectedSender {
 
 /// Exchanges of a connection with data in both directions.
 #[derive(Clone, Debug)]
-pub(crate) struct Exchanges {
+pub(crate) struct ExchangeTracker {
     client: usize,
     turn: ExpectedSender,
-    current: Exchange,
+    current: RequestExchange,
     /// Time of the last useful transmission of the request, and of the response.
     request_sent: Nanos,
     response_sent: Nanos,
     last_response: SegmentSize,
     /// Payload of both directions before the current exchange.
     bytes: [u64; 2],
-    kept: Vec<Exchange>,
+    kept: Vec<RequestExchange>,
     max: usize,
     omitted: u64,
 }
@@ -132,7 +132,7 @@ struct SegmentSize {
 
 /// A data segment, and the state of both directions after the segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DataEvent<'a> {
+pub(crate) struct DataSegmentEvent<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) from: usize,
     pub(crate) before: &'a FlowState,
@@ -141,7 +141,7 @@ pub(crate) struct DataEvent<'a> {
     pub(crate) quota: &'a EventQuota,
 }
 
-impl DataEvent<'_> {
+impl DataSegmentEvent<'_> {
     /// Round-trip time between the tap and an end.
     fn rtt_between_tap_and_end(&self, end: usize) -> Nanos {
         self.tap.rtt_to_end(end).unwrap_or(0)
@@ -204,16 +204,16 @@ impl DataEvent<'_> {
     }
 }
 
-impl Exchanges {
+impl ExchangeTracker {
     /// Called when both ends have sent data, or when the client sends data again after a pause.
-    pub(crate) fn new(client: usize, max: usize, event: &DataEvent<'_>) -> Box<Self> {
+    pub(crate) fn new(client: usize, max: usize, event: &DataSegmentEvent<'_>) -> Box<Self> {
         let flow = &event.flows[client];
         let sender = event.from == client;
         let sent = if sender { event.before.sent } else { flow.last_sent };
         let mut exchanges = Box::new(Self {
             client,
             turn: ExpectedSender::NoRequest,
-            current: Exchange::default(),
+            current: RequestExchange::default(),
             request_sent: sent,
             response_sent: 0,
             last_response: SegmentSize::default(),
@@ -225,13 +225,13 @@ impl Exchanges {
         if sent > 0 {
             exchanges.turn = ExpectedSender::Client;
             exchanges.current.time = flow.first_data.unwrap_or(sent);
-            exchanges.add_request_retransmissions(flow, sender);
+            exchanges.count_request_retransmissions(flow, sender);
         }
         exchanges
     }
 
     /// Adds retransmissions of the first request; only its last transmission is known.
-    fn add_request_retransmissions(&mut self, flow: &Flow, sender: bool) {
+    fn count_request_retransmissions(&mut self, flow: &Flow, sender: bool) {
         if !sender && flow.counts.retransmissions > 0 {
             self.current.repair = self.request_sent.saturating_sub(self.current.time);
             self.current.retransmissions = flow.counts.retransmissions as u32;
@@ -240,7 +240,7 @@ impl Exchanges {
 
     /// Processes a data segment.
     #[inline]
-    pub(crate) fn process_data(&mut self, event: &DataEvent<'_>) {
+    pub(crate) fn process_data(&mut self, event: &DataSegmentEvent<'_>) {
         let flow = &event.flows[event.from];
         let resent = flow.counts.retransmissions - event.before.retransmissions;
         if flow.next > event.before.next {
@@ -257,9 +257,9 @@ impl Exchanges {
 
     /// Processes new data of the client.
     #[inline]
-    fn on_client_data(&mut self, event: &DataEvent<'_>) {
+    fn on_client_data(&mut self, event: &DataSegmentEvent<'_>) {
         if self.turn == ExpectedSender::Client {
-            self.add_wait_if_idle(event);
+            self.add_nagle_wait_if_idle(event);
         } else {
             self.begin_exchange(event);
         }
@@ -267,32 +267,32 @@ impl Exchanges {
     }
 
     #[inline(never)]
-    fn begin_exchange(&mut self, event: &DataEvent<'_>) {
+    fn begin_exchange(&mut self, event: &DataSegmentEvent<'_>) {
         // The client had not received the whole response.
         let overlaps = event.flows[1 - self.client].has_unacknowledged_data()
             && self.turn == ExpectedSender::Server;
         self.current.overlaps |= overlaps;
         self.finish_exchange(event.flows, event.quota, u64::from(event.segment.payload));
         let server = &event.flows[1 - self.client];
-        self.current = Exchange {
+        self.current = RequestExchange {
             time: event.segment.time,
             overlaps,
             after_losses: server.counts.retransmissions > 0,
-            ..Exchange::default()
+            ..RequestExchange::default()
         };
         self.turn = ExpectedSender::Client;
     }
 
     /// Processes new data of the server.
     #[inline]
-    fn on_server_data(&mut self, event: &DataEvent<'_>) {
+    fn on_server_data(&mut self, event: &DataSegmentEvent<'_>) {
         let time = event.segment.time;
         match self.turn {
             ExpectedSender::NoRequest => return,
             ExpectedSender::Client => self.begin_response(event),
             ExpectedSender::Server => {
                 let gap = time.saturating_sub(self.response_sent);
-                if !self.add_wait_if_idle(event) && event.is_gap_unrelated_to_acks(gap) {
+                if !self.add_nagle_wait_if_idle(event) && event.is_gap_unrelated_to_acks(gap) {
                     self.add_application_gap(event, gap);
                 }
             }
@@ -302,7 +302,7 @@ impl Exchanges {
     }
 
     #[inline(never)]
-    fn begin_response(&mut self, event: &DataEvent<'_>) {
+    fn begin_response(&mut self, event: &DataSegmentEvent<'_>) {
         let time = event.segment.time;
         self.turn = ExpectedSender::Server;
         self.current.first_byte = time.saturating_sub(self.current.time);
@@ -318,13 +318,13 @@ impl Exchanges {
     /// Adds the time for which a segment within a message waited for an acknowledgement. Returns
     /// true if the segment waited.
     #[inline(always)]
-    fn add_wait_if_idle(&mut self, event: &DataEvent<'_>) -> bool {
+    fn add_nagle_wait_if_idle(&mut self, event: &DataSegmentEvent<'_>) -> bool {
         // Bulk data are usually sent with other data in flight.
         event.before.is_idle && self.add_nagle_wait(event)
     }
 
     #[inline(never)]
-    fn add_nagle_wait(&mut self, event: &DataEvent<'_>) -> bool {
+    fn add_nagle_wait(&mut self, event: &DataSegmentEvent<'_>) -> bool {
         let all = event.flows[event.from].counts.unique_bytes;
         let held = event.nagle_wait(all.saturating_sub(self.bytes[event.from]));
         let (total, delayed) = held.unwrap_or_default();
@@ -336,7 +336,7 @@ impl Exchanges {
     /// Adds a gap within the response that neither an acknowledgement nor pacing explains: the
     /// server had no data, or its last packets were lost before the tap.
     #[inline(never)]
-    fn add_application_gap(&mut self, event: &DataEvent<'_>, gap: Nanos) {
+    fn add_application_gap(&mut self, event: &DataSegmentEvent<'_>, gap: Nanos) {
         let round =
             event.rtt_between_tap_and_end(0).saturating_add(event.rtt_between_tap_and_end(1));
         if !event.ends_with_full_packet(self.last_response) {
@@ -352,7 +352,7 @@ impl Exchanges {
     /// Processes data below the highest sequence number sent, if some of these data are not
     /// acknowledged yet.
     #[inline(never)]
-    fn on_repeated_data(&mut self, event: &DataEvent<'_>, resent: bool) {
+    fn on_repeated_data(&mut self, event: &DataSegmentEvent<'_>, resent: bool) {
         let time = event.segment.time;
         let client = event.from == self.client;
         let last = match self.turn {
@@ -382,7 +382,7 @@ impl Exchanges {
             exchange.response_bytes = after[server].saturating_sub(before[server]);
             exchange.last_byte = self.response_sent.saturating_sub(exchange.time);
         }
-        if self.kept.len() < self.max && quota.take_event() {
+        if self.kept.len() < self.max && quota.take_event_if_left() {
             self.kept.push(exchange);
         } else {
             self.omitted += 1;
@@ -408,7 +408,7 @@ impl Exchanges {
         mut self,
         flows: &[Flow; 2],
         quota: &EventQuota,
-    ) -> (Vec<Exchange>, u64) {
+    ) -> (Vec<RequestExchange>, u64) {
         self.finish_exchange(flows, quota, 0);
         (self.kept, self.omitted)
     }

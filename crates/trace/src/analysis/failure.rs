@@ -1,7 +1,7 @@
 //! Failed connections: unanswered or refused SYNs, resets, incomplete handshakes, and peers that
 //! stopped responding.
 
-use super::exchanges::Exchanges;
+use super::exchanges::ExchangeTracker;
 use super::flow::Flow;
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -96,7 +96,7 @@ pub(crate) struct FinRstTracker {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionView<'a> {
     pub(crate) flows: &'a [Flow; 2],
-    pub(crate) exchanges: Option<&'a Exchanges>,
+    pub(crate) exchanges: Option<&'a ExchangeTracker>,
     pub(crate) opener: Option<usize>,
     pub(crate) client: usize,
     pub(crate) first: Nanos,
@@ -158,7 +158,7 @@ impl ConnectionView<'_> {
         let [client, server] = [self.client, 1 - self.client].map(|end| &self.flows[end]);
         let has_request = client.counts.data_packets > 0;
         let unanswered = has_request && server.counts.data_packets == 0;
-        match self.exchanges.and_then(Exchanges::awaits_response) {
+        match self.exchanges.and_then(ExchangeTracker::awaits_response) {
             _ if in_handshake => FailureStage::Handshake,
             _ if fin => FailureStage::AfterFin,
             Some(true) => FailureStage::InRequest,
@@ -228,16 +228,16 @@ impl FinRstTracker {
         from: usize,
         view: &ConnectionView<'_>,
     ) {
-        if segment.flags.any(Flags::RST) && self.reset.is_none() {
+        if segment.flags.contains_any(Flags::RST) && self.reset.is_none() {
             let stage = view.failure_stage(self.fin);
             let idle = view
                 .exchanges
-                .map(Exchanges::idle_before_request)
+                .map(ExchangeTracker::idle_before_request)
                 .filter(|_| stage == FailureStage::InRequest);
             let idle = idle.unwrap_or(segment.time.saturating_sub(view.last));
             self.reset = Some(Box::new(ResetInfo { by: from, stage, idle }));
         }
-        self.fin |= segment.flags.any(Flags::FIN);
+        self.fin |= segment.flags.contains_any(Flags::FIN);
     }
 
     /// Returns the failure of the connection, if any.

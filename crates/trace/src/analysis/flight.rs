@@ -46,7 +46,7 @@ impl SentRange {
 
 /// History of the bytes of a segment that did not continue the sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OverlapHistory {
+pub(super) struct OverlappedBytesHistory {
     /// Bytes captured before.
     pub(super) seen: u64,
     /// Bytes that filled a hole.
@@ -84,7 +84,7 @@ impl StoredSegment {
         Self { start, first, timestamp, ip_id, sends, marks }
     }
 
-    fn hole(start: u64, noticed: Nanos) -> Self {
+    fn new_hole(start: u64, noticed: Nanos) -> Self {
         Self { start, first: noticed, ..Self::default() }
     }
 
@@ -129,10 +129,10 @@ impl SegmentsInFlight {
     pub(super) fn append_after_hole(&mut self, next: u64, sent: SentRange) {
         let mut from = next;
         while from < sent.start {
-            self.push(StoredSegment::hole(from, sent.first));
+            self.push_stored_segment(StoredSegment::new_hole(from, sent.first));
             from = sent.start.min(from + u64::from(u32::MAX));
         }
-        self.push(StoredSegment::from_sent_range(&sent));
+        self.push_stored_segment(StoredSegment::from_sent_range(&sent));
         self.end = sent.end();
         while self.segments.len() > MAX_SEGMENTS {
             self.pop_oldest();
@@ -140,7 +140,7 @@ impl SegmentsInFlight {
     }
 
     #[inline]
-    fn push(&mut self, kept: StoredSegment) {
+    fn push_stored_segment(&mut self, kept: StoredSegment) {
         let room = self.segments.capacity();
         if self.segments.len() == room {
             // Grows by half: most queues stay short.
@@ -152,7 +152,7 @@ impl SegmentsInFlight {
     /// Adds a hole at `start`: data in flight before the capture began.
     pub(super) fn prepend_hole(&mut self, start: u64, noticed: Nanos) {
         if self.segments.front().is_some_and(|first| first.start > start) {
-            self.segments.push_front(StoredSegment::hole(start, noticed));
+            self.segments.push_front(StoredSegment::new_hole(start, noticed));
         }
     }
 
@@ -164,9 +164,13 @@ impl SegmentsInFlight {
 
     /// Records a further transmission of `[start, end)`. A hole is filled with `sent`. Frames
     /// larger than a `full` segment are aggregated.
-    pub(super) fn record_retransmission(&mut self, sent: SentRange, full: u32) -> OverlapHistory {
+    pub(super) fn record_retransmission(
+        &mut self,
+        sent: SentRange,
+        full: u32,
+    ) -> OverlappedBytesHistory {
         let (start, end) = (sent.start, sent.end());
-        let mut overlap = OverlapHistory::default();
+        let mut overlap = OverlappedBytesHistory::default();
         self.split_frame_at(start, full);
         self.split_frame_at(end, full);
         let mut index = self.index_of_number(start);
@@ -180,8 +184,9 @@ impl SegmentsInFlight {
                 index = self.fill_hole(index, sent);
             } else {
                 overlap.seen += bytes;
-                overlap.last_sent =
-                    overlap.last_sent.max(Some(self.record_repeat(&segment, sent.last)));
+                overlap.last_sent = overlap
+                    .last_sent
+                    .max(Some(self.record_repeated_transmission(&segment, sent.last)));
                 overlap.sends = overlap.sends.max(segment.sends);
                 let known = &mut self.segments[index];
                 known.sends = known.sends.saturating_add(1);
@@ -210,7 +215,7 @@ impl SegmentsInFlight {
     }
 
     /// Records a retransmission at `time` and returns the time of the previous transmission.
-    fn record_repeat(&mut self, segment: &StoredSegment, time: Nanos) -> Nanos {
+    fn record_repeated_transmission(&mut self, segment: &StoredSegment, time: Nanos) -> Nanos {
         let index = self.repeated.partition_point(|one| one.0 < segment.start);
         if segment.sends > 1 {
             return self
@@ -229,7 +234,7 @@ impl SegmentsInFlight {
         let end = hole_end.min(sent.end());
         let mut filled_index = index;
         if hole.start < start {
-            self.segments[index] = StoredSegment::hole(hole.start, hole.first);
+            self.segments[index] = StoredSegment::new_hole(hole.start, hole.first);
             filled_index += 1;
             self.segments.insert(filled_index, StoredSegment::default());
         }
@@ -237,7 +242,7 @@ impl SegmentsInFlight {
         let filled = StoredSegment::from_sent_range(&SentRange { start, sacked: false, ..sent });
         self.segments[filled_index] = StoredSegment { marks: filled.marks | sacked, ..filled };
         if end < hole_end {
-            self.segments.insert(filled_index + 1, StoredSegment::hole(end, hole.first));
+            self.segments.insert(filled_index + 1, StoredSegment::new_hole(end, hole.first));
         }
         filled_index + 1
     }
@@ -263,13 +268,13 @@ impl SegmentsInFlight {
     #[inline(always)]
     pub(super) fn take_part_of_oldest(&mut self, to: u64) -> Option<SentRange> {
         match self.segments.front() {
-            Some(first) if first.start < to => self.cut_oldest_at(to),
+            Some(first) if first.start < to => self.split_oldest_at(to),
             _ => None,
         }
     }
 
     #[inline(never)]
-    fn cut_oldest_at(&mut self, to: u64) -> Option<SentRange> {
+    fn split_oldest_at(&mut self, to: u64) -> Option<SentRange> {
         let first = self.segments.front_mut()?;
         let part = StoredSegment { start: first.start, ..*first };
         first.start = to;
@@ -414,7 +419,7 @@ mod tests {
                 let end = start + length;
                 let old = end.min(next);
                 let known = seen[start as usize..end as usize].iter().filter(|s| **s).count();
-                let mut overlap = OverlapHistory::default();
+                let mut overlap = OverlappedBytesHistory::default();
                 if start < next {
                     overlap = flight.record_retransmission(sent(start, old, time as u64), 0);
                     prop_assert_eq!(overlap.seen + overlap.filled, old - start);

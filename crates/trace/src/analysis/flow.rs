@@ -2,15 +2,15 @@
 
 use super::direction_counts::DirectionCounts;
 use super::direction_stats::{DirectionStats, EventQuota};
-use super::flight::{OverlapHistory, SegmentsInFlight, SentRange};
-use super::limit_evidence::NewSegment;
+use super::flight::{OverlappedBytesHistory, SegmentsInFlight, SentRange};
+use super::limit_evidence::NewDataSegment;
 use super::loss_indications::RetransInfo;
 use super::negotiated_options::{AnnouncedOptions, NegotiatedOptions};
 use super::out_of_window::{MAX_WINDOW, OutOfWindowTracker, SequenceCheck};
 use super::recovery::{RecoveryTracker, RetransmittedSegment};
 use super::retransmission_cause::HANDSHAKE_CLASS;
 use super::round_record::WaitReason;
-use super::rounds::NewData;
+use super::rounds::NewDataSent;
 use super::rtt::RttEstimate;
 use super::scoreboard::SackScoreboard;
 use super::sender_state::SenderState;
@@ -109,10 +109,10 @@ impl Flow {
     pub(crate) fn process_segment(&mut self, segment: &Segment, context: &ConnectionContext<'_>) {
         self.count_segment(segment);
         let flags = segment.flags;
-        if flags.any(Flags::RST) {
+        if flags.contains_any(Flags::RST) {
             return;
         }
-        let syn = flags.any(Flags::SYN);
+        let syn = flags.contains_any(Flags::SYN);
         if !self.initialised {
             self.begin_sequence(unwrap_first_sequence(segment.sequence));
         }
@@ -120,16 +120,16 @@ impl Flow {
             self.process_syn(segment);
         }
         let start = unwrap_near(self.next, segment.sequence).wrapping_add(u64::from(syn));
-        let occupies = segment.payload > 0 || flags.any(Flags::FIN);
+        let occupies = segment.payload > 0 || flags.contains_any(Flags::FIN);
         if occupies && !syn {
-            match self.sequence_window.check_number(segment.sequence, start, self.next) {
+            match self.sequence_window.check_sequence_number(segment.sequence, start, self.next) {
                 SequenceCheck::Within => {}
                 reach => return self.process_out_of_window(segment, reach, context),
             }
         }
         if segment.payload > 0 {
             self.process_data(segment, start, context);
-        } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
+        } else if !flags.contains_any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
             let closed = self.window == 0 && self.counts.zero_windows > 0;
             if closed {
                 self.counts.zero_window_probes += 1;
@@ -137,7 +137,7 @@ impl Flow {
                 self.on_keep_alive(segment.time);
             }
         }
-        if flags.any(Flags::FIN) {
+        if flags.contains_any(Flags::FIN) {
             self.process_syn_or_fin(segment, start + u64::from(segment.payload));
         }
     }
@@ -152,9 +152,11 @@ impl Flow {
             counts.fragments += u64::from(segment.fragment);
             counts.ce_marks += u64::from(segment.ecn == 3);
         }
-        if segment.flags.any(Flags::ECE | Flags::CWR) && !segment.flags.any(Flags::SYN) {
-            counts.ecn_echoes += u64::from(segment.flags.any(Flags::ECE));
-            counts.window_reductions += u64::from(segment.flags.any(Flags::CWR));
+        if segment.flags.contains_any(Flags::ECE | Flags::CWR)
+            && !segment.flags.contains_any(Flags::SYN)
+        {
+            counts.ecn_echoes += u64::from(segment.flags.contains_any(Flags::ECE));
+            counts.window_reductions += u64::from(segment.flags.contains_any(Flags::CWR));
         }
     }
 
@@ -167,7 +169,7 @@ impl Flow {
 
     /// Moves the origin back to `to`: the capture began with segments in flight, and this one is
     /// older.
-    pub(super) fn move_origin_back(&mut self, to: u64, now: Nanos) {
+    pub(super) fn move_sequence_origin_back(&mut self, to: u64, now: Nanos) {
         if to < self.origin && self.origin - to < MAX_WINDOW {
             self.flight.prepend_hole(to, now);
             self.origin = to;
@@ -184,18 +186,18 @@ impl Flow {
             window_scale: options.window_scale.or(self.announced.window_scale),
             sack: options.sack_permitted || self.announced.sack,
             timestamps: options.timestamps.is_some() || self.announced.timestamps,
-            ecn: segment.flags.any(Flags::ECE),
+            ecn: segment.flags.contains_any(Flags::ECE),
             complete: !options.cut,
         };
         let start = unwrap_near(self.next, segment.sequence);
         self.syn_data_end = self.syn_data_end.max(start + 1 + u64::from(segment.payload));
         self.process_syn_or_fin(segment, start);
-        self.syn_ack_sent |= segment.flags.any(Flags::ACK);
+        self.syn_ack_sent |= segment.flags.contains_any(Flags::ACK);
     }
 
     /// Processes a SYN or FIN with the sequence number `number`.
     fn process_syn_or_fin(&mut self, segment: &Segment, number: u64) {
-        let mut sent = sent_range(segment, number, number + 1);
+        let mut sent = create_sent_range(segment, number, number + 1);
         sent.control = true;
         if number >= self.next {
             self.flight.append_after_hole(self.next, sent);
@@ -204,10 +206,10 @@ impl Flow {
         }
         self.flight.record_retransmission(sent, u32::MAX);
         if segment.payload == 0 {
-            let syn = segment.flags.any(Flags::SYN);
+            let syn = segment.flags.contains_any(Flags::SYN);
             // In a simultaneous open, each end sends its SYN again in its SYN-ACK (RFC 9293, figure
             // 7).
-            let answers = syn && segment.flags.any(Flags::ACK) && !self.syn_ack_sent;
+            let answers = syn && segment.flags.contains_any(Flags::ACK) && !self.syn_ack_sent;
             self.counts.syn_retransmissions += u64::from(syn && !answers);
             self.counts.fin_retransmissions += u64::from(!syn);
         }
@@ -222,12 +224,12 @@ impl Flow {
     ) {
         let end = start + u64::from(segment.payload);
         let packets = self.count_data(segment, context);
-        if self.is_window_or_keepalive_probe(segment, start, end) {
+        if self.count_if_window_probe(segment, start, end) {
             self.add_data_frame(segment, packets, self.next - self.acknowledged);
             return;
         }
         if !self.anchored {
-            self.move_origin_back(start, segment.time);
+            self.move_sequence_origin_back(start, segment.time);
         }
         if packets == 1 {
             self.largest = self.largest.max(segment.payload);
@@ -237,12 +239,12 @@ impl Flow {
             self.on_new_data(segment, (start.max(old), end), packets, context);
         }
         if start < old {
-            let sent = sent_range(segment, start, end.min(old));
+            let sent = create_sent_range(segment, start, end.min(old));
             let overlap = self.take_overlap_history(sent);
             self.counts.unique_bytes += overlap.filled;
             self.on_retransmitted_or_reordered(
                 segment,
-                sent_range(segment, start, end),
+                create_sent_range(segment, start, end),
                 &overlap,
                 packets,
                 context,
@@ -296,7 +298,7 @@ impl Flow {
         packets: u64,
         context: &ConnectionContext<'_>,
     ) {
-        let sent = sent_range(segment, start, end);
+        let sent = create_sent_range(segment, start, end);
         let idle = self.next == self.acknowledged;
         self.recovery.on_new_data(
             segment.time,
@@ -312,8 +314,15 @@ impl Flow {
         if let Some(stats) = &mut self.stats {
             let (time, tap_rtt, short) = (segment.time, context.tap_rtt, self.short && room);
             let (timed, peer_time) = (!self.recovery.is_fast(), self.recovery.last_peer_time());
-            stats.evidence.on_new_data(&NewSegment { time, start, end, peer_time, tap_rtt, short });
-            stats.rounds.on_new_data(&NewData { time, end, idle, timed, wait, tap_rtt });
+            stats.evidence.on_new_data(&NewDataSegment {
+                time,
+                start,
+                end,
+                peer_time,
+                tap_rtt,
+                short,
+            });
+            stats.rounds.on_new_data(&NewDataSent { time, end, idle, timed, wait, tap_rtt });
         }
         self.flight.append_after_hole(self.next, sent);
         // Bytes that were sent as probes are already counted.
@@ -333,7 +342,7 @@ impl Flow {
     }
 
     /// Whether the segment is a window probe or a keepalive probe.
-    fn is_window_or_keepalive_probe(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
+    fn count_if_window_probe(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
         let one = segment.payload == 1;
         let closed = self.window == 0 && self.counts.zero_windows > 0;
         // With data in flight, the retransmission timer runs instead of the persist timer.
@@ -359,9 +368,9 @@ impl Flow {
     }
 
     /// Returns the history of bytes below the highest number sent.
-    fn take_overlap_history(&mut self, sent: SentRange) -> OverlapHistory {
+    fn take_overlap_history(&mut self, sent: SentRange) -> OverlappedBytesHistory {
         let (start, end) = (sent.start, sent.end());
-        let mut overlap = OverlapHistory::default();
+        let mut overlap = OverlappedBytesHistory::default();
         if end > self.acknowledged {
             let from = start.max(self.acknowledged);
             let length = (end - from) as u32;
@@ -390,7 +399,7 @@ impl Flow {
         &mut self,
         segment: &Segment,
         sent: SentRange,
-        overlap: &OverlapHistory,
+        overlap: &OverlappedBytesHistory,
         packets: u64,
         context: &ConnectionContext<'_>,
     ) {
@@ -407,7 +416,7 @@ impl Flow {
             time: segment.time,
             start: sent.start,
             // A FIN is sent with the last data.
-            end: sent.end() + u64::from(segment.flags.any(Flags::FIN)),
+            end: sent.end() + u64::from(segment.flags.contains_any(Flags::FIN)),
             last_sent: overlap.last_sent,
             repeated: overlap.sends > 1,
         };
@@ -422,10 +431,13 @@ impl Flow {
         let wait = self.wait_reason();
         // Data of a SYN that were not acknowledged are retransmitted after the handshake (RFC
         // 7413), without a loss.
-        let opening =
-            segment.flags.any(Flags::SYN) || sent.end() <= self.syn_data_end && !resent.repeated;
-        let verdict =
-            if opening { HANDSHAKE_CLASS } else { self.recovery.classify(&resent, &sender) };
+        let opening = segment.flags.contains_any(Flags::SYN)
+            || sent.end() <= self.syn_data_end && !resent.repeated;
+        let verdict = if opening {
+            HANDSHAKE_CLASS
+        } else {
+            self.recovery.classify_retransmission(&resent, &sender)
+        };
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(stats) = &mut self.stats {
@@ -439,7 +451,12 @@ impl Flow {
     }
 
     /// Whether a segment not captured before was sent before the segments that preceded it.
-    fn is_reordered(&self, segment: &Segment, overlap: &OverlapHistory, tap_rtt: Nanos) -> bool {
+    fn is_reordered(
+        &self,
+        segment: &Segment,
+        overlap: &OverlappedBytesHistory,
+        tap_rtt: Nanos,
+    ) -> bool {
         if overlap.disordered {
             return true;
         }
@@ -460,7 +477,7 @@ impl Flow {
 }
 
 #[inline]
-fn sent_range(segment: &Segment, start: u64, end: u64) -> SentRange {
+fn create_sent_range(segment: &Segment, start: u64, end: u64) -> SentRange {
     SentRange {
         start,
         length: (end - start) as u32,

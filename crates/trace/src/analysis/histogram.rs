@@ -34,7 +34,7 @@ fn lower_edge(bucket: usize) -> f64 {
 impl Histogram {
     /// Adds a value; values below 32 count as 32.
     #[inline]
-    pub(super) fn add(&mut self, value: u64) {
+    pub(super) fn add_value(&mut self, value: u64) {
         // There are fewer than 2048 buckets.
         self.buffer[usize::from(self.buffered)] = bucket_of(value) as u16;
         self.buffered += 1;
@@ -49,7 +49,7 @@ impl Histogram {
         let (Some(&low), Some(&high)) = (buffer.iter().min(), buffer.iter().max()) else {
             return;
         };
-        self.extend_to(low, high);
+        self.extend_to_buckets(low, high);
         for bucket in buffer {
             let count = &mut self.counts[usize::from(bucket - self.first)];
             *count = count.saturating_add(1);
@@ -58,7 +58,7 @@ impl Histogram {
     }
 
     /// Extends the counters to the buckets from `low` to `high`.
-    fn extend_to(&mut self, low: u16, high: u16) {
+    fn extend_to_buckets(&mut self, low: u16, high: u16) {
         if self.counts.is_empty() {
             self.first = low;
         } else if low < self.first {
@@ -106,7 +106,7 @@ mod tests {
     fn quantiles_of_ramp_are_accurate() {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.quantiles([0.5]), None);
-        (1..=100_000_u64).rev().for_each(|n| histogram.add(n * 1000));
+        (1..=100_000_u64).rev().for_each(|n| histogram.add_value(n * 1000));
         let shares = [0.05, 0.5, 0.95, 0.99];
         for (q, quantile) in shares.into_iter().zip(histogram.quantiles(shares).unwrap()) {
             assert!((quantile / (1e8 * q) - 1.0).abs() < 0.005, "{quantile} at {q}");
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn quantiles_cover_full_range_in_limited_memory() {
         let mut histogram = Histogram::default();
-        (0..64).for_each(|bit| histogram.add(1 << bit));
-        histogram.add(u64::MAX);
+        (0..64).for_each(|bit| histogram.add_value(1 << bit));
+        histogram.add_value(u64::MAX);
         let [median] = histogram.quantiles([0.5]).unwrap();
         assert!(histogram.counts.len() <= 2048);
         assert!((31.0..34.0).contains(&median.log2()), "{median}");

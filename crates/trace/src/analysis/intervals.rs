@@ -12,7 +12,7 @@ const MAX_INTERVALS: usize = 4096;
 /// Counters of an interval of 100 s. Intervals without a packet are omitted.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[repr(C)] // the fields that each packet changes are adjacent
-pub struct Interval {
+pub struct IntervalCounts {
     /// Number of the interval, counted from the connection's first packet.
     pub index: u64,
     /// Data packets.
@@ -33,7 +33,7 @@ pub struct Interval {
     pub indications: LossIndicationCounts,
 }
 
-impl Interval {
+impl IntervalCounts {
     /// Mean of the RTT samples, s.
     #[must_use]
     pub fn rtt_mean_s(&self) -> Option<f64> {
@@ -53,8 +53,8 @@ impl Interval {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intervals {
     /// Current interval, stored separately because each packet changes it.
-    current: Interval,
-    earlier: Vec<Interval>,
+    current: IntervalCounts,
+    earlier: Vec<IntervalCounts>,
     origin: Nanos,
     /// End of the current interval; 0 if there is none.
     end: Nanos,
@@ -71,7 +71,7 @@ impl Intervals {
     /// Returns the interval of `time`. An earlier time than the current interval (after a clock
     /// step) counts in the current interval.
     #[inline]
-    pub(super) fn interval_at(&mut self, time: Nanos) -> &mut Interval {
+    pub(super) fn interval_at(&mut self, time: Nanos) -> &mut IntervalCounts {
         if time >= self.end {
             self.open_interval(time);
         }
@@ -106,7 +106,7 @@ impl Intervals {
         &mut interval.indications
     }
 
-    pub(super) fn into_vec(mut self) -> Vec<Interval> {
+    pub(super) fn into_vec(mut self) -> Vec<IntervalCounts> {
         if self.end > 0 {
             self.earlier.reserve_exact(1);
             self.earlier.push(self.current);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn class_is_depth_of_deepest_sequence() {
-        let mut interval = Interval::default();
+        let mut interval = IntervalCounts::default();
         assert_eq!(interval.pftk_class(), None);
         interval.indications.td = 3;
         assert_eq!(interval.pftk_class(), Some(0));

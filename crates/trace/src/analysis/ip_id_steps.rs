@@ -25,7 +25,7 @@ impl IpIdSteps {
     #[inline]
     pub(super) fn add_segment(&mut self, segment: &Segment) {
         let Some(id) = segment.ip_id else { return };
-        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN);
+        let bare = segment.payload == 0 && !segment.flags.contains_any(Flags::SYN);
         if let Some(last) = std::mem::replace(&mut self.last, bare.then_some(id)) {
             let step = id.wrapping_sub(last);
             self.steps = self.steps.saturating_add(1);

@@ -38,7 +38,7 @@ pub(super) struct EvidenceSums {
 
 /// New data being sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewSegment {
+pub(super) struct NewDataSegment {
     pub(super) time: Nanos,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -52,7 +52,7 @@ pub(super) struct NewSegment {
 
 impl EvidenceSums {
     #[inline]
-    pub(super) fn on_new_data(&mut self, fresh: &NewSegment) {
+    pub(super) fn on_new_data(&mut self, fresh: &NewDataSegment) {
         let begins = fresh.time.saturating_sub(self.last) > MAX_BURST_GAP;
         self.last = fresh.time;
         self.short_segments += u64::from(fresh.short);
@@ -90,7 +90,7 @@ impl EvidenceSums {
         }
     }
 
-    pub(super) fn report(&self) -> LimitEvidence {
+    pub(super) fn to_limit_evidence(&self) -> LimitEvidence {
         let mean = self.pace_sum / self.gaps.max(1) as f64;
         let variance = self.pace_squares / self.gaps.max(1) as f64 - mean * mean;
         LimitEvidence {
@@ -199,7 +199,7 @@ mod tests {
 
     fn sent(sums: &mut EvidenceSums, time: Nanos, start: u64, bytes: u64, peer_time: Nanos) {
         let (end, tap_rtt, short) = (start + bytes, 0, bytes < 1000);
-        sums.on_new_data(&NewSegment { time, start, end, peer_time, tap_rtt, short });
+        sums.on_new_data(&NewDataSegment { time, start, end, peer_time, tap_rtt, short });
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
             sent(&mut sums, n * 6_000_000, 2000 * n, 1000, 0);
             sent(&mut sums, n * 6_000_000 + 10_000, 2000 * n + 1000, 1000, 0);
         }
-        let report = sums.report();
+        let report = sums.to_limit_evidence();
         assert_eq!((report.pacing_gaps, report.short_segments), (99, 0));
         assert!(report.pacing_variation.is_some_and(|variation| variation < 1e-6));
         assert_eq!(report.unprompted_bytes, 200_000);
@@ -221,7 +221,7 @@ mod tests {
         for n in 1..10 {
             sent(&mut sums, n * 10_000_000, 1000 * n, 900, n * 10_000_000 - 1_000_000);
         }
-        let report = sums.report();
+        let report = sums.to_limit_evidence();
         assert_eq!((report.unprompted_bytes, report.pacing_gaps, report.short_segments), (0, 0, 9));
     }
 
@@ -232,12 +232,14 @@ mod tests {
             let queued = if n < 500 { 0 } else { 20_000_000 };
             sums.add_sender_timestamp(u64::from(n) * 5_000_000 + queued, 5 * n, 40_000_000);
         }
-        assert!(sums.report().queue_s.is_some_and(|queue| (queue - 0.0095).abs() < 1e-6));
+        assert!(
+            sums.to_limit_evidence().queue_s.is_some_and(|queue| (queue - 0.0095).abs() < 1e-6)
+        );
         let mut coarse = EvidenceSums::default();
         (0..1000_u32)
             .for_each(|n| coarse.add_sender_timestamp(u64::from(n) * 5_000_000, n / 2, 40_000_000));
-        assert_eq!(coarse.report().queue_s, None);
-        assert_eq!(EvidenceSums::default().report().queue_s, None);
+        assert_eq!(coarse.to_limit_evidence().queue_s, None);
+        assert_eq!(EvidenceSums::default().to_limit_evidence().queue_s, None);
     }
 
     #[test]
@@ -254,7 +256,7 @@ mod tests {
                 40_000_000,
             );
         }
-        assert!(drifting.report().queue_s.is_some_and(|queue| queue < 0.002));
-        assert!(queued.report().queue_s.is_some_and(|queue| queue > 0.1));
+        assert!(drifting.to_limit_evidence().queue_s.is_some_and(|queue| queue < 0.002));
+        assert!(queued.to_limit_evidence().queue_s.is_some_and(|queue| queue > 0.1));
     }
 }

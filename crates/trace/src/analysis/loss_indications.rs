@@ -83,7 +83,7 @@ pub(super) struct PftkIndicationRule {
 impl PftkIndicationRule {
     /// Returns the indication of a retransmission of the oldest segment, unless it belongs to a
     /// previous indication.
-    pub(super) fn classify(&mut self, event: &RetransInfo) -> Option<IndicationKind> {
+    pub(super) fn classify_indication(&mut self, event: &RetransInfo) -> Option<IndicationKind> {
         // A fast retransmit is not repeated, so the second retransmission was caused by the timer.
         let expired = self.fast && event.repeated;
         if event.sent.start < self.recover && !expired {
@@ -112,7 +112,7 @@ pub(super) struct FirstTimeoutMean {
 }
 
 impl FirstTimeoutMean {
-    pub(super) fn add(&mut self, verdict: &RetransVerdict) {
+    pub(super) fn add_if_first_timeout(&mut self, verdict: &RetransVerdict) {
         if verdict.indication == Some(IndicationKind::To) {
             self.sum += u128::from(verdict.waited);
             self.count += 1;
@@ -151,7 +151,7 @@ mod tests {
         let mut classify = |start, next, duplicates, repeated| {
             let sent = SentRange { start, ..SentRange::default() };
             let verdict = timeout(1);
-            rule.classify(&RetransInfo {
+            rule.classify_indication(&RetransInfo {
                 sent,
                 packets: 1,
                 offset: 0,

@@ -39,7 +39,7 @@ mod transfer_limits;
 
 pub(crate) use direction_stats::EventQuota;
 pub(crate) use duplicates::{RecentSegments, SAME_IDS, is_copy_of_recent};
-pub(crate) use exchanges::{DataEvent, Exchanges, FlowState};
+pub(crate) use exchanges::{DataSegmentEvent, ExchangeTracker, FlowState};
 pub(crate) use failure::{ConnectionView, FinRstTracker};
 pub(crate) use flow::{ConnectionContext, Flow};
 pub(crate) use negotiated_options::NegotiatedOptions;
@@ -47,9 +47,9 @@ pub(crate) use tap_side::TapRtts;
 
 pub use direction_counts::DirectionCounts;
 pub use direction_stats::{Retransmission, SpuriousRetransmissions};
-pub use exchanges::Exchange;
+pub use exchanges::RequestExchange;
 pub use failure::{ConnectionEnd, FailureDetails, FailureKind, FailureStage};
-pub use intervals::{INTERVAL_S, Interval};
+pub use intervals::{INTERVAL_S, IntervalCounts};
 pub use limit_evidence::LimitEvidence;
 pub use limit_kinds::{TRANSFER_LIMITS, TransferLimit};
 pub use loss_indications::{DEPTHS, LossIndication, LossIndicationCounts};

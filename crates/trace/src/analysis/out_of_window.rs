@@ -28,7 +28,7 @@ pub(super) struct OutOfWindowTracker {
 impl OutOfWindowTracker {
     /// Checks `number`, which unwraps to `unwrapped`; `known` is a valid number.
     #[inline(always)]
-    pub(super) fn check_number(
+    pub(super) fn check_sequence_number(
         &mut self,
         number: u32,
         unwrapped: u64,
@@ -59,11 +59,11 @@ impl Flow {
     pub(super) fn process_out_of_window(
         &mut self,
         segment: &Segment,
-        reach: SequenceCheck,
+        check: SequenceCheck,
         context: &ConnectionContext<'_>,
     ) {
         self.counts.out_of_window += 1;
-        if reach == SequenceCheck::Moved {
+        if check == SequenceCheck::Moved {
             self.restart_sequence_at(segment.sequence);
             let (number, payload) = self.last_out_of_window;
             self.counts.unique_bytes +=
@@ -83,9 +83,9 @@ impl Flow {
     /// Counts an out-of-window acknowledgement; the second of two nearby ones restarts the sequence
     /// space.
     #[cold]
-    pub(super) fn on_out_of_window_ack(&mut self, segment: &Segment, reach: SequenceCheck) {
+    pub(super) fn on_out_of_window_ack(&mut self, segment: &Segment, check: SequenceCheck) {
         self.counts.out_of_window += 1;
-        if reach == SequenceCheck::Moved {
+        if check == SequenceCheck::Moved {
             self.restart_sequence_at(segment.acknowledgement);
         }
     }
@@ -104,7 +104,7 @@ impl Flow {
         // As at the start, the first acknowledgement is not a duplicate.
         (self.window, self.window_seen) = (0, false);
         if let Some(stats) = &mut self.stats {
-            stats.reset_sequence(start);
+            stats.restart_sequence_space(start);
         }
     }
 }
@@ -118,7 +118,7 @@ mod tests {
         let mut window = OutOfWindowTracker::default();
         let known = unwrap_first_sequence(1000);
         let mut check = |number: u32, known: u64| {
-            window.check_number(
+            window.check_sequence_number(
                 number,
                 super::super::sequence_numbers::unwrap_near(known, number),
                 known,

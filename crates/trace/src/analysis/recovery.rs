@@ -13,7 +13,7 @@ const MIN_RTO_SHARE: f64 = 0.9;
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum RecoveryPhase {
     #[default]
     Open,
     /// Retransmissions belong to the current indication until `recover` is acknowledged.
@@ -52,7 +52,7 @@ pub(super) struct RecoveryTracker {
     min_timeout: Nanos,
     /// Start of the current recovery.
     entered: Nanos,
-    phase: Phase,
+    phase: RecoveryPhase,
     /// Number of timeouts since the last new acknowledgement.
     depth: u8,
     /// True if the stack retransmits on a partial acknowledgement, without further duplicates (RFC
@@ -104,41 +104,42 @@ impl RecoveryTracker {
         self.timer_start = time;
         self.last_advance = time;
         if acknowledged >= self.recover {
-            if let (Phase::Repair(cause), false) = (self.phase, self.beyond.is_empty()) {
+            if let (RecoveryPhase::Repair(cause), false) = (self.phase, self.beyond.is_empty()) {
                 self.ended_recovery = Some(cause);
             }
-            self.phase = Phase::Open;
+            self.phase = RecoveryPhase::Open;
         }
     }
 
     /// Starts another recovery right after a recovery that ended at `time`, as Linux does, if data
     /// that were sent and retransmitted during the ended recovery are still missing. `range`:
-    /// acknowledged and next sequence number. `held`: whether SACK covers a range.
-    pub(super) fn begin_next_recovery(
+    /// acknowledged and next sequence number. `is_sacked`: whether SACK covers a range.
+    pub(super) fn restart_recovery_if_lost(
         &mut self,
         time: Nanos,
         range: (u64, u64),
-        held: impl Fn(u64, u64) -> bool,
+        is_sacked: impl Fn(u64, u64) -> bool,
     ) -> Option<RetransVerdict> {
         let cause = self.ended_recovery.take()?;
         let (acknowledged, next) = range;
-        let lost = |&(start, end): &(u64, u64)| end > acknowledged && !held(start, end);
+        let lost = |&(start, end): &(u64, u64)| end > acknowledged && !is_sacked(start, end);
         let another = self.beyond.iter().any(lost);
         self.beyond.clear();
         if !another {
             return None;
         }
-        self.phase = Phase::Repair(cause);
+        self.phase = RecoveryPhase::Repair(cause);
         self.recover = next;
         self.entered = time;
         Some(RetransVerdict { cause, indication: Some(IndicationKind::Td), waited: 0 })
     }
 
-    /// Counts a duplicate acknowledgement without SACK blocks. `cut`: its options are truncated.
+    /// Counts a duplicate acknowledgement without SACK blocks. `options_truncated`: its options are
+    /// truncated.
     #[inline]
-    pub(super) fn on_duplicate_ack(&mut self, time: Nanos, cut: bool) {
-        self.cut |= cut;
-        self.duplicate_without_sack |= !cut;
+    pub(super) fn count_duplicate_without_sack(&mut self, time: Nanos, options_truncated: bool) {
+        self.cut |= options_truncated;
+        self.duplicate_without_sack |= !options_truncated;
         self.duplicates = self.duplicates.saturating_add(1);
         self.last_duplicate = time;
         if self.duplicates == DUPLICATE_THRESHOLD {
@@ -150,7 +151,7 @@ impl RecoveryTracker {
     /// probe timer, which each new segment restarts.
     #[inline]
     pub(super) fn on_new_data(&mut self, time: Nanos, idle: bool, probe: bool) {
-        if idle || (probe && self.phase == Phase::Open && self.duplicates == 0) {
+        if idle || (probe && self.phase == RecoveryPhase::Open && self.duplicates == 0) {
             self.timer_start = time;
         }
     }
@@ -158,28 +159,31 @@ impl RecoveryTracker {
     /// Whether loss recovery is in progress.
     #[inline(always)]
     pub(super) fn is_active(&self) -> bool {
-        self.phase != Phase::Open
+        self.phase != RecoveryPhase::Open
     }
 
     /// Whether fast recovery is in progress.
     #[inline(always)]
     pub(super) fn is_fast(&self) -> bool {
-        !matches!(self.phase, Phase::Open | Phase::Repair(RetransCause::AfterTimeout))
+        !matches!(
+            self.phase,
+            RecoveryPhase::Open | RecoveryPhase::Repair(RetransCause::AfterTimeout)
+        )
     }
 
     /// Classifies a retransmission and updates the recovery state.
-    pub(super) fn classify(
+    pub(super) fn classify_retransmission(
         &mut self,
         resent: &RetransmittedSegment,
         sender: &SenderState<'_>,
     ) -> RetransVerdict {
         let idle = self.time_since_timer_start(resent, sender);
         let fast = self.follows_duplicates(resent, sender);
-        self.at_sender |= fast && self.phase == Phase::Open && sender.tap_rtt == 0;
+        self.at_sender |= fast && self.phase == RecoveryPhase::Open && sender.tap_rtt == 0;
         // A third transmission is never a reaction to a duplicate. A retransmission is also no such
         // reaction if there were too few duplicates, or if they arrived long before.
-        let no_sack =
-            sender.sacked_bytes == 0 && self.phase != Phase::Repair(RetransCause::AfterTimeout);
+        let no_sack = sender.sacked_bytes == 0
+            && self.phase != RecoveryPhase::Repair(RetransCause::AfterTimeout);
         let timer = resent.repeated || (no_sack && !fast) || self.is_timer_driven(resent, sender);
         // A fast retransmit and a much shorter timeout than observed before are unlikely to
         // coincide.
@@ -193,7 +197,7 @@ impl RecoveryTracker {
             None => self.cause_without_timeout(resent, sender),
             Some(cause) => cause,
         };
-        let within = self.phase == Phase::Repair(RetransCause::Duplicates) && !renewed;
+        let within = self.phase == RecoveryPhase::Repair(RetransCause::Duplicates) && !renewed;
         let next = resent.start <= sender.acknowledged && resent.start >= self.rto_recover;
         self.retransmits_on_partial |=
             within && next && cause == RetransCause::Duplicates && resent.start < self.recover;
@@ -238,7 +242,7 @@ impl RecoveryTracker {
         sender: &SenderState<'_>,
         run: Nanos,
     ) -> bool {
-        matches!(self.phase, Phase::Repair(RetransCause::Sack | RetransCause::Rack))
+        matches!(self.phase, RecoveryPhase::Repair(RetransCause::Sack | RetransCause::Rack))
             && resent.repeated
             && resent.start <= sender.acknowledged
             && resent.last_sent.is_some_and(|sent| sent >= self.entered)
@@ -254,7 +258,7 @@ impl RecoveryTracker {
         resent: &RetransmittedSegment,
         sender: &SenderState<'_>,
     ) -> bool {
-        self.phase == Phase::Repair(RetransCause::Duplicates)
+        self.phase == RecoveryPhase::Repair(RetransCause::Duplicates)
             && sender.sacked_bytes == 0
             && resent.repeated
             && resent.last_sent.is_some_and(|sent| sent >= self.last_advance)
@@ -281,7 +285,7 @@ impl RecoveryTracker {
     ) -> bool {
         let since = resent.time.saturating_sub(self.last_duplicate);
         self.duplicates > DUPLICATE_THRESHOLD
-            && self.phase == Phase::Open
+            && self.phase == RecoveryPhase::Open
             && !resent.repeated
             && sender.tap_rtt <= MAX_REACTION_TIME
             && since <= sender.max_reaction_time()
@@ -301,12 +305,12 @@ impl RecoveryTracker {
         let received =
             resent.time.saturating_sub(self.threshold_time) + MAX_REACTION_TIME >= sender.tap_rtt;
         match self.phase {
-            Phase::Open => false,
+            RecoveryPhase::Open => false,
             // Duplicates of data sent twice are ignored only after a first timeout.
-            Phase::Repair(RetransCause::AfterTimeout) => {
+            RecoveryPhase::Repair(RetransCause::AfterTimeout) => {
                 received && (late || self.duplicates == DUPLICATE_THRESHOLD)
             }
-            Phase::Repair(_) => {
+            RecoveryPhase::Repair(_) => {
                 let untouched = resent.last_sent.is_some_and(|sent| sent < self.last_advance);
                 separate && received && untouched && !self.retransmits_on_partial
             }
@@ -341,10 +345,10 @@ impl RecoveryTracker {
             self.duplicates >= DUPLICATE_THRESHOLD && !self.is_timer_driven(resent, sender);
         let clear = (self.at_sender || sender.tap_rtt > 0) && !reordered;
         let nothing_else = match self.phase {
-            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || clear,
-            Phase::Repair(RetransCause::AfterTimeout) => clear,
+            RecoveryPhase::Open => self.duplicates < DUPLICATE_THRESHOLD || clear,
+            RecoveryPhase::Repair(RetransCause::AfterTimeout) => clear,
             // Pacing may delay the reaction to a partial acknowledgement.
-            Phase::Repair(_) => {
+            RecoveryPhase::Repair(_) => {
                 let round = sender.estimate.srtt_ns().unwrap_or(0.0);
                 clear && !self.retransmits_on_partial && idle as f64 >= round / 2.0
             }
@@ -373,7 +377,8 @@ impl RecoveryTracker {
     ) -> Option<RetransCause> {
         let head = resent.start <= sender.acknowledged;
         let tail = resent.end >= sender.next;
-        let quiet = sender.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
+        let quiet =
+            sender.sacked_bytes == 0 && self.phase == RecoveryPhase::Open && self.depth == 0;
         if sender.sack
             && !self.lacks_sack_evidence(resent, sender)
             && tail
@@ -405,7 +410,7 @@ impl RecoveryTracker {
         resent: &RetransmittedSegment,
         sender: &SenderState<'_>,
     ) -> RetransCause {
-        if let Phase::Repair(cause) = self.phase {
+        if let RecoveryPhase::Repair(cause) = self.phase {
             if resent.start < self.recover {
                 return cause;
             }
@@ -435,7 +440,7 @@ impl RecoveryTracker {
         sender.sack
             && self.sack_seen
             && prompt
-            && self.phase == Phase::Open
+            && self.phase == RecoveryPhase::Open
             && resent.start == sender.acknowledged
             && resent.last_sent.is_some_and(|sent| sent >= self.entered && sent < self.last_advance)
     }
@@ -459,7 +464,7 @@ impl RecoveryTracker {
         match cause {
             RetransCause::Timeout { depth } => {
                 self.beyond.clear();
-                self.phase = Phase::Repair(RetransCause::AfterTimeout);
+                self.phase = RecoveryPhase::Repair(RetransCause::AfterTimeout);
                 self.recover = sender.next;
                 self.rto_recover = sender.next;
                 (depth == 1).then_some(IndicationKind::To)
@@ -471,11 +476,11 @@ impl RecoveryTracker {
             RetransCause::Duplicates | RetransCause::Sack | RetransCause::Rack => {
                 let beyond =
                     resent.start >= self.recover && !self.recovery_includes_new_data(cause);
-                let new = renewed || self.phase == Phase::Open || beyond;
+                let new = renewed || self.phase == RecoveryPhase::Open || beyond;
                 if new {
                     self.beyond.clear();
                     self.entered = resent.time;
-                    self.phase = Phase::Repair(cause);
+                    self.phase = RecoveryPhase::Repair(cause);
                     self.recover = sender.next;
                 } else if resent.start >= self.recover && self.beyond.len() < MAX_NEW_RANGES {
                     self.beyond.push((resent.start, resent.end));

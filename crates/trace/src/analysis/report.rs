@@ -2,9 +2,9 @@
 
 use super::direction_counts::DirectionCounts;
 use super::direction_stats::{Retransmission, SpuriousRetransmissions};
-use super::exchanges::Exchange;
+use super::exchanges::RequestExchange;
 use super::failure::{ConnectionEnd, FailureDetails};
-use super::intervals::Interval;
+use super::intervals::IntervalCounts;
 use super::limit_evidence::LimitEvidence;
 use super::loss_indications::{LossIndication, LossIndicationCounts};
 use super::negotiated_options::AnnouncedOptions;
@@ -41,7 +41,7 @@ pub struct ConnectionReport {
     /// port.
     pub client: usize,
     /// Requests and responses in order, up to the limit.
-    pub exchanges: Vec<Exchange>,
+    pub exchanges: Vec<RequestExchange>,
     /// Number of exchanges beyond the limit.
     pub omitted_exchanges: u64,
     /// Both directions; the first is from the opener or, without a SYN, from the sender of the
@@ -92,7 +92,7 @@ pub struct DirectionReport {
     /// Time of the last data packet or of the last acknowledgement of new data.
     pub last_data: Option<Nanos>,
     /// Intervals of 100 s.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<IntervalCounts>,
     /// Loss indications in order, up to the limit.
     pub loss_times: Vec<LossIndication>,
     /// Retransmissions in order, up to the limit.

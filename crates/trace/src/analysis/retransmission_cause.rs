@@ -47,7 +47,7 @@ pub struct RetransCauses {
 }
 
 impl RetransCauses {
-    pub(super) fn add(&mut self, cause: RetransCause, packets: u64) {
+    pub(super) fn count_packets(&mut self, cause: RetransCause, packets: u64) {
         let count = match cause {
             RetransCause::Duplicates => &mut self.duplicates,
             RetransCause::Sack => &mut self.sack,

@@ -46,7 +46,7 @@ impl TimeByCause {
         known + self.recovery + self.timeout + self.rest
     }
 
-    fn add(&mut self, other: &Self) {
+    fn add_times(&mut self, other: &Self) {
         self.application += other.application;
         self.receiver_window += other.receiver_window;
         self.closed += other.closed;
@@ -98,7 +98,7 @@ impl Round {
 
     pub(super) fn merge_next(&mut self, next: &Self) {
         self.end = next.end;
-        self.parts.add(&next.parts);
+        self.parts.add_times(&next.parts);
         self.rtt_sum += next.rtt_sum;
         self.rtt_samples += next.rtt_samples;
         self.rounds = self.rounds.saturating_add(next.rounds);

@@ -17,7 +17,7 @@ use crate::segment::Nanos;
 const MAX_REACTION_TIME: Nanos = 3_000_000;
 /// New data being sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewData {
+pub(super) struct NewDataSent {
     pub(super) time: Nanos,
     pub(super) end: u64,
     /// True if nothing was in flight.
@@ -29,7 +29,7 @@ pub(super) struct NewData {
     pub(super) tap_rtt: Nanos,
 }
 
-impl NewData {
+impl NewDataSent {
     /// Whether an acknowledgement at `time` triggered the new data.
     fn is_triggered_by_ack_at(&self, time: Nanos) -> bool {
         self.time.saturating_sub(time)
@@ -39,7 +39,7 @@ impl NewData {
 
 /// An acknowledgement of new data, and the state before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewAck {
+pub(super) struct DataAck {
     pub(super) time: Nanos,
     pub(super) number: u64,
     pub(super) bytes: u64,
@@ -93,7 +93,7 @@ pub(super) struct Rounds {
 impl Rounds {
     /// Called when new data are sent.
     #[inline]
-    pub(super) fn on_new_data(&mut self, new: &NewData) {
+    pub(super) fn on_new_data(&mut self, new: &NewDataSent) {
         let gap = new.time.saturating_sub(self.last_new);
         self.last_new = new.time;
         if gap <= MAX_REACTION_TIME {
@@ -122,7 +122,7 @@ impl Rounds {
     /// Attributes the wait after a segment below the maximum size, when new data end the wait. The
     /// sender waited for the application, unless an acknowledgement without a request triggered the
     /// new data while other data were in flight: then the data had been written before.
-    fn attribute_wait_after_short_segment(&mut self, new: &NewData) {
+    fn attribute_wait_after_short_segment(&mut self, new: &NewDataSent) {
         let short = std::mem::take(&mut self.pending.short);
         // At a tap far from the sender, `new.idle` is not reliable: the acknowledgements of all data
         // may have passed the tap, but not reached the sender.
@@ -135,7 +135,7 @@ impl Rounds {
     }
 
     /// Attributes a pause without data in flight, when new data end it.
-    fn attribute_pause(&mut self, new: &NewData) {
+    fn attribute_pause(&mut self, new: &NewDataSent) {
         let pause = new.time.saturating_sub(self.mark);
         if new.is_triggered_by_ack_at(self.mark) || new.wait.is_by_receiver() {
             self.attribute_time(new.time, new.wait);
@@ -192,14 +192,14 @@ impl Rounds {
 
     /// Called when data, new or retransmitted, are sent. `flight`: bytes then in flight.
     #[inline]
-    pub(super) fn on_data(&mut self, bytes: u32, flight: u64) {
+    pub(super) fn record_sent_data(&mut self, bytes: u32, flight: u64) {
         self.round.sent_bytes += u64::from(bytes);
         self.round.flight_bytes = self.round.flight_bytes.max(clamp_to_u32(flight));
     }
 
     /// Called when new data are acknowledged.
     #[inline]
-    pub(super) fn on_new_ack(&mut self, acked: &NewAck) {
+    pub(super) fn on_new_ack(&mut self, acked: &DataAck) {
         self.attribute_time(acked.time, acked.wait);
         self.peer_data = acked.has_data;
         self.round.acked_bytes += acked.bytes;
@@ -283,7 +283,7 @@ impl Rounds {
     }
 
     /// Ends the last round at `time` and returns the summary.
-    pub(super) fn finish(&mut self, time: Nanos, wait: WaitReason) -> RoundSummary {
+    pub(super) fn finish_last_round(&mut self, time: Nanos, wait: WaitReason) -> RoundSummary {
         if self.round.rounds > 0 {
             self.attribute_time(time, wait);
             // No data followed: the sender waited for acknowledgements, not for more data.

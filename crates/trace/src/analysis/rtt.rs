@@ -107,12 +107,12 @@ pub struct DurationReport {
 
 impl SampleStats {
     #[inline]
-    pub(super) fn add(&mut self, sample: Nanos) {
+    pub(super) fn add_sample(&mut self, sample: Nanos) {
         self.min = if self.samples == 0 { sample } else { self.min.min(sample) };
         self.max = self.max.max(sample);
         self.samples += 1;
         self.sum += sample as f64;
-        self.histogram.add(sample);
+        self.histogram.add_value(sample);
     }
 
     pub(super) fn min(&self) -> Option<Nanos> {
@@ -164,7 +164,7 @@ pub(super) struct TimeAverage {
 
 impl TimeAverage {
     #[inline]
-    pub(super) fn add(&mut self, time: Nanos, sample: Nanos) {
+    pub(super) fn add_sample(&mut self, time: Nanos, sample: Nanos) {
         if time >= self.end {
             self.open_interval(time);
         }
@@ -249,8 +249,8 @@ mod tests {
     fn mean_over_time_weights_bursts_by_time() {
         let mut over_time = TimeAverage::default();
         assert_eq!(over_time.mean_s(), None);
-        (0..100).for_each(|n| over_time.add(n * MS, 10 * MS));
-        over_time.add(250 * MS, 30 * MS);
+        (0..100).for_each(|n| over_time.add_sample(n * MS, 10 * MS));
+        over_time.add_sample(250 * MS, 30 * MS);
         assert!((over_time.mean_s().unwrap() - 0.020).abs() < 1e-9);
     }
 
@@ -258,7 +258,7 @@ mod tests {
     fn mean_over_time_is_independent_of_start() {
         let mean = |begin: Nanos| {
             let mut over_time = TimeAverage::default();
-            (0..90).for_each(|n| over_time.add(begin + n * n * MS, n * MS));
+            (0..90).for_each(|n| over_time.add_sample(begin + n * n * MS, n * MS));
             over_time.mean_s()
         };
         for begin in [1, 100, 137, 249, 250, 1_000_137] {

@@ -78,12 +78,12 @@ impl SequencePlot {
         self.points.push(PlotPoint { time, mark, start, end });
         self.kept[kind] += 1;
         while self.points.len() > self.max {
-            self.thin_out();
+            self.thin_out_points();
         }
     }
 
     /// Removes every second point of the most frequent kind; retransmissions last.
-    fn thin_out(&mut self) {
+    fn thin_out_points(&mut self) {
         let others = self.points.len() - self.kept[RETRANSMISSION_INDEX];
         let largest = (0..RETRANSMISSION_INDEX).max_by_key(|kind| self.kept[*kind]).unwrap_or(0);
         // With more points than kinds, one kind has at least two; a single point cannot be halved.

@@ -15,7 +15,7 @@ pub struct SlowStartGrowth {
 }
 
 impl SlowStartGrowth {
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(super) fn add_growth(&mut self, other: &Self) {
         self.grown_bytes += other.grown_bytes;
         self.acked_bytes += other.acked_bytes;
         self.acks += other.acks;
@@ -96,7 +96,7 @@ impl SlowStartDetector {
 
     /// Ends or interrupts the growth.
     fn end_growth(&mut self) {
-        self.seen.add(&std::mem::take(&mut self.current));
+        self.seen.add_growth(&std::mem::take(&mut self.current));
         self.first = 0;
     }
 
@@ -177,13 +177,13 @@ impl WindowReductions {
     pub(super) fn on_new_ack(&mut self, flight: u64, bytes: u64, wait: WaitReason) {
         self.duplicate = 0;
         if self.before > 0 && wait != WaitReason::Repair {
-            self.update_flight_after(flight, bytes);
+            self.record_flight_after_reduction(flight, bytes);
         }
     }
 
     /// Updates the flight after recovery. Some senders fill the new window by a few segments per
     /// acknowledgement; later, the window would have grown.
-    fn update_flight_after(&mut self, flight: u64, bytes: u64) {
+    fn record_flight_after_reduction(&mut self, flight: u64, bytes: u64) {
         self.after = self.after.max(flight);
         self.acked += bytes;
         if self.acked < self.before / UNCHANGED_WINDOW_DIVISOR {

@@ -26,7 +26,7 @@ const MIN_DISTINCT_RTT: Nanos = 50_000;
 /// Round-trip times from the tap to both ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TapRtts {
-    ends: [EndRtt; 2],
+    ends: [TapToEndRtt; 2],
     /// Opener of the connection and the time of its SYN; cleared if the SYN is retransmitted,
     /// because the SYN-ACK is then ambiguous.
     opened: Option<(usize, Nanos)>,
@@ -35,14 +35,14 @@ pub(crate) struct TapRtts {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct EndRtt {
+struct TapToEndRtt {
     /// Shortest response time to a handshake segment or timestamp.
     min_response: Option<Nanos>,
     /// A timestamp sent to this end and not yet echoed, and its time.
     awaited: Option<(u32, Nanos)>,
 }
 
-impl EndRtt {
+impl TapToEndRtt {
     fn add_answer_time(&mut self, took: Nanos) {
         self.min_response = Some(self.min_response.map_or(took, |min| min.min(took)));
     }
@@ -52,7 +52,7 @@ impl TapRtts {
     /// Processes a segment from the end `from`.
     #[inline]
     pub(crate) fn process_segment(&mut self, segment: &Segment, from: usize) {
-        if segment.flags.any(Flags::SYN) || self.answered.is_some() {
+        if segment.flags.contains_any(Flags::SYN) || self.answered.is_some() {
             self.process_handshake(segment, from);
         }
         let Some((value, echo)) = segment.options.timestamps else { return };
@@ -70,7 +70,8 @@ impl TapRtts {
     }
 
     fn process_handshake(&mut self, segment: &Segment, from: usize) {
-        let (syn, ack) = (segment.flags.any(Flags::SYN), segment.flags.any(Flags::ACK));
+        let (syn, ack) =
+            (segment.flags.contains_any(Flags::SYN), segment.flags.contains_any(Flags::ACK));
         match (syn, ack, self.opened, self.answered) {
             (true, false, None, None) if self.handshake.is_none() => {
                 self.opened = Some((from, segment.time));

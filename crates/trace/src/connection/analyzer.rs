@@ -34,7 +34,7 @@ impl Analyzer {
     #[inline]
     pub(super) fn push_segment(&mut self, slot: usize, segment: &Segment) {
         if let Some(Some(connection)) = self.connections.get_mut(slot) {
-            connection.push(segment, &self.quota);
+            connection.process_segment(segment, &self.quota);
         }
     }
 
@@ -43,7 +43,9 @@ impl Analyzer {
     pub(super) fn analyze_log(&mut self, slot: usize, log: &[u8]) {
         if let Some(Some(connection)) = self.connections.get_mut(slot) {
             let (last, ends) = (connection.last_time(), connection.ends());
-            decode_segments(log, last, ends, |segment| connection.push(segment, &self.quota));
+            decode_segments(log, last, ends, |segment| {
+                connection.process_segment(segment, &self.quota)
+            });
         }
     }
 

@@ -1,9 +1,9 @@
 //! State of a live connection.
 
 use crate::analysis::{
-    ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataEvent, DirectionReport,
-    EventQuota, Exchanges, FailureDetails, FinRstTracker, Flow, FlowState, NegotiatedOptions,
-    TapRtts,
+    ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataSegmentEvent,
+    DirectionReport, EventQuota, ExchangeTracker, FailureDetails, FinRstTracker, Flow, FlowState,
+    NegotiatedOptions, TapRtts,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -31,7 +31,7 @@ pub(super) struct Connection {
     opener: Option<usize>,
     end_tracker: FinRstTracker,
     /// Allocated only with data in both directions, or after a pause.
-    exchanges: Option<Box<Exchanges>>,
+    exchanges: Option<Box<ExchangeTracker>>,
     /// Maximum number of listed events per direction.
     max_events: usize,
 }
@@ -68,9 +68,9 @@ impl Connection {
 
     /// Processes the next segment.
     #[inline]
-    pub(super) fn push(&mut self, segment: &Segment, quota: &EventQuota) {
+    pub(super) fn process_segment(&mut self, segment: &Segment, quota: &EventQuota) {
         let from = self.sender_index(segment);
-        if segment.flags.any(Flags::FIN | Flags::RST) {
+        if segment.flags.contains_any(Flags::FIN | Flags::RST) {
             self.on_fin_or_rst(segment, from);
         }
         self.last = self.last.max(segment.time);
@@ -88,14 +88,14 @@ impl Connection {
         if let Some(before) = before {
             self.update_exchanges(segment, from, &before, quota);
         }
-        if segment.flags.any(Flags::SYN) {
+        if segment.flags.contains_any(Flags::SYN) {
             self.on_syn(segment, from);
         }
     }
 
     #[cold]
     fn on_syn(&mut self, syn: &Segment, from: usize) {
-        let opener = if syn.flags.any(Flags::ACK) { 1 - from } else { from };
+        let opener = if syn.flags.contains_any(Flags::ACK) { 1 - from } else { from };
         self.opener.get_or_insert(opener);
         let [first, second] =
             self.flows.each_ref().map(|flow| (flow.isn.is_some(), flow.announced));
@@ -143,9 +143,10 @@ impl Connection {
         quota: &EventQuota,
     ) {
         let client = self.client_index();
-        let event = DataEvent { segment, from, before, flows: &self.flows, tap: &self.tap, quota };
+        let event =
+            DataSegmentEvent { segment, from, before, flows: &self.flows, tap: &self.tap, quota };
         let max = self.max_events;
-        let new = || Exchanges::new(client, max, &event);
+        let new = || ExchangeTracker::new(client, max, &event);
         self.exchanges.get_or_insert_with(new).process_data(&event);
     }
 
@@ -177,7 +178,7 @@ impl Connection {
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
-        quota.release(directions.iter().map(kept).sum::<usize>() + exchanges.len());
+        quota.return_events(directions.iter().map(kept).sum::<usize>() + exchanges.len());
         if swaps {
             directions.swap(0, 1);
         }

@@ -69,7 +69,7 @@ impl Trace {
     }
 
     fn push(&mut self, segment: &Segment) {
-        self.connections.push(segment);
+        self.connections.push_segment(segment);
     }
 
     fn syn(&mut self, ms: f64, from: usize, answer: bool) {
@@ -123,7 +123,7 @@ impl Trace {
     }
 
     fn reports(self) -> Vec<ConnectionReport> {
-        self.connections.finish().collect()
+        self.connections.into_remaining_reports().collect()
     }
 
     /// Returns the report of the data direction of the only connection.
@@ -670,10 +670,10 @@ proptest! {
         for (step, mut segment) in segments {
             time = time.wrapping_add(step);
             segment.time = time;
-            connections.push(&segment);
+            connections.push_segment(&segment);
         }
         let mut reports = connections.take_finished();
-        reports.extend(connections.finish());
+        reports.extend(connections.into_remaining_reports());
         let mut counted = 0;
         for direction in reports.iter().flat_map(|report| &*report.directions) {
             let counts = &direction.counts;
@@ -707,10 +707,10 @@ proptest! {
             for (step, mut segment) in segments.clone() {
                 time = time.wrapping_add(step);
                 segment.time = time;
-                connections.push(&segment);
+                connections.push_segment(&segment);
             }
             let mut reports = connections.take_finished();
-            reports.extend(connections.finish());
+            reports.extend(connections.into_remaining_reports());
             reports
         };
         prop_assert_eq!(reports(0), reports(usize::MAX));
@@ -743,10 +743,10 @@ proptest! {
             for (step, mut segment) in segments.clone() {
                 time = time.wrapping_add(step);
                 segment.time = time;
-                connections.push(&segment);
+                connections.push_segment(&segment);
             }
             let mut reports = connections.take_finished();
-            reports.extend(connections.finish());
+            reports.extend(connections.into_remaining_reports());
             reports
         };
         for threads in [1, 2] {
@@ -995,13 +995,14 @@ fn connections_of_one_packet_are_counted() {
     for n in 0..10_000_u16 {
         let mut data = trace.packet(f64::from(n), 0, 1);
         data.source.port = n;
-        connections.push(&data);
+        connections.push_segment(&data);
         packets += connections.take_finished().iter().map(one_data_packet).sum::<u64>();
     }
     assert_eq!(connections.connection_count(), 10_000);
     assert!(connections.table_mut().entries.iter().all(|entry| entry.has_bit(SINGLE)));
     assert!(connections.table_mut().entries.len() <= max);
-    packets += connections.finish().map(|report| one_data_packet(&report)).sum::<u64>();
+    packets +=
+        connections.into_remaining_reports().map(|report| one_data_packet(&report)).sum::<u64>();
     assert_eq!(packets, 10_000);
 }
 
@@ -1019,18 +1020,21 @@ fn scan_is_evicted_before_transfer() {
     let mut trace = Trace::new();
     for n in 0..3 {
         let data = trace.packet(f64::from(n), n, 1);
-        connections.push(&data);
+        connections.push_segment(&data);
     }
     for n in 0..1000_u16 {
         let mut syn = trace.segment(10.0 + f64::from(n), SENDER);
         syn.flags = Flags(Flags::SYN);
         syn.source.port = 10_000 + n;
-        connections.push(&syn);
+        connections.push_segment(&syn);
     }
     let data = trace.packet(2000.0, 3, 1);
-    connections.push(&data);
-    let reports: Vec<_> =
-        connections.take_finished().into_iter().chain(connections.finish()).collect();
+    connections.push_segment(&data);
+    let reports: Vec<_> = connections
+        .take_finished()
+        .into_iter()
+        .chain(connections.into_remaining_reports())
+        .collect();
     let transfer = reports.iter().find(|report| report.number == 0).expect("followed");
     assert_eq!(transfer.directions[0].counts.data_packets, 4);
     assert_eq!(reports.len(), 1001);

@@ -100,9 +100,9 @@ impl Connections {
 
     /// Adds the next segment of the capture.
     #[inline]
-    pub fn push(&mut self, segment: &Segment) {
+    pub fn push_segment(&mut self, segment: &Segment) {
         match &mut self.table {
-            Some(table) if table.fits_cache() => _ = table.push_segment(segment),
+            Some(table) if table.fits_processor_cache() => _ = table.push_segment(segment),
             _ => self.buffer_segment(segment),
         }
         self.pushed += 1;
@@ -119,7 +119,7 @@ impl Connections {
         let large = self.pushed == self.large;
         let threads = self.threads;
         let table = self.table_mut();
-        if large && table.fits_cache() {
+        if large && table.fits_processor_cache() {
             table.start_threads(threads);
         }
         table.push_segment(segment)
@@ -144,12 +144,12 @@ impl Connections {
     /// Ends the capture. Returns the remaining reports: first of ended connections, then of live
     /// ones in the order of their first segments. Each connection is freed when its report is
     /// created.
-    pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
+    pub fn into_remaining_reports(mut self) -> impl Iterator<Item = ConnectionReport> {
         self.table_mut();
         let threads = if self.pushed >= self.large { self.threads } else { 0 };
-        self.reports
-            .into_iter()
-            .chain(self.table.into_iter().flat_map(move |table| table.finish(threads)))
+        self.reports.into_iter().chain(
+            self.table.into_iter().flat_map(move |table| table.into_remaining_reports(threads)),
+        )
     }
 
     /// Buffers a segment: with many connections, the table processes several segments together.
@@ -184,7 +184,7 @@ impl Connections {
         if threads == 0 {
             return;
         }
-        if table.fits_cache() {
+        if table.fits_processor_cache() {
             table.start_threads(threads - 1);
         }
         self.table_thread = TableThread::move_to_thread(&mut self.table);

@@ -45,7 +45,7 @@ const WINDOW_SCALE: u8 = 0x80;
 
 /// Fields of the previous segment from an end.
 #[derive(Clone, Copy, Debug, Default)]
-struct PreviousFields {
+struct PreviousSegmentFields {
     /// Sequence number of the next segment, if it continues the sequence.
     next: u32,
     acknowledgement: u32,
@@ -62,17 +62,17 @@ struct PreviousFields {
 /// Encodes the segments of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SegmentEncoder {
-    previous: [PreviousFields; 2],
+    previous: [PreviousSegmentFields; 2],
 }
 
 /// The short form: the first `length` bytes of two little-endian words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ShortForm {
+pub(super) struct ShortSegmentForm {
     words: [u64; 2],
     length: usize,
 }
 
-impl ShortForm {
+impl ShortSegmentForm {
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.length
@@ -89,12 +89,12 @@ impl ShortForm {
 
 /// The long form.
 #[derive(Debug)]
-pub(super) struct LongForm {
+pub(super) struct LongSegmentForm {
     bytes: [u8; LONGEST],
     length: usize,
 }
 
-impl LongForm {
+impl LongSegmentForm {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -120,12 +120,12 @@ impl SegmentEncoder {
         segment: &Segment,
         from: usize,
         last: Nanos,
-    ) -> Option<ShortForm> {
+    ) -> Option<ShortSegmentForm> {
         self.previous[from & 1].encode_short(segment, from & 1, last)
     }
 
     /// Encodes the next segment in long form.
-    pub(super) fn encode_long(&mut self, segment: &Segment, from: usize) -> LongForm {
+    pub(super) fn encode_long(&mut self, segment: &Segment, from: usize) -> LongSegmentForm {
         self.previous[from & 1].encode_long(segment, from & 1)
     }
 
@@ -150,10 +150,15 @@ impl SegmentEncoder {
     }
 }
 
-impl PreviousFields {
+impl PreviousSegmentFields {
     /// Returns the short form and updates the fields, if the differences are small enough.
     #[inline(always)]
-    fn encode_short(&mut self, segment: &Segment, from: usize, last: Nanos) -> Option<ShortForm> {
+    fn encode_short(
+        &mut self,
+        segment: &Segment,
+        from: usize,
+        last: Nanos,
+    ) -> Option<ShortSegmentForm> {
         let elapsed = segment.time.wrapping_sub(last);
         let timestamps = segment.options.timestamps;
         let (value, echo) = timestamps.unwrap_or((self.value, self.echo));
@@ -187,12 +192,12 @@ impl PreviousFields {
         (self.value, self.echo, self.ip_id) = (value, echo, ip_id);
         (self.window, self.payload) = (segment.window, payload);
         let length = if differs { SHORT } else { SHORTEST };
-        Some(ShortForm { words: [low, high], length })
+        Some(ShortSegmentForm { words: [low, high], length })
     }
 
     /// Returns the long form and updates the fields.
     #[inline(never)]
-    fn encode_long(&mut self, segment: &Segment, from: usize) -> LongForm {
+    fn encode_long(&mut self, segment: &Segment, from: usize) -> LongSegmentForm {
         let (value, echo) = segment.options.timestamps.unwrap_or((self.value, self.echo));
         let headers = segment.ip_bytes.wrapping_sub(segment.payload);
         let large = headers >> 8 | segment.payload >> 16;
@@ -208,7 +213,7 @@ impl PreviousFields {
             headers: headers as u8,
             marks,
         };
-        let mut entry = LongForm { bytes: [0; LONGEST], length: 0 };
+        let mut entry = LongSegmentForm { bytes: [0; LONGEST], length: 0 };
         entry.put([from as u8 & FROM | IS_LONG]);
         entry.put(segment.time.to_le_bytes());
         entry.put_word(segment.acknowledgement);
@@ -240,7 +245,7 @@ fn presence_marks(segment: &Segment) -> u8 {
         | mark(few, HAS_RARE)
 }
 
-fn write_optional_fields(entry: &mut LongForm, segment: &Segment) {
+fn write_optional_fields(entry: &mut LongSegmentForm, segment: &Segment) {
     let Options { mss, window_scale, sack_permitted, sack, sack_blocks, cut, .. } = segment.options;
     let blocks = usize::from(sack_blocks).min(MAX_SACK_BLOCKS);
     let mark = |has, mark| if has { mark } else { 0 };
@@ -271,7 +276,7 @@ pub(super) fn decode_segments(
     let [first, second] = ends;
     let mut decoder = SegmentDecoder {
         bytes,
-        previous: [PreviousFields::default(); 2],
+        previous: [PreviousSegmentFields::default(); 2],
         segments: [
             Segment { source: first, destination: second, ..EMPTY_SEGMENT },
             Segment { source: second, destination: first, ..EMPTY_SEGMENT },
@@ -293,7 +298,7 @@ pub(super) fn decode_segments(
 /// Decoder of bytes written by a new encoder.
 struct SegmentDecoder<'a> {
     bytes: &'a [u8],
-    previous: [PreviousFields; 2],
+    previous: [PreviousSegmentFields; 2],
     /// Last segment from each end.
     segments: [Segment; 2],
 }
@@ -363,8 +368,14 @@ impl SegmentDecoder<'_> {
         if marks & HAS_RARE != 0 {
             self.decode_optional_fields(&mut segment);
         }
-        self.previous[from] =
-            PreviousFields { value, echo, ip_id, headers, marks, ..PreviousFields::default() };
+        self.previous[from] = PreviousSegmentFields {
+            value,
+            echo,
+            ip_id,
+            headers,
+            marks,
+            ..PreviousSegmentFields::default()
+        };
         self.previous[from].fill_optional_fields(&mut segment);
         self.segments[from] = segment;
     }
@@ -399,7 +410,7 @@ impl SegmentDecoder<'_> {
     }
 }
 
-impl PreviousFields {
+impl PreviousSegmentFields {
     /// Sets the optional fields.
     #[inline(always)]
     fn fill_optional_fields(&self, segment: &mut Segment) {

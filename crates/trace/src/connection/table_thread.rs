@@ -31,7 +31,7 @@ impl TableThread {
     pub(super) fn move_to_thread(table: &mut Option<ConnectionTable>) -> Option<Self> {
         let (sender, results) = channel();
         let worker = Worker::start("table", sender)?;
-        worker.set_state(table.take()?);
+        worker.send_state(table.take()?);
         Some(Self { worker, results })
     }
 
@@ -48,7 +48,7 @@ impl TableThread {
 
     /// Ends the thread. Returns the table and the remaining reports.
     pub(super) fn end_thread(self) -> (Option<ConnectionTable>, Vec<ConnectionReport>) {
-        let table = self.worker.end();
+        let table = self.worker.end_thread();
         (table, self.results.try_iter().flat_map(reports_or_panic).collect())
     }
 }

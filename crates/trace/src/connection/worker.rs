@@ -52,7 +52,7 @@ impl<W: WorkerState> Worker<W> {
     }
 
     /// Passes the state to the thread; called once, before the first batch.
-    pub(super) fn set_state(&self, work: W) {
+    pub(super) fn send_state(&self, work: W) {
         // The thread waits for this message only, so the channel is open.
         let _ = self.state.send(work);
     }
@@ -67,7 +67,7 @@ impl<W: WorkerState> Worker<W> {
 
     /// Ends the thread after it has processed all batches. Returns its state, or `None` if it
     /// panicked.
-    pub(super) fn end(self) -> Option<W> {
+    pub(super) fn end_thread(self) -> Option<W> {
         let Self { state, batches, thread, .. } = self;
         drop((state, batches));
         thread.join().unwrap_or_else(|panic| resume_unwind(panic))

@@ -63,7 +63,7 @@ impl WorkerPool {
         let workers = (0..1 << shift).map(start).collect::<Option<Vec<_>>>()?;
         let shares = local.split_by_slot(shift).into_iter().zip(workers);
         let workers = shares.map(|(share, worker)| {
-            worker.set_state(share);
+            worker.send_state(share);
             PoolWorker { batch: AnalysisBatch::default(), worker }
         });
         Some(Self { workers: workers.collect(), shift, results })
@@ -132,7 +132,7 @@ impl WorkerPool {
     pub(super) fn end_threads(mut self, local: &mut Analyzer) -> Vec<NumberedReport> {
         self.workers.iter_mut().for_each(PoolWorker::send_batch);
         let workers = std::mem::take(&mut self.workers);
-        let parts = workers.into_iter().filter_map(|worker| worker.worker.end()).collect();
+        let parts = workers.into_iter().filter_map(|worker| worker.worker.end_thread()).collect();
         // Reports the panic of a thread before its missing connections cause another error.
         let results = self.receive_reports(false);
         local.join_parts(parts, self.shift);

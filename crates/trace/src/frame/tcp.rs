@@ -35,6 +35,6 @@ pub(super) fn dissect_tcp(
     segment.payload = length - header_length as u32;
     let kept = &bytes[MIN_TCP_HEADER..header_length.min(bytes.len())];
     segment.options =
-        read_options(kept, header_length - MIN_TCP_HEADER, segment.flags.any(Flags::SYN));
+        read_options(kept, header_length - MIN_TCP_HEADER, segment.flags.contains_any(Flags::SYN));
     Ok(())
 }

@@ -54,11 +54,11 @@ impl TunnelKinds {
     }
 
     /// Adds the kinds of another set.
-    pub(crate) fn join(&mut self, other: Self) {
+    pub(crate) fn add_all(&mut self, other: Self) {
         self.0 |= other.0;
     }
 
-    fn add(&mut self, kind: TunnelKind) {
+    fn add_kind(&mut self, kind: TunnelKind) {
         self.0 |= 1 << kind as u8;
     }
 }
@@ -98,7 +98,7 @@ pub(super) fn dissect_tunnels(
     let (total, mut tunnels, mut fragment) = (outer.total, TunnelKinds::default(), false);
     for _ in 0..MAX_NESTED {
         let inner = open_tunnel(&outer)?;
-        tunnels.add(inner.kind);
+        tunnels.add_kind(inner.kind);
         fragment |= outer.fragment;
         let (version, packet, length) = inner_packet(&outer, &inner)?;
         match ip::dissect_ip(version, packet, length, segment) {

@@ -31,7 +31,7 @@ struct InterfaceProgress {
 impl InterfaceProgress {
     /// Whether a segment on another interface is a copy: it has no new data or acknowledgement, and
     /// few earlier segments on other interfaces had any. Otherwise the interfaces share the load.
-    fn is_copy(&mut self, (data, acknowledged): (u32, u32)) -> bool {
+    fn observe_and_check_copy(&mut self, (data, acknowledged): (u32, u32)) -> bool {
         let ahead =
             is_later_number(data, self.reached.0) || is_later_number(acknowledged, self.reached.1);
         self.ahead += u64::from(ahead);
@@ -64,7 +64,7 @@ pub(super) struct InterfaceCopies {
 
 impl InterfaceCopies {
     /// Whether the segment is a copy on another interface.
-    pub(super) fn is_copy(&mut self, segment: &Segment, interface: u32) -> bool {
+    pub(super) fn observe_and_check_copy(&mut self, segment: &Segment, interface: u32) -> bool {
         if self.taps.len() >= MAX_DIRECTIONS {
             self.taps.clear();
         }
@@ -79,7 +79,7 @@ impl InterfaceCopies {
         };
         let tap = self.taps.entry(direction).or_insert(first);
         let idle = segment.time.saturating_sub(tap.last) > MAX_IDLE;
-        if tap.interface != interface && !idle && tap.is_copy(numbers) {
+        if tap.interface != interface && !idle && tap.observe_and_check_copy(numbers) {
             if self.skipped.len() < MAX_LISTED && self.skipped.insert(interface) {
                 let numbers: Vec<_> = self.skipped.iter().map(ToString::to_string).collect();
                 self.skipped_list = numbers.join(", ");
@@ -102,17 +102,23 @@ mod tests {
     use super::*;
     use crate::frame::EMPTY_SEGMENT;
 
-    fn is_copy(interfaces: &mut InterfaceCopies, ms: u64, port: u16, interface: u32) -> bool {
+    fn observe_and_check_copy(
+        interfaces: &mut InterfaceCopies,
+        ms: u64,
+        port: u16,
+        interface: u32,
+    ) -> bool {
         let mut segment = Segment { time: ms * 1_000_000, ..EMPTY_SEGMENT };
         segment.source.port = port;
-        interfaces.is_copy(&segment, interface)
+        interfaces.observe_and_check_copy(&segment, interface)
     }
 
     #[test]
     fn is_copy_keeps_first_interface_per_direction() {
         let mut interfaces = InterfaceCopies::default();
-        let copies = [(0, 80, 2), (0, 80, 3), (1, 90, 3), (1, 90, 2), (2, 80, 2)]
-            .map(|(ms, port, interface)| is_copy(&mut interfaces, ms, port, interface));
+        let copies = [(0, 80, 2), (0, 80, 3), (1, 90, 3), (1, 90, 2), (2, 80, 2)].map(
+            |(ms, port, interface)| observe_and_check_copy(&mut interfaces, ms, port, interface),
+        );
         assert_eq!(copies, [false, true, false, true, false]);
         assert_eq!(interfaces.skipped_list(), "2, 3");
     }
@@ -123,7 +129,7 @@ mod tests {
         for n in 0..100_u32 {
             let mut segment = Segment { time: n.into(), payload: 10, ..EMPTY_SEGMENT };
             segment.sequence = (u32::MAX - 500).wrapping_add(10 * n);
-            assert!(!interfaces.is_copy(&segment, n % 2), "{n}");
+            assert!(!interfaces.observe_and_check_copy(&segment, n % 2), "{n}");
         }
         assert_eq!(interfaces.skipped_list(), "");
     }
@@ -131,9 +137,9 @@ mod tests {
     #[test]
     fn is_copy_follows_route_change() {
         let mut interfaces = InterfaceCopies::default();
-        assert!(!is_copy(&mut interfaces, 0, 80, 2));
-        assert!(is_copy(&mut interfaces, 900, 80, 3));
-        assert!(!is_copy(&mut interfaces, 1100, 80, 3));
-        assert!(is_copy(&mut interfaces, 1200, 80, 2));
+        assert!(!observe_and_check_copy(&mut interfaces, 0, 80, 2));
+        assert!(observe_and_check_copy(&mut interfaces, 900, 80, 3));
+        assert!(!observe_and_check_copy(&mut interfaces, 1100, 80, 3));
+        assert!(observe_and_check_copy(&mut interfaces, 1200, 80, 2));
     }
 }

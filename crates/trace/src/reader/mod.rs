@@ -142,8 +142,8 @@ impl<R: Read> CaptureReader<R> {
     pub fn next_segment(&mut self) -> Option<&Segment> {
         while let Some(frame) = self.next_frame() {
             self.summary.frames += 1;
-            self.check_time_order(frame.time);
-            let result = self.dissect(&frame);
+            self.count_if_step_back(frame.time);
+            let result = self.dissect_buffered_frame(&frame);
             if !self.buffer.skip_bytes(frame.length) {
                 self.stop_at_damage(DamageKind::RecordCut);
             }
@@ -156,7 +156,7 @@ impl<R: Read> CaptureReader<R> {
                     self.back = None;
                     self.summary.skipped.repeated += 1;
                 }
-                Ok(()) if self.summary.has_interfaces && self.is_interface_copy() => {}
+                Ok(()) if self.summary.has_interfaces && self.count_if_interface_copy() => {}
                 Ok(()) => {
                     self.count_pending_step_back();
                     self.summary.segments += 1;
@@ -203,7 +203,7 @@ impl<R: Read> CaptureReader<R> {
     }
 
     #[inline(always)]
-    fn dissect(&mut self, frame: &BufferedFrame) -> Result<(), SkipReason> {
+    fn dissect_buffered_frame(&mut self, frame: &BufferedFrame) -> Result<(), SkipReason> {
         let bytes = &self.buffer.held_bytes()[frame.from..frame.to];
         if self.summary.has_interfaces {
             self.interface = frame.link.interface_number(bytes).or(frame.interface);
@@ -221,7 +221,7 @@ impl<R: Read> CaptureReader<R> {
             self.summary.cut_options += u64::from(segment.options.cut);
             if !tunnels.is_empty() {
                 self.summary.tunnelled += 1;
-                self.summary.tunnels.join(tunnels);
+                self.summary.tunnels.add_all(tunnels);
             }
         }
         result.map(|_| ())
@@ -229,9 +229,9 @@ impl<R: Read> CaptureReader<R> {
 
     /// Whether the last segment is a copy on another interface than the first of its direction.
     #[cold]
-    fn is_interface_copy(&mut self) -> bool {
+    fn count_if_interface_copy(&mut self) -> bool {
         let Some(interface) = self.interface else { return false };
-        let copy = self.interfaces.is_copy(&self.segment, interface);
+        let copy = self.interfaces.observe_and_check_copy(&self.segment, interface);
         if copy {
             self.summary.skipped.other_interface += 1;
             let skipped = self.interfaces.skipped_list();
@@ -243,7 +243,7 @@ impl<R: Read> CaptureReader<R> {
     }
 
     #[inline(always)]
-    fn check_time_order(&mut self, time: Nanos) {
+    fn count_if_step_back(&mut self, time: Nanos) {
         if time < self.last {
             self.on_step_back(self.last - time);
         }

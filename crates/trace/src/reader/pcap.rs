@@ -24,7 +24,7 @@ const MAX_SNAPLEN: u32 = 128 << 20;
 
 /// Order of the two lengths in a record header.
 #[derive(Clone, Copy, Debug)]
-enum LengthOrder {
+enum RecordLengthOrder {
     KeptFirst,
     KeptLast,
     /// Version 2.3 was written in both orders; the captured length is at most the original length.
@@ -37,7 +37,7 @@ pub(super) struct PcapFormat {
     /// Nanoseconds per unit of the fraction.
     unit: u64,
     record_header: usize,
-    lengths: LengthOrder,
+    lengths: RecordLengthOrder,
     longest: u32,
     link: LinkType,
 }
@@ -70,9 +70,9 @@ impl PcapFormat {
             unit: if magic == NANOSECOND_MAGIC { 1 } else { 1000 },
             record_header: if magic == MODIFIED_MAGIC { 24 } else { 16 },
             lengths: match version {
-                (2, 3) => LengthOrder::SmallerIsKept,
-                (2, 0..3) | (543, 0) => LengthOrder::KeptLast,
-                _ => LengthOrder::KeptFirst,
+                (2, 3) => RecordLengthOrder::SmallerIsKept,
+                (2, 0..3) | (543, 0) => RecordLengthOrder::KeptLast,
+                _ => RecordLengthOrder::KeptFirst,
             },
             longest: snaplen.clamp(MAX_FRAME, MAX_SNAPLEN),
             link: LinkType::from_number(order.u32(header, 20) & LINK_TYPE_MASK),
@@ -108,9 +108,9 @@ impl PcapFormat {
         let first = self.order.u32(header, 8);
         let second = self.order.u32(header, 12);
         let (kept, original) = match self.lengths {
-            LengthOrder::KeptFirst => (first, second),
-            LengthOrder::KeptLast => (second, first),
-            LengthOrder::SmallerIsKept => (first.min(second), first.max(second)),
+            RecordLengthOrder::KeptFirst => (first, second),
+            RecordLengthOrder::KeptLast => (second, first),
+            RecordLengthOrder::SmallerIsKept => (first.min(second), first.max(second)),
         };
         if kept > self.longest {
             return Err(DamageKind::Length(kept));

@@ -36,7 +36,7 @@ impl RepetitionDetector {
     /// segment.
     #[inline(always)]
     pub(super) fn add_and_check_repetition(&mut self, segment: &Segment, back: bool) -> bool {
-        if (self.next.is_some() || back) && self.matches_earlier(segment) {
+        if (self.next.is_some() || back) && self.advance_repetition_match(segment) {
             return true;
         }
         self.latest = self.latest.max(segment.time);
@@ -47,7 +47,7 @@ impl RepetitionDetector {
     }
 
     #[cold]
-    fn matches_earlier(&mut self, segment: &Segment) -> bool {
+    fn advance_repetition_match(&mut self, segment: &Segment) -> bool {
         let mark = hash_segment(segment);
         if let Some(next) = self.next {
             let known = self.marks.get(next);

@@ -36,7 +36,8 @@ impl<R: BufRead> ZstdDecoder<R> {
         let input = if self.full { &[][..] } else { self.source.fill_buf()? };
         let ended = input.is_empty() && !self.full;
         let length = self.wanted.saturating_sub(BLOCK_HEADER).max(1).min(input.len());
-        let status = self.decoder.run_on_buffers(&input[..length], into).map_err(explain_error)?;
+        let status =
+            self.decoder.run_on_buffers(&input[..length], into).map_err(explain_zstd_error)?;
         self.source.consume(status.bytes_read);
         self.full = status.bytes_written == into.len();
         // A final step without output does not change the requested size.
@@ -65,7 +66,7 @@ impl<R: BufRead> Read for ZstdDecoder<R> {
     }
 }
 
-fn explain_error(error: io::Error) -> io::Error {
+fn explain_zstd_error(error: io::Error) -> io::Error {
     let text = error.to_string();
     // The library distinguishes its errors only by their text.
     let advice = if text.contains("too much memory") {

@@ -130,10 +130,10 @@ impl Capture {
             syn.options.window_scale = Some(7);
             // The window of a SYN is not scaled.
             syn.window = u16::MAX;
-            self.connections.push(&syn);
+            self.connections.push_segment(&syn);
         }
         let ack = self.segment(done, false);
-        self.connections.push(&ack);
+        self.connections.push_segment(&ack);
     }
 
     pub fn data(&mut self, ms: f64, bytes: u32) {
@@ -143,20 +143,20 @@ impl Capture {
         data.ip_bytes += bytes;
         self.sent += bytes;
         self.ends.push(self.sent);
-        self.connections.push(&data);
+        self.connections.push_segment(&data);
     }
 
     /// Acknowledges all packets before `n`.
     pub fn ack(&mut self, ms: f64, n: u64) {
         let ack = self.answer(ms, n);
-        self.connections.push(&ack);
+        self.connections.push_segment(&ack);
     }
 
     /// Acknowledges a number of bytes.
     pub fn ack_bytes(&mut self, ms: f64, bytes: u32) {
         let mut ack = self.segment(ms, true);
         ack.acknowledgement += bytes;
-        self.connections.push(&ack);
+        self.connections.push_segment(&ack);
     }
 
     /// Acknowledges all packets before `n` and sends 100 bytes of data.
@@ -164,7 +164,7 @@ impl Capture {
         let mut request = self.answer(ms, n);
         request.sequence += 100 * (n as u32 - 1);
         request.payload = 100;
-        self.connections.push(&request);
+        self.connections.push_segment(&request);
     }
 
     fn answer(&mut self, ms: f64, n: u64) -> Segment {
@@ -179,9 +179,10 @@ impl Capture {
     }
 
     pub fn report(self) -> DirectionReport {
-        let [report] =
-            <[ConnectionReport; 1]>::try_from(self.connections.finish().collect::<Vec<_>>())
-                .expect("one connection");
+        let [report] = <[ConnectionReport; 1]>::try_from(
+            self.connections.into_remaining_reports().collect::<Vec<_>>(),
+        )
+        .expect("one connection");
         let [data, _] = *report.directions;
         data
     }

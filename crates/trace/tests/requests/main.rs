@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use tcpcast_trace::{
-    ConnectionReport, Connections, Endpoint, Exchange, FailureDetails, FailureKind, FailureStage,
-    Flags, Options, Segment,
+    ConnectionReport, Connections, Endpoint, FailureDetails, FailureKind, FailureStage, Flags,
+    Options, RequestExchange, Segment,
 };
 
 const MSS: u32 = 1000;
@@ -49,7 +49,7 @@ impl Talk {
         self.frame += 1;
         let ends = [40_000, 80].map(|port| Endpoint { address: IpAddr::from([10, 0, 0, 1]), port });
         let mss = (flags & Flags::SYN != 0).then_some(MSS as u16);
-        self.connections.push(&Segment {
+        self.connections.push_segment(&Segment {
             frame: self.frame,
             time: (ms * MS) as u64 + 1_000_000_000_000,
             source: ends[from],
@@ -69,10 +69,10 @@ impl Talk {
     }
 
     fn report(self) -> ConnectionReport {
-        self.connections.finish().next().expect("a connection")
+        self.connections.into_remaining_reports().next().expect("a connection")
     }
 
-    fn exchanges(self) -> Vec<Exchange> {
+    fn exchanges(self) -> Vec<RequestExchange> {
         self.report().exchanges
     }
 }

@@ -55,8 +55,9 @@ fn intervals_add_up_to_counters() {
     let (_, direction) = transfer(&folder.join("own-reno-2pct-320s.pcap"));
     let rows = table(&folder.join("truth/own-reno-2pct-320s.intervals100s.csv"));
     assert_eq!(direction.intervals.len(), rows.len());
-    let sum =
-        |of: fn(&tcpcast_trace::Interval) -> u64| direction.intervals.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&tcpcast_trace::IntervalCounts) -> u64| {
+        direction.intervals.iter().map(of).sum::<u64>()
+    };
     assert_eq!(sum(|i| i.data_packets), direction.counts.data_packets);
     assert_eq!(sum(|i| i.retransmissions), direction.counts.retransmissions);
     assert_eq!(sum(|i| i.indications.td), direction.indications.td);

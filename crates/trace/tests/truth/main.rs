@@ -34,10 +34,10 @@ fn reports(path: &Path) -> Vec<ConnectionReport> {
     let mut reader = CaptureReader::open(path).expect("a capture");
     let mut connections = Connections::default();
     while let Some(segment) = reader.next_segment() {
-        connections.push(segment);
+        connections.push_segment(segment);
     }
     let mut reports = connections.take_finished();
-    reports.extend(connections.finish());
+    reports.extend(connections.into_remaining_reports());
     reports.sort_by_key(|report| report.number);
     reports
 }

@@ -125,7 +125,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         match hop.offer_packet(now, path.packet_bytes, &packet, counters) {
             EnqueueOutcome::Departs { leaves, .. } => {
-                self.leave_hop(source, path, stage, leaves, packet);
+                self.forward_after_hop(source, path, stage, leaves, packet);
             }
             EnqueueOutcome::Held { evicted, .. } => {
                 let feedback = evicted.map(|packet| DroppedAtHop { stage, at: now, packet });
@@ -133,16 +133,16 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             }
             EnqueueOutcome::Dropped => self.on_hop_drop(stage, now, source, packet, false),
         }
-        self.take_dropped_at_hop(stage);
+        self.collect_hop_drops(stage);
     }
 
     /// Starts the transmission of the next held packet of a hop. Returns its departure time and the
     /// packet.
-    pub(crate) fn serve_hop(&mut self, stage: usize) -> Option<(Nanos, Packet)> {
+    pub(crate) fn transmit_at_hop(&mut self, stage: usize) -> Option<(Nanos, Packet)> {
         let HopStage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return None;
         };
-        hop.serve_next(&mut self.probes.hops[stage])
+        hop.transmit_next_packet(&mut self.probes.hops[stage])
     }
 
     /// Forwards the packet whose transmission at a hop has just started and ends at `leaves`.
@@ -155,7 +155,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: Packet,
     ) {
         if stage < self.hops.forward {
-            self.leave_hop(source, path, stage, leaves, packet);
+            self.forward_after_hop(source, path, stage, leaves, packet);
         } else if let StageKind::Shared(hop) = &self.hops.stages[stage].kind {
             let waited = hop.last_waiting_time();
             self.forward_served_ack(source, path, leaves, waited, packet);
@@ -163,7 +163,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 
     /// Forwards a packet that leaves a shared hop of the forward path at `leaves`.
-    fn leave_hop<S: SendingEnd>(
+    fn forward_after_hop<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -202,11 +202,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 impl<Q, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Takes the packets that the queue of a shared hop dropped after accepting them, for later
     /// notification.
-    pub(crate) fn take_dropped_at_hop(&mut self, stage: usize) {
+    pub(crate) fn collect_hop_drops(&mut self, stage: usize) {
         let HopStage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return;
         };
-        let dropped = hop.take_dropped(&mut self.probes.hops[stage]).into_iter();
+        let dropped = hop.take_dropped_packets(&mut self.probes.hops[stage]).into_iter();
         self.hops.drops.extend(dropped.map(|(at, packet)| DroppedAtHop { stage, at, packet }));
     }
 
@@ -215,10 +215,10 @@ impl<Q, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP>
         let HopStage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return;
         };
-        if let Some(packet) = hop.enqueue_cross_packet(&mut self.probes.hops[stage]) {
+        if let Some(packet) = hop.enqueue_next_cross_packet(&mut self.probes.hops[stage]) {
             let late = if stage == self.hops.forward { self.return_lookahead } else { 0 };
             self.hops.drops.push(DroppedAtHop { stage, at: self.now - late, packet });
         }
-        self.take_dropped_at_hop(stage);
+        self.collect_hop_drops(stage);
     }
 }

@@ -13,21 +13,21 @@ use std::collections::BinaryHeap;
 /// Packets in flight, ordered by time, then by stage, then by the order of scheduling.
 #[derive(Debug)]
 pub(crate) struct PacketsInFlight {
-    stages: Vec<PacketsToStage>,
+    stages: Vec<PacketsArrivingAtStage>,
     /// Heads of the line and the heap of each stage.
     heads: QueueHeads,
     scheduled: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct PacketsToStage {
+struct PacketsArrivingAtStage {
     line: DelayLine,
     /// Packets scheduled before the end of the line; at equal times, packets of the line come
     /// first.
     stragglers: BinaryHeap<Reverse<(Nanos, u64, Packet)>>,
 }
 
-impl PacketsToStage {
+impl PacketsArrivingAtStage {
     fn first_straggler_time(&self) -> Nanos {
         self.stragglers.peek().map_or(MAX_TIME, |first| first.0.0)
     }
@@ -37,7 +37,7 @@ impl PacketsInFlight {
     /// Creates empty queues for `stages` stages.
     pub(super) fn new(stages: usize) -> Self {
         Self {
-            stages: vec![PacketsToStage::default(); stages],
+            stages: vec![PacketsArrivingAtStage::default(); stages],
             heads: QueueHeads::new(2 * stages),
             scheduled: 0,
         }

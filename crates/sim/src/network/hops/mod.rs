@@ -145,7 +145,7 @@ impl HopChain {
                     hop.advance_to(now.saturating_sub(late), counters)
                 }
                 StageKind::Shared(hop) => hop.advance_to(now, counters),
-                StageKind::PerSource(hop) => hop.report_cross_traffic(counters),
+                StageKind::PerSource(hop) => hop.copy_cross_statistics(counters),
                 StageKind::Bottleneck => {}
             }
         }
@@ -181,7 +181,7 @@ pub fn stage_count(config: &RunConfig) -> usize {
 
 /// Time that a data packet of `bytes` takes from the first hop to the first shared hop.
 #[must_use]
-pub fn time_to_first_shared(config: &RunConfig, bytes: u32) -> Nanos {
+pub fn time_to_first_shared_hop(config: &RunConfig, bytes: u32) -> Nanos {
     let per_source = config.hops_before.iter().take_while(|hop| !hop.shared);
     per_source.map(|hop| transmission_time(bytes, hop.rate_bps) + hop.delay).sum()
 }

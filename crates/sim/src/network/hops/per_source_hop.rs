@@ -4,7 +4,7 @@ use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::cross::{CrossConfig, FluidHop, FluidHopSourceState};
 use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
-use crate::network::access::AccessLink;
+use crate::network::access_links::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
 
@@ -56,7 +56,7 @@ struct PerSourceCrossTraffic {
 impl PerSourceCrossTraffic {
     fn new(hop: &HopConfig, run: &RunConfig, stage: usize) -> Option<Self> {
         let streams: Vec<_> = run
-            .cross_streams_at(stage)
+            .cross_streams_at_stage(stage)
             .into_iter()
             .map(|(index, stream)| (index, stream.clone()))
             .collect();
@@ -74,7 +74,7 @@ impl PerSourceCrossTraffic {
         });
         while self.sources.len() <= source as usize {
             let next = self.sources.len() as u32;
-            self.sources.push(hop.source_state(seed, replication, next, stage));
+            self.sources.push(hop.create_source_state(seed, replication, next, stage));
         }
         hop.offer_packet(&mut self.sources[source as usize], at)
     }
@@ -171,7 +171,7 @@ impl PerSourceHop {
     }
 
     /// Copies the statistics of the cross traffic to the counters.
-    pub fn report_cross_traffic(&self, counters: &mut HopCounters) {
+    pub fn copy_cross_statistics(&self, counters: &mut HopCounters) {
         let Some(hop) = self.cross.as_ref().and_then(|cross| cross.hop.as_ref()) else { return };
         for stream in hop.streams() {
             let lost = stream.load * hop.loss_ratio();

@@ -38,7 +38,7 @@ impl HopChain {
     ///
     /// # Errors
     /// [`ConservationError`] if a check fails.
-    pub(crate) fn check_return_link(
+    pub(crate) fn check_return_link_conservation(
         &self,
         now: Nanos,
         probes: &Probes,

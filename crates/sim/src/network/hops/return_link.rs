@@ -28,7 +28,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     ) {
         let (now, stage) = (self.now - self.return_lookahead, self.hops.forward);
         let shown = source.receiver.captured_header(ack.label());
-        let bytes = self.hops.acks.min_bytes.max(ack_length(&shown.options));
+        let bytes = self.hops.acks.min_bytes.max(ack_length_with_options(&shown.options));
         if HAS_TAPS && self.capturing {
             if !waited {
                 self.pass_to_captures(
@@ -59,7 +59,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                 counters.count_transmitted_ack(
                     (leaves - now).saturating_sub(hop.transmission_time_of(bytes)),
                 );
-                self.leave_return_link(source, path, leaves, ack);
+                self.forward_after_return_link(source, path, leaves, ack);
             }
             EnqueueOutcome::Held { evicted, .. } => {
                 acks.sojourns = acks.sojourns.wrapping_sub(now);
@@ -71,7 +71,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                 counters.queue_drops += 1;
             }
         }
-        self.take_dropped_at_hop(stage);
+        self.collect_hop_drops(stage);
     }
 
     /// Forwards an acknowledgement whose transmission has started and ends at `leaves`.
@@ -87,7 +87,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         acks.left += 1;
         acks.sojourns = acks.sojourns.wrapping_add(leaves);
         self.probes.hops[self.hops.forward].count_transmitted_ack(waited.unwrap_or(0));
-        self.leave_return_link(source, path, leaves, ack);
+        self.forward_after_return_link(source, path, leaves, ack);
     }
 
     /// Counts an acknowledgement that the return link dropped at `at` after accepting it. The
@@ -100,7 +100,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 
     /// Forwards an acknowledgement to its sender.
-    fn leave_return_link<S: SendingEnd>(
+    fn forward_after_return_link<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
@@ -118,7 +118,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 }
 
 /// Length in bytes of an acknowledgement with these options.
-fn ack_length(options: &TcpOptions) -> u32 {
+fn ack_length_with_options(options: &TcpOptions) -> u32 {
     let stamps = if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
     let blocks = u32::from(options.blocks);
     let sacks = if blocks > 0 { SACK_OPTION_BYTES + SACK_BLOCK_BYTES * blocks } else { 0 };
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn length_includes_options() {
         let stamped = TcpOptions { timestamps: Some((1, 2)), ..TcpOptions::default() };
-        assert_eq!(ack_length(&TcpOptions::default()), 40);
-        assert_eq!(ack_length(&stamped), 52);
-        assert_eq!(ack_length(&TcpOptions { blocks: 3, ..stamped }), 80);
+        assert_eq!(ack_length_with_options(&TcpOptions::default()), 40);
+        assert_eq!(ack_length_with_options(&stamped), 52);
+        assert_eq!(ack_length_with_options(&TcpOptions { blocks: 3, ..stamped }), 80);
     }
 }

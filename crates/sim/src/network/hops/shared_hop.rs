@@ -1,7 +1,7 @@
 //! Shared hops other than the bottleneck.
 
-use crate::clock::{Nanos, Transmitter, constant_rate_transmitter};
-use crate::config::{HopConfig, ReturnConfig, RunConfig};
+use crate::clock::{Nanos, Transmitter, create_fixed_rate_transmitter};
+use crate::config::{HopConfig, ReturnLinkConfig, RunConfig};
 use crate::cross::CrossTrafficQueue;
 use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
 use crate::packet::Packet;
@@ -24,18 +24,22 @@ impl SharedHop {
         };
         let (early, tie) = (stream(StreamPurpose::HopEarlyDrop), stream(StreamPurpose::Tie));
         let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
-        let queue =
-            CrossTrafficQueue::new(queue, &run.cross_streams_at(stage), run.seed, replication);
+        let queue = CrossTrafficQueue::new(
+            queue,
+            &run.cross_streams_at_stage(stage),
+            run.seed,
+            replication,
+        );
         Self {
-            queue: queue.with_population_scale(run.max_scale_factor()),
-            link: constant_rate_transmitter(hop.rate_bps, run.packet_bytes),
+            queue: queue.with_population_scale(run.max_population_scale()),
+            link: create_fixed_rate_transmitter(hop.rate_bps, run.packet_bytes),
             loss: hop.loss.map(|loss| LinkLossState::new(loss, stream(StreamPurpose::HopLoss))),
         }
     }
 
     /// Creates the return link, which is the stage after the last stage of the forward path.
     pub(super) fn new_return_link(
-        link: &ReturnConfig,
+        link: &ReturnLinkConfig,
         run: &RunConfig,
         replication: u32,
         stage: usize,
@@ -50,11 +54,11 @@ impl SharedHop {
         Self {
             queue: CrossTrafficQueue::new(
                 queue,
-                &run.cross_streams_at(stage),
+                &run.cross_streams_at_stage(stage),
                 run.seed,
                 replication,
             ),
-            link: constant_rate_transmitter(link.rate_bps, run.packet_bytes),
+            link: create_fixed_rate_transmitter(link.rate_bps, run.packet_bytes),
             loss: link.loss.map(losses),
         }
     }
@@ -69,9 +73,12 @@ impl SharedHop {
         self.queue.next_cross_arrival()
     }
 
-    /// As [`QueueDiscipline::enqueue_cross_packet`].
-    pub(super) fn enqueue_cross_packet(&mut self, counters: &mut HopCounters) -> Option<Packet> {
-        self.queue.enqueue_cross_packet(&mut self.link, counters)
+    /// As [`QueueDiscipline::enqueue_next_cross_packet`].
+    pub(super) fn enqueue_next_cross_packet(
+        &mut self,
+        counters: &mut HopCounters,
+    ) -> Option<Packet> {
+        self.queue.enqueue_next_cross_packet(&mut self.link, counters)
     }
 
     /// Whether the packet that passes this place is lost at random.
@@ -87,7 +94,7 @@ impl SharedHop {
         packet: &Packet,
         counters: &mut HopCounters,
     ) -> EnqueueOutcome {
-        let bytes = packet.label().short_bytes().unwrap_or(full_bytes);
+        let bytes = packet.label().length_of_short_packet().unwrap_or(full_bytes);
         if bytes == self.link.cached_length() {
             return self.queue.enqueue(now, packet, &mut self.link, counters);
         }
@@ -103,17 +110,17 @@ impl SharedHop {
         counters: &mut HopCounters,
     ) -> EnqueueOutcome {
         let Self { queue, link, .. } = self;
-        link.with_temporary_length(bytes, |link| queue.enqueue(now, packet, link, counters))
+        link.call_with_temporary_length(bytes, |link| queue.enqueue(now, packet, link, counters))
     }
 
     /// Transmission time of a packet of `bytes`.
     pub(super) fn transmission_time_of(&mut self, bytes: u32) -> Nanos {
-        self.link.with_temporary_length(bytes, |link| link.cached_transmission_time())
+        self.link.call_with_temporary_length(bytes, |link| link.cached_transmission_time())
     }
 
     /// Waiting time of the packet that was served last, if known.
     pub(super) fn last_waiting_time(&self) -> Option<Nanos> {
-        self.queue.last_transmitted().map(|passed| passed.waited)
+        self.queue.last_transmitted_packet().map(|passed| passed.waited)
     }
 
     /// Total time at the hop of packets of sources and streams up to `now`, modulo 2^64. `sojourns`
@@ -122,18 +129,24 @@ impl SharedHop {
         let waiting = self.queue.waiting_packets().wrapping_mul(now);
         let sources =
             sojourns.wrapping_add(waiting).wrapping_sub(self.queue.sum_of_remaining_times(now));
-        sources.wrapping_add(self.queue.cross_waiting_time(now))
+        sources.wrapping_add(self.queue.cross_waiting_time_sum(now))
     }
 
-    /// As [`QueueDiscipline::serve_next`].
-    pub(super) fn serve_next(&mut self, counters: &mut HopCounters) -> Option<(Nanos, Packet)> {
-        self.queue.serve_next(&mut self.link, counters)
+    /// As [`QueueDiscipline::transmit_next_packet`].
+    pub(super) fn transmit_next_packet(
+        &mut self,
+        counters: &mut HopCounters,
+    ) -> Option<(Nanos, Packet)> {
+        self.queue.transmit_next_packet(&mut self.link, counters)
     }
 
-    /// As [`QueueDiscipline::take_dropped`].
-    pub(super) fn take_dropped(&mut self, counters: &mut HopCounters) -> Vec<(Nanos, Packet)> {
+    /// As [`QueueDiscipline::take_dropped_packets`].
+    pub(super) fn take_dropped_packets(
+        &mut self,
+        counters: &mut HopCounters,
+    ) -> Vec<(Nanos, Packet)> {
         let mut dropped = Vec::new();
-        self.queue.take_dropped(&mut dropped, counters);
+        self.queue.take_dropped_packets(&mut dropped, counters);
         dropped
     }
 

@@ -4,7 +4,7 @@
 pub mod cc;
 mod packets_to_send;
 mod receiver;
-mod reorder;
+mod reorder_bitmap;
 mod rto;
 mod sender;
 

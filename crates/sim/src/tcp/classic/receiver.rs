@@ -1,6 +1,6 @@
 //! Receiving end: reorders packets and sends acknowledgements.
 
-use super::reorder::ReorderBitmap;
+use super::reorder_bitmap::ReorderBitmap;
 use crate::clock::{NEVER, Nanos};
 use crate::packet::PacketLabel;
 use crate::tcp::{ReceivingEnd, TcpConfig};
@@ -57,10 +57,13 @@ impl ReceivingEnd for Receiver {
             self.next += 1;
             true
         } else {
-            self.insert_out_of_order(number)
+            self.insert_and_check_new(number)
         };
-        let ack =
-            if tcp.delayed_acks && in_order { self.delay_ack(now, tcp) } else { self.take_ack() };
+        let ack = if tcp.delayed_acks && in_order {
+            self.delay_or_take_ack(now, tcp)
+        } else {
+            self.take_ack()
+        };
         ArrivalResult { distinct, ack }
     }
 
@@ -78,7 +81,7 @@ impl ReceivingEnd for Receiver {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: PacketLabel) -> &() {
+    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
         &()
     }
 
@@ -91,7 +94,7 @@ impl ReceivingEnd for Receiver {
 impl Receiver {
     /// Handles a packet above a gap, a packet that fills a gap, or a duplicate.
     #[inline(never)]
-    fn insert_out_of_order(&mut self, number: u32) -> bool {
+    fn insert_and_check_new(&mut self, number: u32) -> bool {
         if number != self.next {
             return number > self.next && self.held.insert_number(self.next, number);
         }
@@ -102,7 +105,7 @@ impl Receiver {
         true
     }
 
-    fn delay_ack(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
+    fn delay_or_take_ack(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
         self.unacknowledged += 1;
         if self.unacknowledged >= 2 {
             return self.take_ack();

@@ -18,8 +18,8 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::PacketLabel;
 use crate::probe::{TcpEvent, TcpProbe, TimeoutState};
 use crate::tcp::{
-    BackoffUntil, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, SendingEnd, TcpConfig,
-    TimerRestart,
+    BackoffEndEvent, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, SendingEnd, TcpConfig,
+    TimerRestartEvent,
 };
 
 /// Maximum number of packets that limited transmit sends beyond cwnd (RFC 3042, section 2).
@@ -100,7 +100,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         *self = Self { size, ..Self::default() };
         self.rto.start_without_sample(tcp);
         self.cc.start_connection(tcp);
-        let sent = self.send_allowed(now, tcp);
+        let sent = self.send_packets_in_window(now, tcp);
         self.report_window(now, tcp, probe);
         sent
     }
@@ -128,12 +128,12 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
             probe.on_tcp_event(now, TcpEvent::IdleRestart);
         }
         self.size += more;
-        let sent = self.send_allowed(now, tcp);
+        let sent = self.send_packets_in_window(now, tcp);
         self.report_window(now, tcp, probe);
         sent
     }
 
-    fn has_packet_numbers_for(&self, more: u32) -> bool {
+    fn has_packet_numbers_left(&self, more: u32) -> bool {
         more < u32::MAX - 1 - self.size
     }
 
@@ -155,7 +155,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         u64::from(self.una) - 1
     }
 
-    fn abandon(&mut self) {
+    fn abandon_connection(&mut self) {
         self.deadline = NEVER;
         self.fresh = self.una;
     }
@@ -207,18 +207,18 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         self.go_back_n(tcp, repeated);
         self.timed_out = self.una;
         self.timed = match tcp.backoff_until {
-            BackoffUntil::Sample => NOT_TIMED,
-            BackoffUntil::Ack => BACK_OFF_PENDING,
+            BackoffEndEvent::Sample => NOT_TIMED,
+            BackoffEndEvent::Ack => BACK_OFF_PENDING,
         };
         self.rto.double_timeout(tcp);
         self.deadline = now + self.rto.rto();
-        let sent = self.send_allowed(now, tcp);
+        let sent = self.send_packets_in_window(now, tcp);
         self.report_window(now, tcp, probe);
         sent
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: PacketLabel) -> &() {
+    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
         &()
     }
 
@@ -292,10 +292,10 @@ impl<C: CongestionControl + Default> Sender<C> {
             return self.on_ack_in_recovery(now, acked, tcp, probe);
         }
         self.cc.on_ack();
-        if tcp.timer_restart == TimerRestart::Ack {
+        if tcp.timer_restart == TimerRestartEvent::Ack {
             self.deadline = now + self.rto.rto();
         }
-        self.send_allowed(now, tcp)
+        self.send_packets_in_window(now, tcp)
     }
 
     fn on_ack_in_recovery(
@@ -321,7 +321,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                 self.cc.on_recovered();
                 self.phase = RecoveryPhase::Open;
                 self.deadline = now + self.rto.rto();
-                let sent = self.send_allowed(now, tcp);
+                let sent = self.send_packets_in_window(now, tcp);
                 probe.on_tcp_event(now, TcpEvent::Recovered { burst: sent.count });
                 sent
             }
@@ -355,7 +355,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.deadline = now + self.rto.rto();
         if tcp.recovery == LossRecovery::Tahoe {
             self.go_back_n(tcp, false);
-            return self.send_allowed(now, tcp);
+            return self.send_packets_in_window(now, tcp);
         }
         self.cc.on_loss(self.flight_to_halve(tcp), threshold);
         self.recover = self.fresh - 1;
@@ -395,7 +395,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         debug_assert!(self.next > self.size || self.outstanding_packets() >= filled);
         let beyond = self.cc.cwnd().saturating_add(MAX_LIMITED_TRANSMIT).min(tcp.receiver_window);
         let limit = u64::from(self.una) + u64::from(beyond);
-        self.send_below(now, limit.min(u64::from(self.next) + max), tcp)
+        self.send_packets_below(now, limit.min(u64::from(self.next) + max), tcp)
     }
 
     /// Goes back to the first unacknowledged packet, with a window of one packet.
@@ -412,8 +412,8 @@ impl<C: CongestionControl + Default> Sender<C> {
 
     /// Sends all packets that the window allows.
     #[inline(always)]
-    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
-        self.send_below(now, u64::from(self.una) + u64::from(self.send_window(tcp)), tcp)
+    fn send_packets_in_window(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
+        self.send_packets_below(now, u64::from(self.una) + u64::from(self.send_window(tcp)), tcp)
     }
 
     /// Sends all packets that the inflated window and the receiver's buffer allow.
@@ -427,12 +427,12 @@ impl<C: CongestionControl + Default> Sender<C> {
             _ => u32::MAX,
         };
         let limit = u64::from(self.una) + u64::from(self.send_window(tcp).min(held));
-        self.send_below(now, limit, tcp)
+        self.send_packets_below(now, limit, tcp)
     }
 
     /// Sends all packets below `limit`, up to the end of the file, at most `max_burst`.
     #[inline(always)]
-    fn send_below(&mut self, now: Nanos, limit: u64, tcp: &TcpConfig) -> PacketsToSend {
+    fn send_packets_below(&mut self, now: Nanos, limit: u64, tcp: &TcpConfig) -> PacketsToSend {
         let last = self.size.min(self.next.saturating_add(tcp.max_burst - 1));
         let end = limit.min(u64::from(last) + 1) as u32;
         if end <= self.next {
@@ -451,7 +451,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                 self.timed = self.fresh;
                 self.timed_at = now;
             }
-            if tcp.timer_restart == TimerRestart::Send || self.deadline == NEVER {
+            if tcp.timer_restart == TimerRestartEvent::Send || self.deadline == NEVER {
                 self.deadline = now + self.rto.rto();
             }
         }

@@ -520,7 +520,9 @@ fn nothing_is_sent_after_limited_transmit_until_window_allows() {
 
 #[test]
 fn limited_transmit_restarts_timer_with_restart_on_send() {
-    for (timer_restart, due) in [(TimerRestart::Ack, "1000"), (TimerRestart::Send, "1100")] {
+    for (timer_restart, due) in
+        [(TimerRestartEvent::Ack, "1000"), (TimerRestartEvent::Send, "1100")]
+    {
         let tcp = TcpConfig { timer_restart, ..limited() };
         let script = format!("0 start -> 1 2 | timer 1000 \n 100 ack 1 -> 3 | timer {due}");
         trace(&tcp, 100, &script);
@@ -869,7 +871,7 @@ fn back_off_ends_with_sample_or_any_new_ack_by_option() {
         )
     };
     trace(&newreno(), 9, &script(3100, 7100));
-    let timestamps = TcpConfig { backoff_until: BackoffUntil::Ack, ..newreno() };
+    let timestamps = TcpConfig { backoff_until: BackoffEndEvent::Ack, ..newreno() };
     let sender = trace(&timestamps, 9, &script(2100, 4100));
     assert_eq!(sender.timed, BACK_OFF_PENDING);
 }
@@ -877,7 +879,7 @@ fn back_off_ends_with_sample_or_any_new_ack_by_option() {
 #[test]
 fn fast_retransmit_keeps_timeout_back_off() {
     // After the second timeout of a packet its duplicates count again.
-    for (until, due) in [(BackoffUntil::Sample, 7204), (BackoffUntil::Ack, 4204)] {
+    for (until, due) in [(BackoffEndEvent::Sample, 7204), (BackoffEndEvent::Ack, 4204)] {
         let tcp = TcpConfig { backoff_until: until, initial_window: 4, ..newreno() };
         trace(
             &tcp,
@@ -1078,7 +1080,9 @@ fn timer_restarts_on_ack_or_on_send_by_option() {
         0    start  -> 1 2    | timer 1000
         100  ack 2  -> 3      | timer 1100
         150  ack 3  ->        | timer ";
-    for (timer_restart, due) in [(TimerRestart::Ack, "1150"), (TimerRestart::Send, "1100")] {
+    for (timer_restart, due) in
+        [(TimerRestartEvent::Ack, "1150"), (TimerRestartEvent::Send, "1100")]
+    {
         let tcp = TcpConfig { timer_restart, receiver_window: 2, ..newreno() };
         trace(&tcp, 3, &format!("{script}{due}"));
     }
@@ -1088,7 +1092,7 @@ fn timer_restarts_on_ack_or_on_send_by_option() {
 fn restart_on_send_times_out_while_acks_arrive() {
     // End of a file behind a queue that has grown beyond the timeout.
     let tcp = TcpConfig {
-        timer_restart: TimerRestart::Send,
+        timer_restart: TimerRestartEvent::Send,
         initial_window: 4,
         initial_ssthresh: 4,
         ..newreno()
@@ -1258,7 +1262,7 @@ proptest! {
             receiver_window: window,
             initial_ssthresh: window,
             initial_window,
-            timer_restart: if by_send { TimerRestart::Send } else { TimerRestart::Ack },
+            timer_restart: if by_send { TimerRestartEvent::Send } else { TimerRestartEvent::Ack },
             duplicate_threshold,
             last_packets_threshold: duplicate_threshold.saturating_sub(fewer).max(1),
             limited_transmit: RULES[rule],
@@ -1401,6 +1405,6 @@ fn inflated_window_is_deflated_before_next_file() {
 fn has_numbers_until_packet_numbers_are_exhausted() {
     let tcp = newreno();
     let sender = trace(&tcp, 14, "0 start -> 1 2");
-    assert!(sender.has_packet_numbers_for(u32::MAX - 16));
-    assert!(!sender.has_packet_numbers_for(u32::MAX - 15));
+    assert!(sender.has_packet_numbers_left(u32::MAX - 16));
+    assert!(!sender.has_packet_numbers_left(u32::MAX - 15));
 }

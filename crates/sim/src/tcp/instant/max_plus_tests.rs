@@ -15,7 +15,7 @@ impl TcpProbe for EventLog {
 }
 
 const RULES: InstantLossRules = InstantLossRules {
-    growth: GrowthCondition::AfterHalving,
+    growth: WindowGrowthCondition::AfterHalving,
     whole_halves: true,
     halve_once: false,
     timeout: true,
@@ -143,7 +143,7 @@ fn losses_of_one_flight_halve_once_or_each_time() {
 #[test]
 fn acks_of_packets_sent_before_halving_grow_window_by_option() {
     for (growth, window) in
-        [(GrowthCondition::AfterHalving, 4.0), (GrowthCondition::EveryAck, 4.25)]
+        [(WindowGrowthCondition::AfterHalving, 4.0), (WindowGrowthCondition::EveryAck, 4.25)]
     {
         let mut bench = Bench::started(100, tcp(InstantLossRules { growth, ..RULES }));
         bench.rounds(3);

@@ -27,7 +27,7 @@ use tcpcast_link::ring_buffer::RingBuffer;
 /// Acknowledgements that let the window grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GrowthCondition {
+pub enum WindowGrowthCondition {
     /// All acknowledgements.
     EveryAck,
     /// Acknowledgements of packets sent after the last halving.
@@ -39,7 +39,7 @@ pub enum GrowthCondition {
 #[serde(deny_unknown_fields)]
 pub struct InstantLossRules {
     /// Acknowledgements that let the window grow.
-    pub growth: GrowthCondition,
+    pub growth: WindowGrowthCondition,
     /// Whether half a window is rounded down to whole packets.
     pub whole_halves: bool,
     /// Whether the window is halved only for losses of packets sent after the last halving.
@@ -54,7 +54,7 @@ pub struct InstantLossRules {
 impl InstantLossRules {
     /// Simplest rules: growth at every acknowledgement, no timeout.
     pub const SIMPLEST: Self = Self {
-        growth: GrowthCondition::EveryAck,
+        growth: WindowGrowthCondition::EveryAck,
         whole_halves: false,
         halve_once: false,
         timeout: false,
@@ -64,7 +64,7 @@ impl InstantLossRules {
     /// Window and threshold after a halving. RFC 5681, equation (4), keeps the threshold at two
     /// packets or more; a window of one packet grows to two in slow start.
     #[must_use]
-    pub fn halve_window(self, cwnd: f64) -> (f64, f64) {
+    pub fn halved_window_and_ssthresh(self, cwnd: f64) -> (f64, f64) {
         let half = if self.whole_halves { libm::floor(cwnd / 2.0) } else { cwnd / 2.0 };
         (half.max(1.0), half.max(2.0))
     }
@@ -127,7 +127,7 @@ impl InstantFeedbackSender {
         while !self.sent_at.is_empty() {
             self.sent_at.pop_existing();
         }
-        self.send_allowed(now, tcp)
+        self.send_packets_in_window(now, tcp)
     }
 
     /// The window in whole packets.
@@ -136,7 +136,7 @@ impl InstantFeedbackSender {
         (self.cwnd as u32).min(tcp.receiver_window)
     }
 
-    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
+    fn send_packets_in_window(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
         let room = self.window_packets(tcp).saturating_sub(self.out);
         let count = room.min(self.size - self.acked - self.out);
         let from = self.next;
@@ -150,7 +150,7 @@ impl InstantFeedbackSender {
     /// Removes a packet from the outstanding packets. Returns its send time, or [`None`] if the
     /// packet was not outstanding.
     fn remove_outstanding(&mut self, number: u32) -> Option<Nanos> {
-        let index = number.checked_sub(self.oldest())? as usize;
+        let index = number.checked_sub(self.oldest_outstanding_number())? as usize;
         let sent_at = self.sent_at.replace_at(index, NOT_OUTSTANDING)?;
         if sent_at == NOT_OUTSTANDING {
             return None;
@@ -178,13 +178,13 @@ impl InstantFeedbackSender {
         };
     }
 
-    fn oldest(&self) -> u32 {
+    fn oldest_outstanding_number(&self) -> u32 {
         self.next - self.sent_at.len() as u32
     }
 
     /// Entries of `sent_at` that were sent before the last expiry.
     fn packets_before_last_timeout(&self) -> usize {
-        self.timed_out.saturating_sub(self.oldest()) as usize
+        self.timed_out.saturating_sub(self.oldest_outstanding_number()) as usize
     }
 
     /// Number of the oldest outstanding packet sent since the last expiry.
@@ -195,11 +195,11 @@ impl InstantFeedbackSender {
             .iter_from(skipped)
             .take_while(|sent_at| **sent_at == NOT_OUTSTANDING)
             .count();
-        self.oldest() + (skipped + gone) as u32
+        self.oldest_outstanding_number() + (skipped + gone) as u32
     }
 
     fn grow_on_ack(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLossRules) {
-        if rules.growth == GrowthCondition::AfterHalving && number < self.halved {
+        if rules.growth == WindowGrowthCondition::AfterHalving && number < self.halved {
             return;
         }
         let more = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
@@ -208,7 +208,7 @@ impl InstantFeedbackSender {
 
     /// Halves the window, to at least one packet, with a threshold of at least two.
     fn halve_on_loss(&mut self, rules: InstantLossRules) {
-        (self.cwnd, self.ssthresh) = rules.halve_window(self.cwnd);
+        (self.cwnd, self.ssthresh) = rules.halved_window_and_ssthresh(self.cwnd);
         self.halved = self.next;
     }
 
@@ -282,7 +282,7 @@ impl SendingEnd for InstantFeedbackSender {
     }
 
     /// Always true: the packets of each transfer are numbered from 1.
-    fn has_packet_numbers_for(&self, _more: u32) -> bool {
+    fn has_packet_numbers_left(&self, _more: u32) -> bool {
         true
     }
 
@@ -290,7 +290,7 @@ impl SendingEnd for InstantFeedbackSender {
         self.deadline
     }
 
-    fn abandon(&mut self) {
+    fn abandon_connection(&mut self) {
         self.deadline = NEVER;
     }
 
@@ -309,7 +309,7 @@ impl SendingEnd for InstantFeedbackSender {
         self.rto.add_sample(now - sent_at, tcp);
         probe.on_tcp_event(now, TcpEvent::RttSample { rtt: now - sent_at });
         self.grow_on_ack(ack, tcp, rules);
-        let sent = self.send_allowed(now, tcp);
+        let sent = self.send_packets_in_window(now, tcp);
         self.report_window(now, tcp, probe);
         sent
     }
@@ -338,14 +338,14 @@ impl SendingEnd for InstantFeedbackSender {
         self.halve_on_loss(rules);
         self.cwnd = 1.0;
         self.timed_out = self.next;
-        let mut sent = self.send_allowed(now, tcp);
+        let mut sent = self.send_packets_in_window(now, tcp);
         sent.retransmit = if rules.retransmit { number } else { 0 };
         self.report_window(now, tcp, probe);
         sent
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: PacketLabel) -> &() {
+    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
         &()
     }
 
@@ -363,7 +363,7 @@ impl SendingEnd for InstantFeedbackSender {
             probe.on_tcp_event(now, TcpEvent::FastRetransmit { window: self.window_packets(tcp) });
             self.halve_on_loss(rules);
         }
-        let sent = self.send_allowed(now, tcp);
+        let sent = self.send_packets_in_window(now, tcp);
         self.report_window(now, tcp, probe);
         sent
     }

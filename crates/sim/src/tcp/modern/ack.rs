@@ -4,7 +4,7 @@ use super::ack_context::{AckContext, extend_time_span};
 use super::cc::{AckSample, LostPacket};
 use super::delivery_rate::RateSample;
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
-use super::prr::AckProgress;
+use super::prr::PrrAckEffect;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::segment::{ArrivingAck, CumulativeAck, TIMESTAMP_TICK, timestamp_at};
 use super::sender::{AllowedRetransmissions, Sender};
@@ -26,7 +26,7 @@ impl Sender {
             return;
         }
         if !(ack.sacks.is_empty()
-            && self.on_ack_fast_path(now, &ack.without_blocks(), stack, probe))
+            && self.on_ack_fast_path(now, &ack.cumulative_ack_part(), stack, probe))
         {
             self.on_ack_slow_path(now, ack, stack, probe);
         }
@@ -47,12 +47,12 @@ impl Sender {
         if ack.ack < self.una {
             self.on_old_ack(ack, &mut ctx, stack, probe);
         } else {
-            self.on_current_ack(ack, &mut ctx, stack, probe);
+            self.on_ack_not_below_una(ack, &mut ctx, stack, probe);
         }
     }
 
     #[inline(always)]
-    fn on_current_ack(
+    fn on_ack_not_below_una(
         &mut self,
         ack: &ArrivingAck,
         ctx: &mut AckContext,
@@ -65,16 +65,16 @@ impl Sender {
         if ctx.advanced {
             self.backoff = 0;
         }
-        self.update_peer_window(&ack.without_blocks(), ctx);
+        self.update_peer_window(&ack.cumulative_ack_part(), ctx);
         self.una = ack.ack;
         if stack.detection.uses_sack() && !ack.sacks.is_empty() {
             self.process_sacks(ack, ctx, stack);
         }
         if ctx.prior_out == 0 {
-            self.on_idle_ack(ctx, stack, probe);
+            self.on_ack_without_flight(ctx, stack, probe);
             return;
         }
-        self.remove_acked(ctx, stack, probe);
+        self.remove_acked_packets(ctx, stack, probe);
         if matches!(stack.detection, LossDetection::Rack { static_window: false, .. }) {
             self.rack
                 .adapt_reordering_window(self.delivery.delivered, self.delivery.prior_delivered());
@@ -86,7 +86,7 @@ impl Sender {
         let alert = ctx.sacked || ctx.ece || ctx.dsack;
         let progresses = ctx.not_duplicate || ctx.acked > 0;
         if !progresses || alert || self.phase != RecoveryPhase::Open {
-            self.update_phase(ctx, stack, probe);
+            self.process_ack_in_phase(ctx, stack, probe);
         }
         if ctx.set_timer {
             self.arm_timer_after_ack(ctx.now, stack);
@@ -108,15 +108,20 @@ impl Sender {
         }
         self.process_sacks(ack, ctx, stack);
         self.repair = AllowedRetransmissions::Nothing;
-        self.update_phase(ctx, stack, probe);
+        self.process_ack_in_phase(ctx, stack, probe);
         self.update_window(ctx, stack);
     }
 
     /// An acknowledgement with nothing outstanding.
     #[cold]
-    fn on_idle_ack(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl SenderProbe) {
+    fn on_ack_without_flight(
+        &mut self,
+        ctx: &mut AckContext,
+        stack: &Stack,
+        probe: &mut impl SenderProbe,
+    ) {
         if ctx.dsack {
-            self.update_phase(ctx, stack, probe);
+            self.process_ack_in_phase(ctx, stack, probe);
         }
         let len = self.unsent_bytes().min(u64::from(stack.mss));
         if len == 0 && (self.fin_sent || !self.closed) {
@@ -144,23 +149,28 @@ impl Sender {
 
     /// Removes cumulatively acknowledged packets from the flight.
     #[inline(always)]
-    fn remove_acked(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl SenderProbe) {
+    fn remove_acked_packets(
+        &mut self,
+        ctx: &mut AckContext,
+        stack: &Stack,
+        probe: &mut impl SenderProbe,
+    ) {
         let uses_sack = stack.detection.uses_sack();
         let high = self.phase.end_of_phase().unwrap_or(0);
         let mut reordered_from = None::<u64>;
-        while let Some((packet, start, end)) = self.flight.take_first_acked(self.una) {
+        while let Some((packet, start, end)) = self.flight.take_first_acked_packet(self.una) {
             let marks = packet.marks;
             ctx.acked += 1;
             if packet.was_retransmitted() {
                 ctx.retransmission_acked = true;
-            } else if !marks.any(PacketMarks::SACKED) {
+            } else if !marks.contains_any(PacketMarks::SACKED) {
                 ctx.acked_sent = extend_time_span(ctx.acked_sent, packet.sent_at);
                 // Packets are removed in byte order, so the first removed packet has the lowest
                 // number.
                 reordered_from.get_or_insert(start);
                 ctx.original_acked |= end <= high;
             }
-            if uses_sack && !marks.any(PacketMarks::SACKED) {
+            if uses_sack && !marks.contains_any(PacketMarks::SACKED) {
                 self.delivery.count_delivered(1, ctx.ece);
                 self.delivery.on_delivered(&packet, end);
                 // The timestamp of in-order data shows which copy of the packet was received.
@@ -171,12 +181,12 @@ impl Sender {
             }
         }
         if ctx.acked > 0 || ctx.sacked {
-            self.update_after_removal(ctx, reordered_from, stack, probe);
+            self.update_state_after_removal(ctx, reordered_from, stack, probe);
         }
     }
 
     #[inline(always)]
-    fn update_after_removal(
+    fn update_state_after_removal(
         &mut self,
         ctx: &mut AckContext,
         reordered_from: Option<u64>,
@@ -185,7 +195,7 @@ impl Sender {
     ) {
         let first = self.flight.first_number();
         if self.flight.packets_out() > 0 && stack.detection.uses_sack() {
-            ctx.reneged = self.flight.packet(first).marks.any(PacketMarks::SACKED);
+            ctx.reneged = self.flight.packet(first).marks.contains_any(PacketMarks::SACKED);
         }
         ctx.maybe_delayed = self.may_be_delayed_ack(ctx, self.delivery.prior_delivered(), stack);
         let sampled = self.update_rtt(ctx, stack, probe);
@@ -196,7 +206,7 @@ impl Sender {
                     self.record_reordering(from, stack);
                 }
             } else {
-                self.remove_acked_duplicates(ctx, stack);
+                self.reduce_duplicates_by_acked(ctx, stack);
             }
         } else if sampled && self.flight.packets_out() > 0 {
             // The first packet was retransmitted after the SACKed packet was sent.
@@ -235,7 +245,7 @@ impl Sender {
             return;
         }
         let ssthresh = self.window.ssthresh;
-        let sample = self.build_sample(ctx, 0, RateSample::default(), stack);
+        let sample = self.build_ack_sample(ctx, 0, RateSample::default(), stack);
         self.control.on_rtt_sample(&mut self.window, &sample);
         if self.window.ssthresh != ssthresh {
             probe.on_sender_event(ctx.now, SenderEvent::SlowStartExit { cwnd: self.window.cwnd });
@@ -277,7 +287,7 @@ impl Sender {
     /// Updates the window: delivery rate, congestion control, reduction. Only congestion controls
     /// that set the window need the delivery rate.
     fn update_window(&mut self, ctx: &AckContext, stack: &Stack) {
-        let newest = self.delivery.take_newest();
+        let newest = self.delivery.take_newest_delivered();
         if self.control.sets_window_and_rate() {
             self.run_congestion_control(ctx, newest.as_ref(), stack);
         } else {
@@ -293,7 +303,7 @@ impl Sender {
         newest: Option<&OutstandingPacket>,
         stack: &Stack,
     ) {
-        self.report_losses(ctx.now);
+        self.report_losses_to_control(ctx.now);
         let delivered = self.packets_delivered_by(ctx);
         let rate = self.delivery.finish_ack_with_rate_sample(
             ctx.now,
@@ -301,7 +311,7 @@ impl Sender {
             newest,
             self.rtt.min_rtt(),
         );
-        let sample = self.build_sample(ctx, delivered, rate, stack);
+        let sample = self.build_ack_sample(ctx, delivered, rate, stack);
         self.control.set_window(&mut self.window, &sample);
         self.pacer.set_rate(self.control.pacing_rate());
         self.set_pacing_chunk_size(stack);
@@ -312,13 +322,13 @@ impl Sender {
     /// step builds a separate sample, so that unused values are never computed.
     #[inline(always)]
     fn grow_or_reduce_window(&mut self, ctx: &AckContext, newest: Option<Nanos>, stack: &Stack) {
-        self.report_losses(ctx.now);
+        self.report_losses_to_control(ctx.now);
         let delivered = self.finish_ack_without_rate_sample(ctx, newest);
-        let (lost, in_flight) = (self.newly_lost_packets(ctx), self.flight.in_flight());
+        let (lost, in_flight) = (self.count_newly_lost(ctx), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == WindowReduction::Proportional {
                 let has_delivery =
-                    AckProgress { delivered, lost, in_flight, advanced: ctx.advanced };
+                    PrrAckEffect { delivered, lost, in_flight, advanced: ctx.advanced };
                 prr.on_ack(&mut self.window, has_delivery);
             }
         } else if self.may_grow_window(ctx, stack) {
@@ -347,8 +357,12 @@ impl Sender {
     /// Lets the congestion control grow the window.
     #[inline(always)]
     pub(super) fn grow_window(&mut self, ctx: &AckContext, stack: &Stack) {
-        let sample =
-            self.build_sample(ctx, self.packets_delivered_by(ctx), RateSample::default(), stack);
+        let sample = self.build_ack_sample(
+            ctx,
+            self.packets_delivered_by(ctx),
+            RateSample::default(),
+            stack,
+        );
         self.control.grow_window(&mut self.window, &sample);
     }
 
@@ -356,7 +370,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn set_pacing_rate_from_window(&mut self, ctx: &AckContext, stack: &Stack) {
         if stack.pacing == PacingCondition::Always {
-            let sample = self.build_sample(
+            let sample = self.build_ack_sample(
                 ctx,
                 self.packets_delivered_by(ctx),
                 RateSample::default(),
@@ -369,13 +383,13 @@ impl Sender {
 
     /// Packets detected as lost by this acknowledgement.
     #[inline(always)]
-    fn newly_lost_packets(&self, ctx: &AckContext) -> u32 {
+    fn count_newly_lost(&self, ctx: &AckContext) -> u32 {
         (self.flight.lost_total - ctx.prior_lost) as u32
     }
 
     /// Reports each detected loss to the congestion control, if it has loss feedback.
     #[inline(always)]
-    pub(super) fn report_losses(&mut self, now: Nanos) {
+    pub(super) fn report_losses_to_control(&mut self, now: Nanos) {
         if self.flight.unreported_losses.as_ref().is_some_and(|losses| !losses.is_empty()) {
             self.report_each_loss(now);
         }
@@ -391,7 +405,7 @@ impl Sender {
                 number: loss.number,
                 in_flight: packet.in_flight(),
                 lost_since: (loss.total as u32).wrapping_sub(packet.lost),
-                app_limited: packet.marks.any(PacketMarks::APP_LIMITED),
+                app_limited: packet.marks.contains_any(PacketMarks::APP_LIMITED),
                 total_delivered: self.delivery.delivered,
             };
             self.control.on_lost_packet(&mut self.window, &lost);
@@ -414,7 +428,7 @@ impl Sender {
 
     /// Builds the sample for the congestion control; `rate` is empty if not yet known.
     #[inline(always)]
-    pub(super) fn build_sample(
+    pub(super) fn build_ack_sample(
         &self,
         ctx: &AckContext,
         delivered: u32,
@@ -426,7 +440,7 @@ impl Sender {
             now: ctx.now,
             phase: self.phase.name(),
             delivered,
-            lost: self.newly_lost_packets(ctx),
+            lost: self.count_newly_lost(ctx),
             total_lost: self.flight.lost_total as u32,
             pace_at: self.pacer.next_send_time(),
             acked: ctx.acked,

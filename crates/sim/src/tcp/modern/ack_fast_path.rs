@@ -28,13 +28,13 @@ impl Sender {
             return false;
         }
         let mut ctx = AckContext::from_in_order_sender(now, self);
-        let Some(acked) = self.flight.take_in_order(ack.ack) else { return false };
+        let Some(acked) = self.flight.take_acked_in_order(ack.ack) else { return false };
         ctx.echo = ack.echo;
         ctx.advanced = true;
         self.backoff = 0;
         self.update_peer_window(ack, &mut ctx);
         self.una = ack.ack;
-        self.process_acked(&acked, &mut ctx);
+        self.count_delivered_run(&acked, &mut ctx);
         let prior = Some(acked.delivered);
         ctx.maybe_delayed = self.may_be_delayed_ack(&ctx, prior, stack);
         self.update_rtt(&mut ctx, stack, probe);
@@ -70,11 +70,11 @@ impl Sender {
 
     /// Updates counters for packets that were sent once and in order: the last packet suffices.
     #[inline(always)]
-    fn process_acked(&mut self, acked: &AckedPackets, ctx: &mut AckContext) {
+    fn count_delivered_run(&mut self, acked: &AckedPackets, ctx: &mut AckContext) {
         ctx.acked = acked.packets;
         ctx.acked_sent = Some(acked.sent);
         self.delivery.count_delivered(acked.packets, false);
-        self.rack.on_delivered_once(ctx.now, acked.sent.1, acked.end);
+        self.rack.on_in_order_delivery(ctx.now, acked.sent.1, acked.end);
     }
 }
 

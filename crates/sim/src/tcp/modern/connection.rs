@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// Changes rules, like socket options.
-    pub fn set_stack(&mut self, change: impl FnOnce(&mut Stack)) {
+    pub fn change_stack_options(&mut self, change: impl FnOnce(&mut Stack)) {
         let control = self.stack.control;
         change(&mut self.stack);
         if self.stack.control != control {
@@ -199,12 +199,12 @@ impl Connection {
     }
 
     /// The application reads `bytes`.
-    pub fn read(&mut self, bytes: u64) {
+    pub fn consume_received_bytes(&mut self, bytes: u64) {
         self.receiver.on_read(bytes, &self.stack);
     }
 
     /// The application closes the sending direction.
-    pub fn shut_down(&mut self) {
+    pub fn shut_down_sending(&mut self) {
         self.state = match self.state {
             ConnectionState::Established | ConnectionState::SynReceived => {
                 ConnectionState::FinWait1
@@ -223,7 +223,7 @@ impl Connection {
     /// section 4.2.2.13.
     pub fn close(&mut self, now: Nanos) {
         if self.receiver.readable_bytes() == 0 {
-            self.shut_down();
+            self.shut_down_sending();
             return;
         }
         let ack = self.receiver.on_data_sent(now, &self.stack);
@@ -276,7 +276,7 @@ impl Connection {
             ConnectionState::Closed => return self.reset.take(),
             ConnectionState::Listen => return None,
             ConnectionState::SynSent | ConnectionState::SynReceived => {
-                return self.poll_handshake(now);
+                return self.poll_handshake_segment(now);
             }
             _ => (),
         }
@@ -288,7 +288,7 @@ impl Connection {
         Some(self.ack_segment(now, self.sender.next_byte(), ack))
     }
 
-    fn poll_handshake(&mut self, now: Nanos) -> Option<Segment> {
+    fn poll_handshake_segment(&mut self, now: Nanos) -> Option<Segment> {
         if !std::mem::take(&mut self.handshake.due) {
             return None;
         }
@@ -360,7 +360,7 @@ impl Connection {
             ConnectionState::Listen => self.on_syn(segment),
             ConnectionState::SynSent => self.on_syn_ack(now, segment),
             ConnectionState::SynReceived => self.on_handshake_ack(now, segment, probe),
-            _ => self.on_established(now, segment, probe),
+            _ => self.on_segment_if_open(now, segment, probe),
         }
     }
 
@@ -381,7 +381,7 @@ impl Connection {
         self.negotiate_options(segment);
         self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr;
         // The window of a SYN is never scaled: RFC 7323, section 2.2.
-        self.establish(now, u64::from(segment.window), segment.options.timestamps);
+        self.enter_established(now, u64::from(segment.window), segment.options.timestamps);
         self.receiver.make_ack_due();
     }
 
@@ -395,8 +395,8 @@ impl Connection {
             return;
         }
         let window = u64::from(segment.window) << self.negotiated.their_scale;
-        self.establish(now, window, segment.options.timestamps);
-        self.on_established(now, segment, probe);
+        self.enter_established(now, window, segment.options.timestamps);
+        self.on_segment_if_open(now, segment, probe);
     }
 
     /// Keeps the rules that both ends support.
@@ -417,7 +417,7 @@ impl Connection {
         self.peer_stamp = options.timestamps.map(|stamps| stamps.value);
     }
 
-    fn establish(&mut self, now: Nanos, window: u64, stamps: Option<Timestamps>) {
+    fn enter_established(&mut self, now: Nanos, window: u64, stamps: Option<Timestamps>) {
         self.state = ConnectionState::Established;
         let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
         let rtt = self.handshake.attempts.handshake_rtt(now, echoed);
@@ -432,7 +432,7 @@ impl Connection {
         self.receiver.on_established(self.sender.rtt().srtt(), newest);
     }
 
-    fn on_established(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
+    fn on_segment_if_open(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
         if segment.flags.syn {
             // A repeated handshake segment: RFC 5961, section 4.
             self.receiver.make_ack_due();

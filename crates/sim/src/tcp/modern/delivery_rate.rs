@@ -132,7 +132,7 @@ impl DeliveryCounter {
 
     /// Removes and returns the newest packet of the current acknowledgement.
     #[inline(always)]
-    pub fn take_newest(&mut self) -> Option<OutstandingPacket> {
+    pub fn take_newest_delivered(&mut self) -> Option<OutstandingPacket> {
         self.newest.take().map(|newest| newest.packet)
     }
 
@@ -191,7 +191,7 @@ impl DeliveryCounter {
                 interval,
             }),
             prior_delivered: Some(newest.delivered),
-            app_limited: newest.marks.any(PacketMarks::APP_LIMITED),
+            app_limited: newest.marks.contains_any(PacketMarks::APP_LIMITED),
             retransmitted: newest.was_retransmitted(),
             prior_lost: newest.lost,
             in_flight: newest.in_flight(),
@@ -219,10 +219,10 @@ mod tests {
         let mut rates = vec![];
         for number in 0..10_u32 {
             let now = (100 + u64::from(number)) * MS;
-            let (packet, _, end) = flight.take_first_acked(u64::MAX).unwrap();
+            let (packet, _, end) = flight.take_first_acked_packet(u64::MAX).unwrap();
             counter.count_delivered(1, false);
             counter.on_delivered(&packet, end);
-            let newest = counter.take_newest();
+            let newest = counter.take_newest_delivered();
             rates.push(
                 counter
                     .finish_ack_with_rate_sample(now, 1, newest.as_ref(), Some(100 * MS))
@@ -241,10 +241,10 @@ mod tests {
         counter.mark_app_limited(1);
         flight.push_packet(OutstandingPacket::default(), 1000);
         counter.on_sent(0, true, flight.packet_mut(0));
-        let (packet, _, end) = flight.take_first_acked(u64::MAX).unwrap();
+        let (packet, _, end) = flight.take_first_acked_packet(u64::MAX).unwrap();
         counter.count_delivered(1, false);
         counter.on_delivered(&packet, end);
-        let newest = counter.take_newest();
+        let newest = counter.take_newest_delivered();
         let sample = counter.finish_ack_with_rate_sample(MS, 1, newest.as_ref(), None);
         assert!(sample.app_limited && counter.is_app_limited());
         counter.count_delivered(1, false);

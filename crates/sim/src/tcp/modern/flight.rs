@@ -12,7 +12,9 @@
 //! linked list, except for its tail, in which both orders are equal: without losses no packet is
 //! linked.
 
-use super::outstanding_packet::{OutstandingPacket, PacketLink, PacketMarks, from_link, to_link};
+use super::outstanding_packet::{
+    LinkedPacketNumber, OutstandingPacket, PacketMarks, from_link, to_link,
+};
 use crate::clock::Nanos;
 
 /// Maximum number of packet slots that are reused for the next connection.
@@ -44,8 +46,8 @@ pub struct Flight {
     pub retransmitted: u32,
     /// Total number of losses so far, including lost retransmissions.
     pub lost_total: u64,
-    oldest: PacketLink,
-    newest: PacketLink,
+    oldest: LinkedPacketNumber,
+    newest: LinkedPacketNumber,
     /// Number after the highest SACKed packet.
     beyond_sacked: u32,
     /// No packet with a lower number waits for retransmission.
@@ -160,7 +162,7 @@ impl Flight {
     /// First byte of packet `number`, which may be the next new packet.
     #[inline(always)]
     #[must_use]
-    pub fn start_of(&self, number: u32) -> u64 {
+    pub fn first_byte_of(&self, number: u32) -> u64 {
         if number == self.next {
             return self.end;
         }
@@ -171,8 +173,8 @@ impl Flight {
     /// Byte after packet `number`.
     #[inline(always)]
     #[must_use]
-    pub fn end_of(&self, number: u32) -> u64 {
-        self.start_of(number + 1)
+    pub fn end_byte_of(&self, number: u32) -> u64 {
+        self.first_byte_of(number + 1)
     }
 
     /// First packet that begins with `byte` or later; packets have at most `mss` bytes.
@@ -187,13 +189,13 @@ impl Flight {
         // No packet is longer than `mss`, so the result is this packet or a later one.
         let guess = self.first + ((byte - self.first_byte) / u64::from(mss + 1)) as u32;
         let exact = self.first + ((byte - self.first_byte) / u64::from(mss)) as u32;
-        if exact <= self.next && self.start_of(exact) == byte {
+        if exact <= self.next && self.first_byte_of(exact) == byte {
             return exact;
         }
         let (mut low, mut high) = (guess.min(self.next), self.next);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.start_of(middle) < byte {
+            if self.first_byte_of(middle) < byte {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -215,7 +217,7 @@ impl Flight {
         if self.sacked == 0 {
             self.first_byte
         } else {
-            self.start_of(self.number_after_highest_sacked())
+            self.first_byte_of(self.number_after_highest_sacked())
         }
     }
 
@@ -236,12 +238,12 @@ impl Flight {
     }
 
     /// Takes the memory of the slots, for reuse by another connection.
-    pub(super) fn take_slots(&mut self) -> Vec<OutstandingPacket> {
+    pub(super) fn take_slot_memory(&mut self) -> Vec<OutstandingPacket> {
         std::mem::take(&mut self.slots)
     }
 
     /// Reuses the slots of another flight if this flight is empty and the slots are not too many.
-    pub(super) fn reuse_slots(&mut self, slots: Vec<OutstandingPacket>) {
+    pub(super) fn reuse_slot_memory(&mut self, slots: Vec<OutstandingPacket>) {
         if self.slots.is_empty() && (1..=MAX_REUSED_SLOTS).contains(&slots.len()) {
             self.mask = slots.len() as u32 - 1;
             self.slots = slots;
@@ -262,12 +264,12 @@ impl Flight {
     /// Removes the first packet if it is completely acknowledged by `una`; returns the packet, its
     /// first byte and the byte after its last byte. Updates the counters.
     #[inline(always)]
-    pub fn take_first_acked(&mut self, una: u64) -> Option<(OutstandingPacket, u64, u64)> {
+    pub fn take_first_acked_packet(&mut self, una: u64) -> Option<(OutstandingPacket, u64, u64)> {
         if self.first == self.next {
             return None;
         }
         let number = self.first;
-        let (start, end) = (self.first_byte, self.end_of(number));
+        let (start, end) = (self.first_byte, self.end_byte_of(number));
         if end > una {
             return None;
         }
@@ -275,10 +277,9 @@ impl Flight {
             self.unlink_from_send_order(number);
         }
         let packet = *self.packet(number);
-        if packet
-            .marks
-            .any(PacketMarks::SACKED.union(PacketMarks::LOST).union(PacketMarks::RETRANSMITTED))
-        {
+        if packet.marks.contains_any(
+            PacketMarks::SACKED.union(PacketMarks::LOST).union(PacketMarks::RETRANSMITTED),
+        ) {
             self.subtract_from_counts(packet.marks);
         }
         self.first_byte = end;
@@ -287,9 +288,9 @@ impl Flight {
     }
 
     fn subtract_from_counts(&mut self, marks: PacketMarks) {
-        self.sacked -= u32::from(marks.any(PacketMarks::SACKED));
-        self.lost -= u32::from(marks.any(PacketMarks::LOST));
-        self.retransmitted -= u32::from(marks.any(PacketMarks::RETRANSMITTED));
+        self.sacked -= u32::from(marks.contains_any(PacketMarks::SACKED));
+        self.lost -= u32::from(marks.contains_any(PacketMarks::LOST));
+        self.retransmitted -= u32::from(marks.contains_any(PacketMarks::RETRANSMITTED));
     }
 
     /// Links the packets before `number` that are not yet linked.
@@ -325,7 +326,7 @@ impl Flight {
             return;
         }
         let packet = self.packet_mut(number);
-        if !packet.marks.any(PacketMarks::LINKED) {
+        if !packet.marks.contains_any(PacketMarks::LINKED) {
             return;
         }
         packet.marks.set(PacketMarks::LINKED, false);
@@ -374,18 +375,18 @@ impl Flight {
     }
 
     /// Clears the loss mark.
-    pub fn clear_lost(&mut self, number: u32) {
+    pub fn clear_lost_mark(&mut self, number: u32) {
         let marks = &mut self.packet_mut(number).marks;
-        if marks.any(PacketMarks::LOST) {
+        if marks.contains_any(PacketMarks::LOST) {
             marks.set(PacketMarks::LOST, false);
             self.lost -= 1;
         }
     }
 
     /// Records that no retransmission of the packet is in flight.
-    pub fn clear_retransmitted(&mut self, number: u32) {
+    pub fn clear_retransmitted_mark(&mut self, number: u32) {
         let marks = &mut self.packet_mut(number).marks;
-        if marks.any(PacketMarks::RETRANSMITTED) {
+        if marks.contains_any(PacketMarks::RETRANSMITTED) {
             marks.set(PacketMarks::RETRANSMITTED, false);
             self.retransmitted -= 1;
         }
@@ -395,14 +396,14 @@ impl Flight {
     /// marked.
     pub fn mark_lost(&mut self, number: u32) -> bool {
         let marks = &mut self.packet_mut(number).marks;
-        if marks.any(PacketMarks::SACKED) {
+        if marks.contains_any(PacketMarks::SACKED) {
             return false;
         }
-        let retransmitted = marks.any(PacketMarks::RETRANSMITTED);
-        if marks.any(PacketMarks::LOST) && !retransmitted {
+        let retransmitted = marks.contains_any(PacketMarks::RETRANSMITTED);
+        if marks.contains_any(PacketMarks::LOST) && !retransmitted {
             return false;
         }
-        let first_time = !marks.any(PacketMarks::LOST);
+        let first_time = !marks.contains_any(PacketMarks::LOST);
         marks.set(PacketMarks::LOST, true);
         // A retransmission of a packet not marked as lost, such as a probe, stays in flight.
         if retransmitted && !first_time {
@@ -447,8 +448,8 @@ impl Flight {
         let mut number = self.repair_from.max(self.first);
         while number < self.next {
             let marks = self.packet(number).marks;
-            if marks.any(PacketMarks::LOST)
-                && !marks.any(PacketMarks::SACKED.union(PacketMarks::RETRANSMITTED))
+            if marks.contains_any(PacketMarks::LOST)
+                && !marks.contains_any(PacketMarks::SACKED.union(PacketMarks::RETRANSMITTED))
             {
                 self.repair_from = number;
                 return Some(number);
@@ -465,7 +466,7 @@ impl Flight {
         let packet = self.packet_mut(number);
         packet.sent_at = now;
         let marks = &mut packet.marks;
-        let already = marks.any(PacketMarks::RETRANSMITTED);
+        let already = marks.contains_any(PacketMarks::RETRANSMITTED);
         marks.set(PacketMarks::RETRANSMITTED.union(PacketMarks::EVER_RETRANSMITTED), true);
         self.retransmitted += u32::from(!already);
         self.link_packets_before(self.next);
@@ -473,11 +474,11 @@ impl Flight {
     }
 
     /// Records a retransmission as a probe, which does not count as a retransmission in flight.
-    pub fn record_probe(&mut self, now: Nanos, number: u32) {
+    pub fn record_probe_retransmission(&mut self, now: Nanos, number: u32) {
         let stays_last = number >= self.in_order_from
             && number + 1 == self.next
             && self.once_from <= self.first
-            && !self.packet(number).marks.any(PacketMarks::SACKED);
+            && !self.packet(number).marks.contains_any(PacketMarks::SACKED);
         if !stays_last {
             self.unlink_from_send_order(number);
         }
@@ -486,7 +487,7 @@ impl Flight {
         packet.marks.set(PacketMarks::EVER_RETRANSMITTED, true);
         if stays_last {
             self.once_from = self.next;
-        } else if !packet.marks.any(PacketMarks::SACKED) {
+        } else if !packet.marks.contains_any(PacketMarks::SACKED) {
             self.link_packets_before(self.next);
             self.append_to_send_order(number);
         }
@@ -516,13 +517,13 @@ mod tests {
         let mut start = u64::from(u32::MAX) - 500;
         for (index, len) in lengths.into_iter().enumerate() {
             let number = index as u32;
-            assert_eq!(flight.start_of(number), start);
+            assert_eq!(flight.first_byte_of(number), start);
             assert_eq!(flight.number_at_or_after(start, 100), number);
             if len > 1 {
                 assert_eq!(flight.number_at_or_after(start + 1, 100), number + 1);
             }
             start += u64::from(len);
-            assert_eq!(flight.end_of(number), start);
+            assert_eq!(flight.end_byte_of(number), start);
         }
         assert_eq!(flight.number_at_or_after(start, 100), 9);
         assert_eq!(flight.number_at_or_after(start + 5, 100), 9);
@@ -543,7 +544,7 @@ mod tests {
         assert!(flight.mark_lost(1), "the retransmission is also lost");
         assert_eq!((flight.in_flight(), flight.lost_total), (4, 2));
         for _ in 0..6 {
-            flight.take_first_acked(u64::MAX);
+            flight.take_first_acked_packet(u64::MAX);
         }
         assert_eq!(
             (flight.first_in_send_order(), flight.in_flight(), flight.packets_left_network()),
@@ -572,14 +573,14 @@ mod tests {
                     _ if flight.packets_out() == 0 => (),
                     3 => {
                         list.retain(|&n| n != flight.first_number());
-                        flight.take_first_acked(u64::MAX);
+                        flight.take_first_acked_packet(u64::MAX);
                     }
                     _ => {
                         list.retain(|&n| n != number);
                         match step {
                             4 => flight.unlink_from_send_order(number),
                             5 => flight.record_retransmission(0, number),
-                            _ => flight.record_probe(0, number),
+                            _ => flight.record_probe_retransmission(0, number),
                         }
                         list.extend((step != 4).then_some(number));
                     }
@@ -596,11 +597,11 @@ mod tests {
             let packet = OutstandingPacket::sent_at_time(u64::from(number), PacketMarks::default());
             assert_eq!(flight.push_packet(packet, 7), number);
             if number % 3 == 0 {
-                flight.take_first_acked(u64::MAX);
+                flight.take_first_acked_packet(u64::MAX);
             }
         }
         assert_eq!(flight.first_number(), 34);
-        assert_eq!(flight.start_of(34), 1 + 34 * 7);
+        assert_eq!(flight.first_byte_of(34), 1 + 34 * 7);
         assert_eq!(flight.packet(99).sent_at, 99);
     }
 }

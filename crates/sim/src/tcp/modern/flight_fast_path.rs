@@ -27,12 +27,12 @@ impl Flight {
         (self.sacked | self.lost | self.retransmitted) == 0 && self.in_order_from <= self.first
     }
 
-    /// Removes all packets acknowledged up to `una`, like repeated [`Flight::take_first_acked`], if
-    /// packets are in order; [`None`] if there are no such packets, or if one of them was sent
-    /// twice.
+    /// Removes all packets acknowledged up to `una`, like repeated
+    /// [`Flight::take_first_acked_packet`], if packets are in order; [`None`] if there are no such
+    /// packets, or if one of them was sent twice.
     #[inline(always)]
-    pub fn take_in_order(&mut self, una: u64) -> Option<AckedPackets> {
-        let probed = self.once_from > self.first && una >= self.start_of(self.once_from);
+    pub fn take_acked_in_order(&mut self, una: u64) -> Option<AckedPackets> {
+        let probed = self.once_from > self.first && una >= self.first_byte_of(self.once_from);
         if probed || self.first == self.next || una <= self.first_byte {
             return None;
         }
@@ -52,7 +52,7 @@ impl Flight {
 
     /// Appends a run of packets of the same length, starting with `packet`.
     #[inline(always)]
-    pub fn push_run(&mut self, packets: u32, mut packet: OutstandingPacket, len: u32) {
+    pub fn push_packet_run(&mut self, packets: u32, mut packet: OutstandingPacket, len: u32) {
         while (self.packets_out() + packets) as usize > self.slots.len() {
             self.grow_slots();
         }

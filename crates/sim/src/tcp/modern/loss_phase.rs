@@ -19,8 +19,8 @@ impl Sender {
         stack: &Stack,
         probe: &mut impl SenderProbe,
     ) {
-        self.mark_all_lost(now, stack, probe);
-        self.report_losses(now);
+        self.mark_losses_after_timeout(now, stack, probe);
+        self.report_losses_to_control(now);
         let phase = self.phase.name();
         let first_of_window = phase <= PhaseName::Disorder
             || self.phase.end_of_phase().is_none_or(|high| high <= self.una)
@@ -39,7 +39,7 @@ impl Sender {
             self.reordering = self.reordering.min(stack.reordering.initial);
         }
         let frto = stack.frto && (first_of_window || self.backoff > 0);
-        self.set_phase(RecoveryPhase::Loss { high: self.flight.end_byte(), frto }, now);
+        self.enter_phase(RecoveryPhase::Loss { high: self.flight.end_byte(), frto }, now);
         self.tail_probe = None;
         self.rescued = false;
         self.cwr_due = true;
@@ -48,9 +48,14 @@ impl Sender {
 
     /// Marks all packets as lost, except for SACKed packets and, with RACK, packets that were sent
     /// too recently.
-    fn mark_all_lost(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
+    fn mark_losses_after_timeout(
+        &mut self,
+        now: Nanos,
+        stack: &Stack,
+        probe: &mut impl SenderProbe,
+    ) {
         let first = self.flight.first_number();
-        let reneged = self.flight.packet(first).marks.any(PacketMarks::SACKED);
+        let reneged = self.flight.packet(first).marks.contains_any(PacketMarks::SACKED);
         if reneged {
             self.flight.clear_all_sacked();
         } else if !stack.detection.uses_sack() {
@@ -64,7 +69,7 @@ impl Sender {
             if !late && self.flight.mark_lost(number) {
                 probe.on_sender_event(
                     now,
-                    SenderEvent::Lost { start: self.flight.start_of(number) },
+                    SenderEvent::Lost { start: self.flight.first_byte_of(number) },
                 );
             }
         }
@@ -87,9 +92,9 @@ impl Sender {
         probe: &mut impl SenderProbe,
     ) -> AckProcessing {
         self.process_ack_in_loss_phase(ctx, stack, probe);
-        self.find_losses(ctx, stack, probe);
+        self.mark_detected_losses(ctx, stack, probe);
         if self.phase == RecoveryPhase::Open || ctx.retransmission_lost {
-            self.open_or_recover(ctx, stack, probe)
+            self.process_ack_outside_recovery(ctx, stack, probe)
         } else {
             AckProcessing::Done
         }
@@ -109,12 +114,14 @@ impl Sender {
                 return;
             }
         }
-        if frto && self.process_frto(ctx, high, recovered, stack, probe) == AckProcessing::Done {
+        if frto
+            && self.process_ack_by_frto(ctx, high, recovered, stack, probe) == AckProcessing::Done
+        {
             return;
         }
         if recovered {
             if self.try_undo_recovery(ctx, stack, probe) == AckProcessing::Continue {
-                self.set_phase(RecoveryPhase::Open, ctx.now);
+                self.enter_phase(RecoveryPhase::Open, ctx.now);
             }
             return;
         }
@@ -129,7 +136,7 @@ impl Sender {
     }
 
     /// RFC 5682, sections 2.1 and 3.1.
-    fn process_frto(
+    fn process_ack_by_frto(
         &mut self,
         ctx: &mut AckContext,
         high: u64,
@@ -172,11 +179,11 @@ impl Sender {
     ) {
         self.undo_reduction(ctx.now, reason, true, probe);
         self.backoff = 0;
-        if self.prevents_reopen_without_sack(stack) {
+        if self.stays_in_phase_without_sack(stack) {
             return;
         }
         if reason == UndoReason::Forward || stack.detection.uses_sack() {
-            self.set_phase(RecoveryPhase::Open, ctx.now);
+            self.enter_phase(RecoveryPhase::Open, ctx.now);
         }
     }
 }

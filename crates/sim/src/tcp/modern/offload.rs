@@ -50,14 +50,14 @@ pub(super) struct OffloadChunk {
 impl OffloadChunk {
     /// Ends the chunk; returns why data waits for a larger one.
     #[inline(always)]
-    pub fn end_chunk(&mut self) -> DeferralReason {
+    pub fn end_chunk_and_take_deferral(&mut self) -> DeferralReason {
         self.left = 0;
         std::mem::take(&mut self.deferral)
     }
 
     /// Records sent packets; returns true if the last of these packets is pushed.
     #[inline(always)]
-    pub fn take_packets(&mut self, packets: u32) -> bool {
+    pub fn count_sent_and_check_push(&mut self, packets: u32) -> bool {
         self.left -= packets;
         self.left == 0 && self.has_several
     }
@@ -82,11 +82,11 @@ impl Sender {
 
     #[inline(always)]
     fn begin_next_chunk(&mut self, now: Nanos, room: u32, stack: &Stack) -> u32 {
-        let room = room.min(self.allowed_packets(room, stack));
+        let room = room.min(self.receiver_allowed_packets(room, stack));
         let half = (self.window.cwnd / 2).max(1);
         match self.full_chunk_size(room, stack) {
             Some(full) => full.min(half),
-            None if self.should_defer(now, room, stack) => 0,
+            None if self.should_defer_partial_chunk(now, room, stack) => 0,
             None => room.min(half),
         }
     }
@@ -105,7 +105,7 @@ impl Sender {
 
     /// Number of packets that the receiver accepts, at most `room`.
     #[inline(always)]
-    fn allowed_packets(&self, room: u32, stack: &Stack) -> u32 {
+    fn receiver_allowed_packets(&self, room: u32, stack: &Stack) -> u32 {
         let allowed = self.allowed - self.flight.end_byte();
         if allowed >= u64::from(room) * u64::from(stack.mss) {
             return room;
@@ -157,7 +157,7 @@ impl Sender {
 
     /// Whether a partial chunk of `room` packets waits for the next acknowledgement.
     #[inline(always)]
-    fn should_defer(&self, now: Nanos, room: u32, stack: &Stack) -> bool {
+    fn should_defer_partial_chunk(&self, now: Nanos, room: u32, stack: &Stack) -> bool {
         if self.phase.name() >= PhaseName::Recovery || self.flight.packets_out() == 0 {
             return false;
         }
@@ -179,7 +179,7 @@ impl Sender {
     #[inline(always)]
     fn is_chunk_complete(&self, room: u32, stack: &Stack) -> bool {
         let (unsent, mss) = (self.unsent_bytes(), u64::from(stack.mss));
-        let buffer = buffer_packets(stack);
+        let buffer = max_packets_per_buffer(stack);
         let buffered = buffer - self.flight.next_number() % buffer;
         if unsent > u64::from(buffered) * mss {
             return room >= buffered;
@@ -191,7 +191,7 @@ impl Sender {
 
 /// Number of packets in a full buffer with the application's data.
 #[inline(always)]
-pub(super) fn buffer_packets(stack: &Stack) -> u32 {
+pub(super) fn max_packets_per_buffer(stack: &Stack) -> u32 {
     ((MAX_BURST_BYTES / u64::from(stack.mss)) as u32).max(1)
 }
 
@@ -272,14 +272,17 @@ mod tests {
         send(&mut recovers, 0, &stack);
         recovers.enter_recovery(1, false, &stack, &mut ());
         recovers.last_sent = RTT;
-        assert!(!recovers.should_defer(RTT, 2, &stack));
+        assert!(!recovers.should_defer_partial_chunk(RTT, 2, &stack));
         let mut ends = sender(205, &stack);
         send(&mut ends, 0, &stack);
         ends.last_sent = RTT;
-        assert!(ends.should_defer(RTT, 6, &stack), "the application may write more");
+        assert!(ends.should_defer_partial_chunk(RTT, 6, &stack), "the application may write more");
         ends.close_stream();
-        assert!(!ends.should_defer(RTT, 6, &stack), "the window allows all remaining data");
-        assert!(ends.should_defer(RTT, 4, &stack));
+        assert!(
+            !ends.should_defer_partial_chunk(RTT, 6, &stack),
+            "the window allows all remaining data"
+        );
+        assert!(ends.should_defer_partial_chunk(RTT, 4, &stack));
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl PacketMarks {
     /// Whether any of `marks` is set.
     #[inline(always)]
     #[must_use]
-    pub fn any(self, marks: Self) -> bool {
+    pub fn contains_any(self, marks: Self) -> bool {
         self.0 & marks.0 != 0
     }
 
@@ -45,13 +45,13 @@ impl PacketMarks {
 }
 
 /// Packet number plus one, so that [`None`] takes no space.
-pub(super) type PacketLink = Option<NonZeroU32>;
+pub(super) type LinkedPacketNumber = Option<NonZeroU32>;
 
-pub(super) fn to_link(number: u32) -> PacketLink {
+pub(super) fn to_link(number: u32) -> LinkedPacketNumber {
     NonZeroU32::new(number + 1)
 }
 
-pub(super) fn from_link(link: PacketLink) -> Option<u32> {
+pub(super) fn from_link(link: LinkedPacketNumber) -> Option<u32> {
     link.map(|number| number.get() - 1)
 }
 
@@ -63,7 +63,7 @@ const MAX_IN_FLIGHT: u32 = (1 << 24) - 1;
 
 /// Converts a duration, rounded up so that no derived interval is too short.
 #[inline(always)]
-fn duration_rounded_up(nanos: Nanos) -> u32 {
+fn nanos_to_duration_units(nanos: Nanos) -> u32 {
     u32::try_from(nanos.div_ceil(1 << DURATION_SHIFT)).unwrap_or(u32::MAX)
 }
 
@@ -80,8 +80,8 @@ pub struct OutstandingPacket {
     first_sent_before: u32,
     /// Time from the last delivery to the transmission of the packet.
     delivered_before: u32,
-    pub(super) earlier: PacketLink,
-    pub(super) later: PacketLink,
+    pub(super) earlier: LinkedPacketNumber,
+    pub(super) later: LinkedPacketNumber,
     /// Total number of packets lost when this packet was sent, if recorded; wraps.
     pub lost: u32,
     /// Packets in flight, including this one, when it was sent, if recorded.
@@ -100,8 +100,9 @@ impl OutstandingPacket {
     /// Records the times for rate samples: see `delivery_rate.rs`.
     #[inline(always)]
     pub fn set_times(&mut self, first_sent_at: Nanos, delivered_at: Nanos) {
-        self.first_sent_before = duration_rounded_up(self.sent_at.saturating_sub(first_sent_at));
-        self.delivered_before = duration_rounded_up(self.sent_at.saturating_sub(delivered_at));
+        self.first_sent_before =
+            nanos_to_duration_units(self.sent_at.saturating_sub(first_sent_at));
+        self.delivered_before = nanos_to_duration_units(self.sent_at.saturating_sub(delivered_at));
     }
 
     /// Records the numbers of packets in flight and lost at the time when this packet was sent.
@@ -137,7 +138,7 @@ impl OutstandingPacket {
     #[inline(always)]
     #[must_use]
     pub fn was_retransmitted(&self) -> bool {
-        self.marks.any(PacketMarks::RETRANSMITTED.union(PacketMarks::EVER_RETRANSMITTED))
+        self.marks.contains_any(PacketMarks::RETRANSMITTED.union(PacketMarks::EVER_RETRANSMITTED))
     }
 }
 

@@ -108,14 +108,14 @@ impl Pacer {
     /// Time at which a waiting packet may be sent; [`NEVER`] if none waits.
     #[inline(always)]
     #[must_use]
-    pub fn next_time_if_waiting(&self) -> Nanos {
+    pub fn send_time_if_waiting(&self) -> Nanos {
         if self.waits { self.next_at } else { NEVER }
     }
 
     /// Whether a packet must wait.
     #[inline(always)]
     #[must_use]
-    pub fn must_wait(&self, now: Nanos) -> bool {
+    pub fn must_packet_wait(&self, now: Nanos) -> bool {
         self.rate.is_some()
             && now < self.next_at
             && !self.burst.is_some_and(|(began, left)| began == now && left > 0)
@@ -123,7 +123,7 @@ impl Pacer {
 
     /// Records whether a packet waits.
     #[inline(always)]
-    pub fn set_waiting(&mut self, waits: bool) {
+    pub fn set_packet_waiting(&mut self, waits: bool) {
         self.waits = waits;
     }
 
@@ -189,7 +189,7 @@ mod tests {
         let mut sent = vec![];
         let mut now = 0;
         while now < 10 * SECOND / 1000 {
-            while !pacer.must_wait(now) {
+            while !pacer.must_packet_wait(now) {
                 pacer.on_sent(now, 1000, 1000);
                 sent.push(now);
             }
@@ -206,7 +206,7 @@ mod tests {
             let mut pacer = Pacer::default();
             pacer.set_rate(Some(rate));
             let mut packets = 0;
-            while !pacer.must_wait(0) {
+            while !pacer.must_packet_wait(0) {
                 pacer.on_sent(0, 1000, 1000);
                 packets += 1;
             }

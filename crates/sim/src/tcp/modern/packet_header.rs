@@ -228,7 +228,7 @@ impl AckHeader {
 
     /// Becomes the header of an acknowledgement without SACK blocks and with timestamp `value`.
     #[inline(always)]
-    pub(super) fn set_cumulative(&mut self, ack: &CumulativeAck, value: u32, messages: u8) {
+    pub(super) fn set_cumulative_ack(&mut self, ack: &CumulativeAck, value: u32, messages: u8) {
         self.window = ack.window;
         self.timestamps = ack.echo.map(|echo| Timestamps { value, echo });
         self.ack = ack.ack as u32;
@@ -239,7 +239,7 @@ impl AckHeader {
     }
 
     /// Adds SACK blocks; the header must have none.
-    pub(super) fn set_blocks(&mut self, blocks: &SackBlocks) {
+    pub(super) fn add_sack_blocks(&mut self, blocks: &SackBlocks) {
         for (slot, block) in self.sacks.iter_mut().zip(blocks.as_slice()) {
             *slot = (block.start as u32, block.end as u32);
             self.blocks += 1;
@@ -248,14 +248,14 @@ impl AckHeader {
 
     /// Whether the header has SACK blocks.
     #[inline(always)]
-    pub(super) fn has_blocks(&self) -> bool {
+    pub(super) fn has_sack_blocks(&self) -> bool {
         self.blocks > 0
     }
 
     /// Converts the header without its SACK blocks, for a sender whose first unacknowledged byte is
     /// `una`.
     #[inline(always)]
-    pub(super) fn without_blocks(&self, una: u64) -> CumulativeAck {
+    pub(super) fn cumulative_ack_part(&self, una: u64) -> CumulativeAck {
         CumulativeAck {
             ack: expand_byte_near(self.ack, una),
             window: self.window,

@@ -33,7 +33,7 @@ pub struct PacketReceiver {
 impl PacketReceiver {
     /// Starts a new connection.
     #[must_use]
-    pub fn start(tcp: &ModernTcpConfig) -> Self {
+    pub fn new_connection(tcp: &ModernTcpConfig) -> Self {
         let mut receiver = Receiver::new(1, &tcp.stack);
         receiver.on_established(Some(tcp.rtt), None);
         let messages = u8::from(tcp.handshake == HandshakeKind::None);
@@ -47,7 +47,7 @@ impl PacketReceiver {
 
     /// Packets of the file received in order.
     #[must_use]
-    pub fn in_order(&self) -> u32 {
+    pub fn packets_in_order(&self) -> u32 {
         let bytes = self.receiver.next_expected().saturating_sub(1 + u64::from(self.tls_bytes));
         u32::try_from(bytes / u64::from(self.mss)).unwrap_or(u32::MAX)
     }
@@ -135,8 +135,8 @@ impl PacketReceiver {
         tcp: &ModernTcpConfig,
         header: &mut AckHeader,
     ) -> u32 {
-        let number = self.fill_header(&outgoing.without_blocks(), tcp, header);
-        header.set_blocks(&outgoing.sacks);
+        let number = self.fill_header(&outgoing.cumulative_ack_part(), tcp, header);
+        header.add_sack_blocks(&outgoing.sacks);
         number
     }
 
@@ -147,7 +147,7 @@ impl PacketReceiver {
         tcp: &ModernTcpConfig,
         header: &mut AckHeader,
     ) -> u32 {
-        header.set_cumulative(next, self.stamp, self.messages);
+        header.set_cumulative_ack(next, self.stamp, self.messages);
         self.expected.packet_number_of_byte(next.ack, tcp)
     }
 }

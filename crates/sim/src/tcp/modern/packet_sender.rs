@@ -48,7 +48,7 @@ enum ReportedRecovery {
 
 impl PacketSender {
     /// Starts a connection that sends a file; `seed` determines its random choices.
-    pub fn start(
+    pub fn start_connection(
         now: Nanos,
         file: FileSize,
         seed: u64,
@@ -111,12 +111,12 @@ impl PacketSender {
         tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
-        self.write(now, file, tcp, probe);
+        self.write_data(now, file, tcp, probe);
         self.closing = tcp.closes;
     }
 
     /// The application writes data.
-    pub(super) fn write(
+    pub(super) fn write_data(
         &mut self,
         now: Nanos,
         data: FileSize,
@@ -126,7 +126,9 @@ impl PacketSender {
         // An endless flow can also begin after flights of TLS.
         self.size = self.size.saturating_add(data.packets).min(u32::MAX - 1);
         let bytes = tcp.bytes_of_packets(data.packets) - u64::from(data.lacking);
-        self.call_sender(probe, |sender, probe| sender.write_bytes(now, bytes, &tcp.stack, probe));
+        self.call_sender_with_probe(probe, |sender, probe| {
+            sender.write_bytes(now, bytes, &tcp.stack, probe)
+        });
     }
 
     /// Whether all data has been acknowledged.
@@ -145,7 +147,7 @@ impl PacketSender {
 
     /// Whether enough packet numbers are left to send `more` packets.
     #[must_use]
-    pub fn has_packet_numbers_for(&self, more: u32) -> bool {
+    pub fn has_packet_numbers_left(&self, more: u32) -> bool {
         more < u32::MAX - 1 - self.size
     }
 
@@ -201,9 +203,9 @@ impl PacketSender {
             return;
         }
         let (before, _) = self.acked_and_sent();
-        let ack = header.without_blocks(self.sender.una());
-        let is_handled = !header.has_blocks()
-            && self.call_sender(probe, |sender, probe| {
+        let ack = header.cumulative_ack_part(self.sender.una());
+        let is_handled = !header.has_sack_blocks()
+            && self.call_sender_with_probe(probe, |sender, probe| {
                 sender.on_ack_fast_path(now, &ack, &tcp.stack, probe)
             });
         if !is_handled {
@@ -214,7 +216,7 @@ impl PacketSender {
             self.acked += packets;
             probe.on_tcp_event(now, TcpEvent::Acked { packets });
             if tcp.closes && self.is_finished() {
-                self.sender.abandon();
+                self.sender.abandon_connection();
             }
         }
         if self.recovery != ReportedRecovery::None {
@@ -235,7 +237,7 @@ impl PacketSender {
     ) {
         let ack = header.ack_for_sender(self.sender.una());
         if ack.ack <= self.sender.next_byte() {
-            self.call_sender(probe, |sender, probe| {
+            self.call_sender_with_probe(probe, |sender, probe| {
                 sender.on_ack_slow_path(now, &ack, &tcp.stack, probe)
             });
         }
@@ -256,7 +258,9 @@ impl PacketSender {
         if self.is_handshake_pending() && self.on_handshake_timer(tcp) {
             return;
         }
-        self.call_sender(probe, |sender, probe| sender.on_deadline(now, &tcp.stack, probe));
+        self.call_sender_with_probe(probe, |sender, probe| {
+            sender.on_deadline(now, &tcp.stack, probe)
+        });
         if self.recovery != ReportedRecovery::None {
             self.report_recovery(now, probe);
         }
@@ -287,7 +291,7 @@ impl PacketSender {
 
     /// Whether there is certainly nothing to send.
     #[inline(always)]
-    pub(crate) fn is_idle(
+    pub(crate) fn report_window_if_idle(
         &mut self,
         now: Nanos,
         tcp: &ModernTcpConfig,
@@ -295,7 +299,7 @@ impl PacketSender {
     ) -> bool {
         let is_idle = !self.is_handshake_pending()
             && !self.closing
-            && self.sender.has_nothing_to_do(&tcp.stack);
+            && self.sender.stop_waiting_if_idle(&tcp.stack);
         if is_idle {
             self.report_window(now, tcp, probe);
         }
@@ -391,7 +395,7 @@ impl PacketSender {
 
     /// Calls the sender with a probe that forwards its events.
     #[inline(always)]
-    fn call_sender<P: TcpProbe, T>(
+    fn call_sender_with_probe<P: TcpProbe, T>(
         &mut self,
         probe: &mut P,
         action: impl FnOnce(&mut Sender, &mut PacketProbeAdapter<'_, P>) -> T,

@@ -19,7 +19,7 @@ fn modern_tcp() -> ModernTcpConfig {
 }
 
 fn started(file: FileSize, tcp: &ModernTcpConfig) -> PacketSender {
-    PacketSender::start(0, file, 1, tcp, &mut NoProbe)
+    PacketSender::start_connection(0, file, 1, tcp, &mut NoProbe)
 }
 
 fn burst(sender: &mut PacketSender, now: Nanos, tcp: &ModernTcpConfig) -> Vec<OutgoingPacket> {
@@ -47,7 +47,7 @@ fn numbers(sent: &[OutgoingPacket]) -> Vec<(u32, bool)> {
 fn linux_tcp_send_fin_uses_last_unsent_packet() {
     let tcp = modern_tcp();
     let mut sender = started(FileSize::of_full_packets(12), &tcp);
-    let mut receiver = PacketReceiver::start(&tcp);
+    let mut receiver = PacketReceiver::new_connection(&tcp);
     let first = burst(&mut sender, 0, &tcp);
     assert!(numbers(&first).iter().all(|(_, fin)| !fin));
     assert_eq!(first.len(), 10);
@@ -62,7 +62,7 @@ fn linux_tcp_send_fin_uses_last_unsent_packet() {
 fn fin_is_separate_if_all_data_was_already_sent() {
     let tcp = modern_tcp();
     let mut sender = started(FileSize::of_full_packets(2), &tcp);
-    let mut receiver = PacketReceiver::start(&tcp);
+    let mut receiver = PacketReceiver::new_connection(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (0, true)]);
     assert_eq!(sent[2].short, Some(52), "headers and timestamps");
@@ -84,7 +84,7 @@ fn linux_tcp_init_wl_counts_first_duplicate_of_connection() {
     let stack = Stack { mss: 1448, ..Preset::LinuxRenoClassic.stack() };
     let tcp = ModernTcpConfig { stack, ..modern_tcp() };
     let mut sender = started(FileSize::of_full_packets(3), &tcp);
-    let mut receiver = PacketReceiver::start(&tcp);
+    let mut receiver = PacketReceiver::new_connection(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (3, false), (0, true)]);
     let retransmitted: Vec<_> = sent[1..]
@@ -109,7 +109,7 @@ fn persistent_connection_stays_open_after_file() {
 fn finished_sender_has_no_timer() {
     let tcp = modern_tcp();
     let mut sender = started(FileSize::of_full_packets(1), &tcp);
-    let mut receiver = PacketReceiver::start(&tcp);
+    let mut receiver = PacketReceiver::new_connection(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let (_, ack) = arrive(&mut receiver, &sent[0], &tcp);
     sender.on_ack(RTT, &ack.unwrap().1, &tcp, &mut NoProbe);
@@ -125,7 +125,7 @@ fn finished_sender_has_no_timer() {
 fn rfc_8985_6_2_sack_of_fin_detects_lost_last_packet() {
     let tcp = modern_tcp();
     let mut sender = started(FileSize::of_full_packets(1), &tcp);
-    let mut receiver = PacketReceiver::start(&tcp);
+    let mut receiver = PacketReceiver::new_connection(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let probe = sender.timer_deadline();
     assert!(probe > 2 * RTT, "the tail loss probe is due after two round trips");
@@ -146,7 +146,7 @@ fn rfc_8985_6_2_sack_of_fin_detects_lost_last_packet() {
 fn last_packet_has_remaining_length() {
     let tcp = modern_tcp();
     let mut sender = started(FileSize { packets: 3, lacking: 1000 }, &tcp);
-    let mut receiver = PacketReceiver::start(&tcp);
+    let mut receiver = PacketReceiver::new_connection(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let lengths: Vec<_> = sent.iter().map(|packet| packet.short).collect();
     assert_eq!(lengths, [None, None, Some(448 + 52), Some(52)]);

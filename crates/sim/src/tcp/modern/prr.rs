@@ -13,7 +13,7 @@ pub struct ProportionalRateReduction {
 
 /// Effect of an acknowledgement during a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckProgress {
+pub struct PrrAckEffect {
     /// Packets delivered.
     pub delivered: u32,
     /// Packets detected as lost.
@@ -29,7 +29,7 @@ impl ProportionalRateReduction {
     /// packets are sent in proportion to the packets delivered. Below the threshold, the window
     /// grows by slow start while acknowledgements advance without losses, and otherwise by the
     /// packets delivered.
-    pub fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckProgress) {
+    pub fn on_ack(&mut self, window: &mut CongestionWindow, ack: PrrAckEffect) {
         if ack.delivered == 0 || window.before_reduction == 0 {
             return;
         }
@@ -54,8 +54,8 @@ impl ProportionalRateReduction {
 mod tests {
     use super::*;
 
-    fn ack(delivered: u32, in_flight: u32) -> AckProgress {
-        AckProgress { delivered, lost: 0, in_flight, advanced: false }
+    fn ack(delivered: u32, in_flight: u32) -> PrrAckEffect {
+        PrrAckEffect { delivered, lost: 0, in_flight, advanced: false }
     }
 
     #[test]
@@ -85,10 +85,10 @@ mod tests {
         prr.on_ack(&mut window, ack(1, 3));
         assert_eq!(window.cwnd, 4, "packet conservation");
         prr.out += 1;
-        prr.on_ack(&mut window, AckProgress { advanced: true, ..ack(1, 3) });
+        prr.on_ack(&mut window, PrrAckEffect { advanced: true, ..ack(1, 3) });
         assert_eq!(window.cwnd, 5, "slow start");
         prr.out += 2;
-        prr.on_ack(&mut window, AckProgress { advanced: true, lost: 1, ..ack(1, 3) });
+        prr.on_ack(&mut window, PrrAckEffect { advanced: true, lost: 1, ..ack(1, 3) });
         assert_eq!(window.cwnd, 4, "no slow start after a loss");
     }
 
@@ -97,7 +97,7 @@ mod tests {
         let mut window =
             CongestionWindow { ssthresh: 7, before_reduction: 10, ..CongestionWindow::new(10) };
         let mut prr = ProportionalRateReduction { delivered: 8, out: 3 };
-        prr.on_ack(&mut window, AckProgress { advanced: true, ..ack(1, 7) });
+        prr.on_ack(&mut window, PrrAckEffect { advanced: true, ..ack(1, 7) });
         assert_eq!(window.cwnd, 7);
     }
 

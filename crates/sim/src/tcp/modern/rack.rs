@@ -83,7 +83,7 @@ impl RackState {
 
     /// Packets that were sent once are delivered; the arguments describe the last of these packets.
     #[inline(always)]
-    pub fn on_delivered_once(&mut self, now: Nanos, sent_at: Nanos, end: u64) {
+    pub fn on_in_order_delivery(&mut self, now: Nanos, sent_at: Nanos, end: u64) {
         self.advanced = true;
         self.rtt = now - sent_at;
         // Usually the packet was sent after all packets that were delivered before.
@@ -122,7 +122,7 @@ impl RackState {
     }
 
     /// Detects losses if packets were delivered since the last call: RFC 8985, section 6.2, step 5.
-    pub fn detect_new_losses(
+    pub fn detect_losses_if_delivered(
         &mut self,
         now: Nanos,
         window: Nanos,
@@ -148,11 +148,11 @@ impl RackState {
         while let Some(number) = next {
             next = flight.next_in_send_order(number);
             let packet = *flight.packet(number);
-            let in_flight_again = packet.marks.any(PacketMarks::RETRANSMITTED);
-            if packet.marks.any(PacketMarks::LOST) && !in_flight_again {
+            let in_flight_again = packet.marks.contains_any(PacketMarks::RETRANSMITTED);
+            if packet.marks.contains_any(PacketMarks::LOST) && !in_flight_again {
                 continue;
             }
-            if self.newest <= (packet.sent_at, flight.end_of(number)) {
+            if self.newest <= (packet.sent_at, flight.end_byte_of(number)) {
                 break;
             }
             match self.time_until_lost(now, &packet, window) {
@@ -160,7 +160,7 @@ impl RackState {
                 None => {
                     if flight.mark_lost(number) {
                         report.retransmission_lost |= in_flight_again;
-                        lost(flight.start_of(number));
+                        lost(flight.first_byte_of(number));
                     }
                     flight.unlink_from_send_order(number);
                 }
@@ -230,12 +230,13 @@ mod tests {
         }
         let mut rack = RackState::default();
         let now = 102 * MILLISECOND;
-        let end = flight.end_of(2);
+        let end = flight.end_byte_of(2);
         rack.on_delivered(now, flight.packet(2), end, rtt.min_rtt(), false);
         flight.mark_sacked(2);
         let window = rack.reordering_window(false, &rtt);
         assert_eq!(window, 25 * MILLISECOND);
-        let report = rack.detect_new_losses(now, window, &mut flight, |_| panic!("only late"));
+        let report =
+            rack.detect_losses_if_delivered(now, window, &mut flight, |_| panic!("only late"));
         assert_eq!(report.wait, Some(24 * MILLISECOND), "for packet 1");
         let later = now + 24 * MILLISECOND;
         let mut lost = vec![];

@@ -116,20 +116,20 @@ impl ReassemblyQueue {
     fn insert_out_of_order(&mut self, new: SackBlock, reports_duplicates: bool) -> InsertOutcome {
         let mut duplicate = self.duplicate;
         let outcome = if new.end <= self.next {
-            extend_duplicate(&mut duplicate, new);
+            extend_reported_duplicate(&mut duplicate, new);
             InsertOutcome::Duplicate
         } else if new.start <= self.next {
             self.fill_in_order(new, &mut duplicate)
         } else if self.extend_last_block(new) {
             InsertOutcome::Held
         } else if self.holds_packet(new) {
-            extend_duplicate(&mut duplicate, new);
+            extend_reported_duplicate(&mut duplicate, new);
             if self.extends_reported {
                 self.add_reported_block(new);
             }
             InsertOutcome::AlreadyHeld
         } else {
-            self.merge_held_block(new, &mut duplicate);
+            self.insert_held_block(new, &mut duplicate);
             InsertOutcome::Held
         };
         if reports_duplicates {
@@ -174,11 +174,11 @@ impl ReassemblyQueue {
         duplicate: &mut Option<SackBlock>,
     ) -> InsertOutcome {
         let fills = !self.held.is_empty();
-        extend_duplicate(duplicate, SackBlock { start: new.start, end: self.next });
+        extend_reported_duplicate(duplicate, SackBlock { start: new.start, end: self.next });
         self.next = new.end;
         let reached = self.held.partition_point(|block| block.start <= new.end);
         for block in self.held.drain(..reached) {
-            extend_duplicate(
+            extend_reported_duplicate(
                 duplicate,
                 SackBlock { start: block.start, end: block.end.min(new.end) },
             );
@@ -190,13 +190,13 @@ impl ReassemblyQueue {
     }
 
     /// Merges the block with adjacent blocks; the result becomes the first block to report.
-    fn merge_held_block(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
+    fn insert_held_block(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
         let from = self.held.partition_point(|block| block.end < new.start);
         let to = self.held.partition_point(|block| block.start <= new.end);
         let mut merged = new;
         for block in &self.held[from..to] {
             let (start, end) = (block.start.max(new.start), block.end.min(new.end));
-            extend_duplicate(duplicate, SackBlock { start, end });
+            extend_reported_duplicate(duplicate, SackBlock { start, end });
             merged.start = merged.start.min(block.start);
             merged.end = merged.end.max(block.end);
         }
@@ -237,12 +237,12 @@ impl ReassemblyQueue {
     /// Reports data as a duplicate, like [`ReassemblyQueue::insert_packet`] does.
     pub fn report_duplicate(&mut self, start: u64, len: u32) {
         let end = (start + u64::from(len)).min(self.next);
-        extend_duplicate(&mut self.duplicate, SackBlock { start, end });
+        extend_reported_duplicate(&mut self.duplicate, SackBlock { start, end });
     }
 
     /// Whether there are blocks to report.
     #[inline(always)]
-    pub fn has_blocks(&self) -> bool {
+    pub fn has_blocks_to_report(&self) -> bool {
         self.duplicate.is_some() || !self.held.is_empty()
     }
 
@@ -261,7 +261,7 @@ impl ReassemblyQueue {
 }
 
 /// Extends the duplicate to report; a duplicate that is not adjacent is not reported.
-fn extend_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
+fn extend_reported_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
     if block.start >= block.end {
         return;
     }

@@ -153,7 +153,7 @@ impl Receiver {
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
-        let delayed = self.due.time_if_later().unwrap_or(NEVER);
+        let delayed = self.due.time_if_in_future().unwrap_or(NEVER);
         self.compressed_until.map_or(delayed, |at| at.min(delayed))
     }
 
@@ -234,14 +234,14 @@ impl Receiver {
         }
     }
 
-    /// Accepts a packet with new data; `held` is true if the packet is above a gap.
+    /// Accepts a packet with new data; `above_gap` is true if the packet is above a gap.
     #[inline(always)]
-    fn accept_new_data(&mut self, now: Nanos, data: &ArrivingData, held: bool, stack: &Stack) {
+    fn accept_new_data(&mut self, now: Nanos, data: &ArrivingData, above_gap: bool, stack: &Stack) {
         self.largest = self.largest.max(data.len);
-        if !held {
+        if !above_gap {
             self.adapt_delay_to_arrival(now, data, stack);
         }
-        if self.growth > 0 && (!held || stack.detection.uses_sack()) {
+        if self.growth > 0 && (!above_gap || stack.detection.uses_sack()) {
             self.grow_receive_window(data, stack);
         }
         if stack.receiving.reading != ApplicationReading::OnRequest {
@@ -339,7 +339,7 @@ impl Receiver {
     #[inline(never)]
     fn flush_compressed_acks(&mut self, new: SackBlock, stack: &Stack) {
         if self.reassembly.would_displace_unreported_blocks(new) {
-            self.earlier_ack = Some(Box::new(self.build_ack(stack)));
+            self.earlier_ack = Some(Box::new(self.send_ack_with_blocks(stack)));
         }
     }
 
@@ -349,7 +349,7 @@ impl Receiver {
             self.compressed_until = None;
             self.due = AckDueTime::NOW;
         }
-        if self.due.time_if_later().is_some_and(|at| at <= now) {
+        if self.due.time_if_in_future().is_some_and(|at| at <= now) {
             if self.is_read_pending() {
                 return self.on_all_data_read();
             }
@@ -368,7 +368,7 @@ impl Receiver {
     pub fn on_read(&mut self, bytes: u64, stack: &Stack) {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
         let room = self.read + stack.receiving.buffer;
-        let waits = self.due.time_if_later().is_some();
+        let waits = self.due.time_if_in_future().is_some();
         let drained = self.readable_bytes() == 0;
         let reopens = self.allowed < self.next_expected() + u64::from(self.largest)
             && room >= self.next_expected() + stack.receiving.buffer / 2;
@@ -383,7 +383,7 @@ impl Receiver {
         if self.delay.ato.is_some_and(|ato| now - self.delay.last_arrival < ato) {
             self.delay.interactive = true;
         }
-        self.build_ack(stack)
+        self.send_ack_with_blocks(stack)
     }
 
     /// Makes an acknowledgement due immediately.
@@ -403,7 +403,7 @@ impl Receiver {
         if self.earlier_ack.is_some() {
             return self.earlier_ack.take().map(|outgoing| *outgoing);
         }
-        (self.due == AckDueTime::NOW).then(|| self.build_ack(stack))
+        (self.due == AckDueTime::NOW).then(|| self.send_ack_with_blocks(stack))
     }
 
     /// Whether an acknowledgement is due now.
@@ -417,19 +417,19 @@ impl Receiver {
     pub(super) fn poll_cumulative_ack(&mut self, stack: &Stack) -> Option<CumulativeAck> {
         let has_no_blocks = self.due == AckDueTime::NOW
             && self.earlier_ack.is_none()
-            && !self.reassembly.has_blocks();
-        has_no_blocks.then(|| self.build_cumulative_ack(stack))
+            && !self.reassembly.has_blocks_to_report();
+        has_no_blocks.then(|| self.send_cumulative_ack(stack))
     }
 
-    fn build_ack(&mut self, stack: &Stack) -> OutgoingAck {
+    fn send_ack_with_blocks(&mut self, stack: &Stack) -> OutgoingAck {
         let sacks = self.sack_blocks_to_send(stack);
-        let CumulativeAck { ack, window, echo, ece, .. } = self.build_cumulative_ack(stack);
+        let CumulativeAck { ack, window, echo, ece, .. } = self.send_cumulative_ack(stack);
         OutgoingAck { ack, window, sacks, echo, ece }
     }
 
     /// Sends an acknowledgement of all in-order data.
     #[inline(always)]
-    fn build_cumulative_ack(&mut self, stack: &Stack) -> CumulativeAck {
+    fn send_cumulative_ack(&mut self, stack: &Stack) -> CumulativeAck {
         let room = self.read + stack.receiving.buffer;
         self.allowed = self.allowed.max(room);
         let ack = self.cumulative_ack(stack);
@@ -450,7 +450,7 @@ impl Receiver {
 
     fn sack_blocks_to_send(&self, stack: &Stack) -> SackBlocks {
         let max = if stack.timestamps { 3 } else { 4 };
-        if stack.detection.uses_sack() && self.reassembly.has_blocks() {
+        if stack.detection.uses_sack() && self.reassembly.has_blocks_to_report() {
             self.reassembly.blocks_to_report(max)
         } else {
             SackBlocks::default()

@@ -21,7 +21,7 @@ pub(super) enum AckProcessing {
 }
 
 impl Sender {
-    pub(super) fn set_phase(&mut self, phase: RecoveryPhase, now: Nanos) {
+    pub(super) fn enter_phase(&mut self, phase: RecoveryPhase, now: Nanos) {
         let (before, after) = (self.phase.name(), phase.name());
         self.phase = phase;
         // As in Linux, each timeout is reported.
@@ -39,7 +39,7 @@ impl Sender {
 
     /// Processes an acknowledgement that may change the phase.
     #[inline(never)]
-    pub(super) fn update_phase(
+    pub(super) fn process_ack_in_phase(
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
@@ -54,13 +54,13 @@ impl Sender {
         }
         if self.phase == RecoveryPhase::Open {
             self.retransmitted_at = None;
-        } else if self.leave_phase(ctx, stack, probe) == AckProcessing::Done {
+        } else if self.end_phase_if_acked(ctx, stack, probe) == AckProcessing::Done {
             return;
         }
         let step = match self.phase.name() {
             PhaseName::Recovery => self.continue_recovery(ctx, stack, probe),
             PhaseName::Loss => self.continue_loss_phase(ctx, stack, probe),
-            _ => self.open_or_recover(ctx, stack, probe),
+            _ => self.process_ack_outside_recovery(ctx, stack, probe),
         };
         if step == AckProcessing::Continue {
             self.repair = AllowedRetransmissions::Lost;
@@ -68,7 +68,7 @@ impl Sender {
     }
 
     /// Ends the phase when data outstanding at its beginning is acknowledged.
-    fn leave_phase(
+    fn end_phase_if_acked(
         &mut self,
         ctx: &AckContext,
         stack: &Stack,
@@ -77,8 +77,8 @@ impl Sender {
         match self.phase {
             // Data beyond `high` is acknowledged, so the receiver has seen CWR.
             RecoveryPhase::Cwr { high, .. } if self.una > high => {
-                self.end_reduction(stack);
-                self.set_phase(RecoveryPhase::Open, ctx.now);
+                self.end_window_reduction(stack);
+                self.enter_phase(RecoveryPhase::Open, ctx.now);
             }
             RecoveryPhase::Recovery { high, .. } if self.una >= high => {
                 if !stack.detection.uses_sack() {
@@ -87,8 +87,8 @@ impl Sender {
                 if self.try_undo_recovery(ctx, stack, probe) == AckProcessing::Done {
                     return AckProcessing::Done;
                 }
-                self.end_reduction(stack);
-                self.set_phase(RecoveryPhase::Open, ctx.now);
+                self.end_window_reduction(stack);
+                self.enter_phase(RecoveryPhase::Open, ctx.now);
                 self.rescued = false;
                 probe.on_sender_event(ctx.now, SenderEvent::Recovered);
             }
@@ -113,7 +113,7 @@ impl Sender {
         if self.try_undo_by_duplicates(ctx.now, probe) {
             self.try_to_return_to_open(ctx, stack, probe);
         }
-        self.find_losses(ctx, stack, probe);
+        self.mark_detected_losses(ctx, stack, probe);
         if !matches!(self.phase, RecoveryPhase::Recovery { .. }) {
             if self.flight.lost == 0 {
                 return AckProcessing::Done;
@@ -125,7 +125,7 @@ impl Sender {
 
     /// Processes acknowledgements in Open, Disorder and Cwr, and after a timeout if a
     /// retransmission is lost.
-    pub(super) fn open_or_recover(
+    pub(super) fn process_ack_outside_recovery(
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
@@ -140,7 +140,7 @@ impl Sender {
         if self.phase.name() <= PhaseName::Disorder {
             self.try_undo_by_duplicates(ctx.now, probe);
         }
-        self.find_losses(ctx, stack, probe);
+        self.mark_detected_losses(ctx, stack, probe);
         if self.flight.lost == 0 {
             if !matches!(self.phase, RecoveryPhase::Loss { .. }) {
                 self.try_to_return_to_open(ctx, stack, probe);
@@ -152,7 +152,7 @@ impl Sender {
     }
 
     /// Marks lost packets by the rule of the stack.
-    pub(super) fn find_losses(
+    pub(super) fn mark_detected_losses(
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
@@ -164,14 +164,15 @@ impl Sender {
         let now = ctx.now;
         match stack.detection {
             LossDetection::DuplicateAcks => {
-                self.find_losses_by_sack_count(now, ctx.advanced, probe)
+                self.mark_losses_by_sack_count(now, ctx.advanced, probe)
             }
-            LossDetection::Sack { .. } => self.find_lost_below_sacked(now, probe),
+            LossDetection::Sack { .. } => self.mark_lost_below_sacked(now, probe),
             LossDetection::Rack { .. } => {
                 let window = self.reordering_window(stack);
-                let report = self.rack.detect_new_losses(now, window, &mut self.flight, |start| {
-                    probe.on_sender_event(now, SenderEvent::Lost { start });
-                });
+                let report =
+                    self.rack.detect_losses_if_delivered(now, window, &mut self.flight, |start| {
+                        probe.on_sender_event(now, SenderEvent::Lost { start });
+                    });
                 ctx.retransmission_lost |= report.retransmission_lost;
                 if let Some(wait) = report.wait {
                     ctx.set_timer = false;
@@ -190,7 +191,7 @@ impl Sender {
 
     /// RFC 6582: marks the first packet after three duplicates and after each partial
     /// acknowledgement.
-    fn find_losses_by_sack_count(
+    fn mark_losses_by_sack_count(
         &mut self,
         now: Nanos,
         advanced: bool,
@@ -202,19 +203,19 @@ impl Sender {
             _ => self.flight.sacked >= self.reordering,
         };
         let first = self.flight.first_number();
-        if due && !self.flight.packet(first).marks.any(PacketMarks::LOST) {
+        if due && !self.flight.packet(first).marks.contains_any(PacketMarks::LOST) {
             self.flight.mark_lost(first);
             probe.on_sender_event(now, SenderEvent::Lost { start: self.una });
         }
     }
 
     /// RFC 6675, section 4, IsLost: three higher packets are SACKed.
-    fn find_lost_below_sacked(&mut self, now: Nanos, probe: &mut impl SenderProbe) {
+    fn mark_lost_below_sacked(&mut self, now: Nanos, probe: &mut impl SenderProbe) {
         let mut above = 0;
         let mut number = self.flight.number_after_highest_sacked();
         while above < self.reordering && number > self.flight.first_number() {
             number -= 1;
-            above += u32::from(self.flight.packet(number).marks.any(PacketMarks::SACKED));
+            above += u32::from(self.flight.packet(number).marks.contains_any(PacketMarks::SACKED));
         }
         if above < self.reordering {
             return;
@@ -222,9 +223,12 @@ impl Sender {
         let known = PacketMarks::SACKED.union(PacketMarks::LOST);
         // Lower packets were checked by an earlier acknowledgement.
         for lost in self.loss_checked.max(self.flight.first_number())..number {
-            if !self.flight.packet(lost).marks.any(known) {
+            if !self.flight.packet(lost).marks.contains_any(known) {
                 self.flight.mark_lost(lost);
-                probe.on_sender_event(now, SenderEvent::Lost { start: self.flight.start_of(lost) });
+                probe.on_sender_event(
+                    now,
+                    SenderEvent::Lost { start: self.flight.first_byte_of(lost) },
+                );
             }
         }
         self.loss_checked = number;
@@ -247,11 +251,11 @@ impl Sender {
                 if !ece && stack.undo {
                     self.prior_ssthresh = Some(self.current_ssthresh());
                 }
-                self.begin_reduction(stack)
+                self.begin_window_reduction(stack)
             }
         };
         self.rescued = false;
-        self.set_phase(RecoveryPhase::Recovery { prr, high }, now);
+        self.enter_phase(RecoveryPhase::Recovery { prr, high }, now);
     }
 
     pub(super) fn save_undo_state(&mut self, after_timeout: bool, stack: &Stack) {
@@ -261,7 +265,10 @@ impl Sender {
     }
 
     /// Begins a reduction of the window to the threshold given by the congestion control.
-    pub(super) fn begin_reduction(&mut self, stack: &Stack) -> (ProportionalRateReduction, u64) {
+    pub(super) fn begin_window_reduction(
+        &mut self,
+        stack: &Stack,
+    ) -> (ProportionalRateReduction, u64) {
         self.tail_probe = None;
         self.window.credit = 0;
         self.window.save_before_reduction();
@@ -274,7 +281,7 @@ impl Sender {
     }
 
     /// Ends a reduction: the window becomes the threshold.
-    pub(super) fn end_reduction(&mut self, stack: &Stack) {
+    pub(super) fn end_window_reduction(&mut self, stack: &Stack) {
         if self.control.sets_window_and_rate() || self.window.ssthresh >= INFINITE_SSTHRESH {
             return;
         }
@@ -293,8 +300,8 @@ impl Sender {
         }
         probe.on_sender_event(now, SenderEvent::CongestionEcho { window: self.window.cwnd });
         self.undo = None;
-        let (prr, high) = self.begin_reduction(stack);
-        self.set_phase(RecoveryPhase::Cwr { prr, high }, now);
+        let (prr, high) = self.begin_window_reduction(stack);
+        self.enter_phase(RecoveryPhase::Cwr { prr, high }, now);
     }
 
     fn has_retransmissions_in_flight(&self) -> bool {
@@ -306,7 +313,7 @@ impl Sender {
     pub(super) fn set_open_or_disorder(&mut self, now: Nanos) {
         let missing =
             self.flight.packets_left_network() > 0 || self.has_retransmissions_in_flight();
-        self.set_phase(if missing { RecoveryPhase::Disorder } else { RecoveryPhase::Open }, now);
+        self.enter_phase(if missing { RecoveryPhase::Disorder } else { RecoveryPhase::Open }, now);
     }
 
     fn try_to_return_to_open(
@@ -339,9 +346,9 @@ impl Sender {
         } else if self.una > sent.high {
             // No duplicate was reported, so the probe repaired a loss.
             probe.on_sender_event(ctx.now, SenderEvent::ProbeRepaired);
-            let (prr, high) = self.begin_reduction(stack);
-            self.set_phase(RecoveryPhase::Cwr { prr, high }, ctx.now);
-            self.end_reduction(stack);
+            let (prr, high) = self.begin_window_reduction(stack);
+            self.enter_phase(RecoveryPhase::Cwr { prr, high }, ctx.now);
+            self.end_window_reduction(stack);
             self.set_open_or_disorder(ctx.now);
         } else if !ctx.advanced && !ctx.not_duplicate && ctx.acked == 0 && !ctx.sacked {
             self.tail_probe = None;
@@ -412,13 +419,13 @@ impl Sender {
             }
             None => self.rack.on_recovered(false),
         }
-        if self.prevents_reopen_without_sack(stack) {
+        if self.stays_in_phase_without_sack(stack) {
             return AckProcessing::Done;
         }
         AckProcessing::Continue
     }
 
-    pub(super) fn prevents_reopen_without_sack(&mut self, stack: &Stack) -> bool {
+    pub(super) fn stays_in_phase_without_sack(&mut self, stack: &Stack) -> bool {
         if stack.detection.uses_sack() || self.phase.end_of_phase() != Some(self.una) {
             return false;
         }

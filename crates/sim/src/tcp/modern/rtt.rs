@@ -43,7 +43,7 @@ impl RttEstimator {
     }
 
     /// The handshake gave no sample, because a SYN or SYN-ACK was retransmitted: RFC 6298 (5.7).
-    pub fn use_fallback_rto(&mut self, stack: &Stack) {
+    pub fn set_fallback_rto(&mut self, stack: &Stack) {
         self.rto = stack.fallback_rto;
         self.variation = stack.fallback_rto as i64;
     }
@@ -78,7 +78,7 @@ impl RttEstimator {
     /// Adds a round-trip time to the minimum filter only.
     #[inline(always)]
     pub fn update_min(&mut self, now: Nanos, rtt: Nanos) {
-        self.min.update(now, rtt, MIN_RTT_WINDOW);
+        self.min.add_sample(now, rtt, MIN_RTT_WINDOW);
     }
 
     /// Adds a sample; `una` is the first unacknowledged byte and `next` the next byte to send.
@@ -88,7 +88,7 @@ impl RttEstimator {
             RttRule::Linux => self.add_sample_as_linux(rtt as i64, una, next, stack),
             RttRule::Rfc6298 => self.add_sample_as_rfc(rtt as i64, stack),
         }
-        self.set_rto(stack);
+        self.set_rto_from_estimate(stack);
     }
 
     /// Linux: deviations have less weight while the round-trip time falls. The term added to srtt
@@ -140,7 +140,7 @@ impl RttEstimator {
     }
 
     #[inline(always)]
-    fn set_rto(&mut self, stack: &Stack) {
+    fn set_rto_from_estimate(&mut self, stack: &Stack) {
         let Some(smoothed) = self.smoothed else { return };
         let rto = ((smoothed >> 3) + self.variation) as Nanos;
         let floor = match stack.rtt_rule {
@@ -193,7 +193,7 @@ impl WindowedMinFilter {
 
     /// Adds a value at `now`.
     #[inline(always)]
-    pub fn update(&mut self, now: Nanos, value: Nanos, window: Nanos) {
+    pub fn add_sample(&mut self, now: Nanos, value: Nanos, window: Nanos) {
         let new = (now, value);
         let Some(best) = &mut self.best else {
             self.best = Some([new; 3]);
@@ -305,14 +305,14 @@ mod tests {
     #[test]
     fn min_filter_forgets_old_minimum() {
         let mut min = WindowedMinFilter::default();
-        min.update(0, 10, 100);
+        min.add_sample(0, 10, 100);
         for now in 1..=100 {
-            min.update(now, 20, 100);
+            min.add_sample(now, 20, 100);
             assert_eq!(min.min_value(), Some(10));
         }
-        min.update(101, 20, 100);
+        min.add_sample(101, 20, 100);
         assert_eq!(min.min_value(), Some(20));
-        min.update(102, 5, 100);
+        min.add_sample(102, 5, 100);
         assert_eq!(min.min_value(), Some(5));
     }
 

@@ -11,7 +11,7 @@ impl Sender {
     /// Processes the SACK blocks of an acknowledgement.
     pub(super) fn process_sacks(&mut self, ack: &ArrivingAck, ctx: &mut AckContext, stack: &Stack) {
         let blocks = ack.sacks.as_slice();
-        let duplicate = self.is_duplicate_sack(ack.ack, blocks, ctx, stack);
+        let duplicate = self.record_if_duplicate_sack(ack.ack, blocks, ctx, stack);
         let mut order = [0_usize, 1, 2, 3];
         let order = &mut order[..blocks.len()];
         order.sort_unstable_by_key(|&index| blocks[index].start);
@@ -24,7 +24,7 @@ impl Sender {
             if duplicate && index == 0 {
                 self.process_dsack(block, ctx, &mut reordered_from, stack);
             } else if block.end > self.una {
-                self.process_block(block, ctx, &mut reordered_from, stack);
+                self.process_sack_block(block, ctx, &mut reordered_from, stack);
             }
         }
         self.last_sacks = ack.sacks;
@@ -49,7 +49,7 @@ impl Sender {
 
     /// Whether the first block reports a duplicate (RFC 2883, section 4) caused by a
     /// retransmission.
-    fn is_duplicate_sack(
+    fn record_if_duplicate_sack(
         &mut self,
         ack: u64,
         blocks: &[SackBlock],
@@ -78,7 +78,7 @@ impl Sender {
     }
 
     /// Processes a SACK block; parts that were reported before are skipped.
-    fn process_block(
+    fn process_sack_block(
         &mut self,
         block: SackBlock,
         ctx: &mut AckContext,
@@ -91,24 +91,24 @@ impl Sender {
         }
         let known = before.iter().filter(|b| b.start < block.end && b.end > block.start);
         let Some(known) = known.max_by_key(|b| b.end - b.start).copied() else {
-            self.mark_block(block, ctx, reordered_from, stack);
+            self.mark_packets_in_block(block, ctx, reordered_from, stack);
             return;
         };
         // A duplicate reported by the previous acknowledgement may not have been marked.
         if known.start < self.una {
-            self.mark_block(block, ctx, reordered_from, stack);
+            self.mark_packets_in_block(block, ctx, reordered_from, stack);
             return;
         }
         let lower = SackBlock { start: block.start, end: known.start };
         let upper = SackBlock { start: known.end, end: block.end };
         for part in [lower, upper] {
             if part.start < part.end {
-                self.mark_block(part, ctx, reordered_from, stack);
+                self.mark_packets_in_block(part, ctx, reordered_from, stack);
             }
         }
     }
 
-    fn mark_block(
+    fn mark_packets_in_block(
         &mut self,
         block: SackBlock,
         ctx: &mut AckContext,
@@ -116,29 +116,34 @@ impl Sender {
         stack: &Stack,
     ) {
         let mut number = self.flight.number_at_or_after(block.start, stack.mss);
-        while number < self.flight.next_number() && self.flight.end_of(number) <= block.end {
-            if !self.flight.packet(number).marks.any(PacketMarks::SACKED) {
-                self.mark_packet(number, ctx, reordered_from);
+        while number < self.flight.next_number() && self.flight.end_byte_of(number) <= block.end {
+            if !self.flight.packet(number).marks.contains_any(PacketMarks::SACKED) {
+                self.mark_packet_sacked(number, ctx, reordered_from);
             }
             number += 1;
         }
     }
 
     /// Marks a packet that is SACKed for the first time.
-    fn mark_packet(&mut self, number: u32, ctx: &mut AckContext, reordered_from: &mut Option<u64>) {
+    fn mark_packet_sacked(
+        &mut self,
+        number: u32,
+        ctx: &mut AckContext,
+        reordered_from: &mut Option<u64>,
+    ) {
         let packet = *self.flight.packet(number);
-        let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
+        let (start, end) = (self.flight.first_byte_of(number), self.flight.end_byte_of(number));
         // With a gap, the echoed timestamp belongs to a packet before the gap, so it is not used.
         self.rack.on_delivered(ctx.now, &packet, end, self.rtt.min_rtt(), false);
         let marks = packet.marks;
-        if marks.any(PacketMarks::RETRANSMITTED) {
+        if marks.contains_any(PacketMarks::RETRANSMITTED) {
             // If the packet was not marked as lost, its retransmission is still in flight.
-            if marks.any(PacketMarks::LOST) {
-                self.flight.clear_lost(number);
-                self.flight.clear_retransmitted(number);
+            if marks.contains_any(PacketMarks::LOST) {
+                self.flight.clear_lost_mark(number);
+                self.flight.clear_retransmitted_mark(number);
             }
         } else {
-            if !marks.any(PacketMarks::EVER_RETRANSMITTED) {
+            if !marks.contains_any(PacketMarks::EVER_RETRANSMITTED) {
                 if start < self.flight.byte_after_highest_sacked() {
                     let lowest = reordered_from.map_or(start, |from: u64| from.min(start));
                     *reordered_from = Some(lowest);
@@ -146,7 +151,7 @@ impl Sender {
                 ctx.original_acked |= self.phase.end_of_phase().is_some_and(|high| end <= high);
                 ctx.sacked_sent = extend_time_span(ctx.sacked_sent, packet.sent_at);
             }
-            self.flight.clear_lost(number);
+            self.flight.clear_lost_mark(number);
         }
         ctx.sacked = true;
         self.flight.mark_sacked(number);
@@ -166,22 +171,22 @@ impl Sender {
             return;
         }
         let mut number = self.flight.number_at_or_after(block.start, stack.mss);
-        while number < self.flight.next_number() && self.flight.end_of(number) <= block.end {
-            let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
+        while number < self.flight.next_number() && self.flight.end_byte_of(number) <= block.end {
+            let (start, end) = (self.flight.first_byte_of(number), self.flight.end_byte_of(number));
             let packet = *self.flight.packet(number);
             if packet.was_retransmitted() {
                 if let Some(undo) = self.undo.as_mut().filter(|undo| end > undo.marker) {
                     undo.unreported.subtract_reported(1);
                 }
-                if packet.marks.any(PacketMarks::SACKED) {
+                if packet.marks.contains_any(PacketMarks::SACKED) {
                     let lowest = reordered_from.map_or(start, |from: u64| from.min(start));
                     *reordered_from = Some(lowest);
                 }
             }
-            if !packet.marks.any(PacketMarks::SACKED) {
-                self.mark_packet(number, ctx, reordered_from);
+            if !packet.marks.contains_any(PacketMarks::SACKED) {
+                self.mark_packet_sacked(number, ctx, reordered_from);
             }
-            self.flight.clear_retransmitted(number);
+            self.flight.clear_retransmitted_mark(number);
             number += 1;
         }
     }
@@ -225,7 +230,7 @@ impl Sender {
 
     /// Without SACK: one acknowledged packet filled the hole, and the other packets caused
     /// duplicates.
-    pub(super) fn remove_acked_duplicates(&mut self, ctx: &mut AckContext, stack: &Stack) {
+    pub(super) fn reduce_duplicates_by_acked(&mut self, ctx: &mut AckContext, stack: &Stack) {
         let acked = ctx.acked;
         let delivered = acked.saturating_sub(self.flight.sacked).max(1);
         self.delivery.count_delivered(delivered, ctx.ece);

@@ -126,7 +126,7 @@ impl ArrivingAck {
     /// Returns the acknowledgement without its SACK blocks.
     #[inline(always)]
     #[must_use]
-    pub fn without_blocks(&self) -> CumulativeAck {
+    pub fn cumulative_ack_part(&self) -> CumulativeAck {
         let Self { ack, window, seq, timestamps, ece, .. } = *self;
         CumulativeAck { ack, window, seq, echo: timestamps.map(|stamps| stamps.echo), ece }
     }
@@ -149,7 +149,7 @@ pub struct OutgoingAck {
 
 impl OutgoingAck {
     /// Returns the acknowledgement without its SACK blocks.
-    pub(super) fn without_blocks(&self) -> CumulativeAck {
+    pub(super) fn cumulative_ack_part(&self) -> CumulativeAck {
         let Self { ack, window, echo, ece, .. } = *self;
         CumulativeAck { ack, window, seq: 0, echo, ece }
     }

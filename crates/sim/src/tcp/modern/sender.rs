@@ -39,7 +39,7 @@ pub(super) enum AllowedRetransmissions {
 
 /// A packet that is sent regardless of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ForcedPacket {
+pub(super) enum PacketBeyondWindow {
     /// New data, as a tail loss probe.
     New,
     /// The last packet, as a tail loss probe.
@@ -112,7 +112,7 @@ pub struct Sender {
     /// Whether FIN was sent.
     pub(super) fin_sent: bool,
     pub(super) repair: AllowedRetransmissions,
-    pub(super) forced: Option<ForcedPacket>,
+    pub(super) forced: Option<PacketBeyondWindow>,
     pub(super) window: CongestionWindow,
     /// Packets that may be reordered before a loss is assumed.
     pub(super) reordering: u32,
@@ -205,9 +205,9 @@ impl Sender {
 
     /// Restarts the sender for a new connection and keeps its memory.
     pub(super) fn restart_connection(&mut self, now: Nanos, seed: u64, stack: &Stack) {
-        let room = self.flight.take_slots();
+        let room = self.flight.take_slot_memory();
         *self = Self::new(now, 1, seed, stack);
-        self.flight.reuse_slots(room);
+        self.flight.reuse_slot_memory(room);
     }
 
     /// Enables accounting for users of sockets: busy times, and rate samples for any congestion
@@ -228,7 +228,7 @@ impl Sender {
                 self.pacer.set_rate(self.control.pacing_rate());
                 self.set_pacing_chunk_size(stack);
             }
-            None => self.rtt.use_fallback_rto(stack),
+            None => self.rtt.set_fallback_rto(stack),
         }
         self.allowed = self.una + window;
         self.usage.since = now;
@@ -294,12 +294,12 @@ impl Sender {
     }
 
     /// Stops sending: the application does not wait for FIN and its acknowledgement.
-    pub fn abandon(&mut self) {
+    pub fn abandon_connection(&mut self) {
         self.closed &= self.fin_sent;
         self.timer = TimerPurpose::Off;
         self.forced = None;
         self.repair = AllowedRetransmissions::Nothing;
-        self.pacer.set_waiting(false);
+        self.pacer.set_packet_waiting(false);
     }
 
     /// Whether FIN is acknowledged.
@@ -313,7 +313,7 @@ impl Sender {
     #[inline(always)]
     #[must_use]
     pub fn next_paced_time(&self) -> Nanos {
-        self.pacer.next_time_if_waiting()
+        self.pacer.send_time_if_waiting()
     }
 
     /// Next new byte to send.

@@ -1,9 +1,9 @@
 //! Timer of a sender: retransmission (RFC 6298), tail loss probe and reordering (RFC 8985), closed
 //! window (RFC 9293). Only one of these timers runs at a time.
 
-use super::prr::AckProgress;
+use super::prr::PrrAckEffect;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
-use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
+use super::sender::{AllowedRetransmissions, PacketBeyondWindow, Sender, TailProbe};
 use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
@@ -29,7 +29,7 @@ impl Sender {
     }
 
     /// Time at which the first outstanding packet times out.
-    fn first_packet_timeout(&self) -> Nanos {
+    fn timeout_of_first_packet(&self) -> Nanos {
         self.flight.packet(self.flight.first_number()).sent_at + self.rtt.rto()
     }
 
@@ -43,7 +43,7 @@ impl Sender {
         }
         let span = match self.timer {
             TimerPurpose::Reordering(_) | TimerPurpose::LossProbe(_) => {
-                TimerSpan::new(now, self.first_packet_timeout().saturating_sub(now).max(1))
+                TimerSpan::new(now, self.timeout_of_first_packet().saturating_sub(now).max(1))
             }
             _ => TimerSpan::new(now, self.rtt.rto()),
         };
@@ -81,8 +81,11 @@ impl Sender {
             Some(srtt) => 2 * srtt + if out == 1 { stack.min_rto } else { TIMER_MARGIN },
             None => stack.initial_rto,
         };
-        let rto =
-            if restart { self.rtt.rto() } else { self.first_packet_timeout().saturating_sub(now) };
+        let rto = if restart {
+            self.rtt.rto()
+        } else {
+            self.timeout_of_first_packet().saturating_sub(now)
+        };
         if rto > 0 {
             wait = wait.min(rto);
         }
@@ -144,7 +147,7 @@ impl Sender {
         self.backoff += 1;
         self.rtt.double_timeout(stack);
         self.timer = TimerPurpose::Retransmission(TimerSpan::new(now, self.rtt.rto()));
-        self.forced = Some(ForcedPacket::First);
+        self.forced = Some(PacketBeyondWindow::First);
     }
 
     /// Requests a tail loss probe: RFC 8985, section 7.3.
@@ -156,7 +159,11 @@ impl Sender {
                     + len
                     + u64::from(self.closed && len == self.unsent_bytes())
                     <= self.allowed;
-            self.forced = Some(if sends_new { ForcedPacket::New } else { ForcedPacket::ProbeLast });
+            self.forced = Some(if sends_new {
+                PacketBeyondWindow::New
+            } else {
+                PacketBeyondWindow::ProbeLast
+            });
             // `high` is updated when the probe is sent.
             self.tail_probe = Some(TailProbe { high: self.next_byte(), retransmits: !sends_new });
             probe.on_sender_event(now, SenderEvent::LossProbe { retransmits: !sends_new });
@@ -182,13 +189,13 @@ impl Sender {
                     let in_flight = self.flight.in_flight();
                     let lost = (self.flight.lost_total - lost_before) as u32;
                     let has_delivery =
-                        AckProgress { delivered: 1, lost, in_flight, advanced: false };
+                        PrrAckEffect { delivered: 1, lost, in_flight, advanced: false };
                     if let Some(prr) = self.phase.prr_mut() {
                         prr.on_ack(&mut self.window, has_delivery);
                     }
                 }
             }
-            self.report_losses(now);
+            self.report_losses_to_control(now);
             self.repair = AllowedRetransmissions::Lost;
         }
         match report.wait {
@@ -202,7 +209,7 @@ impl Sender {
             self.timer = TimerPurpose::Off;
             return;
         }
-        self.forced = Some(ForcedPacket::WindowProbe);
+        self.forced = Some(PacketBeyondWindow::WindowProbe);
         self.backoff += 1;
         self.arm_persist_timer(now, stack);
     }

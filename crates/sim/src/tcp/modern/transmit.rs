@@ -2,11 +2,11 @@
 
 use super::activity_times::SenderActivity;
 use super::cc::TransmitStart;
-use super::offload::{DeferralReason, buffer_packets};
+use super::offload::{DeferralReason, max_packets_per_buffer};
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::recovery_phase::{RecoveryPhase, UnreportedRetransmissions};
 use super::segment::{PacketToSend, SendReason};
-use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
+use super::sender::{AllowedRetransmissions, PacketBeyondWindow, Sender, TailProbe};
 use super::sender_event::SenderProbe;
 use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
@@ -17,14 +17,14 @@ const MIN_BUFFERED_PACKETS: u32 = 10;
 
 /// New data that can be sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewData {
+pub(super) struct SendableNewData {
     len: u32,
     fin: bool,
 }
 
 /// Reason why no new data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockReason {
+pub(super) enum NoNewDataReason {
     /// No data is available.
     NoData,
     /// The receiver's window is full.
@@ -58,19 +58,19 @@ impl Sender {
 
     #[inline(always)]
     fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
-        self.pacer.set_waiting(false);
+        self.pacer.set_packet_waiting(false);
         if self.flight.in_flight() >= self.window.cwnd {
             return None;
         }
         let repairs =
             self.repair == AllowedRetransmissions::Lost && self.is_retransmission_due(stack);
-        if self.pacer.must_wait(now) {
+        if self.pacer.must_packet_wait(now) {
             self.set_waiting_for_pacer(repairs, stack);
             return None;
         }
         if repairs {
             if let Some(number) = self.flight.next_to_retransmit() {
-                return Some(self.retransmit_lost(now, number, stack));
+                return Some(self.retransmit_lost_packet(now, number, stack));
             }
         }
         let sent = match self.new_data_to_send(stack) {
@@ -78,7 +78,7 @@ impl Sender {
                 if self.may_send_new_data(stack) && self.packets_left_in_chunk(now, stack) > 0 =>
             {
                 let mut sent = self.transmit_new_data(now, new_data, stack);
-                sent.push = self.take_chunk_packets(1);
+                sent.push = self.count_chunk_and_check_push(1);
                 Some(sent)
             }
             Ok(_) => None,
@@ -99,7 +99,9 @@ impl Sender {
             *frto = false;
         }
         self.repair = AllowedRetransmissions::Lost;
-        self.flight.next_to_retransmit().map(|number| self.retransmit_lost(now, number, stack))
+        self.flight
+            .next_to_retransmit()
+            .map(|number| self.retransmit_lost_packet(now, number, stack))
     }
 
     /// Whether a lost packet was not yet retransmitted. RFC 6675 may retransmit packets that are
@@ -128,36 +130,44 @@ impl Sender {
         // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR may also slow-start in
         // recovery.
         let windows = if self.control.sets_window_and_rate() { 3 } else { 2 };
-        windows * widest + buffer_packets(stack)
+        windows * widest + max_packets_per_buffer(stack)
     }
 
     /// Whether the application waits for send buffer space: Linux's `SOCK_NOSPACE`.
-    fn fills_send_buffer(&self, stack: &Stack) -> bool {
+    fn is_send_buffer_full(&self, stack: &Stack) -> bool {
         let buffer = u64::from(self.send_buffer_packets(stack)) * u64::from(stack.mss);
         stack.bounded_send_buffer && self.written - self.una > buffer
     }
 
     #[inline(always)]
-    pub(super) fn new_data_to_send(&self, stack: &Stack) -> Result<NewData, BlockReason> {
+    pub(super) fn new_data_to_send(
+        &self,
+        stack: &Stack,
+    ) -> Result<SendableNewData, NoNewDataReason> {
         let unsent = self.unsent_bytes();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let last = u64::from(len) == unsent;
         let fin = self.closed && last && !self.fin_sent;
         if len == 0 && !fin {
-            return Err(BlockReason::NoData);
+            return Err(NoNewDataReason::NoData);
         }
         if self.flight.end_byte() + u64::from(len) > self.allowed {
-            return Err(BlockReason::ByReceiver);
+            return Err(NoNewDataReason::ByReceiver);
         }
         let small = len < stack.mss && !fin && !stack.no_delay;
         if small && self.small_end > self.una && self.flight.packets_out() > 0 {
-            return Err(BlockReason::SmallPacket);
+            return Err(NoNewDataReason::SmallPacket);
         }
-        Ok(NewData { len, fin })
+        Ok(SendableNewData { len, fin })
     }
 
     #[inline(always)]
-    fn transmit_new_data(&mut self, now: Nanos, new_data: NewData, stack: &Stack) -> PacketToSend {
+    fn transmit_new_data(
+        &mut self,
+        now: Nanos,
+        new_data: SendableNewData,
+        stack: &Stack,
+    ) -> PacketToSend {
         let start = self.flight.end_byte();
         let nothing_out = self.flight.packets_out() == 0;
         if nothing_out {
@@ -180,7 +190,7 @@ impl Sender {
             prr.out += 1;
         }
         let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
-        self.record_sent(now, new_data.len, stack);
+        self.record_sent_packet(now, new_data.len, stack);
         let (len, fin, ect) = (new_data.len, new_data.fin, stack.ecn && new_data.len > 0);
         PacketToSend { number, start, len, sending: SendReason::New, fin, ect, cwr, push: false }
     }
@@ -198,8 +208,8 @@ impl Sender {
     /// Records packets sent of a chunk; returns whether the last one is pushed. The last packet is
     /// pushed if it ends all written data or a chunk with several packets.
     #[inline(always)]
-    pub(super) fn take_chunk_packets(&mut self, packets: u32) -> bool {
-        self.chunk.take_packets(packets) || self.unsent_bytes() == 0
+    pub(super) fn count_chunk_and_check_push(&mut self, packets: u32) -> bool {
+        self.chunk.count_sent_and_check_push(packets) || self.unsent_bytes() == 0
     }
 
     /// Records the flight size and losses in a sent packet, if the congestion control needs them.
@@ -212,7 +222,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn record_sent(&mut self, now: Nanos, len: u32, stack: &Stack) {
+    fn record_sent_packet(&mut self, now: Nanos, len: u32, stack: &Stack) {
         self.last_sent = now;
         self.counters.sent += 1;
         self.pacer.on_sent(now, len, stack.mss);
@@ -220,7 +230,7 @@ impl Sender {
 
     /// Retransmits a lost packet, which counts for the current reduction and for undoing it.
     #[inline(never)]
-    fn retransmit_lost(&mut self, now: Nanos, number: u32, stack: &Stack) -> PacketToSend {
+    fn retransmit_lost_packet(&mut self, now: Nanos, number: u32, stack: &Stack) -> PacketToSend {
         self.flight.record_retransmission(now, number);
         if let Some(prr) = self.phase.prr_mut() {
             prr.out += 1;
@@ -251,10 +261,10 @@ impl Sender {
         self.counters.retransmitted += 1;
         self.delivery.on_sent(now, false, self.flight.packet_mut(number));
         self.record_flight_size(number);
-        let start = self.flight.start_of(number).max(self.una);
-        let fin = self.flight.packet(number).marks.any(PacketMarks::FIN);
-        let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
-        self.record_sent(now, len, stack);
+        let start = self.flight.first_byte_of(number).max(self.una);
+        let fin = self.flight.packet(number).marks.contains_any(PacketMarks::FIN);
+        let len = (self.flight.end_byte_of(number) - start) as u32 - u32::from(fin);
+        self.record_sent_packet(now, len, stack);
         let sending = SendReason::Retransmission;
         let push = start + u64::from(len) == self.written;
         PacketToSend { number, start, len, sending, fin, ect: false, cwr: false, push }
@@ -270,19 +280,19 @@ impl Sender {
         let forced = self.forced.take()?;
         self.pacer.end_burst();
         let sent = match forced {
-            ForcedPacket::First if self.flight.packets_out() > 0 => {
+            PacketBeyondWindow::First if self.flight.packets_out() > 0 => {
                 let first = self.flight.first_number();
                 self.flight.record_retransmission(now, first);
                 Some(self.record_and_retransmit(now, first, stack))
             }
-            ForcedPacket::ProbeLast if self.flight.packets_out() > 0 => {
+            PacketBeyondWindow::ProbeLast if self.flight.packets_out() > 0 => {
                 let last = self.flight.next_number() - 1;
-                self.flight.record_probe(now, last);
+                self.flight.record_probe_retransmission(now, last);
                 Some(self.build_retransmission(now, last, stack))
             }
-            ForcedPacket::New => self.transmit_tail_loss_probe(now, stack),
-            ForcedPacket::WindowProbe => Some(self.transmit_window_probe(now, stack)),
-            ForcedPacket::First | ForcedPacket::ProbeLast => None,
+            PacketBeyondWindow::New => self.transmit_tail_loss_probe(now, stack),
+            PacketBeyondWindow::WindowProbe => Some(self.transmit_window_probe(now, stack)),
+            PacketBeyondWindow::First | PacketBeyondWindow::ProbeLast => None,
         };
         self.pacer.end_burst();
         self.report_window(now, probe);
@@ -294,7 +304,7 @@ impl Sender {
         let unsent = self.unsent_bytes();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let fin = self.closed && u64::from(len) == unsent && !self.fin_sent;
-        let sent = self.transmit_new_data(now, NewData { len, fin }, stack);
+        let sent = self.transmit_new_data(now, SendableNewData { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next_byte(), retransmits: false });
         // The timeout starts now.
         self.timer = TimerPurpose::Retransmission(TimerSpan::new(now, self.rtt.rto()));
@@ -306,7 +316,7 @@ impl Sender {
         let room = self.allowed.saturating_sub(self.flight.end_byte());
         let len = room.min(u64::from(stack.mss)).min(self.unsent_bytes()) as u32;
         if len > 0 {
-            let new_data = NewData { len, fin: false };
+            let new_data = SendableNewData { len, fin: false };
             return self.transmit_new_data(now, new_data, stack);
         }
         let (start, number) = (self.una.saturating_sub(1), self.flight.next_number());
@@ -334,24 +344,26 @@ impl Sender {
         };
         let known = PacketMarks::SACKED.union(PacketMarks::LOST).union(PacketMarks::RETRANSMITTED);
         let below = self.flight.first_number()..self.flight.number_after_highest_sacked();
-        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(known)) {
-            return Some(self.retransmit_lost(now, number, stack));
+        if let Some(number) =
+            below.clone().find(|&n| !self.flight.packet(n).marks.contains_any(known))
+        {
+            return Some(self.retransmit_lost_packet(now, number, stack));
         }
         if !rescue || self.rescued {
             return None;
         }
         self.rescued = true;
         let last = self.flight.number_at_or_after(high, stack.mss).checked_sub(1)?;
-        let valid =
-            last >= self.flight.first_number() && !self.flight.packet(last).marks.any(known);
-        valid.then(|| self.retransmit_lost(now, last, stack))
+        let valid = last >= self.flight.first_number()
+            && !self.flight.packet(last).marks.contains_any(known);
+        valid.then(|| self.retransmit_lost_packet(now, last, stack))
     }
 
     /// Ends a burst: nothing more can be sent now.
     #[inline(always)]
     pub(super) fn end_send_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
-        let deferral = self.chunk.end_chunk();
+        let deferral = self.chunk.end_chunk_and_take_deferral();
         let full = self.flight.in_flight() >= self.window.cwnd;
         let limited = full || deferral == DeferralReason::ByWindow;
         if sent || limited {
@@ -392,7 +404,7 @@ impl Sender {
         deferral: DeferralReason,
         stack: &Stack,
     ) -> SenderActivity {
-        let held = || self.new_data_to_send(stack).err() == Some(BlockReason::ByReceiver);
+        let held = || self.new_data_to_send(stack).err() == Some(NoNewDataReason::ByReceiver);
         if deferral == DeferralReason::ByReceiver || (!limited && held()) {
             SenderActivity::ReceiverLimited
         } else if self.flight.packets_out() > 0 || self.unsent_bytes() > 0 {
@@ -430,7 +442,7 @@ impl Sender {
     /// RFC 2861, section 3: reduces the window if the rate is limited by the application. As in
     /// Linux's `tcp_cwnd_application_limited`, a limit by the receiver changes nothing.
     fn shrink_unused_window(&mut self, now: Nanos, stack: &Stack) {
-        if self.phase == RecoveryPhase::Open && !self.fills_send_buffer(stack) {
+        if self.phase == RecoveryPhase::Open && !self.is_send_buffer_full(stack) {
             let used = self.usage.used.max(stack.initial_window);
             if used < self.window.cwnd {
                 self.window.ssthresh = self.current_ssthresh();

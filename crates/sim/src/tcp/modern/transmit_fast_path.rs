@@ -38,22 +38,22 @@ impl Sender {
         if self.forced.is_some() {
             return None;
         }
-        self.pacer.set_waiting(false);
+        self.pacer.set_packet_waiting(false);
         let full = self.flight.in_flight() >= self.window.cwnd;
         let (number, start) = (self.flight.next_number(), self.flight.end_byte());
         let (packets, all) = if full {
             (0, true)
-        } else if self.pacer.must_wait(now) {
+        } else if self.pacer.must_packet_wait(now) {
             let repairs =
                 self.repair == AllowedRetransmissions::Lost && self.is_retransmission_due(stack);
             self.set_waiting_for_pacer(repairs, stack);
             (0, true)
         } else if self.may_send_runs(stack) {
-            self.send_run(now, stack)
+            self.send_full_packet_run(now, stack)
         } else {
             return None;
         };
-        let push = packets > 0 && self.take_chunk_packets(packets);
+        let push = packets > 0 && self.count_chunk_and_check_push(packets);
         if all {
             self.end_send_burst(now, stack);
         }
@@ -71,17 +71,17 @@ impl Sender {
 
     /// Whether there is nothing to send and no timer to set.
     #[inline(always)]
-    pub(super) fn has_nothing_to_do(&mut self, stack: &Stack) -> bool {
+    pub(super) fn stop_waiting_if_idle(&mut self, stack: &Stack) -> bool {
         let is_idle = self.has_sent_everything()
             && self.forced.is_none()
             && !self.burst_open
             && self.flight.packets_out() > 0
             && self.flight.in_flight() < self.window.cwnd
-            && !self.retransmits_first(stack)
+            && !self.must_retransmit_first(stack)
             && !may_retransmit_unmarked(stack)
             && self.activity_times.is_none();
         if is_idle {
-            self.pacer.set_waiting(false);
+            self.pacer.set_packet_waiting(false);
         }
         is_idle
     }
@@ -95,7 +95,7 @@ impl Sender {
     /// Whether a retransmission must be sent before new data, or will be sent if there is no new
     /// data.
     #[inline(always)]
-    fn retransmits_first(&self, stack: &Stack) -> bool {
+    fn must_retransmit_first(&self, stack: &Stack) -> bool {
         match self.repair {
             AllowedRetransmissions::Nothing => false,
             AllowedRetransmissions::Lost => self.is_retransmission_due(stack),
@@ -107,20 +107,20 @@ impl Sender {
     #[inline(always)]
     fn may_send_runs(&self, stack: &Stack) -> bool {
         let needs_cwr = stack.ecn && self.cwr_due;
-        !self.retransmits_first(stack) && !needs_cwr
+        !self.must_retransmit_first(stack) && !needs_cwr
     }
 
     /// The pacer allows no packet now: records whether a packet waits.
     #[inline(always)]
     pub(super) fn set_waiting_for_pacer(&mut self, repairs: bool, stack: &Stack) {
         let waits = repairs || self.new_data_to_send(stack).is_ok();
-        self.pacer.set_waiting(waits);
+        self.pacer.set_packet_waiting(waits);
     }
 
     /// Sends the full packets of the current chunk that the window allows; returns their number and
     /// whether nothing else can be sent.
     #[inline(always)]
-    fn send_run(&mut self, now: Nanos, stack: &Stack) -> (u32, bool) {
+    fn send_full_packet_run(&mut self, now: Nanos, stack: &Stack) -> (u32, bool) {
         let mss = u64::from(stack.mss);
         // The last packet of a stream carries FIN.
         let end = (self.written - u64::from(self.closed)).min(self.allowed);
@@ -141,19 +141,19 @@ impl Sender {
         let fits = self.flight.end_byte() + u64::from(max) * mss <= end
             && self.flight.packets_out() + max <= self.window.cwnd;
         let packets = if fits && !paced && !self.control.has_loss_feedback() {
-            self.flight.push_run(max, packet, stack.mss);
+            self.flight.push_packet_run(max, packet, stack.mss);
             max
         } else {
-            self.send_one_by_one(now, max, packet, end, stack)
+            self.send_packets_one_by_one(now, max, packet, end, stack)
         };
         if packets > 0 {
-            self.record_run(now, packets, begins, paced);
+            self.record_sent_run(now, packets, begins, paced);
         }
         // A congestion control that sets the window may have changed it when the flight began.
         if self.flight.in_flight() >= self.window.cwnd {
             return (packets, true);
         }
-        if paced && packets > 0 && self.pacer.must_wait(now) {
+        if paced && packets > 0 && self.pacer.must_packet_wait(now) {
             self.set_waiting_for_pacer(false, stack);
             return (packets, true);
         }
@@ -162,7 +162,7 @@ impl Sender {
 
     /// Sends up to `max` packets before byte `end` one by one, because any packet may be the last
     /// that the window or the pacer allows.
-    fn send_one_by_one(
+    fn send_packets_one_by_one(
         &mut self,
         now: Nanos,
         max: u32,
@@ -181,7 +181,7 @@ impl Sender {
             packets += 1;
             if paced {
                 self.pacer.on_sent(now, mss, mss);
-                if self.pacer.must_wait(now) {
+                if self.pacer.must_packet_wait(now) {
                     break;
                 }
             }
@@ -191,7 +191,7 @@ impl Sender {
 
     /// Updates timers and counters, once for the whole run.
     #[inline(always)]
-    fn record_run(&mut self, now: Nanos, packets: u32, begins: bool, paced: bool) {
+    fn record_sent_run(&mut self, now: Nanos, packets: u32, begins: bool, paced: bool) {
         if begins || matches!(self.timer, TimerPurpose::LossProbe(_)) {
             self.arm_retransmission_timer(now);
         }

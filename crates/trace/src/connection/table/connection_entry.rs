@@ -93,7 +93,7 @@ impl ConnectionEntry {
         let same = id == self.seen_ids[from];
         self.same_ids[from] = if same { self.same_ids[from].saturating_add(1) } else { 0 };
         self.seen_ids[from] = id;
-        if !segment.flags.any(Flags::SYN | Flags::RST) {
+        if !segment.flags.contains_any(Flags::SYN | Flags::RST) {
             self.flags |= HAS_TALKED << from;
         }
     }

@@ -34,11 +34,11 @@ impl LifecycleState {
     /// Processes a segment from the end `from`; only SYN, FIN and RST have an effect.
     pub(super) fn process_segment(&mut self, segment: &Segment, from: usize) {
         let flags = segment.flags;
-        let reset = flags.any(Flags::RST);
-        if flags.any(Flags::SYN) && !reset {
+        let reset = flags.contains_any(Flags::RST);
+        if flags.contains_any(Flags::SYN) && !reset {
             self.isn[from] = Some(segment.sequence);
         }
-        self.finished[from] |= flags.any(Flags::FIN);
+        self.finished[from] |= flags.contains_any(Flags::FIN);
         if self.end == ConnectionEnd::Open && reset {
             self.end = ConnectionEnd::Reset;
         } else if self.end == ConnectionEnd::Open && self.finished == [true; 2] {
@@ -55,6 +55,6 @@ impl LifecycleState {
     /// other than a SYN.
     pub(super) fn opens_new_connection(&self, syn: &Segment, from: usize, talked: bool) -> bool {
         let another = self.isn[from].map_or(talked, |isn| isn != syn.sequence);
-        another && (!syn.flags.any(Flags::ACK) || self.has_ended())
+        another && (!syn.flags.contains_any(Flags::ACK) || self.has_ended())
     }
 }

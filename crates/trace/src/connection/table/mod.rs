@@ -109,7 +109,7 @@ impl ConnectionTable {
     /// Whether all connections fit into the processor's cache, so that segments are analysed
     /// immediately. For one connection, this saves 14 % of the CPU time.
     #[inline(always)]
-    pub(super) fn fits_cache(&self) -> bool {
+    pub(super) fn fits_processor_cache(&self) -> bool {
         self.index.len() < self.small_limit
     }
 
@@ -136,7 +136,7 @@ impl ConnectionTable {
     #[inline]
     fn process_with_lookup(&mut self, segment: &Segment, lookup: &SlotLookup, high: bool) -> u64 {
         let mut slot = self.find_slot(lookup);
-        if let Some(old) = slot.filter(|_| segment.flags.any(Flags::SYN)) {
+        if let Some(old) = slot.filter(|_| segment.flags.contains_any(Flags::SYN)) {
             if self.reopens_connection(old, segment, high) {
                 self.end_connection(old, false);
                 slot = None;
@@ -149,7 +149,7 @@ impl ConnectionTable {
             }
             None => {
                 self.latest_slot = self.open_connection(lookup, segment, high);
-                self.store_first(segment)
+                self.store_first_segment(segment)
             }
         };
         self.pushed = self.pushed.wrapping_add(1);
@@ -162,7 +162,7 @@ impl ConnectionTable {
     /// Stores the first segment of the latest connection for copy detection. Returns the
     /// connection's number.
     #[inline(never)]
-    fn store_first(&mut self, segment: &Segment) -> u64 {
+    fn store_first_segment(&mut self, segment: &Segment) -> u64 {
         let number = self.count - 1;
         self.recent.find_copy_and_store(segment, number, &self.marks);
         number
@@ -181,11 +181,11 @@ impl ConnectionTable {
             }
         }
         entry.record_segment(segment, from);
-        if segment.flags.any(LIFECYCLE_FLAGS) {
+        if segment.flags.contains_any(LIFECYCLE_FLAGS) {
             self.update_lifecycle(slot, segment, from);
         }
         self.grant_points_if_single(slot);
-        if self.fits_cache() {
+        if self.fits_processor_cache() {
             self.analyze_log_and_segment(slot, segment, from);
         } else {
             self.append_to_log(slot, segment, from);
@@ -234,7 +234,7 @@ impl ConnectionTable {
         entry.set_duplicated_frames(from);
         // No sender sends data twice at the same time: all frames are captured twice, including
         // those of the other end.
-        let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN);
+        let occupies = segment.payload > 0 || segment.flags.contains_any(Flags::SYN);
         if segment.time == since && occupies {
             entry.set_duplicated_frames(1 - from);
         }
@@ -309,7 +309,10 @@ impl ConnectionTable {
     /// Ends the capture. Returns the remaining reports: first of ended connections, then of live
     /// ones in the order of their first segments. Each connection is freed when its report is
     /// created. `threads`: number of additional threads.
-    pub(super) fn finish(mut self, threads: usize) -> impl Iterator<Item = ConnectionReport> {
+    pub(super) fn into_remaining_reports(
+        mut self,
+        threads: usize,
+    ) -> impl Iterator<Item = ConnectionReport> {
         if threads > 0 {
             self.analysis.restart_threads((threads + 1).ilog2());
         }
@@ -352,7 +355,8 @@ impl ConnectionTable {
         // The first end is the sender of the first segment.
         entry.record_segment(segment, 0);
         // No more segments are expected after an unanswered SYN or a RST.
-        let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
+        let opens =
+            segment.flags.contains_any(Flags::SYN) && !segment.flags.contains_any(Flags::ACK);
         entry.set_bit(ENDED, opens || lifecycle.has_ended());
         self.count += 1;
         self.chunks.append_segment(&mut entry.log, segment, 0, segment.time);

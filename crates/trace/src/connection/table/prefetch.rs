@@ -28,7 +28,7 @@ impl ConnectionTable {
     /// Processes the next segments of the capture.
     pub(in crate::connection) fn push_all(&mut self, segments: &[Segment]) {
         for segments in segments.chunks(LOOKUP_BATCH) {
-            if self.fits_cache() {
+            if self.fits_processor_cache() {
                 segments.iter().for_each(|segment| _ = self.push_segment(segment));
             } else {
                 self.push_with_prefetch(segments);

@@ -5,7 +5,7 @@
 //! hardly more. In most captures, most connections are shorter: such a connection is analysed in
 //! one go when it ends, and needs about a kilobyte until then.
 
-use crate::connection::segment_encoding::{LONGEST, SHORT, SegmentEncoder, ShortForm};
+use crate::connection::segment_encoding::{LONGEST, SHORT, SegmentEncoder, ShortSegmentForm};
 use crate::segment::{Nanos, Segment};
 
 /// Bytes per chunk.
@@ -125,7 +125,12 @@ impl LogChunks {
 
     /// Adds a short segment that does not fit into the latest chunk.
     #[inline(never)]
-    fn append_split_segment(&mut self, log: &mut SegmentLog, used: usize, short: &ShortForm) {
+    fn append_split_segment(
+        &mut self,
+        log: &mut SegmentLog,
+        used: usize,
+        short: &ShortSegmentForm,
+    ) {
         let mut bytes = [0; SHORT];
         short.write_to(&mut bytes);
         self.append_bytes(log, used, &bytes[..short.len()]);

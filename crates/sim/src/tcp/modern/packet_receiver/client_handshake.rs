@@ -32,7 +32,7 @@ impl PacketReceiver {
     }
 
     /// The application has gone: no SYN is sent.
-    pub fn abandon(&mut self) {
+    pub fn abandon_connection(&mut self) {
         self.handshake = None;
     }
 

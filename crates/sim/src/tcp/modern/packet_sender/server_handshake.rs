@@ -112,7 +112,7 @@ impl PacketSender {
             *flights += 1;
             let packets = bytes.div_ceil(tcp.stack.mss);
             let lacking = packets * tcp.stack.mss - bytes;
-            self.write(now, FileSize { packets, lacking }, tcp, probe);
+            self.write_data(now, FileSize { packets, lacking }, tcp, probe);
         } else {
             let file = handshake.file;
             self.handshake = None;

@@ -33,7 +33,7 @@ impl AckDueTime {
     /// Returns the time if an acknowledgement is due later; [`None`] if it is due immediately or
     /// never.
     #[inline(always)]
-    pub fn time_if_later(self) -> Option<Nanos> {
+    pub fn time_if_in_future(self) -> Option<Nanos> {
         (self != Self::NOW && self != Self::NONE).then_some(self.0)
     }
 }
@@ -67,7 +67,7 @@ impl Receiver {
             wait = wait.min(max).min(by_rtt);
         }
         let at = now + stack.round_up_to_ticks(wait.min(MAX_INTERACTIVE_DELAY));
-        self.due = match self.due.time_if_later() {
+        self.due = match self.due.time_if_in_future() {
             Some(before) if before <= now + wait / 4 => AckDueTime::NOW,
             Some(before) => AckDueTime::due_at(before.min(at)),
             None => AckDueTime::due_at(at),
@@ -92,7 +92,7 @@ impl Receiver {
     /// Whether `Receiver::due` is the time at which the application reads.
     pub(super) fn is_read_pending(&self) -> bool {
         let is_pending = self.delay.read != AckDueTime::NONE && self.delay.read != self.due;
-        is_pending && self.due.time_if_later().is_some()
+        is_pending && self.due.time_if_in_future().is_some()
     }
 
     /// The application has read all available data.

@@ -20,7 +20,7 @@ impl Receiver {
         }
         if stack.echoes_each_mark() {
             if self.marked != marked {
-                if self.due.time_if_later().is_some() {
+                if self.due.time_if_in_future().is_some() {
                     // The delayed acknowledgement reports the state of the earlier packets.
                     self.earlier_ack = Some(Box::new(self.outgoing_ack(stack)));
                 }

@@ -10,14 +10,14 @@ const BEGIN: u64 = 1_000_000;
 
 /// The data of a connection and its acknowledgements on the return path, seen at two taps.
 struct Path {
-    matching: PacketMatching,
+    matching: PacketMatcher,
     /// Lead of the second clock, ms.
     ahead: u64,
 }
 
 impl Path {
     fn new(ahead: u64) -> Self {
-        let mut matching = PacketMatching::new();
+        let mut matching = PacketMatcher::new();
         matching.offset = i128::from(ahead * MS);
         Self { matching, ahead }
     }

@@ -32,7 +32,7 @@ impl ReorderBitmap {
             self.held += u32::from(is_new);
             return is_new;
         }
-        self.reserve_span(next, span);
+        self.grow_to_span(next, span);
         let words = self.far.as_mut().expect("reserved just above");
         let word = &mut words[(number / 64) as usize & (words.len() - 1)];
         let bit = 1 << (number % 64);
@@ -65,7 +65,7 @@ impl ReorderBitmap {
     }
 
     #[cold]
-    fn reserve_span(&mut self, next: u32, span: u32) {
+    fn grow_to_span(&mut self, next: u32, span: u32) {
         let held = self.far.as_ref().map_or(1, |words| words.len());
         if self.far.is_some() && (span as usize) < held * 64 {
             return;

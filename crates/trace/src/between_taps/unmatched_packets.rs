@@ -10,7 +10,7 @@ const MAX_ORDERED_PACKETS: usize = 1 << 19;
 
 /// Packets with the same identity, oldest first; almost always one.
 #[derive(Debug)]
-struct SameIdentity {
+struct PacketsWithSameIdentity {
     time: Nanos,
     index: usize,
     later: VecDeque<(Nanos, usize)>,
@@ -19,7 +19,7 @@ struct SameIdentity {
 /// Packets of one tap that have not been seen at the other.
 #[derive(Debug, Default)]
 pub(super) struct UnmatchedPackets {
-    by_identity: HashMap<u64, SameIdentity>,
+    by_identity: HashMap<u64, PacketsWithSameIdentity>,
     /// All packets in order; most have been matched.
     order: VecDeque<(Nanos, u64)>,
     pub(super) forgotten: u64,
@@ -31,7 +31,7 @@ impl UnmatchedPackets {
     pub(super) fn insert(&mut self, identity: u64, time: Nanos, index: usize) {
         match self.by_identity.entry(identity) {
             Entry::Vacant(free) => {
-                free.insert(SameIdentity { time, index, later: VecDeque::new() });
+                free.insert(PacketsWithSameIdentity { time, index, later: VecDeque::new() });
             }
             Entry::Occupied(mut entry) => {
                 entry.get_mut().later.push_back((time, index));
@@ -66,7 +66,7 @@ impl UnmatchedPackets {
                 all.filter_map(|(time, index)| Some((time, indices[index]?))).collect();
             forgotten += usize::from(kept.is_empty());
             let Some((time, index)) = kept.pop_front() else { return false };
-            *entry = SameIdentity { time, index, later: kept };
+            *entry = PacketsWithSameIdentity { time, index, later: kept };
             true
         });
         self.forgotten += forgotten as u64;

@@ -38,7 +38,7 @@ pub const GOODPUT_KINDS: [&str; 3] = ["small_file", "large_file", "block"];
 
 /// Number of goodputs in one bucket, for one class and kind in one time slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GoodputCount {
+pub struct GoodputBucketCount {
     /// Class times the number of kinds, plus the kind.
     pub group: u16,
     /// Bucket of the goodput.
@@ -49,7 +49,7 @@ pub struct GoodputCount {
 
 /// The current block of one source.
 #[derive(Clone, Copy, Debug, Default)]
-struct SourceBlock {
+struct CurrentSourceBlock {
     /// Start time of the file, which identifies the file.
     file: Nanos,
     /// End time of the previous block.
@@ -71,20 +71,20 @@ pub struct GoodputCounters {
     threshold: u32,
     /// Packets per block; 0 for no blocks.
     block: u32,
-    blocks: Vec<SourceBlock>,
+    blocks: Vec<CurrentSourceBlock>,
     /// Group and bucket of each uncounted goodput, in the order of time.
     uncounted: Vec<u32>,
-    closed: Vec<GoodputSlot>,
+    closed: Vec<GoodputTimeSlot>,
     /// Counts of the current slot.
-    open: Vec<GoodputCount>,
+    open: Vec<GoodputBucketCount>,
     /// Goodputs of files by size interval, in bit/s.
     by_size: Vec<LogHistogram>,
 }
 
 /// A completed slot.
 #[derive(Clone, Debug, Default)]
-struct GoodputSlot {
-    counts: Vec<GoodputCount>,
+struct GoodputTimeSlot {
+    counts: Vec<GoodputBucketCount>,
     /// End of the uncounted goodputs of the slot.
     end: usize,
 }
@@ -103,12 +103,12 @@ impl GoodputCounters {
         *self = Self { threshold: self.threshold, block: self.block, blocks, ..Self::default() };
     }
 
-    /// Counts a delivered file of a class and size interval `row`, with packets of `packet_bits`.
+    /// Counts a delivered file of a class and `size_interval`, with packets of `packet_bits`.
     #[inline(always)]
     pub fn count_file(
         &mut self,
         class: usize,
-        row: usize,
+        size_interval: usize,
         packets: u32,
         packet_bits: f32,
         taken: Nanos,
@@ -116,10 +116,10 @@ impl GoodputCounters {
         let kind =
             if packets > self.threshold { GoodputKind::LargeFile } else { GoodputKind::SmallFile };
         let goodput = self.add_goodput(class, kind, (packets, packet_bits), taken);
-        if row >= self.by_size.len() {
-            self.by_size.resize(row + 1, LogHistogram::default());
+        if size_interval >= self.by_size.len() {
+            self.by_size.resize(size_interval + 1, LogHistogram::default());
         }
-        self.by_size[row].add_value(goodput);
+        self.by_size[size_interval].add_value(goodput);
     }
 
     /// Counts a delivered packet of the file that `source` started at time `file`.
@@ -132,11 +132,11 @@ impl GoodputCounters {
         now: Nanos,
     ) {
         if source >= self.blocks.len() {
-            self.blocks.resize(source + 1, SourceBlock::default());
+            self.blocks.resize(source + 1, CurrentSourceBlock::default());
         }
         let block = &mut self.blocks[source];
         if block.file != file {
-            *block = SourceBlock { file, since: file, packets: 0 };
+            *block = CurrentSourceBlock { file, since: file, packets: 0 };
         }
         block.packets += 1;
         if block.packets == self.block {
@@ -180,25 +180,25 @@ impl GoodputCounters {
     }
 
     /// Completes the current slot.
-    pub fn close_slot(&mut self) {
+    pub fn close_goodput_slot(&mut self) {
         let counts = std::mem::take(&mut self.open);
-        self.closed.push(GoodputSlot { counts, end: self.uncounted.len() });
+        self.closed.push(GoodputTimeSlot { counts, end: self.uncounted.len() });
     }
 
     /// Merges each pair of completed slots.
-    pub fn merge_slots(&mut self) {
+    pub fn merge_slot_pairs(&mut self) {
         let mut slots = std::mem::take(&mut self.closed).into_iter();
-        while let Some(GoodputSlot { mut counts, end }) = slots.next() {
-            let second = slots.next().unwrap_or(GoodputSlot { counts: Vec::new(), end });
+        while let Some(GoodputTimeSlot { mut counts, end }) = slots.next() {
+            let second = slots.next().unwrap_or(GoodputTimeSlot { counts: Vec::new(), end });
             counts.extend(second.counts);
             merge_equal_counts(&mut counts);
-            self.closed.push(GoodputSlot { counts, end: second.end });
+            self.closed.push(GoodputTimeSlot { counts, end: second.end });
         }
     }
 
     /// Counts of each slot in order; the last slot is the current one.
     #[must_use]
-    pub fn counts_by_slot(&self) -> Vec<Vec<GoodputCount>> {
+    pub fn counts_by_slot(&self) -> Vec<Vec<GoodputBucketCount>> {
         let mut counted = self.clone();
         counted.count_individual_goodputs();
         counted.closed.into_iter().map(|slot| slot.counts).chain([counted.open]).collect()
@@ -212,9 +212,9 @@ impl GoodputCounters {
 }
 
 /// Adds goodputs, packed as group and bucket, to counts.
-fn add_goodputs_to_counts(counts: &mut Vec<GoodputCount>, goodputs: &mut [u32]) {
+fn add_goodputs_to_counts(counts: &mut Vec<GoodputBucketCount>, goodputs: &mut [u32]) {
     goodputs.sort_unstable();
-    let counted = |equal: &[u32]| GoodputCount {
+    let counted = |equal: &[u32]| GoodputBucketCount {
         group: (equal[0] >> 16) as u16,
         bucket: equal[0] as u16,
         count: equal.len() as u64,
@@ -224,7 +224,7 @@ fn add_goodputs_to_counts(counts: &mut Vec<GoodputCount>, goodputs: &mut [u32]) 
 }
 
 /// Merges counts of the same group and bucket.
-fn merge_equal_counts(counts: &mut Vec<GoodputCount>) {
+fn merge_equal_counts(counts: &mut Vec<GoodputBucketCount>) {
     counts.sort_unstable();
     counts.dedup_by(|next, kept| {
         let same = (next.group, next.bucket) == (kept.group, kept.bucket);
@@ -237,7 +237,7 @@ fn merge_equal_counts(counts: &mut Vec<GoodputCount>) {
 impl Probes {
     /// Counts a data packet that reached its receiver, if goodputs of blocks are recorded.
     #[inline(never)]
-    pub fn count_block_delivery(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
+    pub fn count_delivery_for_blocks(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
         let (class, bits) = (record.class(), record.packet_bits);
         self.goodput.count_packet(class, source as usize, bits, record.started, now);
     }
@@ -310,9 +310,9 @@ mod tests {
         for slot in 1..=5 {
             (0..slot)
                 .for_each(|n| counters.count_file(n % 3, 0, 5 + 3 * n as u32, 12_000.0, SECOND));
-            counters.close_slot();
+            counters.close_goodput_slot();
         }
-        counters.merge_slots();
+        counters.merge_slot_pairs();
         counters.count_file(2, 0, 5, 12_000.0, SECOND);
         let slots = counters.counts_by_slot();
         let totals: Vec<u64> =
@@ -331,10 +331,10 @@ mod tests {
             for counters in [&mut plain, &mut counted] {
                 counters.count_file(n as usize % 2, 0, 1 + n % 20, 12_000.0, SECOND / 10);
                 if n % 70 == 69 {
-                    counters.close_slot();
+                    counters.close_goodput_slot();
                 }
                 if n == 500 {
-                    counters.merge_slots();
+                    counters.merge_slot_pairs();
                 }
             }
             if n % 110 == 109 {
@@ -365,7 +365,7 @@ mod tests {
         let mut counters = GoodputCounters::new(2, 10);
         counters.count_packet(0, 0, 10_000.0, SECOND, 2 * SECOND);
         counters.count_file(0, 3, 4, 10_000.0, SECOND);
-        counters.close_slot();
+        counters.close_goodput_slot();
         counters.reset_counts();
         counters.count_packet(0, 0, 10_000.0, SECOND, 3 * SECOND);
         let slots = counters.counts_by_slot();

@@ -12,14 +12,14 @@ const NO_NODE: u32 = 0;
 
 /// Packets that wait on the access links of one side, in one pool.
 #[derive(Clone, Debug)]
-pub struct WaitingPool {
-    nodes: Vec<WaitingNode>,
+pub struct WaitingPacketPool {
+    nodes: Vec<WaitingPacketNode>,
     free: u32,
     held: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct WaitingNode {
+struct WaitingPacketNode {
     after: Nanos,
     due: Nanos,
     packet: Packet,
@@ -28,24 +28,24 @@ struct WaitingNode {
 
 /// List of the packets of one link in the pool.
 #[derive(Clone, Copy, Debug)]
-pub struct WaitingList {
+pub struct WaitingPacketList {
     first: u32,
     last: u32,
 }
 
-impl Default for WaitingList {
+impl Default for WaitingPacketList {
     fn default() -> Self {
         Self { first: NO_NODE, last: NO_NODE }
     }
 }
 
-impl Default for WaitingPool {
+impl Default for WaitingPacketPool {
     fn default() -> Self {
-        Self { nodes: vec![WaitingNode::default()], free: NO_NODE, held: 0 }
+        Self { nodes: vec![WaitingPacketNode::default()], free: NO_NODE, held: 0 }
     }
 }
 
-impl WaitingPool {
+impl WaitingPacketPool {
     /// Total number of waiting packets.
     #[must_use]
     pub fn waiting_packets(&self) -> u64 {
@@ -55,14 +55,14 @@ impl WaitingPool {
     /// Appends a packet with an event at `due`, to be scheduled at the event of the previous packet
     /// at `after`.
     #[inline(always)]
-    pub fn push_waiting(
+    pub fn push_waiting_packet(
         &mut self,
-        line: &mut WaitingList,
+        line: &mut WaitingPacketList,
         after: Nanos,
         due: Nanos,
         packet: Packet,
     ) {
-        let node = WaitingNode { after, due, packet, next: NO_NODE };
+        let node = WaitingPacketNode { after, due, packet, next: NO_NODE };
         let index = if self.free == NO_NODE {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
@@ -85,9 +85,9 @@ impl WaitingPool {
     ///
     /// A packet that found the link idle is not on the list; it has a separate event.
     #[inline(always)]
-    pub fn pop_after_previous(
+    pub fn pop_if_previous_at(
         &mut self,
-        line: &mut WaitingList,
+        line: &mut WaitingPacketList,
         after: Nanos,
     ) -> Option<(Nanos, Packet)> {
         let index = line.first;
@@ -165,19 +165,19 @@ mod tests {
 
     #[test]
     fn lines_in_one_pool_keep_their_order() {
-        let mut pool = WaitingPool::default();
-        let (mut a, mut b) = (WaitingList::default(), WaitingList::default());
-        pool.push_waiting(&mut a, 10, 11, packet(1));
-        pool.push_waiting(&mut b, 10, 12, packet(2));
-        pool.push_waiting(&mut a, 20, 21, packet(3));
-        assert_eq!(pool.pop_after_previous(&mut a, 9), None);
-        assert_eq!(pool.pop_after_previous(&mut a, 10), Some((11, packet(1))));
-        assert_eq!(pool.pop_after_previous(&mut a, 10), None);
-        pool.push_waiting(&mut b, 20, 22, packet(4));
-        assert_eq!(pool.pop_after_previous(&mut a, 20), Some((21, packet(3))));
-        assert_eq!(pool.pop_after_previous(&mut a, 30), None);
-        assert_eq!(pool.pop_after_previous(&mut b, 10), Some((12, packet(2))));
-        assert_eq!(pool.pop_after_previous(&mut b, 20), Some((22, packet(4))));
+        let mut pool = WaitingPacketPool::default();
+        let (mut a, mut b) = (WaitingPacketList::default(), WaitingPacketList::default());
+        pool.push_waiting_packet(&mut a, 10, 11, packet(1));
+        pool.push_waiting_packet(&mut b, 10, 12, packet(2));
+        pool.push_waiting_packet(&mut a, 20, 21, packet(3));
+        assert_eq!(pool.pop_if_previous_at(&mut a, 9), None);
+        assert_eq!(pool.pop_if_previous_at(&mut a, 10), Some((11, packet(1))));
+        assert_eq!(pool.pop_if_previous_at(&mut a, 10), None);
+        pool.push_waiting_packet(&mut b, 20, 22, packet(4));
+        assert_eq!(pool.pop_if_previous_at(&mut a, 20), Some((21, packet(3))));
+        assert_eq!(pool.pop_if_previous_at(&mut a, 30), None);
+        assert_eq!(pool.pop_if_previous_at(&mut b, 10), Some((12, packet(2))));
+        assert_eq!(pool.pop_if_previous_at(&mut b, 20), Some((22, packet(4))));
         assert_eq!((pool.waiting_packets(), pool.nodes.len()), (0, 1 + 3));
     }
 

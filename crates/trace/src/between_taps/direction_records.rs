@@ -28,7 +28,7 @@ impl DirectionRecords {
 
     /// Drops the half of the directions with the fewest packets; if numbers are equal, later
     /// directions are dropped first. Returns the new index of each record.
-    pub(super) fn thin_out(&mut self) -> Vec<Option<usize>> {
+    pub(super) fn thin_out_points(&mut self) -> Vec<Option<usize>> {
         let mut order: Vec<usize> = (0..self.records.len()).collect();
         order.sort_by_key(|&index| std::cmp::Reverse(self.records[index].total_packets()));
         let kept = order.len() / 2;

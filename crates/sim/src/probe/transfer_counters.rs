@@ -90,28 +90,28 @@ pub struct TransferCounters {
 }
 
 impl TransferCounters {
-    /// Counts a finished transfer of size interval `row` with `losses` losses.
+    /// Counts a finished transfer of `size_interval` with `losses` losses.
     pub fn count_finished(
         &mut self,
-        row: usize,
+        size_interval: usize,
         losses: usize,
         completion: Nanos,
         delivery: Nanos,
     ) {
-        let row = entry_or_extend(&mut self.rows, row);
-        row.completions.add_value(completion as f64 * 1e-9);
-        entry_or_extend(&mut row.by_losses, losses.min(MAX_COUNTED_LOSSES))
+        let size_interval = entry_or_extend(&mut self.rows, size_interval);
+        size_interval.completions.add_value(completion as f64 * 1e-9);
+        entry_or_extend(&mut size_interval.by_losses, losses.min(MAX_COUNTED_LOSSES))
             .add_transfer(completion, delivery);
     }
 
-    /// Counts the delivery time of a transfer of size interval `row`.
-    pub fn count_delivery_time(&mut self, row: usize, delivery: Nanos) {
-        entry_or_extend(&mut self.rows, row).deliveries.add_value(delivery as f64 * 1e-9);
+    /// Counts the delivery time of a transfer of `size_interval`.
+    pub fn count_delivery_time(&mut self, size_interval: usize, delivery: Nanos) {
+        entry_or_extend(&mut self.rows, size_interval).deliveries.add_value(delivery as f64 * 1e-9);
     }
 
     /// Counts the total time of a transfer with a handshake.
-    pub fn count_total_time(&mut self, row: usize, total: Nanos) {
-        entry_or_extend(&mut self.rows, row).opened.add_transfer(total);
+    pub fn count_total_time(&mut self, size_interval: usize, total: Nanos) {
+        entry_or_extend(&mut self.rows, size_interval).opened.add_transfer(total);
     }
 
     /// Adds the transfers of another replication.
@@ -132,7 +132,7 @@ impl Probes {
     /// Records the end of a handshake and the start of a file of `packets` packets.
     pub fn record_file_start(&mut self, now: Nanos, record: &mut SourceRecord, packets: u32) {
         self.record_transfer_start(now, record, packets);
-        record.reset_losses();
+        record.reset_transfer_losses();
     }
 
     /// Records the end of a single transfer: its last packet is acknowledged.

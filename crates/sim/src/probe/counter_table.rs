@@ -234,21 +234,21 @@ impl CounterTable {
 
     /// Adds to a cell of a size interval.
     #[inline]
-    pub fn add_to_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
-        let cell = &mut self.sizes[row].0[cell as usize];
+    pub fn add_to_size(&mut self, size_interval: usize, cell: SizeCell, amount: u64) {
+        let cell = &mut self.sizes[size_interval].0[cell as usize];
         *cell = cell.wrapping_add(amount);
     }
 
     /// Cells of a class.
     #[inline(always)]
-    pub fn class_mut(&mut self, class: usize) -> &mut [u64; CLASS_CELLS.len()] {
+    pub fn class_cells_mut(&mut self, class: usize) -> &mut [u64; CLASS_CELLS.len()] {
         &mut self.classes[class].0
     }
 
     /// Cells of a size interval.
     #[inline]
-    pub fn size_mut(&mut self, row: usize) -> &mut [u64; SIZE_CELLS.len()] {
-        &mut self.sizes[row].0
+    pub fn size_cells_mut(&mut self, size_interval: usize) -> &mut [u64; SIZE_CELLS.len()] {
+        &mut self.sizes[size_interval].0
     }
 
     /// Counts a drop at a hop other than the bottleneck.
@@ -281,7 +281,7 @@ impl CounterTable {
 
     /// Takes a snapshot at the end of a slot, or the `last` one at the end of the run. Returns true
     /// if pairs of slots were merged.
-    pub fn take_snapshot(&mut self, now: Nanos, last: bool) -> bool {
+    pub fn snapshot_and_merge_if_full(&mut self, now: Nanos, last: bool) -> bool {
         self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();
         let cells = self.link.iter().chain(self.classes.iter().flat_map(|row| &row.0));
@@ -365,7 +365,7 @@ mod tests {
                 ClassCell::Sent,
                 end - 500 - counters.total_over_classes(ClassCell::Sent),
             );
-            counters.take_snapshot(end, false);
+            counters.snapshot_and_merge_if_full(end, false);
         }
         let width = counters.cells_per_snapshot();
         let rows = counters.snapshot_rows();

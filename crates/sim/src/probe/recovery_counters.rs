@@ -55,7 +55,7 @@ pub const TIMEOUT_KINDS: [&str; 5] = ["TObeg", "TOend", "TOTO", "TDTO", "other"]
 impl TimeoutKind {
     /// Kind of a timeout of packet `number` with `left` later packets in the file.
     #[must_use]
-    pub fn classify(number: u32, left: u32, state: &TimeoutState) -> Self {
+    pub fn classify_timeout(number: u32, left: u32, state: &TimeoutState) -> Self {
         if state.repeated {
             Self::AfterTimeout
         } else if state.in_recovery {
@@ -105,7 +105,7 @@ fn increment_count(histogram: &mut Vec<u64>, value: u32) {
 impl RecoveryCounters {
     /// Counts a timeout of packet `number`; `stalled` is the time since the last transmission.
     pub fn count_timeout(&mut self, number: u32, left: u32, state: &TimeoutState, stalled: Nanos) {
-        let kind = TimeoutKind::classify(number, left, state);
+        let kind = TimeoutKind::classify_timeout(number, left, state);
         self.timeouts[kind as usize] += 1;
         self.stalled[kind as usize] += stalled;
         if state.slow_start {
@@ -174,7 +174,7 @@ mod tests {
     fn timeouts_are_classified_by_cause() {
         let kind = |number, left, all_sent, repeated, in_recovery| {
             let state = TimeoutState { all_sent, repeated, in_recovery, ..STATE };
-            TimeoutKind::classify(number, left, &state)
+            TimeoutKind::classify_timeout(number, left, &state)
         };
         assert_eq!(kind(1, 2, true, true, false), TimeoutKind::AfterTimeout);
         assert_eq!(kind(9, 21, false, false, true), TimeoutKind::InRecovery);

@@ -47,13 +47,13 @@ impl RouterSeries {
 
     /// State of a flow that has not sent anything.
     #[must_use]
-    pub fn state_of_unused_flow(&self) -> LastDepartures {
+    pub fn initial_departures(&self) -> LastDepartures {
         LastDepartures(vec![0; self.routers.len()])
     }
 
     /// Passes a packet that arrives at the first router at `arrives`. Returns its arrival time
     /// behind the last router.
-    pub fn pass_packet(&self, left: &mut LastDepartures, arrives: Nanos) -> Nanos {
+    pub fn pass_packet_through_routers(&self, left: &mut LastDepartures, arrives: Nanos) -> Nanos {
         self.routers.iter().zip(&mut left.0).fold(arrives, |at, (router, left)| {
             *left = at.max(*left) + router.service;
             *left + router.delay

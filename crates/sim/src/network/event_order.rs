@@ -13,8 +13,8 @@
 //! its own events, and each queue orders its cross traffic.
 //!
 //! This code is part of the network, not of the event loop, because the functions that forward a
-//! packet also use this order: they skip the event if it would be [next](Network::is_next_event)
-//! anyway.
+//! packet also use this order: they skip the event if it would be
+//! [next](Network::precedes_all_events) anyway.
 
 use super::Network;
 use super::hops::{HopChain, SharedHop, StageKind};
@@ -98,9 +98,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Whether no other event precedes `due`, so that processing can continue at `due` without
     /// scheduling an event.
     #[inline(always)]
-    pub(crate) fn is_next_event(&self, due: Nanos) -> bool {
+    pub(crate) fn precedes_all_events(&self, due: Nanos) -> bool {
         (due == self.now
-            && !(Q::HOLDS_PACKETS && self.has_departure_now())
+            && !(Q::HOLDS_PACKETS && self.has_bottleneck_departure_now())
             && !(HAS_HOP && self.has_hop_departure_now()))
             || (due < self.events.next_event().1
                 && due <= self.limit
@@ -111,7 +111,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Whether a packet that reaches the first hop at `due` would overtake an earlier packet of its
     /// class that is due at the same time and waits for a departure.
     #[inline(always)]
-    pub(super) fn would_overtake<S: SendingEnd>(
+    pub(super) fn would_overtake_due_packet<S: SendingEnd>(
         &self,
         source: &SimulatedSource<S>,
         due: Nanos,
@@ -123,7 +123,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Whether a departure at `now` is pending: token buckets transmit in no time, and departures
     /// precede arrivals.
-    fn has_departure_now(&self) -> bool {
+    fn has_bottleneck_departure_now(&self) -> bool {
         self.queue.next_departure() <= self.now
     }
 
@@ -154,15 +154,15 @@ impl HopChain {
     }
 
     fn next_departure(&self) -> (Nanos, usize) {
-        self.earliest_stage(SharedHop::next_departure)
+        self.earliest_time_and_stage(SharedHop::next_departure)
     }
 
     fn next_cross_arrival(&self) -> (Nanos, usize) {
-        self.earliest_stage(SharedHop::next_cross_arrival)
+        self.earliest_time_and_stage(SharedHop::next_cross_arrival)
     }
 
     /// Earliest time over all stages, and its stage; events of the return link occur late.
-    fn earliest_stage(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
+    fn earliest_time_and_stage(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
         let time = |stage: &usize| match &self.stages[*stage].kind {
             StageKind::Shared(hop) if *stage == self.forward => {
                 (when(hop) + self.acks.late, *stage)

@@ -2,13 +2,13 @@
 
 use super::{ClassCell, CrossPacketEvent, LinkCell, Probes, SourceRecord};
 use crate::clock::Nanos;
-use crate::queue::{CrossRateCounters, QueueProbe, TransmittedPacket};
+use crate::queue::{CrossRateCounters, QueueProbe, TransmittedPacketInfo};
 
 impl Probes {
     /// Counts a data packet that the bottleneck transmits.
     #[inline(always)]
-    pub fn count_transmitted(&mut self, record: &SourceRecord, passed: TransmittedPacket) {
-        let cells = self.counters.class_mut(record.class());
+    pub fn count_transmitted(&mut self, record: &SourceRecord, passed: TransmittedPacketInfo) {
+        let cells = self.counters.class_cells_mut(record.class());
         cells[ClassCell::Passed as usize] += 1;
         cells[ClassCell::Waited as usize] += passed.waited;
         cells[ClassCell::Marked as usize] += u64::from(passed.marked);
@@ -25,13 +25,13 @@ impl Probes {
         let carried = self.load.load_since_warm_up();
         self.counters.set_link_cell(LinkCell::Carried, carried.bytes);
         self.counters.set_link_cell(LinkCell::Capacity, carried.capacity);
-        self.copy_return_sums();
-        let merged = self.counters.take_snapshot(now, last);
+        self.copy_return_link_sums();
+        let merged = self.counters.snapshot_and_merge_if_full(now, last);
         if !last {
-            self.goodput.close_slot();
+            self.goodput.close_goodput_slot();
         }
         if merged {
-            self.goodput.merge_slots();
+            self.goodput.merge_slot_pairs();
         }
     }
 }

@@ -47,7 +47,7 @@ impl PacketIdentities {
     }
 
     /// Whether the same frame was captured at this tap a moment ago.
-    pub(super) fn is_recent_duplicate(&mut self, tap: usize, segment: &Segment) -> bool {
+    pub(super) fn store_and_check_duplicate(&mut self, tap: usize, segment: &Segment) -> bool {
         let ends = self.marks.hash_one((segment.source, segment.destination));
         let (last, same) = &mut self.ids[tap];
         let distinct_ids = *same < SAME_IDS;

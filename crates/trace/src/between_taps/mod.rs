@@ -44,14 +44,14 @@ pub struct TapComparison<R: Read> {
     /// compared.
     begin: Vec<(Segment, u64)>,
     compared: bool,
-    matching: PacketMatching,
+    matching: PacketMatcher,
 }
 
 impl<R: Read> TapComparison<R> {
     /// `other` is the capture of the second tap.
     #[must_use]
     pub fn new(other: CaptureReader<R>) -> Self {
-        let matching = PacketMatching::new();
+        let matching = PacketMatcher::new();
         Self { other, ahead: VecDeque::new(), begin: Vec::new(), compared: false, matching }
     }
 
@@ -69,7 +69,7 @@ impl<R: Read> TapComparison<R> {
 
     /// Ends both captures. Returns the comparison, and the summary of the second capture.
     /// `interrupted`: the rest of the second capture is not read.
-    pub fn finish(mut self, interrupted: bool) -> (Comparison, ReadSummary) {
+    pub fn finish_comparison(mut self, interrupted: bool) -> (Comparison, ReadSummary) {
         if !self.compared {
             self.compare_clocks();
         }
@@ -89,7 +89,8 @@ impl<R: Read> TapComparison<R> {
             self.ahead.push_back(*segment);
         }
         let begin = std::mem::take(&mut self.begin);
-        self.matching.set_clock_difference(begin.iter().map(|first| &first.0), self.ahead.iter());
+        self.matching
+            .estimate_clock_difference(begin.iter().map(|first| &first.0), self.ahead.iter());
         for (segment, connection) in &begin {
             self.match_segment(segment, *connection);
         }
@@ -98,7 +99,7 @@ impl<R: Read> TapComparison<R> {
     fn match_segment(&mut self, segment: &Segment, connection: u64) {
         while self.read_second_tap() {
             let due = self.ahead.front().is_some_and(|next| {
-                self.matching.to_first_clock(SECOND_TAP, next.time) <= i128::from(segment.time)
+                self.matching.to_first_tap_clock(SECOND_TAP, next.time) <= i128::from(segment.time)
             });
             if !due {
                 break;
@@ -142,7 +143,7 @@ pub struct Comparison {
 
 /// Matches the packets of two merged captures.
 #[derive(Debug)]
-struct PacketMatching {
+struct PacketMatcher {
     identities: PacketIdentities,
     waiting: [UnmatchedPackets; 2],
     records: DirectionRecords,
@@ -153,7 +154,7 @@ struct PacketMatching {
     ended: [bool; 2],
 }
 
-impl PacketMatching {
+impl PacketMatcher {
     fn new() -> Self {
         Self {
             identities: PacketIdentities::new(),
@@ -168,7 +169,7 @@ impl PacketMatching {
 
     /// Sets the clock difference to the median over packets at the start of both captures, in
     /// either direction.
-    fn set_clock_difference<'a>(
+    fn estimate_clock_difference<'a>(
         &mut self,
         before: impl Iterator<Item = &'a Segment>,
         after: impl Iterator<Item = &'a Segment>,
@@ -186,7 +187,7 @@ impl PacketMatching {
     }
 
     /// Converts a time at a tap to the first tap's clock.
-    fn to_first_clock(&self, tap: usize, time: Nanos) -> i128 {
+    fn to_first_tap_clock(&self, tap: usize, time: Nanos) -> i128 {
         i128::from(time) - if tap == SECOND_TAP { self.offset } else { 0 }
     }
 
@@ -194,11 +195,11 @@ impl PacketMatching {
     fn add_segment(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
         self.first[tap].get_or_insert(segment.time);
         self.last[tap] = self.last[tap].max(segment.time);
-        if self.identities.is_recent_duplicate(tap, segment) {
+        if self.identities.store_and_check_duplicate(tap, segment) {
             return;
         }
         if self.records.is_full() {
-            let indices = self.records.thin_out();
+            let indices = self.records.thin_out_points();
             for waiting in &mut self.waiting {
                 waiting.renumber_directions(&indices);
             }
@@ -216,11 +217,11 @@ impl PacketMatching {
                     self.records[index].seen[tap] -= 1;
                     self.records[known].seen[tap] += 1;
                 }
-                self.records[known].add_matched(times);
+                self.records[known].add_matched_packet(times);
             }
             None => self.waiting[tap].insert(identity, segment.time, index),
         }
-        self.expire_until(self.to_first_clock(tap, segment.time) - i128::from(MAX_TRANSIT));
+        self.expire_until(self.to_first_tap_clock(tap, segment.time) - i128::from(MAX_TRANSIT));
     }
 
     /// Removes packets seen before `until`, by the first tap's clock.

@@ -9,7 +9,7 @@ use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::queue::{
     AnyQueue, CrossPacketEvent, EnqueueOutcome, LinkLoad, QueueDiscipline, QueueProbe,
-    TransmittedPacket,
+    TransmittedPacketInfo,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,7 +23,7 @@ pub struct CrossTrafficQueue {
     /// Index of each stream among all streams of the run.
     indices: Vec<usize>,
     /// Arrival time of the next packet of each stream; empty before the first call of
-    /// `on_cross_arrival`.
+    /// `enqueue_next_cross_packet`.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Earliest of these times.
     next_arrival: Nanos,
@@ -72,7 +72,7 @@ impl CrossTrafficQueue {
     /// as one.
     #[must_use]
     pub fn with_population_scale(mut self, scale: f64) -> Self {
-        self.queue.multiply_charge_of_first_sources(self.streams.len() as u32, scale);
+        self.queue.make_first_flows_heavy(self.streams.len() as u32, scale);
         self
     }
 
@@ -95,12 +95,12 @@ impl CrossTrafficQueue {
     }
 
     /// Maps the source index of a packet to the discipline, where streams precede sources.
-    fn map_to_inner(&self, packet: &Packet) -> Packet {
+    fn to_discipline_source_index(&self, packet: &Packet) -> Packet {
         packet.with_source(packet.source() + self.streams.len() as u32)
     }
 
     /// Maps the source index of a packet back.
-    fn map_from_inner(&self, packet: Packet) -> Packet {
+    fn to_original_source_index(&self, packet: Packet) -> Packet {
         packet.with_source(packet.source() - self.streams.len() as u32)
     }
 
@@ -112,7 +112,7 @@ impl CrossTrafficQueue {
         probe: &mut impl QueueProbe,
     ) -> Option<Packet> {
         let Some(stream) = self.stream_of_source(packet.source()) else {
-            return Some(self.map_from_inner(packet));
+            return Some(self.to_original_source_index(packet));
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(now);
@@ -146,7 +146,7 @@ impl QueueDiscipline for CrossTrafficQueue {
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> EnqueueOutcome {
-        let packet = self.map_to_inner(packet);
+        let packet = self.to_discipline_source_index(packet);
         match self.queue.enqueue(now, &packet, link, probe) {
             EnqueueOutcome::Held { backlog, evicted: Some(packet) } => {
                 EnqueueOutcome::Held { backlog, evicted: self.count_cross_drop(now, packet, probe) }
@@ -171,7 +171,7 @@ impl QueueDiscipline for CrossTrafficQueue {
         self.queue.sum_of_remaining_times(now)
     }
 
-    fn cross_waiting_time(&self, now: Nanos) -> u64 {
+    fn cross_waiting_time_sum(&self, now: Nanos) -> u64 {
         self.sojourns.wrapping_add(self.waiting.wrapping_mul(now))
     }
 
@@ -179,14 +179,14 @@ impl QueueDiscipline for CrossTrafficQueue {
         self.queue.next_departure()
     }
 
-    fn serve_next(
+    fn transmit_next_packet(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
-        let (leaves, packet) = self.queue.serve_next(link, probe)?;
+        let (leaves, packet) = self.queue.transmit_next_packet(link, probe)?;
         let Some(stream) = self.stream_of_source(packet.source()) else {
-            return Some((leaves, self.map_from_inner(packet)));
+            return Some((leaves, self.to_original_source_index(packet)));
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(leaves);
@@ -198,17 +198,21 @@ impl QueueDiscipline for CrossTrafficQueue {
         self.queue.waiting_packets() - self.waiting
     }
 
-    fn last_transmitted(&self) -> Option<TransmittedPacket> {
-        self.queue.last_transmitted()
+    fn last_transmitted_packet(&self) -> Option<TransmittedPacketInfo> {
+        self.queue.last_transmitted_packet()
     }
 
     fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
         self.queue.link_load_until(now)
     }
 
-    fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {
+    fn take_dropped_packets(
+        &mut self,
+        into: &mut Vec<(Nanos, Packet)>,
+        probe: &mut impl QueueProbe,
+    ) {
         let before = into.len();
-        self.queue.take_dropped(into, probe);
+        self.queue.take_dropped_packets(into, probe);
         if self.streams.is_empty() || into.len() == before {
             return;
         }
@@ -230,7 +234,7 @@ impl QueueDiscipline for CrossTrafficQueue {
         self.next_arrival
     }
 
-    fn enqueue_cross_packet(
+    fn enqueue_next_cross_packet(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,

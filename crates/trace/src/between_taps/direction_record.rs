@@ -54,7 +54,7 @@ impl DirectionRecord {
     }
 
     /// Adds a packet seen at both taps at these times.
-    pub(super) fn add_matched(&mut self, times: [Nanos; 2]) {
+    pub(super) fn add_matched_packet(&mut self, times: [Nanos; 2]) {
         let difference = i128::from(times[SECOND_TAP]) - i128::from(times[FIRST_TAP]);
         self.matches += 1;
         self.sum += difference;
