@@ -37,8 +37,8 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
     MachineError
         The folder cannot be written.
     """
-    output.check_folder(folder)
-    output.check_file(folder / PAGE_NAME, kind=output.PAGE_KIND, force=force)
+    output.check_folder_is_writable(folder)
+    output.check_file_is_writable(folder / PAGE_NAME, kind=output.PAGE_KIND, force=force)
 
 
 def write(report: Report, folder: Path, *, force: bool = False) -> None:

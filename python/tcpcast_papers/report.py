@@ -112,7 +112,7 @@ class Report:
         return sum(row.verdict is verdict for title, row in self.rows if (title == TITLE) is claims)
 
     @property
-    def is_as_known(self) -> bool:
+    def has_only_known_differences(self) -> bool:
         """Whether there are no new differences, and no known ones are gone."""
         return not (self.new or self.gone)
 

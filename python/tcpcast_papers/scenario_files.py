@@ -84,10 +84,10 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
     MachineError
         The folder cannot be written.
     """
-    output.check_folder(folder)
-    output.check_file(folder / INDEX_NAME, kind=INDEX_KIND, force=force)
+    output.check_folder_is_writable(folder)
+    output.check_file_is_writable(folder / INDEX_NAME, kind=INDEX_KIND, force=force)
     for scenario in folder.glob("*.toml"):
-        output.check_file(scenario, kind=SCENARIO_KIND, force=force)
+        output.check_file_is_writable(scenario, kind=SCENARIO_KIND, force=force)
 
 
 def write(

@@ -399,7 +399,7 @@ class Chart:
             all_axes[-1].legend(**({"loc": "lower left"} | style))
 
 
-def scenario_chart(
+def one_panel_chart(
     scenario: Scenario, title: str, x: Axis, y: Axis, series: Sequence[Drawable], **more: Any
 ) -> Chart:
     """Return a one-panel chart with a message as title and the scenario as subtitle."""

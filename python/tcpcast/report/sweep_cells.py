@@ -108,7 +108,7 @@ class MetricGrid:
         return np.array([bool(mark) for mark in self.marks.flat]).reshape(self.marks.shape)
 
 
-def swept_key(key: str, column: Sequence[Any], unit: str) -> SweptKey:
+def make_swept_key(key: str, column: Sequence[Any], unit: str) -> SweptKey:
     """Return the values and axis positions of a key.
 
     Parameters

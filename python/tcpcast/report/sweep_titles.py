@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcpcast.report.sweep_cells import MetricGrid, SweptKey
 
 
-def title(
+def sweep_figure_title(
     metric: str,
     grids: Sequence[MetricGrid],
     keys: Sequence[SweptKey],

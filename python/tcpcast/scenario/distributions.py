@@ -185,7 +185,7 @@ class Exponential(Distribution[Quantity]):
     minimum: Quantity = _ZERO
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_mean_above_minimum(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         return self
 
@@ -227,7 +227,7 @@ class ExponentialPareto(Distribution[Quantity]):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_tail_alpha_and_mean(self) -> Self:
         _check_tail(self.tail)
         _check_alpha(self.alpha)
         self._check_mean(self.mean, self.minimum)
@@ -298,7 +298,7 @@ class TwoExponentials(Distribution[Quantity]):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_tail_and_means(self) -> Self:
         _check_tail(self.tail)
         self._check_mean(self.mean, self.minimum)
         if self.theta2 <= 0:
@@ -357,7 +357,7 @@ class Lognormal(Distribution[Quantity]):
     minimum: Quantity = _ZERO
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_mean_and_deviation(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
             raise make_key_error(
@@ -405,7 +405,7 @@ class Pareto(Distribution[Quantity]):
     minimum: Quantity | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_alpha_and_scale(self) -> Self:
         _check_alpha(self.alpha)
         if (self.mean is None) == (self.minimum is None):
             either = "write alpha and either mean or minimum"
@@ -480,7 +480,7 @@ class Uniform(Distribution[Quantity]):
     high: Quantity
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_low_is_below_high(self) -> Self:
         if self.low >= self.high:
             message = f"{self._format(self.high)} is not above low, {self._format(self.low)}"
             raise make_key_error(f"{message}; write a larger high", "high")

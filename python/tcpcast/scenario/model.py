@@ -219,7 +219,7 @@ class Scenario(Table):
         return {**data, **_PLACEHOLDERS}
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_consistency_of_tables(self) -> Self:
         errors = find_errors_in_classes(self) or find_cross_table_errors(self)
         if errors:
             raise make_validation_error(errors)

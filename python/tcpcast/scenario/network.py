@@ -229,7 +229,7 @@ class Network(Table):
         return link.buffer.packets(packet_bytes=self.packet, rate_bps=link.rate, rtt_s=self.rtt_s)
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Self:
+    def _check_links_and_delays(self, info: ValidationInfo) -> Self:
         of_classes = get_validation_context(info).class_keys
         errors = self._find_timing_errors(of_classes)
         for above, link in self._links_with_keys():

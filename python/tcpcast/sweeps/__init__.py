@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import forkserver
-from tcpcast.engines import REGISTRY, check_names, may_simulate
+from tcpcast.engines import REGISTRY, check_engine_names, may_simulate
 from tcpcast.engines.registry import Formula
 from tcpcast.errors import DomainError, MachineError, TcpcastError
 from tcpcast.scenario import Scenario, load
@@ -181,7 +181,7 @@ def prepare_sweep(
     table = source.sweep
     assert table is not None
     names = tuple(table.engines) or None
-    check_names(names or ())
+    check_engine_names(names or ())
     base = source.with_changes({"sweep": None, **(_NO_PROBES if source.captured is None else {})})
     seed = base.run.seed
     grid = make_grid(table, seed)

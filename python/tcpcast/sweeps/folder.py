@@ -80,7 +80,7 @@ class SweepFolder:
         MachineError
             The folder cannot be written.
         """
-        output.check_folder(self.path)
+        output.check_folder_is_writable(self.path)
         with _locked_folder(self.path):
             there = read_definition(self.path)
             moved = self._check_contents(there, definition)

@@ -201,7 +201,7 @@ def _add_endless_flow_results(
     answer.notes += interval_notes.make_interval_notes(
         estimates, counted.snapshot, answer.tables.get("by_class", {})
     )
-    limited = counted.limited_ratio()
+    limited = counted.time_share_limited_by_hosts()
     if limited > MAX_LIMITED_SHARE:
         answer.warn(
             f"a socket buffer, not the network, limited the flows for {limited:.1%} of the time",

@@ -172,13 +172,13 @@ def _tcp_config(group: Population) -> Config:
         "backoff_until": rules.backoff_until,
         "last_packets_threshold": tcp.last_packets_threshold,
         "limited_transmit": sends,
-        "max_burst": _window_config(
+        "max_burst": _bounded_window_pkts(
             math.inf if isinstance(rules.max_burst, str) else rules.max_burst
         ),
         "window_unit": rules.window_unit,
-        "initial_ssthresh": _window_config(tcp.initial_ssthresh),
+        "initial_ssthresh": _bounded_window_pkts(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": rules.slow_start_at_ssthresh,
-        "receiver_window": _window_config(tcp.receiver_window),
+        "receiver_window": _bounded_window_pkts(tcp.receiver_window),
         "idle_restart": _idle_restart_config(tcp.idle_restart),
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
         "modern": _modern_tcp_config(tcp, group.payload_bytes) if tcp.is_modern else None,
@@ -191,7 +191,7 @@ def _modern_tcp_config(tcp: Tcp, payload_bytes: int) -> Config:
         **_common_tcp_config(tcp),
         "stack": tcp.stack,
         "mss": payload_bytes,
-        "receiver_window": None if unlimited else _window_config(tcp.receiver_window),
+        "receiver_window": None if unlimited else _bounded_window_pkts(tcp.receiver_window),
         "limited_transmit": tcp.limited_transmit,
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
@@ -220,7 +220,7 @@ def _idle_restart_config(rule: float | str) -> Choice:
     return {"after": to_nanoseconds(rule)}
 
 
-def _window_config(packets: float) -> int:
+def _bounded_window_pkts(packets: float) -> int:
     return int(min(packets, UNLIMITED_WINDOW))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.compare import metric_with_interval
+from tcpcast.compare import make_metric_with_interval
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import select_path_formulas
@@ -219,7 +219,7 @@ def _simulated_goodputs(values: Values, given: Answer) -> dict[str, Metric]:
             if "goodput_bps_interval_warning" in table
             else None
         )
-        found[name] = metric_with_interval(value, low, high, doubt or None)
+        found[name] = make_metric_with_interval(value, low, high, doubt or None)
     return found
 
 

@@ -24,10 +24,10 @@ from tcpcast.report.prediction import (
     SIMULATION,
     Prediction,
     handshake_time_text,
-    headline,
     leading_formula,
     limits_text,
     no_trusted_answer_sentence,
+    rate_headline,
     transfer_headline,
     transfer_rates_text,
 )
@@ -137,10 +137,10 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
             return Facts("", [no_trusted_answer_sentence(prediction, names)])
         first = verdict(scenario, given, simulated, leading_formula(scenario))
         return Facts(
-            first, [_limits_sentence(prediction)] if first else [headline(prediction, names)]
+            first, [_limits_sentence(prediction)] if first else [rate_headline(prediction, names)]
         )
     if prediction.has_time_from_goodput:  # the transfer time is derived from the goodput
-        return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
+        return Facts("", [rate_headline(prediction, names), transfer_headline(prediction, names)])
     if prediction.leading_time_answer is None:
         text = transfer_headline(prediction, names)
         return Facts("", [text or f"No formula supports this stack; {names.engine(SIMULATION)}."])
