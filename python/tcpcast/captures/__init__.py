@@ -210,7 +210,7 @@ class Capture:
         CaptureError
             The connection does not exist.
         """
-        return model_rates_by_direction(self, self._rows(connection))
+        return model_rates_by_direction(self, self._select_direction_rows(connection))
 
     def model_intervals(self, connection: int | str | None = None) -> Table:
         """Return the packets sent and the packets predicted by models in each interval of 100 s.
@@ -230,7 +230,7 @@ class Capture:
         CaptureError
             The connection does not exist.
         """
-        return model_intervals(self, self._rows(connection))
+        return model_intervals(self, self._select_direction_rows(connection))
 
     def model_errors(self, connection: int | str | None = None) -> Table:
         """Return the average error (as PFTK defines it) of each model over intervals of 100 s.
@@ -252,7 +252,7 @@ class Capture:
         """
         return model_errors(self.model_intervals(connection))
 
-    def _rows(self, connection: int | str | None) -> np.ndarray[Any, Any]:
+    def _select_direction_rows(self, connection: int | str | None) -> np.ndarray[Any, Any]:
         if connection is None:
             return np.arange(self.connections["src"].size)
         return select_directions(self, connection)

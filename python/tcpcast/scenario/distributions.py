@@ -135,7 +135,7 @@ class Distribution(Table, Generic[Quantity]):
         """Return P(X > value); ``value`` is in seconds or packets and at least 0."""
         raise NotImplementedError
 
-    def has_variance(self) -> bool:
+    def has_finite_variance(self) -> bool:
         """Return True if the variance is finite."""
         return True
 
@@ -147,7 +147,7 @@ class Distribution(Table, Generic[Quantity]):
         """Return the parameters for the simulator: the name, and numbers in seconds or packets."""
         raise NotImplementedError
 
-    def _format(self, number: float) -> str:
+    def _with_unit(self, number: float) -> str:
         """Format a quantity of this distribution for messages."""
         rounded = float(f"{number:.6g}")
         if self.is_size_distribution():
@@ -159,7 +159,7 @@ class Distribution(Table, Generic[Quantity]):
             raise make_key_error("must be above 0; write a larger mean", "mean")
         if minimum >= mean:
             raise make_key_error(
-                f"{self._format(minimum)} is not below the mean, {self._format(mean)}; "
+                f"{self._with_unit(minimum)} is not below the mean, {self._with_unit(mean)}; "
                 "write a smaller minimum or a larger mean",
                 "minimum",
             )
@@ -234,8 +234,8 @@ class ExponentialPareto(Distribution[Quantity]):
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
             raise make_key_error(
-                f"{self._format(self.mean)} is too small for the exponential body of the "
-                f"distribution; write a mean above {self._format(least)}",
+                f"{self._with_unit(self.mean)} is too small for the exponential body of the "
+                f"distribution; write a mean above {self._with_unit(least)}",
                 "mean",
             )
         return self
@@ -262,7 +262,7 @@ class ExponentialPareto(Distribution[Quantity]):
             return self.tail * math.exp(-self.alpha * math.log(value / self.k))
         return math.exp(-max(0.0, value - self.minimum) / self.theta)
 
-    def has_variance(self) -> bool:
+    def has_finite_variance(self) -> bool:
         """Only with alpha above 2."""
         return self.alpha > 2
 
@@ -436,7 +436,7 @@ class Pareto(Distribution[Quantity]):
             return 1.0
         return math.exp(-self.alpha * math.log(value / self.lowest_value))
 
-    def has_variance(self) -> bool:
+    def has_finite_variance(self) -> bool:
         """Only with alpha above 2."""
         return self.alpha > 2
 
@@ -482,7 +482,7 @@ class Uniform(Distribution[Quantity]):
     @model_validator(mode="after")
     def _check_low_is_below_high(self) -> Self:
         if self.low >= self.high:
-            message = f"{self._format(self.high)} is not above low, {self._format(self.low)}"
+            message = f"{self._with_unit(self.high)} is not above low, {self._with_unit(self.low)}"
             raise make_key_error(f"{message}; write a larger high", "high")
         return self
 

@@ -33,7 +33,7 @@ class Bernoulli(Table):
         return self
 
     @model_serializer
-    def _as_text(self) -> str:
+    def _write_as_percentage(self) -> str:
         return units.format_ratio(self.rate)
 
     def mean_ratio(self) -> float:

@@ -98,7 +98,7 @@ class Sweep(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _flatten(cls, data: Any) -> Any:
+    def _flatten_unquoted_keys(cls, data: Any) -> Any:
         """Accept ``network.rtt = ...`` without quotes around the key."""
         return (
             dict(iter_values_by_dotted_key(data, whole=Sweep.model_fields))

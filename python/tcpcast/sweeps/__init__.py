@@ -78,12 +78,12 @@ class PreparedSweep:
         """Digest that identifies the sweep."""
         return str(self.definition[DIGEST_KEY])
 
-    def variants(self, number: int) -> tuple[CellReplication, ...]:
+    def variants_of_batch(self, number: int) -> tuple[CellReplication, ...]:
         """Return the variants of a batch."""
         last = min((number + 1) * self.batch, self.units)
-        return tuple(self._variant(unit) for unit in range(number * self.batch, last))
+        return tuple(self._variant_of_unit(unit) for unit in range(number * self.batch, last))
 
-    def _variant(self, unit: int) -> CellReplication:
+    def _variant_of_unit(self, unit: int) -> CellReplication:
         cell, again = divmod(unit, self.replications)
         values = self.grid.cell(cell)
         return CellReplication(cell, again, int(values.get("run.seed", self.seed)) + again, values)
@@ -298,16 +298,19 @@ def _iter_parts(
 ) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
-        lazily = ((number, plan.variants(number)) for number in todo)
+        lazily = ((number, plan.variants_of_batch(number)) for number in todo)
         yield from run(plan.spec, len(todo), lazily)
         return
-    new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
+    new = {
+        number: [v for v in plan.variants_of_batch(number) if not known.has_rows_of(v)]
+        for number in todo
+    }
     for number in [number for number in todo if not new[number]]:
-        yield number, known.join_rows(plan.spec, plan.variants(number), None)
+        yield number, known.join_rows(plan.spec, plan.variants_of_batch(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
     for number, part in run(plan.spec, len(left), batches):
-        variants = plan.variants(number)
+        variants = plan.variants_of_batch(number)
         same = len(new[number]) == len(variants)
         yield number, part if same else known.join_rows(plan.spec, variants, part)
 

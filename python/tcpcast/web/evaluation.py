@@ -16,7 +16,7 @@ from tcpcast.report.prediction import limit_of_answer
 from tcpcast.report.quantity import interval_text, metric_label, scale_for_metric, value_text
 from tcpcast.report.summary import caveats_of_answer, describe_scenario
 from tcpcast.scenario.toml import write_toml
-from tcpcast.web.questions import QUESTIONS, Question, question
+from tcpcast.web.questions import QUESTIONS, Question, find_question
 from tcpcast.web.questions.fields import FieldError, Values, validate_values
 from tcpcast.web.questions.question_form import remove_omitted_keys
 
@@ -151,7 +151,7 @@ def _sorted_warning_texts(asked: Question, notes: Iterable[tuple[str, Note]]) ->
     ]
 
 
-def curve(request: Mapping[str, Any]) -> dict[str, Any]:
+def evaluate_curve(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of all models over the range of one field.
 
     Parameters
@@ -222,7 +222,7 @@ def _formulas_at(
 
 def read_request(request: Mapping[str, Any]) -> tuple[Question, Values]:
     """Return the question of a request and its checked values."""
-    asked = question(request.get("question"))
+    asked = find_question(request.get("question"))
     values = request.get("values", {})
     if not isinstance(values, dict):
         raise TcpcastError("values: must be an object with a text for each field")

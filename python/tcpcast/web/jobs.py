@@ -121,7 +121,7 @@ class Jobs:
         finished = [name for name, each in self._jobs.items() if each.state != "running"]
         for name in finished[:-MAX_FINISHED_JOBS]:
             del self._jobs[name]
-        job.task = asyncio.create_task(_run(job, on_end))
+        job.task = asyncio.create_task(_run_job_in_worker(job, on_end))
         return job
 
     def find(self, name: str) -> Job:
@@ -151,7 +151,7 @@ class Jobs:
             await self.cancel(job)
 
 
-async def _run(job: Job, on_end: Callable[[], None]) -> None:
+async def _run_job_in_worker(job: Job, on_end: Callable[[], None]) -> None:
     worker = None
     try:
         worker = await Worker.start()

@@ -40,7 +40,7 @@ from tcpcast.web.questions.question_form import (
     Facts,
     Question,
     remove_omitted_keys,
-    verdict,
+    verdict_on_displayed_answers,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
     if size is None:
         if prediction.untrusted:
             return Facts("", [no_trusted_answer_sentence(prediction, names)])
-        first = verdict(scenario, given, simulated, leading_formula(scenario))
+        first = verdict_on_displayed_answers(scenario, given, simulated, leading_formula(scenario))
         return Facts(
             first, [_limits_sentence(prediction)] if first else [rate_headline(prediction, names)]
         )
@@ -144,7 +144,9 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
     if prediction.leading_time_answer is None:
         text = transfer_headline(prediction, names)
         return Facts("", [text or f"No formula supports this stack; {names.engine(SIMULATION)}."])
-    first = verdict(scenario, given, simulated, prediction.leading_time_answer.engine)
+    first = verdict_on_displayed_answers(
+        scenario, given, simulated, prediction.leading_time_answer.engine
+    )
     return Facts(first, [_transfer_sentence(prediction)])
 
 

@@ -130,7 +130,7 @@ class Question:
         }
 
 
-def verdict(
+def verdict_on_displayed_answers(
     scenario: Scenario, given: Sequence[DisplayedAnswer], simulated: Answer | None, lead: str = ""
 ) -> str:
     """Return the verdict of ``tcpcast run`` on these answers.
