@@ -301,15 +301,15 @@ def check_engine_accepts(
         raise NotApplicable(f"there is no engine {name}")
     entry.check_equal_packet_sizes(scenario)
     if not isinstance(entry, Formula):
-        entry.check(scenario)
+        entry.raise_if_unsupported(scenario)
     elif scenario.captured is not None:
         raise NotApplicable("the capture is not read")
     elif (other_feed or feed) == "measured":
-        REGISTRY["packet"].check(scenario)
+        REGISTRY["packet"].raise_if_unsupported(scenario)
         measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))
         entry.run(scenario, RunOptions(tables=False), measured)
-    elif entry.has_check():
-        entry.check(scenario)
+    elif entry.can_check_without_run():
+        entry.raise_if_unsupported(scenario)
     else:
         entry.run(scenario, RunOptions(tables=False), None)
 

@@ -63,7 +63,7 @@ FLOW_TABLE_COLUMNS = (
 """Columns of the table ``by_flow``, as in ``tcpcast trace --csv``."""
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable unless the traffic is a capture."""
     if scenario.captured is None:
         raise NotApplicable(
@@ -86,7 +86,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     CaptureError
         The file is not a capture, or has no such connection.
     """
-    check(scenario)
+    raise_if_unsupported(scenario)
     captured = scenario.captured
     assert captured is not None
     capture = read(captured.file)

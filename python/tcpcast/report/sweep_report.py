@@ -160,7 +160,7 @@ def _metric_table(
 
 
 def _cell_text(grid: MetricGrid, indices: tuple[int, ...], scale: Scale) -> str:
-    metric = grid.metric(indices)
+    metric = grid.metric_at(indices)
     if not math.isfinite(metric.value):
         return ABSENT_MARK
     text = f"{value_text(metric, scale)}{grid.marks[indices]} {interval_text(metric, scale)}"

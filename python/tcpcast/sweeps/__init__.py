@@ -248,7 +248,9 @@ def _run_missing_batches(
         if folder is not None and folder.is_complete(number, plan.digest)
     ]
     todo = sorted(set(range(plan.batches)) - set(existing))
-    known = EarlierRows(None if folder is None else folder.earlier(plan.digest), plan.replications)
+    known = EarlierRows(
+        None if folder is None else folder.earlier_rows_file(plan.digest), plan.replications
+    )
     done, data, interrupted = len(existing), dict[int, bytes](), False
     statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
@@ -258,7 +260,7 @@ def _run_missing_batches(
                 data[number] = part.data
             else:
                 folder.write(number, part)
-            statuses[part.data if folder is None else folder.part(number)] = part.statuses
+            statuses[part.data if folder is None else folder.part_file(number)] = part.statuses
             done += 1
             progress(done / plan.batches)
     except KeyboardInterrupt:
@@ -266,10 +268,10 @@ def _run_missing_batches(
     except MachineError as error:
         raise MachineError(f"{error}{_finished_parts_text(folder, done, plan.batches)}") from error
     if folder is not None and done == plan.batches:
-        folder.finish()
+        folder.remove_unneeded_files()
     parts: list[bytes | Path] = [data[number] for number in sorted(data)]
     if folder is not None:
-        parts = [*folder.parts()]
+        parts = [*folder.existing_parts()]
     return SweepResults(
         parts,
         count_statuses(parts, statuses),

@@ -63,7 +63,7 @@ class Job:
             "error": self.error,
         }
 
-    def update(self, message: dict[str, Any]) -> None:
+    def process_message(self, message: dict[str, Any]) -> None:
         """Process an intermediate message of the worker."""
         if "progress" in message:
             self.progress = message["progress"]
@@ -155,7 +155,9 @@ async def _run_job_in_worker(job: Job, on_end: Callable[[], None]) -> None:
     worker = None
     try:
         worker = await Worker.start()
-        job.result = await worker.ask(job.request, limit_s=JOB_LIMIT_S, on_message=job.update)
+        job.result = await worker.ask(
+            job.request, limit_s=JOB_LIMIT_S, on_message=job.process_message
+        )
         job.state, job.progress = "done", 1.0
     except asyncio.CancelledError:
         job.state = "cancelled"

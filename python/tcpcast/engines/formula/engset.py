@@ -101,7 +101,7 @@ def engset(scenario: Scenario) -> Answer:
     )
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable unless TCP-Engset covers a scenario, without solving the model."""
     class_inputs(scenario)
 

@@ -88,7 +88,7 @@ class _WarmUpResult:
     ended: EndReason = RUN_DONE
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable for a capture, or if the sources do not fit into free memory."""
     _check_not_a_capture(scenario)
     packet_sizes.check_packet_sizes(scenario)
@@ -190,7 +190,7 @@ def simulate_with_configuration(
         if config["probes"]["course"]:
             answer.tables |= time_series.time_series_tables(scenario, run)
         _add_delivered_table(answer, scenario, run)
-        captures.finish(answer)
+        captures.complete_and_rename(answer)
     answer.provenance = _provenance(scenario, run, estimates)
     answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
     # Each isolated transfer begins from the initial state and needs no warm-up.

@@ -132,7 +132,7 @@ class CaptureFiles:
         for file in self._files:
             file.__exit__(kind, error, trace)
 
-    def finish(self, answer: Answer) -> None:
+    def complete_and_rename(self, answer: Answer) -> None:
         """Write the remaining packets, rename the files, and warn about truncated captures.
 
         If a file cannot be written, the answer is kept, and ``answer.write_errors`` contains the

@@ -68,7 +68,7 @@ def make_configuration(
         "seed": scenario.run.seed,
         "packet_bytes": network.packet_bytes,
         "ack_bytes": network.ack_bytes,
-        "bottleneck_bps": scale.rate(_constant_rate_bps(network.bottleneck)),
+        "bottleneck_bps": scale.scale_rate_bps(_constant_rate_bps(network.bottleneck)),
         "buffer_pkts": _buffer_config(scenario, network.bottleneck, scale),
         "queue": queue_config(scenario, network.bottleneck),
         "loss": bottleneck_loss_config(network.bottleneck),
@@ -139,13 +139,13 @@ def _buffer_config(scenario: Scenario, link: Link, scale: NetworkScale) -> int |
     in_bytes = buffer_limit_bytes(scenario, link) is not None
     packets = math.inf if in_bytes else network.buffer_pkts(link)
     buffer_pkts = buffer_capacity(packets, link.rate, network.packet_bytes)
-    return scale.buffer_pkts(buffer_pkts, individual=individual)
+    return scale.scale_buffer_pkts(buffer_pkts, individual=individual)
 
 
 def _hop_config(scenario: Scenario, hop: Hop, scale: NetworkScale) -> Config:
     scale = scale if hop.shared else FULL_SCALE
     return {
-        "rate_bps": scale.rate(_constant_rate_bps(hop)),
+        "rate_bps": scale.scale_rate_bps(_constant_rate_bps(hop)),
         "delay_ns": to_nanoseconds(hop.delay_s or 0.0),
         "buffer_pkts": _buffer_config(scenario, hop, scale),
         "queue": queue_config(scenario, hop),
@@ -236,7 +236,7 @@ def _class_config(
         of_byte = extra_byte_ns(scenario, scale)
         by_ns = of_byte * group.packet_bytes, of_byte * network.ack_bytes
         forward_ns, back_ns = subtract_delays(forward_ns, back_ns, by_ns)
-    sources = scale.sources(group.count)
+    sources = scale.scale_source_count(group.count)
     return {
         # The simulator creates senders for transfers.
         "sources": 0 if group.traffic.kind == "transfers" else sources,
