@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
     from tcpcast.report.document import Part
 
-    Figures = np.ndarray[Any, Any]
+    Array = np.ndarray[Any, Any]
 
 SORT_COLUMNS = ("timeouts", "retransmissions", "zero_windows", "bytes")
 """Sort keys for the worst directions first: these columns, in descending order."""
@@ -196,7 +196,7 @@ def _worst_rows(connections: Table, max_rows: int | None) -> Table:
     return select_rows(connections, order)
 
 
-def worst_first_order(connections: Table) -> Figures:
+def worst_first_order(connections: Table) -> Array:
     """Return the row indices of a table of directions, worst direction first."""
     keys = [-connections[name] for name in reversed(SORT_COLUMNS)]
     return np.lexsort(keys)
@@ -341,16 +341,16 @@ def _advice_or_detail_parts(capture: Capture, max_rows: int) -> list[Part]:
     return parts
 
 
-def _is_explained_elsewhere(capture: Capture) -> Figures:
+def _is_explained_elsewhere(capture: Capture) -> Array:
     """Return a mask of directions in services, and of those that failed after one data packet."""
     connections = capture.connections
     failed = np.isin(connections["connection"], capture.failed["connection"])
-    few: Figures = failed & (connections["data_packets"] == 1)
+    few: Array = failed & (connections["data_packets"] == 1)
     return (connections["service"] >= 0) | few
 
 
-def _pftk_bps(shown: Table) -> Figures:
+def _pftk_bps(shown: Table) -> Array:
     """Return PFTK's rate in bit/s of payload, using the mean packet size of the direction."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        model: Figures = shown["pftk_pps"] * shown["throughput_bps"] / shown["send_rate_pps"]
+        model: Array = shown["pftk_pps"] * shown["throughput_bps"] / shown["send_rate_pps"]
     return model

@@ -34,7 +34,7 @@ from tcpcast.report.prediction import (
 from tcpcast.report.quantity import three_digit_text
 from tcpcast.web.copied_texts import program_of_tables, shell_command
 from tcpcast.web.questions.fields import Field, stack_field
-from tcpcast.web.questions.names import PageNames
+from tcpcast.web.questions.page_suggestions import PageSuggestionSyntax
 from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
@@ -131,7 +131,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
         bulk = make_bulk_scenario(options, point)
         steady = Answers(answer(bulk, select_path_formulas("bulk")), bulk)
         prediction = Prediction(steady, answers, size_pkts=size)
-    names = PageNames({})
+    names = PageSuggestionSyntax({})
     if size is None:
         if prediction.untrusted:
             return Facts("", [no_trusted_answer_sentence(prediction, names)])
