@@ -14,10 +14,10 @@ from tcpcast_papers.kernel import cells, measurement_files
 
 def main(folders: list[str]) -> None:
     """Write ``data/measured.csv`` in the package of the measurements."""
-    result = measurement_files.read([Path(folder) for folder in folders])
+    result = measurement_files.read_cells_in_folders([Path(folder) for folder in folders])
     path = Path(kernel.__file__).parent / "data" / cells.TABLE_NAME
     with path.open("w", encoding="utf-8") as stream:
-        cells.write(result, stream)
+        cells.write_cells(result, stream)
     print(f"{len(result)} cells in {path}")
 
 

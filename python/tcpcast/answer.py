@@ -38,7 +38,7 @@ class Metric:
         Untrusted values are shown with a dagger, but not compared or used as a headline.
     unit
         Unit of a metric that is not in :data:`UNITS`; if empty, the name's suffix determines it
-        (see :func:`unit_of`).
+        (see :func:`unit_of_metric`).
     interval_warning
         Reason why the interval is withheld or needs a check; None for a reliable interval, or if no
         interval is expected.
@@ -71,7 +71,7 @@ _UNITS_BY_SUFFIX = {
 }
 
 
-def unit_of(name: str, metric: Metric | None = None) -> str:
+def unit_of_metric(name: str, metric: Metric | None = None) -> str:
     """Return the unit of a metric, including metrics of other packages.
 
     Parameters
@@ -290,7 +290,7 @@ class Answer:
         self.metrics = {name: replace(m, **marks) for name, m in self.metrics.items()}
         if interval_warning:
             self.tables = {
-                name: _without_intervals(table, interval_warning)
+                name: _remove_interval_columns(table, interval_warning)
                 for name, table in self.tables.items()
             }
 
@@ -337,7 +337,7 @@ class Answer:
         """Return a small table for notebooks."""
         rows = "".join(
             f"<tr><td><code>{name}</code></td><td>{m.value:.5g}</td>"
-            f"<td>{_interval_text(m)}</td><td>{unit_of(name, m)}</td></tr>"
+            f"<td>{_interval_text(m)}</td><td>{unit_of_metric(name, m)}</td></tr>"
             for name, m in self.metrics.items()
         )
         head = "<tr><th>metric</th><th>value</th><th>95 % interval</th><th>unit</th></tr>"
@@ -357,7 +357,7 @@ class Answer:
             "warnings": self.warnings,
             "metrics": {name: _metric_as_json(name, m) for name, m in self.metrics.items()},
             "tables": {name: {"columns": columns_as_json(t)} for name, t in self.tables.items()},
-            "provenance": self.provenance | self._inputs(),
+            "provenance": self.provenance | self._inputs_and_derivation(),
         }
         if self.notes:  # the warnings with the fields by which reports select
             body["notes"] = [note.to_json() for note in self.notes]
@@ -367,7 +367,7 @@ class Answer:
             body["write_errors"] = list(self.write_errors)
         return body
 
-    def _inputs(self) -> dict[str, Any]:
+    def _inputs_and_derivation(self) -> dict[str, Any]:
         """Return the part of ``provenance`` that contains the inputs and the derivation."""
         way = {"regime": self.regime, "steps": self.steps, "domain": self.domain}
         inputs: dict[str, Any] = {name: value for name, value in way.items() if value}
@@ -378,7 +378,9 @@ class Answer:
         return inputs
 
 
-def _without_intervals(table: Mapping[str, np.ndarray[Any, Any]], reason: str) -> dict[str, Any]:
+def _remove_interval_columns(
+    table: Mapping[str, np.ndarray[Any, Any]], reason: str
+) -> dict[str, Any]:
     """Return a table without its intervals, and with the reason next to the value of each."""
     import numpy as np  # noqa: PLC0415 - slow import
 
@@ -404,7 +406,7 @@ def _metric_as_json(name: str, metric: Metric) -> dict[str, Any]:
         "value": finite_or_none(metric.value),
         "low": finite_or_none(metric.low),
         "high": finite_or_none(metric.high),
-        "unit": unit_of(name, metric),
+        "unit": unit_of_metric(name, metric),
     }
     if metric.at_least is not None:
         fields["at_least"] = metric.at_least

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import Metric, unit_of
+from tcpcast.answer import Metric, unit_of_metric
 from tcpcast.metrics import METRICS, sort_metrics
 from tcpcast.readable_units import count_text
 
@@ -58,8 +58,8 @@ class ComparisonRow:
 
     @property
     def unit(self) -> str:
-        """Unit of the metric: see :func:`tcpcast.answer.unit_of`."""
-        return unit_of(self.metric, next((f for f in self.metrics if f is not None), None))
+        """Unit of the metric: see :func:`tcpcast.answer.unit_of_metric`."""
+        return unit_of_metric(self.metric, next((f for f in self.metrics if f is not None), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,14 @@ def compare_all(answers: Sequence[Answer]) -> ComparedAnswers:
     """Compute all comparisons of several answers for a report."""
     return ComparedAnswers(
         tuple(answers),
-        compare(answers),
+        compare_metrics(answers),
         compare_classes(answers),
         compare_goodput_percentiles(answers),
         compare_completion_times(answers),
     )
 
 
-def compare(answers: Sequence[Answer]) -> Comparison:
+def compare_metrics(answers: Sequence[Answer]) -> Comparison:
     """Compare the metrics of several answers.
 
     Parameters
@@ -174,21 +174,21 @@ def _times_by_size(answer: Answer) -> dict[int, Metric]:
     table = answer.tables["by_size"]
     sizes = (int(size) for size in table["size_pkts"])
     trusted = _is_trusted(answer, "completion_time_s")
-    times = (replace(time, trusted=trusted) for time in completion_times(table))
+    times = (replace(time, trusted=trusted) for time in mean_completion_time_metrics(table))
     return dict(zip(sizes, times, strict=True))
 
 
-def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
+def mean_completion_time_metrics(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
     """Return the mean completion times of a table, with its intervals if it has any."""
     values = table["completion_time_s"].tolist()
     nothing = [math.nan] * len(values)
     lows, highs = (table[name].tolist() if name in table else nothing for name in ("low", "high"))
     if "low" not in table:  # calculated, without intervals
         return [Metric(value) for value in values]
-    return [metric_with_interval(*row) for row in zip(values, lows, highs, strict=True)]
+    return [make_metric_with_interval(*row) for row in zip(values, lows, highs, strict=True)]
 
 
-def metric_with_interval(
+def make_metric_with_interval(
     value: float, low: float, high: float, missing_reason: str | None = TOO_FEW_FILES
 ) -> Metric:
     """Return a value with its interval; ``missing_reason`` explains an interval of NaN."""
@@ -228,7 +228,7 @@ def _goodput_percentiles(answer: Answer) -> dict[float, Metric]:
         doubt = {"trusted": False, "interval_warning": overall.interval_warning}
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: replace(metric_with_interval(value, low, high), **doubt)
+        share: replace(make_metric_with_interval(value, low, high), **doubt)
         for share, value, low, high in zip(*columns, strict=True)
     }
 
@@ -264,7 +264,7 @@ def _compare_rows(
     for name in sort_metrics(name for each in metrics_by_answer for name in each):
         given = tuple(f.get(name) for f in metrics_by_answer)
         if any(g is not None for g in given):
-            rows.append(_make_row(name, given, reference))
+            rows.append(_make_comparison_row(name, given, reference))
     return _make_comparison(answers, reference, tuple(rows))
 
 
@@ -277,7 +277,9 @@ def _compare_by_subject(
     """Compare one metric for several subjects; ``metrics_by_answer`` has one mapping per answer."""
     reference = reference_index(answers)
     rows = tuple(
-        _make_row(name, tuple(each.get(key) for each in metrics_by_answer), reference, subject)
+        _make_comparison_row(
+            name, tuple(each.get(key) for each in metrics_by_answer), reference, subject
+        )
         for key, subject in subjects.items()
     )
     return _make_comparison(answers, reference, rows)
@@ -295,7 +297,7 @@ def _answer_kind(answer: Answer) -> Kind:
     return "simulation" if answer.kind == "formula" and is_observed(answer) else answer.kind
 
 
-def _make_row(
+def _make_comparison_row(
     name: str, given: tuple[Metric | None, ...], reference: int | None, subject: str = ""
 ) -> ComparisonRow:
     reference_metric = None if reference is None else given[reference]
@@ -364,7 +366,7 @@ def _metric_from_cell(
         bound = float(table.get(f"{name}_at_least", {row: math.nan})[row])
         at_least = None if math.isnan(bound) else bound
         return replace(
-            metric_with_interval(value, low, high, lacking), trusted=trusted, at_least=at_least
+            make_metric_with_interval(value, low, high, lacking), trusted=trusted, at_least=at_least
         )
     return Metric(float(table[name][row]), trusted=trusted)
 

@@ -39,7 +39,7 @@ class Interrupts:
 
         if threading.current_thread() is not threading.main_thread():
             return self
-        sys.unraisablehook = self._on_dropped
+        sys.unraisablehook = self._exit_if_interrupt_is_dropped
         Interrupts._current = self
         for number in _SIGNALS:
             handler = signal.getsignal(number)
@@ -58,10 +58,10 @@ class Interrupts:
         self.seen = True
         raise KeyboardInterrupt
 
-    def _on_dropped(self, unraisable: Any) -> None:
+    def _exit_if_interrupt_is_dropped(self, unraisable: Any) -> None:
         """Exit immediately if a KeyboardInterrupt is about to be dropped."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            _exit()
+            _print_and_exit()
         sys.__unraisablehook__(unraisable)
 
 
@@ -78,7 +78,7 @@ def exit_on_interrupt() -> None:
     """End the process on Ctrl-C and SIGTERM, until :class:`Interrupts` handles them."""
     for number in _SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _exit)
+            signal.signal(number, _print_and_exit)
 
 
 def ignore_interrupts() -> None:
@@ -87,7 +87,7 @@ def ignore_interrupts() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _exit(*_: object) -> NoReturn:
+def _print_and_exit(*_: object) -> NoReturn:
     """Print a message and end the process without cleanup."""
     try:  # noqa: SIM105 - contextlib is a slow import
         os.write(2, f"{NO_ANSWER_TEXT}\n".encode())

@@ -6,8 +6,8 @@ The same rules hold for every file that a command or a Python function writes:
   or ``--force`` is given. Directories, devices, and input files of the command are never
   overwritten.
 - Symbolic links are not followed: ``--force`` replaces the link, not its target.
-- :func:`check_file` and :func:`check_folder` check before the computation whether a file can be
-  written.
+- :func:`check_file_is_writable` and :func:`check_folder_is_writable` check before the computation
+  whether a file can be written.
 - A file is written under a temporary name in its directory and renamed when it is complete
   (:func:`atomic_file`). An error, such as a full disk or Ctrl-C, leaves no file.
 """
@@ -72,7 +72,9 @@ _MAX_POINTS = 250
 curve with more points becomes an image."""
 
 
-def check_file(path: str | Path, *, kind: OutputKind | None = None, force: bool = False) -> None:
+def check_file_is_writable(
+    path: str | Path, *, kind: OutputKind | None = None, force: bool = False
+) -> None:
     """Raise an error, before the computation, if a file cannot be written.
 
     Parameters
@@ -91,12 +93,12 @@ def check_file(path: str | Path, *, kind: OutputKind | None = None, force: bool 
     MachineError
         The directory is not writable.
     """
-    given = Path(_checked_name(path))
+    given = Path(_require_valid_file_name(path))
     _may_replace(given, kind, force)
     _check_writable(given, given.parent)
 
 
-def check_folder(folder: str | Path) -> None:
+def check_folder_is_writable(folder: str | Path) -> None:
     """Raise an error, before the computation, if no file can be created in a directory.
 
     Parameters
@@ -111,7 +113,7 @@ def check_folder(folder: str | Path) -> None:
     MachineError
         The path is a file, or the directory cannot be created or written.
     """
-    given = Path(_checked_name(folder))
+    given = Path(_require_valid_file_name(folder))
     if given.is_symlink():
         raise TcpcastError(
             f"{given} is a symbolic link, which is not followed; use {given.resolve()}"
@@ -131,14 +133,14 @@ def atomic_file(
     Parameters
     ----------
     path, kind, force
-        As for :func:`check_file`.
+        As for :func:`check_file_is_writable`.
 
     Raises
     ------
     MachineError
         The file cannot be written, or an existing file may not be overwritten.
     """
-    given = Path(_checked_name(path))
+    given = Path(_require_valid_file_name(path))
     try:
         replaces = _may_replace(given, kind, force)
         given.parent.mkdir(parents=True, exist_ok=True)
@@ -168,7 +170,7 @@ def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
     path
         A name whose suffix is one of :data:`FIGURE_KINDS`, which determines the format.
     force
-        As for :func:`check_file`.
+        As for :func:`check_file_is_writable`.
 
     Raises
     ------
@@ -195,12 +197,12 @@ def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
         if format_name == "svg":
-            _draw_many_as_image(figure)
+            _rasterize_large_artists(figure)
         figure.savefig(written, format=format_name, metadata=_FIGURE_METADATA[format_name])
     return written.getvalue()
 
 
-def _draw_many_as_image(figure: Figure) -> None:
+def _rasterize_large_artists(figure: Figure) -> None:
     from matplotlib.collections import Collection  # noqa: PLC0415 - optional, and slow to import
     from matplotlib.lines import Line2D  # noqa: PLC0415
 
@@ -238,7 +240,7 @@ def write_text(
         temporary.write_text(text, encoding="utf-8", errors="replace")
 
 
-def _checked_name(path: str | Path) -> str | Path:
+def _require_valid_file_name(path: str | Path) -> str | Path:
     if not isinstance(path, str | PathLike) or str(path) == "" or "\0" in str(path):
         raise TcpcastError(f"{path!r} is not a file name; use a name such as figures")
     return path

@@ -40,7 +40,7 @@ class Reproduction(Protocol):
     write_errors: list[str]
 
     @property
-    def is_as_known(self) -> bool:
+    def has_only_known_differences(self) -> bool:
         """Whether all differences are known."""
 
     def parts(self) -> list[Part]:

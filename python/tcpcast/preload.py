@@ -28,7 +28,7 @@ with suppress(MachineError, MemoryError):  # the sweep reports these errors
     plan = prepare_sweep(
         Scenario.from_dict(_MINIMAL_SCENARIO), {"network.rtt": ["20ms"]}, engines="packet"
     )
-    answer_batch(plan.spec, plan.variants(0))
+    answer_batch(plan.spec, plan.variants_of_batch(0))
 
 gc.freeze()  # so that garbage collection in workers does not copy shared pages
 gc.enable()

@@ -77,7 +77,7 @@ def estimate_exceeded_value(
     value = _interpolate_value(whole, ends, (1.0 - share) * total)
     below = np.column_stack((np.zeros(len(table)), np.cumsum(table, axis=1)))
     test = _ExceedanceTest(below, ends, share, replications)
-    at_value = test.beyond(value)
+    at_value = test.estimate_share_beyond(value)
     units = 0 if at_value is None else at_value.units
     if at_value is None or at_value.low is None or rarer < statistics.MIN_EVENTS:
         return Estimate(value, None, None, math.inf, units)
@@ -101,7 +101,7 @@ class _ExceedanceTest:
     share: float
     replications: int
 
-    def beyond(self, value: float) -> Estimate | None:
+    def estimate_share_beyond(self, value: float) -> Estimate | None:
         """Estimate the share of values on the rarer side of the quantile beyond a limit."""
         upper = min(int(np.searchsorted(self.edges, value, side="right")), len(self.edges) - 1)
         inside = (value - self.edges[upper - 1]) / (self.edges[upper] - self.edges[upper - 1])
@@ -131,7 +131,7 @@ class _ExceedanceTest:
         With ``large_share``, return True if the share beyond the value may be at least as large;
         otherwise return True if it may be at least as small.
         """
-        estimate, rarer = self.beyond(value), min(self.share, 1.0 - self.share)
+        estimate, rarer = self.estimate_share_beyond(value), min(self.share, 1.0 - self.share)
         if estimate is None or estimate.low is None or estimate.high is None:
             return False
         return estimate.high >= rarer if large_share else estimate.low <= rarer

@@ -115,7 +115,7 @@ def parse_rate(value: object) -> float:
     if match is None:
         raise UnitError(_bad_rate_text(value, number, unit))
     rate = number * RATE_UNITS[f"{match[1] or match[2] or ''}bit".lower()]
-    return _in_range(rate, value, Decimal(1), MAX_RATE, ("1bit", "10000gbit"))
+    return _check_range(rate, value, Decimal(1), MAX_RATE, ("1bit", "10000gbit"))
 
 
 def parse_duration(value: object, *, example: str = "50ms") -> float:
@@ -142,7 +142,7 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
     if unit and unit not in TIME_UNITS:
         raise UnitError(_bad_time_text(value, number, unit))
     seconds = number * TIME_UNITS[unit or "s"]
-    return _in_range(seconds, value, Decimal(0), MAX_TIME, ("0s", "100000000s"))
+    return _check_range(seconds, value, Decimal(0), MAX_TIME, ("0s", "100000000s"))
 
 
 def parse_bytes(value: object) -> int:
@@ -170,7 +170,7 @@ def parse_bytes(value: object) -> int:
     size = number * BYTE_UNITS[unit]
     if size != size.to_integral_value():
         raise UnitError(f"{quote(value)} is not a whole number of bytes; write whole bytes")
-    return int(_in_range(size, value, Decimal(0), MAX_BYTES, ("0B", "1000000GB")))
+    return int(_check_range(size, value, Decimal(0), MAX_BYTES, ("0B", "1000000GB")))
 
 
 def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
@@ -196,7 +196,7 @@ def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
     """
     number, unit = _split_quantity(value, "size", '"12pkt"', bare=True)
     if unit in ("", "pkt"):
-        return _in_range(number, value, Decimal(0), MAX_PACKETS, ("0pkt", "1000000000000pkt"))
+        return _check_range(number, value, Decimal(0), MAX_PACKETS, ("0pkt", "1000000000000pkt"))
     if unit not in BYTE_UNITS:
         raise UnitError(_bad_size_text(value, number, unit, {"pkt": Decimal(1), **BYTE_UNITS}))
     if payload_bytes is None:
@@ -232,7 +232,7 @@ def parse_ratio(value: object) -> float:
             f'{quote(value)} is above 1; write "{decimal_text(number)}%" for a percentage'
         )
     ratio = number / 100 if unit == "%" else number
-    return _in_range(ratio, value, Decimal(0), Decimal(1), ("0%", "100%"))
+    return _check_range(ratio, value, Decimal(0), Decimal(1), ("0%", "100%"))
 
 
 def parse_per_second(value: object) -> float:
@@ -257,7 +257,7 @@ def parse_per_second(value: object) -> float:
     period = unit.removeprefix("/").strip()
     if not unit.startswith("/") or period not in TIME_UNITS:
         raise UnitError(f'{quote(value)} is not a frequency; write "{decimal_text(number)}/s"')
-    return _in_range(
+    return _check_range(
         number / TIME_UNITS[period], value, Decimal("1e-9"), Decimal("1e12"), ("1e-9/s", "1e12/s")
     )
 
@@ -479,7 +479,7 @@ def _nearest_unit(unit: str, known: Mapping[str, Decimal]) -> str | None:
     return lowered[near[0]] if near else None
 
 
-def _in_range(
+def _check_range(
     number: Decimal, value: object, minimum: Decimal, maximum: Decimal, written: tuple[str, str]
 ) -> float:
     if number < minimum:

@@ -112,12 +112,15 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     base = 1.0
     if line["relative_to"]:
         bases = _matching_rows(line, line["relative_to"], sections)
-        base = _statistic(line, [row.own for row in bases])
-    own = _statistic(line, _values(line, there, sections)) / base
+        base = _statistic_of_claim(line, [row.own for row in bases])
+    own = _statistic_of_claim(line, _values_of_rows(line, there, sections)) / base
     cause = None
     if line["after"]:
         changed = _matching_rows(line, line["after"], sections)
-        cause = Cause(line["cause"], _statistic(line, _values(line, changed, sections)) / base)
+        cause = Cause(
+            line["cause"],
+            _statistic_of_claim(line, _values_of_rows(line, changed, sections)) / base,
+        )
     single = len(there) == 1 and not line["relative_to"] and not line["of"]
     return Row(
         label,
@@ -139,14 +142,16 @@ def _unit_of_claim(line: Line, row: Row) -> str:
     return "ratio" if line["relative_to"] or line["measure"] == "last / first" else row.unit
 
 
-def _values(line: Line, rows: Sequence[Row], sections: Sequence[Section]) -> list[float | None]:
+def _values_of_rows(
+    line: Line, rows: Sequence[Row], sections: Sequence[Section]
+) -> list[float | None]:
     if not line["of"]:
         return [row.own for row in rows]
     (names,) = {part.others for part in sections if section_name(part.title) == line["section"]}
     return [row.others[names.index(line["of"])] for row in rows]
 
 
-def _statistic(line: Line, values: Iterable[float | None]) -> float:
+def _statistic_of_claim(line: Line, values: Iterable[float | None]) -> float:
     finite = [value for value in values if value is not None and math.isfinite(value)]
     return STATISTICS[line["measure"]](finite) if finite else math.nan
 

@@ -95,7 +95,7 @@ def positive_points(
     return across[shown], up[shown]
 
 
-def reduce_points(
+def thin_points(
     x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], points: int = 60
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return about ``points`` points of a dense series, including the first and the last."""

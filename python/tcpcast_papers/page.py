@@ -37,8 +37,8 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
     MachineError
         The folder cannot be written.
     """
-    output.check_folder(folder)
-    output.check_file(folder / PAGE_NAME, kind=output.PAGE_KIND, force=force)
+    output.check_folder_is_writable(folder)
+    output.check_file_is_writable(folder / PAGE_NAME, kind=output.PAGE_KIND, force=force)
 
 
 def write(report: Report, folder: Path, *, force: bool = False) -> None:
@@ -56,7 +56,7 @@ def write(report: Report, folder: Path, *, force: bool = False) -> None:
         section.figures = [each for each in section.figures if _write_plot(report, each, force)]
     page = folder / PAGE_NAME
     try:
-        text = f"{markdown(report, folder)}\n{output.PAGE_KIND.mark.decode()}\n"
+        text = f"{report_markdown(report, folder)}\n{output.PAGE_KIND.mark.decode()}\n"
         output.write_text(page, text, kind=output.PAGE_KIND, force=force)
         report.page = page
     except MachineError as error:
@@ -77,12 +77,12 @@ def published_text(row: Row) -> str:
     return ABSENT_MARK if row.published is None else row.published.text
 
 
-def own_text(row: Row) -> str:
+def own_value_text(row: Row) -> str:
     """Return tcpcast's value with as many digits as the printed one, or with three."""
     return _value_text(row, row.own)
 
 
-def other_texts(row: Row) -> tuple[str, ...]:
+def further_value_texts(row: Row) -> tuple[str, ...]:
     """Return further values of tcpcast with the digits of the row, withheld ones in brackets."""
     texts = [_value_text(row, figure) for figure in row.others]
     for index, (figure, withheld) in enumerate(zip(row.others, row.withheld, strict=False)):
@@ -142,12 +142,14 @@ def note_text(row: Row) -> str:
     return "; ".join(filter(None, (row.note, cause)))
 
 
-def columns(section: Section) -> list[Column]:
+def section_columns(section: Section) -> list[Column]:
     """Return the rows of a section as the columns of a table, without empty ones."""
     rows = section.rows
     labels = zip(*(row.label for row in rows), strict=True)
     intervals, notes = list(map(interval_text, rows)), list(map(note_text, rows))
-    others = zip(*(other_texts(row) or ("",) * len(section.others) for row in rows), strict=True)
+    others = zip(
+        *(further_value_texts(row) or ("",) * len(section.others) for row in rows), strict=True
+    )
     printed = list(map(published_text, rows))
     result = [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
@@ -155,7 +157,7 @@ def columns(section: Section) -> list[Column]:
         Column(
             _source_of_values(rows), printed if any(text != ABSENT_MARK for text in printed) else []
         ),
-        Column("own", list(map(own_text, rows))),
+        Column("own", list(map(own_value_text, rows))),
         Column("95 %", intervals),
         Column("difference", list(map(difference_text, rows))),
         Column("verdict", [row.verdict.value for row in rows], right=False),
@@ -216,7 +218,7 @@ def explained_difference_lines(report: Report) -> dict[str, list[str]]:
         if row.cause is not None:
             reason = row.cause.reason
             heading = f"Explained by {reason}, with the value before and after that change:"
-            both = f"own {own_text(row)} to {cause_text(row)} {row.unit}"
+            both = f"own {own_value_text(row)} to {cause_text(row)} {row.unit}"
             line = f"{_row_and_published(title, row)}, {both}"
             lines.setdefault(heading, []).append(line)
     for title, row in report.differing:
@@ -240,7 +242,7 @@ def new_difference_lines(report: Report) -> list[str]:
 
 def _row_with_values(title: str, row: Row) -> str:
     difference = difference_text(row)
-    own = f"own {own_text(row)} {row.unit}".rstrip()
+    own = f"own {own_value_text(row)} {row.unit}".rstrip()
     return f"{_row_and_published(title, row)}, {own}" + (f" ({difference})" if difference else "")
 
 
@@ -249,7 +251,7 @@ def _row_and_published(title: str, row: Row) -> str:
     return f"{place}: {_source_of_values([row])} {published_text(row)}"
 
 
-def markdown(report: Report, folder: Path) -> str:
+def report_markdown(report: Report, folder: Path) -> str:
     """Return the report as Markdown, with links to the figures relative to ``folder``."""
     lines = [f"# {report.title}", "", *(line for p in report.preface for line in (p, ""))]
     lines += [summary_text(report), ""]
@@ -278,7 +280,7 @@ def _section_lines(section: Section, folder: Path) -> list[str]:
     for figure in section.figures:
         lines += [f"![{section.title}]({figure.path.relative_to(folder).as_posix()})", ""]
     if section.rows:
-        lines += [*markdown_table(columns(section)), ""]
+        lines += [*markdown_table(section_columns(section)), ""]
     return lines + [line for remark in section.remarks for line in (remark, "")]
 
 

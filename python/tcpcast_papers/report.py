@@ -10,9 +10,9 @@ from tcpcast.report.document import BLANK_LINE, Code, Document, Heading, Paragra
 
 from tcpcast_papers.claims import TITLE
 from tcpcast_papers.page import (
-    columns,
     explained_difference_lines,
     new_difference_lines,
+    section_columns,
     summary_text,
 )
 from tcpcast_papers.reproduction import Range, Verdict, section_name
@@ -112,7 +112,7 @@ class Report:
         return sum(row.verdict is verdict for title, row in self.rows if (title == TITLE) is claims)
 
     @property
-    def is_as_known(self) -> bool:
+    def has_only_known_differences(self) -> bool:
         """Whether there are no new differences, and no known ones are gone."""
         return not (self.new or self.gone)
 
@@ -190,7 +190,7 @@ def _section_parts(report: Report, section: Section) -> Iterator[Part]:
     if section.rows:
         new = {id(row) for _, row in report.new}
         loud = [at for at, row in enumerate(section.rows) if id(row) in new]
-        shown = [_with_drop_order(section, column) for column in columns(section)]
+        shown = [_with_drop_order(section, column) for column in section_columns(section)]
         yield Table(shown, repeated_columns=len(section.columns), emphasized_rows=loud)
     yield from map(Paragraph, section.remarks)
 

@@ -243,10 +243,10 @@ class Row:
     @property
     def verdict(self) -> Verdict:
         """Whether the values agree within the tolerance; if not, whether the cause is shown."""
-        return self.fixed_verdict or self._compared
+        return self.fixed_verdict or self._verdict_by_tolerance
 
     @property
-    def _compared(self) -> Verdict:
+    def _verdict_by_tolerance(self) -> Verdict:
         if self.tolerance is None or self.published is None:
             return Verdict.SHOWN
         if self.own is None or not math.isfinite(self.own):

@@ -45,7 +45,7 @@ first metric."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _ReportedValue:
     """One of tcpcast's values of a row: its own value, a further value, or the value of a cause."""
 
     section: Section
@@ -54,13 +54,13 @@ class _Value:
     own: float
 
 
-_Match = tuple[_Value, str, float]
+_Match = tuple[_ReportedValue, str, float]
 """A value of a row, and name and value of the equal number in the answer of a run; "" and nan if
 the value combines several numbers."""
 
 
 @dataclass(slots=True)
-class _File:
+class _ScenarioFile:
     """A run to write as a file, and the values of the report that the run repeats."""
 
     run: RecordedRun
@@ -84,10 +84,10 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
     MachineError
         The folder cannot be written.
     """
-    output.check_folder(folder)
-    output.check_file(folder / INDEX_NAME, kind=INDEX_KIND, force=force)
+    output.check_folder_is_writable(folder)
+    output.check_file_is_writable(folder / INDEX_NAME, kind=INDEX_KIND, force=force)
     for scenario in folder.glob("*.toml"):
-        output.check_file(scenario, kind=SCENARIO_KIND, force=force)
+        output.check_file_is_writable(scenario, kind=SCENARIO_KIND, force=force)
 
 
 def write(
@@ -128,22 +128,26 @@ def write(
     return errors
 
 
-def _files_of_runs(runs: Iterable[tuple[RecordedRun, ResultReaders]]) -> list[_File]:
+def _files_of_runs(runs: Iterable[tuple[RecordedRun, ResultReaders]]) -> list[_ScenarioFile]:
     """Return the files with their matches; equal scenarios have one file."""
-    files: dict[tuple[str, str], _File] = {}
-    values: dict[int, list[_Value]] = {}
+    files: dict[tuple[str, str], _ScenarioFile] = {}
+    values: dict[int, list[_ReportedValue]] = {}
     for run, readers in runs:
-        file = files.setdefault((run.scenario.digest(), run.engine), _File(run))
+        file = files.setdefault((run.scenario.digest(), run.engine), _ScenarioFile(run))
         file.rows |= readers.rows
         for section in readers.sections:
             file.sections[id(section)] = section
             values.setdefault(id(section), _values_of_section(section))
     for file in files.values():
-        file.matches = [match for at in file.sections for match in _matches(file, values[at])]
+        file.matches = [
+            match for at in file.sections for match in _iter_matching_values(file, values[at])
+        ]
     return list(files.values())
 
 
-def _matches(file: _File, values: Iterable[_Value]) -> Iterator[_Match]:
+def _iter_matching_values(
+    file: _ScenarioFile, values: Iterable[_ReportedValue]
+) -> Iterator[_Match]:
     """Yield the values that equal a number of the run in some unit, or depend on the run."""
     numbers = {
         _rounded_text(scale * number): (metric, number)
@@ -158,7 +162,7 @@ def _matches(file: _File, values: Iterable[_Value]) -> Iterator[_Match]:
             yield value, "", math.nan
 
 
-def _values_of_section(section: Section) -> list[_Value]:
+def _values_of_section(section: Section) -> list[_ReportedValue]:
     result = []
     for row in section.rows:
         further = zip(section.others, row.others, strict=False)
@@ -166,7 +170,7 @@ def _values_of_section(section: Section) -> list[_Value]:
         if (cause := row.explained_by) is not None:
             values.append(((*row.label, cause.reason), cause.own))
         result += [
-            _Value(section, row, label, own)
+            _ReportedValue(section, row, label, own)
             for label, own in values
             if own is not None and math.isfinite(own)
         ]
@@ -182,17 +186,17 @@ def _rounded_text(value: float) -> str:
     return f"{value:.9e}"
 
 
-def _assign_file_names(files: Sequence[_File]) -> dict[str, _File]:
+def _assign_file_names(files: Sequence[_ScenarioFile]) -> dict[str, _ScenarioFile]:
     """Return the files by unique names: section, row, and keys that differ between its runs."""
-    groups: defaultdict[str, list[_File]] = defaultdict(list)
+    groups: defaultdict[str, list[_ScenarioFile]] = defaultdict(list)
     for file in files:
-        groups[_slug(_section_and_row_text(file))].append(file)
-    result: dict[str, _File] = {}
+        groups[_file_name_of_words(_section_and_row_text(file))].append(file)
+    result: dict[str, _ScenarioFile] = {}
     for place, group in groups.items():
-        tables = [_flatten(file.run.scenario.source_tables()[0]) for file in group]
+        tables = [_flatten_by_dotted_key(file.run.scenario.source_tables()[0]) for file in group]
         keys = _distinguishing_keys(tables)
         for file, table in zip(group, tables, strict=True):
-            stem = unique = _slug([place, *_key_values_text(table, keys)])
+            stem = unique = _file_name_of_words([place, *_key_values_text(table, keys)])
             number = 1
             while f"{unique}.toml" in result:
                 number += 1
@@ -223,7 +227,7 @@ def _key_values_text(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[
             yield f"{key.rpartition('.')[2]} {shown}"
 
 
-def _section_and_row_text(file: _File) -> list[str]:
+def _section_and_row_text(file: _ScenarioFile) -> list[str]:
     """Return the section and the cells that the labels of all its rows share."""
     words = [section_name(title) for title in file.titles[:1]]
     if file.matches:
@@ -234,18 +238,18 @@ def _section_and_row_text(file: _File) -> list[str]:
     return words + [file.run.engine] * (file.run.engine != "packet")
 
 
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten_by_dotted_key(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the values of nested tables by dotted key."""
     result: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            result |= _flatten(value, f"{prefix}{key}.")
+            result |= _flatten_by_dotted_key(value, f"{prefix}{key}.")
         else:
             result[f"{prefix}{key}"] = value
     return result
 
 
-def _slug(words: Iterable[str]) -> str:
+def _file_name_of_words(words: Iterable[str]) -> str:
     """Return words as the safe name of a file: small letters, digits, dots and hyphens."""
     text = " ".join(words).lower().replace("%", " percent")
     slug = re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")
@@ -254,7 +258,7 @@ def _slug(words: Iterable[str]) -> str:
     return slug or "run"
 
 
-def _scenario_text(path: str, file: _File) -> str:
+def _scenario_text(path: str, file: _ScenarioFile) -> str:
     titles = "; ".join(file.titles) or "no section"
     tables, _ = file.run.scenario.source_tables()
     command = f"tcpcast run {path} --engine {file.run.engine}"
@@ -262,7 +266,7 @@ def _scenario_text(path: str, file: _File) -> str:
     return f"# {titles}\n{SCENARIO_KIND.mark.decode()}: {command}\n{write_toml(named)}"
 
 
-def _index_lines(path: str, file: _File) -> Iterator[tuple[str, ...]]:
+def _index_lines(path: str, file: _ScenarioFile) -> Iterator[tuple[str, ...]]:
     if not any(metric for _, metric, _ in file.matches):
         titles = "; ".join(map(section_name, file.titles))
         numbers = file.run.numbers

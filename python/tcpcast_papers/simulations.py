@@ -112,7 +112,7 @@ class Simulations(Generic[SampleSizes]):
         are kept.
         """
         todo = [key for key in self._jobs if key not in self._results]
-        self._results |= run_in_parallel(todo, self._run, self.threads, self._stopped)
+        self._results |= run_in_parallel(todo, self._run_job, self.threads, self._stopped)
 
     @property
     def interrupted(self) -> bool:
@@ -155,7 +155,7 @@ class Simulations(Generic[SampleSizes]):
         for key in self._jobs:
             yield from ((run, self._readers[key]) for run in self._recorded_runs.get(key, ()))
 
-    def _run(self, key: Hashable) -> Any:
+    def _run_job(self, key: Hashable) -> Any:
         runs: list[RecordedRun] = []
         _recorded_runs_of_job.set(runs)
         result = self._jobs[key].run(lambda share: self._report_progress(key, share))

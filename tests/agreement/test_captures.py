@@ -224,7 +224,7 @@ def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Pat
     assert (tmp_path / "sender.pcap").read_text() == "of before"
     answer = tcpcast.Answer(engine="packet")
     with CaptureFiles(request, run, replaced) as captures:
-        captures.finish(answer)
+        captures.complete_and_rename(answer)
     assert not answer.write_errors
     assert not answer.notes
     assert sorted(file.stem for file in tmp_path.iterdir()) == sorted(TAPS)

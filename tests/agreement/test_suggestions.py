@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast import engines
-from tcpcast.engines import REGISTRY, RunOptions, answer, check_scenario
+from tcpcast.engines import REGISTRY, RunOptions, answer, check_engine_accepts
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
 from tcpcast.scenario import Scenario, get_packaged_names, load
@@ -92,7 +92,7 @@ def refusals() -> list[tuple[str, str, Scenario, Answer]]:
     for title, scenario in variants():
         for name, entry in REGISTRY.items():
             try:
-                engines.check_scenario(name, scenario)
+                engines.check_engine_accepts(name, scenario)
             except NotApplicable:
                 (result,) = answer(scenario, [name])
                 assert not result.applies, (title, name)
@@ -106,7 +106,7 @@ def accepts(name: str, scenario: Scenario, suggestion: Suggestion) -> str | None
     """Apply a suggestion; return the refusal, or None if there is an answer."""
     changed, engine = scenario.with_changes(suggestion.changes), suggestion.engine or name
     if engine == "kernel" or (engine, suggestion.feed) == ("packet", ""):
-        engines.check_scenario(engine, changed)  # skip slow runs
+        engines.check_engine_accepts(engine, changed)  # skip slow runs
         return None
     shorter = {k: v for k, v in SHORT.items() if changed.isolated_transfers is None}
     if engine in {"mean-field", "fixed-point"} or suggestion.feed:
@@ -161,6 +161,6 @@ def test_plan_is_accepted_with_the_suggestion_of_its_model() -> None:
 def test_engset_check_does_not_solve_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("tcpcast.engines.formula.engset")
     monkeypatch.setattr(module, "solve_engset", None)
-    check_scenario("engset", load("web-10mbit"))
+    check_engine_accepts("engset", load("web-10mbit"))
     with pytest.raises(NotApplicable):
-        check_scenario("engset", load("office-50mbit"))
+        check_engine_accepts("engset", load("office-50mbit"))

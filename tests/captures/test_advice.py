@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advice, share_of_main_limit
+from tcpcast.captures.advice import (
+    REMEDIES_BY_LIMIT,
+    advise_each_direction,
+    share_of_main_limit,
+)
 from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.parallel import limited_rate_pps
@@ -72,7 +76,7 @@ def direction(limited_by: str, **columns: Any) -> Table:
 
 
 def sentence(limited_by: str, **columns: Any) -> str:
-    (text,) = advice(direction(limited_by, **columns)).tolist()
+    (text,) = advise_each_direction(direction(limited_by, **columns)).tolist()
     assert text.endswith(".")
     return str(text)
 
@@ -210,7 +214,7 @@ def test_advice_of_one_row_is_independent_of_the_next() -> None:
         direction("congestion_window", bottleneck_rate_bps=690_000.0),
     ]
     both = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-    assert advice(both).tolist() == [advice(row)[0] for row in rows]
+    assert advise_each_direction(both).tolist() == [advise_each_direction(row)[0] for row in rows]
 
 
 def test_unknown_initial_window_is_not_mentioned() -> None:
@@ -344,14 +348,14 @@ def test_unknown_limit_recommends_another_capture() -> None:
 def test_advice_is_empty_without_limits() -> None:
     table = direction("timeout")
     del table["limited_by"]
-    assert advice(table).tolist() == [""]
+    assert advise_each_direction(table).tolist() == [""]
 
 
 def test_every_limit_has_advice() -> None:
     rows = [direction(limit) for limit in REMEDIES_BY_LIMIT]
     table = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     assert share_of_main_limit(table).tolist() == [1.0] * len(REMEDIES_BY_LIMIT)
-    texts = advice(table).tolist()
+    texts = advise_each_direction(table).tolist()
     assert texts == [sentence(limit) for limit in REMEDIES_BY_LIMIT], (
         "a row does not depend on others"
     )
@@ -403,7 +407,7 @@ def test_advice_contains_no_nan_or_infinity(given_rows: list[dict[str, Any]], sh
         PLAIN | {f"share_{limit}": share for limit in REMEDIES_BY_LIMIT} | row for row in given_rows
     ]
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    for text in advice(table).tolist():
+    for text in advise_each_direction(table).tolist():
         assert text.endswith(".")
         assert not re.search(r"\b(nan|inf|NaN)\b", text), text
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.cli import main
-from tcpcast.compare import compare
+from tcpcast.compare import compare_metrics
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.scenario import CapturedFlows, Scenario, load
@@ -87,7 +87,9 @@ def test_few_batches_give_no_interval(tmp_path: Path) -> None:
     answer = tcpcast.run(Scenario.from_dict({"traffic": traffic}), ["trace"])["trace"]
     assert all(estimate.low is None for estimate in answer.metrics.values())
     # It is still the reference of the comparison.
-    assert compare(tcpcast.run(Scenario.from_dict({"traffic": traffic}))).reference is not None
+    assert (
+        compare_metrics(tcpcast.run(Scenario.from_dict({"traffic": traffic}))).reference is not None
+    )
 
 
 def captured_inputs(answer: tcpcast.Answer) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pytest
 import tcpcast
 from replays import simulated
 from tcpcast.captures import iter_plain_rows
-from tcpcast.captures.advice import advice
+from tcpcast.captures.advice import advise_each_direction
 from tcpcast.captures.congestion_control import BBR, UNKNOWN
 
 if TYPE_CHECKING:
@@ -136,7 +136,9 @@ def text_errors(row: dict[str, Any], text: str) -> Iterator[str]:
 def contradictions(capture: Capture) -> list[str]:
     table = capture.connections
     messages = []
-    for row, text in zip(iter_plain_rows(table), advice(table).tolist(), strict=True):
+    for row, text in zip(
+        iter_plain_rows(table), advise_each_direction(table).tolist(), strict=True
+    ):
         errors = [
             *share_errors(row),
             *count_errors(row),
@@ -246,4 +248,4 @@ def test_lost_acks_on_return_path_are_counted_and_reported(
     ).connections
     sent = before.connections["acks"][0] + before.connections["duplicate_acks"][0]
     assert table["missing_acks"][0] == pytest.approx(sent * (1 - 1 / keep), rel=0.02)
-    assert ("acks were lost before" in advice(table)[0]) is reported
+    assert ("acks were lost before" in advise_each_direction(table)[0]) is reported

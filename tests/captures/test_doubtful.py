@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tcpcast
-from tcpcast.captures.replay import replay
+from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts, json_lines
 
@@ -74,7 +74,7 @@ def test_single_packet_has_no_rate() -> None:
     assert "1 data packet, 237 B" in output
     assert "bit/s" not in output.split("sent")[1]
     with pytest.raises(tcpcast.CaptureError, match="no scenario can be derived"):
-        replay(result)
+        make_replay_scenario(result)
     connections = tcpcast.trace(capture(*two)).connections
     assert [round(float(connections[name][0])) for name in rates] == [189_600, 189_600, 100]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tcpcast.captures.groups import groups, host_address
+from tcpcast.captures.groups import group_directions, host_address
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,
@@ -74,7 +74,7 @@ NONE = indications([], [])
 )
 def test_flows_are_grouped_by_host(by: str, expected: dict[tuple[str, str], int]) -> None:
     table = flows(4, src=["a:1", "a:2", "a:3", "[fd00::1]:4"], dst=["x:80", "x:81", "y:80", "x:80"])
-    table = groups(table, NONE, by=by)
+    table = group_directions(table, NONE, by=by)
     ends = zip(table["src"].tolist(), table["dst"].tolist(), strict=True)
     assert dict(zip(ends, table["flows"].tolist(), strict=True)) == expected
     assert table["packets_sent"].sum() == 4000
@@ -105,7 +105,7 @@ def test_only_simultaneous_flows_are_parallel(
 ) -> None:
     count = len(starts)
     table = flows(count, start_s=np.array(starts, float), duration_s=np.array(lasting, float))
-    (row,) = [{name: column[0] for name, column in groups(table, NONE, by="all").items()}]
+    (row,) = [{name: column[0] for name, column in group_directions(table, NONE, by="all").items()}]
     assert row["active_s"] == pytest.approx(active)
     assert row["parallel_flows"] == pytest.approx(mean_parallel)
     assert row["parallel_flows_max"] == max_parallel
@@ -117,30 +117,30 @@ def test_losses_of_all_flows_within_one_rtt_are_one_event() -> None:
     table = flows(3, td=[2, 1, 1], to=[0, 0, 1])
     # 104 and 109 are within 10 ms of 100; 110 and 119.9 form a second event.
     lost = indications([0, 1, 2, 0, 2], [100, 104, 109, 110, 119.9])
-    result = groups(table, lost, by="all", rtt_s=0.010)
+    result = group_directions(table, lost, by="all", rtt_s=0.010)
     assert result["loss_events"].tolist() == [2]
     assert result["loss_event_ratio_cumulative"].tolist() == [2 / 3000]
     assert result["loss_indication_ratio"].tolist() == [5 / 3000]
-    assert groups(table, lost, by="all")["loss_events"].tolist() == [1], "RTT of 100 ms"
+    assert group_directions(table, lost, by="all")["loss_events"].tolist() == [1], "RTT of 100 ms"
 
 
 def test_groups_count_loss_events_separately() -> None:
     table = flows(2, src=["a:1", "b:1"], td=[1, 1], to=[0, 0])
     lost = indications([0, 1], [100, 101])
-    assert groups(table, lost, by="pair", rtt_s=1.0)["loss_events"].tolist() == [1, 1]
-    assert groups(table, lost, by="all", rtt_s=1.0)["loss_events"].tolist() == [1]
+    assert group_directions(table, lost, by="pair", rtt_s=1.0)["loss_events"].tolist() == [1, 1]
+    assert group_directions(table, lost, by="all", rtt_s=1.0)["loss_events"].tolist() == [1]
 
 
 def test_loss_events_are_unknown_if_losses_were_not_all_kept() -> None:
     table = flows(2, src=["a:1", "b:1"], td=[2, 1], to=[0, 0])
-    result = groups(table, indications([0, 1], [100, 101]), by="pair")
+    result = group_directions(table, indications([0, 1], [100, 101]), by="pair")
     assert np.isnan(result["loss_event_ratio_cumulative"]).tolist() == [True, False]
     assert np.isnan(result["parallel_cumulative_pps"]).tolist() == [True, False]
 
 
 def test_lost_packets_are_counted_or_estimated() -> None:
     table = flows(2)
-    estimated = groups(table, NONE, by="all")
+    estimated = group_directions(table, NONE, by="all")
     assert np.isnan(estimated["loss_ratio"]).all()
     assert estimated["loss_ratio_estimate"].tolist() == [0.01]
     taps = {
@@ -151,27 +151,31 @@ def test_lost_packets_are_counted_or_estimated() -> None:
         "seen_at_both": np.array([990, 980]),
         "passes": np.array(["before-after", "before-after"]),
     }
-    counted = groups(table | taps, NONE, by="all")
+    counted = group_directions(table | taps, NONE, by="all")
     assert counted["loss_ratio"].tolist() == [0.015]
-    unpaired = groups(table | taps | {"lost_between": np.array([14, np.nan])}, NONE, by="all")
+    unpaired = group_directions(
+        table | taps | {"lost_between": np.array([14, np.nan])}, NONE, by="all"
+    )
     assert np.isnan(unpaired["loss_ratio"]).all(), "of one flow only"
     unseen = {"seen_at_both": np.array([990, 0]), "lost_between": np.array([14, 0])}
-    shown = groups(table | taps | unseen, NONE, by="all")
+    shown = group_directions(table | taps | unseen, NONE, by="all")
     assert shown["loss_ratio"].tolist() == [14 / 1004], "the second tap shows one flow only"
 
 
 def test_jain_index_is_one_for_equal_rates() -> None:
     equal = flows(2, duration_s=[10.0, 5.0], data_packets=[1000, 500])
-    assert groups(equal, NONE, by="all")["jain_index"] == pytest.approx(1.0)
+    assert group_directions(equal, NONE, by="all")["jain_index"] == pytest.approx(1.0)
     one_of_four = flows(4, data_packets=[1000, 2, 2, 2])
-    assert groups(one_of_four, NONE, by="all")["jain_index"] == pytest.approx(0.25, rel=0.02)
+    assert group_directions(one_of_four, NONE, by="all")["jain_index"] == pytest.approx(
+        0.25, rel=0.02
+    )
     with_single = flows(3, duration_s=[10.0, 10.0, 8e-6], data_packets=[1000, 1000, 1])
-    assert groups(with_single, NONE, by="all")["jain_index"] == pytest.approx(1.0)
+    assert group_directions(with_single, NONE, by="all")["jain_index"] == pytest.approx(1.0)
 
 
 def test_single_packets_have_no_rate() -> None:
     table = flows(4, src=["a:1", "a:2", "b:1", "b:2"], data_packets=[1, 1, 1, 2])
-    result = groups(table, NONE, by="source")
+    result = group_directions(table, NONE, by="source")
     for name in ("send_rate_pps", "throughput_bps", "goodput_bps"):
         assert np.isfinite(result[name]).tolist() == [False, True], name
     assert result["send_rate_pps"][1] == pytest.approx(3 / 10)
@@ -180,7 +184,7 @@ def test_single_packets_have_no_rate() -> None:
 def test_group_models_use_measured_inputs() -> None:
     table = flows(4)
     lost = indications(np.repeat(range(4), 10).tolist(), np.arange(0, 8000, 200).tolist())
-    (row,) = [{name: column[0] for name, column in groups(table, lost, by="all").items()}]
+    (row,) = [{name: column[0] for name, column in group_directions(table, lost, by="all").items()}]
     path: dict[str, Any] = {"flows": 4, "rtt_s": 0.1, "t0_s": 0.4, "packets_per_ack": 2.0}
     assert row["parallel_pps"] == parallel_throughput(loss_event_ratio=0.01, **path).rate_pps
     assert row["multiplied_pftk_pps"] == multiplied_pftk_rate_pps(
@@ -188,12 +192,12 @@ def test_group_models_use_measured_inputs() -> None:
     )
     second = cumulative_throughput(loss_event_ratio_cumulative=0.01, loss_ratio=0.01, **path)
     assert row["parallel_cumulative_pps"] == pytest.approx(second.rate_pps)
-    small = groups(table | {"w_max_pkts": np.full(4, 2.0)}, lost, by="all")
+    small = group_directions(table | {"w_max_pkts": np.full(4, 2.0)}, lost, by="all")
     assert small["parallel_pps"].tolist() == [80.0], "4 windows of 2 packets in each 0.1 s"
 
 
 def test_loss_models_are_absent_without_loss() -> None:
-    result = groups(flows(2, td=[0, 0], to=[0, 0]), NONE, by="all")
+    result = group_directions(flows(2, td=[0, 0], to=[0, 0]), NONE, by="all")
     for name in ("parallel_pps", "parallel_cumulative_pps", "multiplied_pftk_pps"):
         assert np.isnan(result[name]).all(), name
     assert result["loss_event_ratio_cumulative"].tolist() == [0.0]
@@ -202,7 +206,7 @@ def test_loss_models_are_absent_without_loss() -> None:
 def test_capture_without_data_has_no_groups() -> None:
     empty = {name: column[:0] for name, column in flows(1).items()}
     for by in ("all", "pair"):
-        assert groups(empty, NONE, by=by)["flows"].size == 0
+        assert group_directions(empty, NONE, by=by)["flows"].size == 0
 
 
 @pytest.mark.parametrize(
@@ -211,7 +215,7 @@ def test_capture_without_data_has_no_groups() -> None:
 )
 def test_invalid_arguments_are_rejected(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(DomainError, match=why):
-        groups(flows(1), NONE, **arguments)
+        group_directions(flows(1), NONE, **arguments)
 
 
 @given(
@@ -226,7 +230,7 @@ def test_loss_events_equal_the_simulator_rule(losses: list[tuple[int, int]], rtt
     for time_ms in sorted(time_ms for _, time_ms in losses):
         if time_ms >= following:
             events, following = events + 1, time_ms + rtt_ms
-    result = groups(table, lost, by="all", rtt_s=rtt_ms / 1000)
+    result = group_directions(table, lost, by="all", rtt_s=rtt_ms / 1000)
     assert result["loss_events"].tolist() == [events]
 
 
@@ -236,7 +240,7 @@ def test_loss_events_equal_the_simulator_rule(losses: list[tuple[int, int]], rtt
 def test_active_time_equals_a_count_per_second(lives: list[tuple[int, int]]) -> None:
     starts, lasting = (np.array(column, dtype=float) for column in zip(*lives, strict=True))
     table = flows(len(lives), start_s=starts, duration_s=lasting)
-    result = groups(table, NONE, by="all")
+    result = group_directions(table, NONE, by="all")
     seconds = {second for start, length in lives for second in range(start, start + length)}
     assert result["active_s"].tolist() == [len(seconds)]
     alive = [sum(a <= second < a + b for a, b in lives) for second in seconds]

@@ -21,7 +21,7 @@ from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.groups import GROUPINGS
 from tcpcast.captures.models import model_results, model_tables
-from tcpcast.captures.replay import replay
+from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.errors import CaptureError
 from tcpcast.report.text import layout_lines
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
@@ -168,7 +168,7 @@ def test_random_segments_give_consistent_output(seed: int) -> None:
             assert not any(word in line for line in lines), word
         for which in (None, "all"):
             try:
-                written = replay(
+                written = make_replay_scenario(
                     restrict_to_directions(capture, select_directions(capture, which)), "again"
                 )
             except tcpcast.CaptureError as error:

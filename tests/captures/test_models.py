@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.captures.direction_selection import select_directions
-from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS, measured_loss_ratio, model_errors
+from tcpcast.captures.models import (
+    LOSS_MODELS,
+    MODEL_LABELS,
+    measured_loss_ratio,
+    model_errors,
+)
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.pftk import throughput, window_chain

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import tcpcast
 from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
-from tcpcast.captures.link_estimate import growth_pkts
-from tcpcast.captures.replay import replay
+from tcpcast.captures.link_estimate import window_growth_per_round_pkts
+from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def clear_link_rate(capture: Capture) -> None:
 def test_replay_reproduces_rate_loss_and_rtt(path: str, tmp_path: Path) -> None:
     scenario, original, capture = captured(tmp_path, FULL_LINK[path])
     set_link_rate(capture, scenario)
-    replayed = Scenario.from_dict(replay(capture).tables)
+    replayed = Scenario.from_dict(make_replay_scenario(capture).tables)
     answer = tcpcast.run(replayed, ["packet"])["packet"]
     for metric in ("send_rate_pps", "loss_indication_ratio", "rtt_mean_s"):
         assert answer[metric] == pytest.approx(original[metric], rel=TOLERANCE), metric
@@ -81,7 +81,7 @@ def test_replay_reproduces_rate_loss_and_rtt(path: str, tmp_path: Path) -> None:
 def test_replay_assumes_fast_link_if_rate_is_unknown(path: str, tmp_path: Path) -> None:
     scenario, original, capture = captured(tmp_path, UNUSED_CAPACITY[path])
     clear_link_rate(capture)
-    written = replay(capture)
+    written = make_replay_scenario(capture)
     assert "10 times the measured rate" in written.text
     replayed = Scenario.from_dict(written.tables)
     assert rate(replayed) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
@@ -96,7 +96,7 @@ def test_rate_without_other_limit_is_the_link_rate(tmp_path: Path) -> None:
     clear_link_rate(capture)
     capture.connections["td"] *= 0
     capture.connections["to"] *= 0
-    written = replay(capture)
+    written = make_replay_scenario(capture)
     assert "which neither loss nor the window explains" in written.text
     assert written.tables["network"]["bottleneck"]["loss"] == "0%"
     replayed = Scenario.from_dict(written.tables)
@@ -108,7 +108,7 @@ def test_rate_without_other_limit_is_the_link_rate(tmp_path: Path) -> None:
 
 def test_replay_text_is_the_scenario_with_comments(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1})
-    written = replay(capture, "what if")
+    written = make_replay_scenario(capture, "what if")
     assert tomllib.loads(written.text) == written.tables
     assert written.tables["name"] == "what if"
     assert max(map(len, written.text.splitlines())) <= 100
@@ -131,11 +131,13 @@ def test_window_growth_per_round_is_measured(growth: float, rounds_per_row: int)
         "limited_by": np.full(index.size, "congestion_window"),
     }
     payload = np.array([1000])
-    assert growth_pkts(rounds, payload) == pytest.approx(growth)
-    assert math.isnan(growth_pkts({name: column[:9] for name, column in rounds.items()}, payload))
-    assert math.isnan(growth_pkts(None, payload))
+    assert window_growth_per_round_pkts(rounds, payload) == pytest.approx(growth)
+    assert math.isnan(
+        window_growth_per_round_pkts({name: column[:9] for name, column in rounds.items()}, payload)
+    )
+    assert math.isnan(window_growth_per_round_pkts(None, payload))
     other_limit = rounds | {"limited_by": np.full(index.size, "application")}
-    assert math.isnan(growth_pkts(other_limit, payload))
+    assert math.isnan(window_growth_per_round_pkts(other_limit, payload))
 
 
 @pytest.mark.parametrize(
@@ -147,15 +149,21 @@ def test_delayed_acks_are_replayed_if_windows_grow_per_ack(
 ) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "traffic.flows": 1, "tcp.delayed_acks": True})
     capture.connections["timestamps"] = np.array([options])
-    monkeypatch.setattr("tcpcast.captures.capture_stats.growth_pkts", lambda *_: growth)
-    assert replay(capture).tables["tcp"].get("delayed_acks", False) is delayed
+    monkeypatch.setattr(
+        "tcpcast.captures.capture_stats.window_growth_per_round_pkts", lambda *_: growth
+    )
+    assert make_replay_scenario(capture).tables["tcp"].get("delayed_acks", False) is delayed
 
 
 def test_window_reduction_selects_cubic_or_bbr(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1})
     for left, word in ((0.5, None), (0.7, "CUBIC"), (0.95, "BBR")):
         capture.connections["window_reduction"] = np.array([left])
-        warnings = [text for text in replay(capture).warnings if "reduces the window to" in text]
+        warnings = [
+            text
+            for text in make_replay_scenario(capture).warnings
+            if "reduces the window to" in text
+        ]
         assert bool(warnings) == (word is not None)
         assert word is None or word in warnings[0]
 
@@ -174,13 +182,15 @@ def test_short_transfer_is_replayed_as_isolated_transfer(tmp_path: Path) -> None
     capture.connections["syn_captured"] = np.array([True])
     capture.connections["end"] = np.array(["closed"])
     capture.connections["initial_window_pkts"] = np.array([2.0])
-    replayed = Scenario.from_dict(replay(capture).tables)
+    replayed = Scenario.from_dict(make_replay_scenario(capture).tables)
     assert replayed.isolated_transfers is not None
     assert replayed.isolated_transfers.sizes == [200]
     answer = tcpcast.run(replayed, ["packet"])["packet"]
     assert answer["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.25)
     set_link_rate(capture, scenario)
-    with_link = tcpcast.run(Scenario.from_dict(replay(capture).tables), ["packet"])["packet"]
+    with_link = tcpcast.run(Scenario.from_dict(make_replay_scenario(capture).tables), ["packet"])[
+        "packet"
+    ]
     assert with_link["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.02)
 
 
@@ -188,11 +198,11 @@ def test_replay_rejects_capture_without_duration(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1, "run.duration": "1s"})
     capture.connections["duration_s"] = np.array([np.nan])
     with pytest.raises(tcpcast.CaptureError, match="data have the same timestamp"):
-        replay(capture)
+        make_replay_scenario(capture)
 
 
 def replay_tables(capture: Capture) -> dict[str, Any]:
-    tables: dict[str, Any] = tomllib.loads(replay(capture, "again").text)
+    tables: dict[str, Any] = tomllib.loads(make_replay_scenario(capture, "again").text)
     return tables
 
 
@@ -202,7 +212,7 @@ def test_burst_losses_are_replayed_with_equal_indications(tmp_path: Path) -> Non
     single_loss_percent = float(replay_tables(capture)["network"]["bottleneck"]["loss"].rstrip("%"))
     assert single_loss_percent == pytest.approx(2.0, rel=0.1)
     table["retransmissions"] *= 5
-    in_bursts = replay(capture, "again")
+    in_bursts = make_replay_scenario(capture, "again")
     loss = tomllib.loads(in_bursts.text)["network"]["bottleneck"]["loss"]
     assert float(loss.rstrip("%")) == pytest.approx(2.0, rel=0.2)
     assert "correlated losses" in in_bursts.text
@@ -225,10 +235,12 @@ def test_replayed_link_carries_the_measured_throughput(tmp_path: Path) -> None:
 def test_outages_and_zero_windows_have_warnings(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, UNUSED_CAPACITY["loss"])
     table = capture.connections
-    assert not any("does not include" in text for text in replay(capture, "again").warnings)
+    assert not any(
+        "does not include" in text for text in make_replay_scenario(capture, "again").warnings
+    )
     table["share_timeout"][:], table["max_backoff"][:] = 0.36, 6
     table["share_receiver_window"][:], table["zero_windows"][:] = 0.5, 9
-    text = " ".join(replay(capture, "again").warnings)
+    text = " ".join(make_replay_scenario(capture, "again").warnings)
     assert "up to 6 consecutive timeouts; the scenario does not include this outage" in text
     assert (
         "limited by the receiver window 50 % of the time, and this window closed temporarily"

@@ -11,7 +11,7 @@ import tcpcast
 from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
 from tcpcast.captures.capture_stats import make_capture_stats
 from tcpcast.captures.link_estimate import link_bps
-from tcpcast.captures.replay import replay
+from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.captures.sender_stack import identify_sender
 from tcpcast.scenario import Scenario
 
@@ -52,7 +52,7 @@ def test_replay_reproduces_stack_rate_loss_and_rtt(stack: str, path: str, tmp_pa
     if stack == "linux-bbr" and changes.get("network.bottleneck.rate") == "100mbit":
         changes["run.duration"] = "40s"  # BBR fills the link despite the loss
     scenario, original, capture = captured(tmp_path, changes)
-    written = replay(capture)
+    written = make_replay_scenario(capture)
     replayed = Scenario.from_dict(written.tables)
     assert replayed.populations[0].tcp.stack == stack
     assert replayed.payload_bytes == scenario.payload_bytes
@@ -101,7 +101,7 @@ def test_receiver_capture_reproduces_bbr_rate_with_random_loss(tmp_path: Path) -
         }
     )
     original = rate(scenario)
-    replayed = replay(tcpcast.trace(tap["file"]))
+    replayed = make_replay_scenario(tcpcast.trace(tap["file"]))
     assert replayed.tables["network"]["bottleneck"]["buffer"] == "1bdp"
     assert rate(Scenario.from_dict(replayed.tables)) == pytest.approx(original, rel=0.05)
 
@@ -126,7 +126,7 @@ KERNEL = {
 @pytest.mark.parametrize("name", KERNEL)
 def test_replay_reproduces_stack_and_rate_of_linux_captures(name: str) -> None:
     capture = tcpcast.trace(SHARED / f"{name}.pcap")
-    replayed = Scenario.from_dict(replay(capture).tables)
+    replayed = Scenario.from_dict(make_replay_scenario(capture).tables)
     stack, tolerance = KERNEL[name]
     assert replayed.populations[0].tcp.stack == stack
     sent = float(capture.connections["send_rate_pps"][0])
@@ -183,7 +183,7 @@ def test_flow_with_most_packets_determines_stack(tmp_path: Path) -> None:
     assert not identify_sender(table(cubic, bbr)).timestamps
     _, _, capture = captured(tmp_path, {"traffic.flows": 2, "run.duration": "60s"})
     capture.connections["looks_like"] = np.array(["cubic", "bbr"])
-    text = " ".join(replay(capture).warnings)
+    text = " ".join(make_replay_scenario(capture).warnings)
     assert "the flows have different congestion controls (1 like bbr, 1 like cubic)" in text
 
 
@@ -204,7 +204,7 @@ def test_short_sequential_files_have_a_warning(tmp_path: Path) -> None:
     off, size = ({"distribution": "constant", "value": value} for value in ("1s", "50pkt"))
     files = {"kind": "on-off", "sources": 5, "off": off, "size": size}
     _, _, capture = captured(tmp_path, {"traffic": files, "run.duration": "30s"})
-    text = " ".join(replay(capture).warnings)
+    text = " ".join(make_replay_scenario(capture).warnings)
     count = capture.connections["src"].size
     assert count > 20
     assert f"of {count} connections were shorter than half of the capture" in text
@@ -218,30 +218,30 @@ def test_timestamps_are_detected_without_handshake() -> None:
 def test_min_rto_is_set_only_if_shorter_than_linux(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "network.bottleneck.loss": "6%"})
     flows = capture.connections
-    written = replay(capture).tables["tcp"]
+    written = make_replay_scenario(capture).tables["tcp"]
     assert set(written) == {"stack", "initial_window"}
     flows["to"] += 5
     flows["t0_s"] = flows["rtt_mean_s"] + 0.2
-    assert "min_rto" not in replay(capture).tables["tcp"]
+    assert "min_rto" not in make_replay_scenario(capture).tables["tcp"]
     flows["t0_s"] = flows["rtt_mean_s"] + 0.03
-    replayed = Scenario.from_dict(replay(capture).tables)
+    replayed = Scenario.from_dict(make_replay_scenario(capture).tables)
     assert replayed.populations[0].tcp.min_rto_s == pytest.approx(0.03, rel=1e-3)
     flows["t0_s"] = flows["rtt_mean_s"]
-    assert replay(capture).tables["tcp"]["min_rto"] == "4ms"
+    assert make_replay_scenario(capture).tables["tcp"]["min_rto"] == "4ms"
 
 
 def test_receiver_window_is_set_only_if_flights_were_near(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "network.bottleneck.loss": "2%"})
     flows = capture.connections
-    assert "receiver_window" not in replay(capture).tables["tcp"]
+    assert "receiver_window" not in make_replay_scenario(capture).tables["tcp"]
     flows["w_max_pkts"] = 1.5 * flows["flight_max_bytes"] / 1448
-    written = replay(capture).tables["tcp"]["receiver_window"]
+    written = make_replay_scenario(capture).tables["tcp"]["receiver_window"]
     assert written == pytest.approx(float(flows["w_max_pkts"].mean()), rel=0.1)
 
 
 def test_packets_without_timestamps_have_40_byte_headers(tmp_path: Path) -> None:
     scenario, _, capture = captured(tmp_path, {"tcp.timestamps": False, "run.duration": "60s"})
-    written = replay(capture)
+    written = make_replay_scenario(capture)
     assert written.tables["tcp"]["timestamps"] is False
     assert "1460 B of payload (largest captured) and 40 B of headers" in written.text
     assert Scenario.from_dict(written.tables).payload_bytes == scenario.payload_bytes
@@ -250,7 +250,7 @@ def test_packets_without_timestamps_have_40_byte_headers(tmp_path: Path) -> None
 def test_ecn_marks_have_a_warning(tmp_path: Path) -> None:
     marks = {"network.bottleneck.queue": "codel", "tcp.ecn": True}
     _, _, capture = captured(tmp_path, {**marks, "run.duration": "60s"})
-    (text,) = replay(capture).warnings
+    (text,) = make_replay_scenario(capture).warnings
     assert "window reductions were caused by ECN marks" in text
 
 
@@ -270,9 +270,9 @@ def test_link_rate_is_unknown_if_another_limit_dominates(limit: str, tmp_path: P
     for name in [name for name in flows if name.startswith("share_")]:
         flows[name] = flows[name] * 0
     flows["rtt_karn_p99_s"] = flows["rtt_p99_s"] = flows["rtt_undelayed_max_s"] = flows["rtt_min_s"]
-    assert "which neither loss nor the window explains" in replay(capture).text
+    assert "which neither loss nor the window explains" in make_replay_scenario(capture).text
     flows[f"share_{limit}"] += 0.9
-    written = replay(capture)
+    written = make_replay_scenario(capture)
     assert "10 times the measured rate, because the link rate is unknown" in written.text
     rtt_s = float(flows["rtt_min_s"][0])
     assert Scenario.from_dict(written.tables).rtt_s == pytest.approx(rtt_s, rel=0.03)
@@ -288,7 +288,7 @@ def test_replayed_short_transfer_has_equal_completion_time(tmp_path: Path) -> No
         },
     )
     capture.connections["end"] = np.array(["closed"])
-    replayed = Scenario.from_dict(replay(capture).tables)
+    replayed = Scenario.from_dict(make_replay_scenario(capture).tables)
     assert replayed.isolated_transfers is not None
     assert replayed.isolated_transfers.sizes == [200]
     assert replayed.populations[0].tcp.stack == "linux-cubic"

@@ -14,8 +14,8 @@ from tcpcast.answer import Answer, Metric, Note, texts_to_notes
 from tcpcast.compare import compare_all
 from tcpcast.report.full_report import run_document
 from tcpcast.report.load_answers import read_saved_answers
-from tcpcast.report.run import remarks
-from tcpcast.report.summary import caveats, worst_warnings
+from tcpcast.report.run import remarks_below_tables
+from tcpcast.report.summary import caveats_of_answer, worst_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,16 +112,19 @@ def test_interval_warning_lists_affected_metrics() -> None:
     )
     notes = [warning, quantile, *texts_to_notes(["look twice"])]
     answer = Answer("packet", notes=notes, write_errors=["no room"])
-    assert list(map(str, caveats(answer))) == [
+    assert list(map(str, caveats_of_answer(answer))) == [
         "the run is too short; check the intervals of a_s, b_s",
         "too few files; no interval for the goodput that 95 % reach",
         *("look twice", "no room"),
     ]
-    assert list(map(str, worst_warnings(caveats(answer), {"b_s", "c_s"}))) == [
+    assert list(map(str, worst_warnings(caveats_of_answer(answer), {"b_s", "c_s"}))) == [
         *("no room", "look twice"),
         "the run is too short; check the intervals of b_s",
     ]
-    assert list(map(str, worst_warnings(caveats(answer), {"c_s"}))) == ["no room", "look twice"]
+    assert list(map(str, worst_warnings(caveats_of_answer(answer), {"c_s"}))) == [
+        "no room",
+        "look twice",
+    ]
     copied = pickle.loads(pickle.dumps(warning))
     assert (copied, copied.metrics) == (warning, ("a_s", "b_s"))
 
@@ -142,13 +145,13 @@ def warned_answer() -> Answer:
 
 def test_report_shows_three_worst_warnings_of_shown_metrics() -> None:
     compared, scenario = compare_all([warned_answer()]), tcpcast.load("local-loop")
-    assert [part.text for part in remarks(compared, scenario)] == [
+    assert [part.text for part in remarks_below_tables(compared, scenario)] == [
         "packet: the link is a mean",
         "packet: the run is too short; check every interval",
         "packet: too short; check the intervals of loss_ratio",
         "3 more warnings with --all",
     ]
-    every = [part.text for part in remarks(compared, scenario, show_all=True)]
+    every = [part.text for part in remarks_below_tables(compared, scenario, show_all=True)]
     assert every == [f"packet: {text}" for text in warned_answer().warnings]
     document = run_document(compared, scenario, "tcpcast report")
     texts = [getattr(part, "text", "") for part in document.parts]

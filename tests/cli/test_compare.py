@@ -8,9 +8,9 @@ from tcpcast.answer import Answer, Metric, Status
 from tcpcast.compare import (
     Comparison,
     ComparisonRow,
-    compare,
     compare_classes,
     compare_goodput_percentiles,
+    compare_metrics,
 )
 
 from cli.made_up import calculated, simulated, with_classes
@@ -22,7 +22,7 @@ def row(comparison: Comparison, metric: str) -> ComparisonRow:
 
 def test_simulated_answer_is_reference_at_any_position() -> None:
     for answers in ([calculated(), simulated()], [simulated(), calculated()]):
-        comparison = compare(answers)
+        comparison = compare_metrics(answers)
         assert comparison.reference is not None
         assert comparison.engines[comparison.reference] == "packet"
 
@@ -30,14 +30,14 @@ def test_simulated_answer_is_reference_at_any_position() -> None:
 def test_last_of_two_simulated_answers_is_reference() -> None:
     one, other = simulated(), simulated()
     one.engine, other.engine = "mean-field", "fluid"
-    assert compare([one, other, calculated()]).reference == 1
+    assert compare_metrics([one, other, calculated()]).reference == 1
 
 
 def test_exact_simulation_is_reference_for_other_simulations() -> None:
     other = simulated()
     other.engine = "mean-field"
-    assert compare([simulated(), other, calculated()]).reference == 0
-    assert compare([other, calculated()]).reference == 0
+    assert compare_metrics([simulated(), other, calculated()]).reference == 0
+    assert compare_metrics([other, calculated()]).reference == 0
 
 
 def test_stopped_engine_is_left_out_of_file_and_class_tables() -> None:
@@ -56,7 +56,7 @@ def test_stopped_engine_is_left_out_of_file_and_class_tables() -> None:
 def test_last_of_two_formulas_is_reference() -> None:
     a = Answer("a", metrics={"on_time_s": Metric(2.0)})
     b = Answer("b", metrics={"on_time_s": Metric(1.0)})
-    comparison = compare([a, b])
+    comparison = compare_metrics([a, b])
     assert comparison.reference == 1
     difference = comparison.rows[0].differences[0]
     assert difference is not None
@@ -64,7 +64,7 @@ def test_last_of_two_formulas_is_reference() -> None:
 
 
 def test_difference_is_relative_or_in_points_for_ratios() -> None:
-    comparison = compare([calculated(), simulated()])
+    comparison = compare_metrics([calculated(), simulated()])
     rate = row(comparison, "connection_rate_bps").differences
     assert rate[1] is None
     assert rate[0] is not None
@@ -80,13 +80,13 @@ def test_difference_is_relative_or_in_points_for_ratios() -> None:
 
 
 def test_untrusted_values_are_not_compared() -> None:
-    comparison = compare([calculated(), simulated()])
+    comparison = compare_metrics([calculated(), simulated()])
     assert row(comparison, "loss_ratio").differences == (None, None)
     assert row(comparison, "queue_mean_pkts").differences == (None, None)
 
 
 def test_single_answer_has_no_reference() -> None:
-    comparison = compare([simulated()])
+    comparison = compare_metrics([simulated()])
     assert comparison.reference is None
     assert comparison.compared_columns == ()
     assert all(r.differences == (None,) for r in comparison.rows)
@@ -98,12 +98,12 @@ def test_difference_to_zero_or_nan_is_none(reference_value: float) -> None:
         Answer("a", metrics={"on_time_s": Metric(2.0)}),
         Answer("b", kind="simulation", metrics={"on_time_s": Metric(reference_value)}),
     ]
-    assert compare(answers).rows[0].differences == (None, None)
+    assert compare_metrics(answers).rows[0].differences == (None, None)
 
 
 def test_inapplicable_engines_have_no_column() -> None:
     refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="it needs bulk flows")
-    assert compare([calculated(), refused]).engines == ("engset",)
+    assert compare_metrics([calculated(), refused]).engines == ("engset",)
 
 
 def test_classes_are_compared_for_engines_with_class_table() -> None:

@@ -17,8 +17,8 @@ from tcpcast.report.figure_titles import class_goodput_title, flow_names
 from tcpcast.report.figures import iter_figures
 from tcpcast.report.palette import class_styles, stack_colour
 from tcpcast.report.quantity import UNTRUSTED_MARK, scale_for_metric
-from tcpcast.report.sweep_cells import MetricGrid, swept_key
-from tcpcast.report.sweep_titles import title
+from tcpcast.report.sweep_cells import MetricGrid, make_swept_key
+from tcpcast.report.sweep_titles import sweep_figure_title
 
 from cli.made_up import calculated, simulated
 
@@ -137,9 +137,9 @@ def curve(values: list[float], half: float, marks: list[str] | None = None) -> M
 
 
 def message(cells: MetricGrid, levels: list[float] | None = None) -> tuple[str, float]:
-    x = swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio")
+    x = make_swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio")
     scale = scale_for_metric(METRIC, float(cells.value.max()))
-    return title(METRIC, [cells], [x], scale, levels or []), scale.factor
+    return sweep_figure_title(METRIC, [cells], [x], scale, levels or []), scale.factor
 
 
 @settings(max_examples=200, deadline=None)
@@ -177,13 +177,13 @@ def test_a_level_is_crossed_only_beyond_the_intervals(
 
 
 def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
-    keys = [swept_key(key, [0.01, 0.02], "ratio") for key in (KEY, "network.ack_loss")]
+    keys = [make_swept_key(key, [0.01, 0.02], "ratio") for key in (KEY, "network.ack_loss")]
     for half, word in ((0.01, "ranges from"), (0.5, "does not differ")):
         flat = curve([2e6, 3e6, 4e6, 4.5e6], half)
         parts = {name: getattr(flat, name).reshape(2, 2) for name in ("value", "low", "high")}
         marks = np.full((2, 2), "", dtype=np.object_)
         cells = replace(flat, **parts, marks=marks, interval_warnings=marks)
-        text = title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
+        text = sweep_figure_title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
         assert text.startswith(f"The goodput {word}")
         assert numbers(text) == [2, 4.5]
 

@@ -12,7 +12,7 @@ import tcpcast
 from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.report import figures, regimes, window_figures
-from tcpcast.report.figures import plot
+from tcpcast.report.figures import write_answer_figures
 
 from cli.made_up import calculated, simulated
 
@@ -54,17 +54,17 @@ def traced_answer() -> Answer:
 
 
 def test_plot_writes_figure_per_table_with_stable_bytes(scenario: Scenario, tmp_path: Path) -> None:
-    paths = plot([calculated(), traced_answer()], scenario, tmp_path / "a")
+    paths = write_answer_figures([calculated(), traced_answer()], scenario, tmp_path / "a")
     assert [p.name for p in paths] == ["states.png", "sharing.png", "queue.png", "windows.png"]
     assert all(p.read_bytes().startswith(PNG) for p in paths)
-    repeated = plot([calculated(), traced_answer()], scenario, tmp_path / "b")
+    repeated = write_answer_figures([calculated(), traced_answer()], scenario, tmp_path / "b")
     assert [p.read_bytes() for p in repeated] == [p.read_bytes() for p in paths]
 
 
 def test_infinite_ssthresh_does_not_change_window_scale(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    plot([traced_answer()], scenario, tmp_path)
+    write_answer_figures([traced_answer()], scenario, tmp_path)
     panels = drawn["windows.png"].axes
     assert [axes.get_ylabel().split("\n")[0] for axes in panels] == [
         "user 4 of 134", "user 8 of 134",
@@ -74,14 +74,14 @@ def test_infinite_ssthresh_does_not_change_window_scale(
 
 
 def test_answer_without_tables_has_no_figure(scenario: Scenario, tmp_path: Path) -> None:
-    assert plot([Answer("pftk")], scenario, tmp_path / "none") == []
+    assert write_answer_figures([Answer("pftk")], scenario, tmp_path / "none") == []
     assert not (tmp_path / "none").exists()
 
 
 def test_states_figure_has_log_scale_and_all_engines(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    plot([calculated(), simulated()], scenario, tmp_path)
+    write_answer_figures([calculated(), simulated()], scenario, tmp_path)
     axes = drawn["states.png"].axes[0]
     assert axes.get_yscale() == "log"
     assert [line.get_label() for line in axes.lines] == ["packet (simulated)", "engset (formula)"]
@@ -93,7 +93,7 @@ def test_states_figure_has_log_scale_and_all_engines(
 def test_sharing_figure_uses_readable_unit_and_omits_nan(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    plot([calculated(), simulated()], scenario, tmp_path)
+    write_answer_figures([calculated(), simulated()], scenario, tmp_path)
     axes = drawn["sharing.png"].axes[0]
     assert "kbit/s" in axes.get_ylabel()
     measured, theory, equal = axes.lines
@@ -106,7 +106,9 @@ def test_sharing_figure_uses_readable_unit_and_omits_nan(
 def test_queue_figure_shows_buffer(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    plot([simulated()], scenario.with_changes({"network.bottleneck.buffer": "1bdp"}), tmp_path)
+    write_answer_figures(
+        [simulated()], scenario.with_changes({"network.bottleneck.buffer": "1bdp"}), tmp_path
+    )
     buffer = drawn["queue.png"].axes[0].lines[-1]
     assert buffer.get_label() == "buffer"
     # 10 Mbit/s x 50 ms = 41.7 packets of 1500 B
@@ -117,7 +119,7 @@ def test_unlimited_buffer_and_rate_are_not_drawn(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
     changes = {"network.bottleneck.buffer": "unlimited", "network.bottleneck.rate": "unlimited"}
-    plot([simulated()], scenario.with_changes(changes), tmp_path)
+    write_answer_figures([simulated()], scenario.with_changes(changes), tmp_path)
     for name in ("queue.png", "sharing.png"):
         assert [x.get_label() for x in drawn[name].axes[0].lines] == ["packet (simulated)"]
 
@@ -128,9 +130,9 @@ import sys
 sys.modules["matplotlib"] = None
 sys.path.insert(0, {str(tmp_path)!r})
 from tcpcast.errors import MachineError
-from tcpcast.report.figures import plot
+from tcpcast.report.figures import write_answer_figures
 try:
-    plot([], None, "x")
+    write_answer_figures([], None, "x")
 except MachineError as error:
     print(error, error.exit_code)
 """
@@ -158,7 +160,7 @@ def test_windows_figure_shows_complete_run_and_every_flow(
         "cwnd_pkts": np.concatenate([np.arange(10_000) % 20, np.full(10, 7)]),
         "ssthresh_pkts": np.full(10_010, 10),
     }
-    plot([answer], scenario, tmp_path)
+    write_answer_figures([answer], scenario, tmp_path)
     saw, flat = drawn["windows.png"].axes
     assert saw.get_xlim() == pytest.approx((0, 999.9))
     (ranges,) = (p for p in saw.patches if "minimum to maximum" in str(p.get_label()))
@@ -228,7 +230,7 @@ def test_rates_figure_has_curve_per_traced_flow(
             "event": np.array(["sent", "sent", "sent", "dropped"]),
         }
     }
-    plot([answer], scenario, tmp_path)
+    write_answer_figures([answer], scenario, tmp_path)
     named = [text.get_text() for text in drawn["rates.png"].axes[0].texts]
     assert named == ["user 2 of 134", "user 3 of 134"]
 
@@ -239,18 +241,22 @@ def test_figure_formats_have_stable_bytes_and_are_replaced(
 ) -> None:
     queue = simulated()
     queue.tables = {"queue": queue.tables["queue"]}
-    (first,) = [p.read_bytes() for p in plot([queue], scenario, tmp_path, form=form)]
+    (first,) = [
+        p.read_bytes() for p in write_answer_figures([queue], scenario, tmp_path, form=form)
+    ]
     assert first.startswith(begins)
-    assert [first] == [p.read_bytes() for p in plot([queue], scenario, tmp_path, form=form)]
+    assert [first] == [
+        p.read_bytes() for p in write_answer_figures([queue], scenario, tmp_path, form=form)
+    ]
     (tmp_path / f"queue.{form}").write_text("mine")
     with pytest.raises(tcpcast.MachineError, match="not overwritten"):
-        plot([queue], scenario, tmp_path, form=form)
+        write_answer_figures([queue], scenario, tmp_path, form=form)
 
 
 def test_svg_figures_contain_text_as_text(scenario: Scenario, tmp_path: Path) -> None:
     states = calculated()
     states.tables = {"states": states.tables["states"]}
-    plot([states], scenario, tmp_path, form="svg")
+    write_answer_figures([states], scenario, tmp_path, form="svg")
     svg = (tmp_path / "states.svg").read_text()
     assert "users active at the same time</text>" in svg
 
@@ -260,7 +266,9 @@ def test_formulas_and_simulations_have_different_line_styles(
 ) -> None:
     second_simulation, second_formula = simulated(), calculated()
     second_simulation.engine, second_formula.engine = "mean-field", "engset-2"
-    plot([calculated(), second_formula, simulated(), second_simulation], scenario, tmp_path)
+    write_answer_figures(
+        [calculated(), second_formula, simulated(), second_simulation], scenario, tmp_path
+    )
     lines = drawn["states.png"].axes[0].lines
     looks = {line.get_label(): (line.get_linestyle(), line.get_marker()) for line in lines}
     assert len(set(looks.values())) == 4

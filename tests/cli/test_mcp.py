@@ -22,7 +22,7 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.cli.mcp import INVALID_REQUEST, MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, ToolCalls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools_by_name
-from tcpcast.cli.mcp_worker import reduce_document
+from tcpcast.cli.mcp_worker import shorten_document_tables
 from tcpcast.errors import MachineError
 from tcpcast.scenario import read_packaged_text
 
@@ -205,8 +205,8 @@ def test_simulations_of_a_plan_are_returned_on_request() -> None:
     tables = {"simulated": {"columns": {"buffer_pkts": [10, 20]}}}
     document = {"plan": {"tables": tables, "verified": [{"engine": "packet"}] * 2}}
     expected = {"tables": tables, "verified": [], "omitted": {"verified": 2}}
-    assert reduce_document(document, MAX_ROWS, []) == {"plan": expected}
-    assert reduce_document(document, MAX_ROWS, ["verified"]) == document
+    assert shorten_document_tables(document, MAX_ROWS, []) == {"plan": expected}
+    assert shorten_document_tables(document, MAX_ROWS, ["verified"]) == document
 
 
 def test_a_scenario_below_the_folder_is_read(session: Session) -> None:

@@ -148,13 +148,15 @@ def test_plugin_check_runs_without_simulation(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError
 
     row = make_entry(must_not_run, monkeypatch, check=one_flow)
-    row.check(tcpcast.load("bufferbloat"))
+    row.raise_if_unsupported(tcpcast.load("bufferbloat"))
     with pytest.raises(NotApplicable, match="it has one flow"):
-        row.check(tcpcast.load("data-centre"))
+        row.raise_if_unsupported(tcpcast.load("data-centre"))
     with pytest.raises(MachineError, match="failed: AssertionError"):
-        make_entry(must_not_run, monkeypatch, check=must_not_run).check(tcpcast.load("bufferbloat"))
+        make_entry(must_not_run, monkeypatch, check=must_not_run).raise_if_unsupported(
+            tcpcast.load("bufferbloat")
+        )
     with pytest.raises(NotApplicable, match="only by running it"):
-        make_entry(lambda *_: None, monkeypatch).check(tcpcast.load("bufferbloat"))
+        make_entry(lambda *_: None, monkeypatch).raise_if_unsupported(tcpcast.load("bufferbloat"))
 
 
 def test_plugin_model_accepts_scenarios_with_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,9 +164,9 @@ def test_plugin_model_accepts_scenarios_with_its_inputs(monkeypatch: pytest.Monk
     point = metadata.EntryPoint("own", "own:function", plugins.MODEL_GROUP)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
     row = plugins.import_plugin(point)
-    row.check(tcpcast.load("lossy-path"))
+    row.raise_if_unsupported(tcpcast.load("lossy-path"))
     with pytest.raises(NotApplicable):
-        row.check(tcpcast.load("two-classes"))
+        row.raise_if_unsupported(tcpcast.load("two-classes"))
 
 
 def test_plugin_exception_is_reported_with_file_and_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,11 @@ from tcpcast.report.html import html_page
 from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
-from tcpcast.report.trace_verdict import all_directions, limit_shares, verdict_parts
+from tcpcast.report.trace_verdict import (
+    all_directions,
+    captures_verdict_parts,
+    time_shares_by_limit,
+)
 
 from cli.made_up import calculated, simulated
 
@@ -362,8 +366,8 @@ def test_limit_shares_are_weighted_by_duration() -> None:
         for name in [name for name in table if name.startswith("share_")]:
             table[name] = np.array([1.0 if name == f"share_{limit}" else 0.0])
     table = all_directions([one, two])
-    assert limit_shares(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
-    verdict = text.plain_text(verdict_parts([one, two], 20))
+    assert time_shares_by_limit(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
+    verdict = text.plain_text(captures_verdict_parts([one, two], 20))
     assert verdict.index("1. Timeouts: 1 direction") < verdict.index("2. Application:")
 
 

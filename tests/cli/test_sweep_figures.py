@@ -10,7 +10,7 @@ import pytest
 import tcpcast
 from tcpcast.cli import main
 from tcpcast.errors import TcpcastError
-from tcpcast.report.sweep_cells import metric_grids, swept_key
+from tcpcast.report.sweep_cells import make_swept_key, metric_grids
 from tcpcast.report.sweep_figures import iter_sweep_figures, read_levels
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_simulated_curves_have_points_and_bands() -> None:
     short = tcpcast.load("lossy-path", changes={"run.duration": "4s", "run.warmup": "1s"})
     results = tcpcast.sweep(short, vary, engines=["pftk", "packet"], replications=3, processes=1)
     table = results.to_arrow().to_pydict()
-    axes = {RTT: swept_key(RTT, table[RTT], "s")}
+    axes = {RTT: make_swept_key(RTT, table[RTT], "s")}
     formula, packet = metric_grids(table, "goodput_bps", axes)
     assert (formula.is_simulated, packet.is_simulated) == (False, True)
     assert np.isnan(formula.low).all()

@@ -12,7 +12,7 @@ import pytest
 import tcpcast
 from tcpcast.captures.model_curves import model_curves
 from tcpcast.cli import main
-from tcpcast.report.trace_figures import plot
+from tcpcast.report.trace_figures import write_capture_figures
 from tcpcast.report.trace_figures.direction_data import (
     Direction,
     file_name_prefixes,
@@ -352,10 +352,12 @@ def test_capture_without_data_prints_note_instead_of_figures(
 ) -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections = {name: column[:0] for name, column in capture.connections.items()}
-    assert plot([capture], tmp_path / "none") == []
+    assert write_capture_figures([capture], tmp_path / "none") == []
     assert not (tmp_path / "none").exists()
     trace_files = pytest.importorskip("tcpcast.cli.trace_files")
-    trace_files.write_files([capture], str(tmp_path / "none"), "png", None, force=False)
+    trace_files.write_figures_and_parquet(
+        [capture], str(tmp_path / "none"), "png", None, force=False
+    )
     assert (
         capsys.readouterr().err == "tcpcast: no figure was written, because no direction has data\n"
     )

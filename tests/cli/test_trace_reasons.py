@@ -13,10 +13,14 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.captures import iter_plain_rows
-from tcpcast.captures.advice import REMEDIES_BY_CAUSE, REMEDIES_BY_LIMIT, advice
+from tcpcast.captures.advice import (
+    REMEDIES_BY_CAUSE,
+    REMEDIES_BY_LIMIT,
+    advise_each_direction,
+)
 from tcpcast.captures.cause_rules import STATES_BY_CAUSE
 from tcpcast.captures.groups import GROUPINGS
-from tcpcast.captures.verdict import limit_bytes
+from tcpcast.captures.verdict import bytes_by_limit
 from tcpcast.cli import main
 from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.report import text as on_terminal
@@ -84,9 +88,9 @@ def test_limit_has_one_name_in_all_places(limit: str) -> None:
     share = "" if limit == "unknown" else " 100%"
     assert row.endswith(f"  {name}{share}")
     assert any(re.match(rf" limited by +{name} +100 %", line) for line in lines)
-    assert advice(capture.connections)[0].startswith(f"Limited by: {name}")
+    assert advise_each_direction(capture.connections)[0].startswith(f"Limited by: {name}")
     assert f"limited by {limit_name_with_article(limit)}" in verdict or limit == "unknown"
-    (summed,) = iter_plain_rows(limit_bytes(capture.connections))
+    (summed,) = iter_plain_rows(bytes_by_limit(capture.connections))
     assert summed["limit"] == limit
 
 
@@ -111,7 +115,9 @@ def test_three_worst_directions_have_advice() -> None:
     lines = text(capture, 10_000)
     titles = [index for index, line in enumerate(lines) if re.fullmatch(r"\S+ > \S+", line)]
     assert [lines[index].split(":")[0] for index in titles] == ["10.0.0.1", "10.0.0.3", "10.0.0.4"]
-    advice_texts = advice(capture.connections)[worst_first_order(capture.connections)]
+    advice_texts = advise_each_direction(capture.connections)[
+        worst_first_order(capture.connections)
+    ]
     assert [lines[index + 1].strip() for index in titles] == advice_texts[:3].tolist()
     assert "Limited by: timeouts 70 % of the time (application 30 %)" in advice_texts[0]
 
@@ -136,7 +142,7 @@ def test_single_connection_is_shown_in_detail() -> None:
         ("unknown", "12", "█" * 4),
     ]
     flat = re.sub(r"\s+", " ", report)
-    assert advice(capture.connections)[0] in flat
+    assert advise_each_direction(capture.connections)[0] in flat
 
 
 def test_small_reverse_direction_is_not_shown_in_detail() -> None:

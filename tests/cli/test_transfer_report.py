@@ -12,7 +12,7 @@ from tcpcast.answer import Answer, Kind, Metric
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import figures
-from tcpcast.report.figures import plot
+from tcpcast.report.figures import write_answer_figures
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.text import plain_text as plain
@@ -223,11 +223,11 @@ def test_completion_figure_shows_times_by_size(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     scenario = tcpcast.load("short-transfers")
     answers = [made_up("short", 0.01, None), made_up("packet", 0.0, 0.1)]
-    assert [p.name for p in plot(answers, scenario, tmp_path)] == ["completion.png"]
+    assert [p.name for p in write_answer_figures(answers, scenario, tmp_path)] == ["completion.png"]
     # Sizes of on/off sources are intervals, for which there is no such figure.
     web = simulated()
     web.tables["by_size"] = {"low_pkts": np.array([1]), "on_time_s": np.array([0.5])}
-    names = [p.name for p in plot([web], tcpcast.load("web-10mbit"), tmp_path)]
+    names = [p.name for p in write_answer_figures([web], tcpcast.load("web-10mbit"), tmp_path)]
     assert names == ["states.png", "sharing.png", "queue.png"]
 
 
@@ -255,7 +255,7 @@ def test_percentile_bands_have_gaps_for_missing_sizes(
     }
     del answer.tables["by_losses"]
     changes = {"traffic.size": [f"{n}pkt" for n in (1, 2, 4, 8, 16, 30)]}
-    plot([answer], tcpcast.load("short-transfers", changes=changes), tmp_path)
+    write_answer_figures([answer], tcpcast.load("short-transfers", changes=changes), tmp_path)
     axes = saved[0].axes[0]
     lines = {line.get_label(): line for line in axes.lines}
     for name, values in (("_packet, median", p50), ("mean, packet (simulated)", 1.2 * p50)):

@@ -45,7 +45,7 @@ LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "page": evaluation.evaluate,
-    "curve": evaluation.curve,
+    "curve": evaluation.evaluate_curve,
     "kernel": lambda scenario: kernel_arguments(Scenario.from_dict(scenario), 0),
     "link": lambda scenario: path_configuration(Scenario.from_dict(scenario)),
 }

@@ -311,7 +311,7 @@ def replace_link(monkeypatch: pytest.MonkeyPatch, result: TrafficOutcome) -> Any
         result.stop_reason = advanced(result)
         return result
 
-    monkeypatch.setattr(module, "check", lambda _: None)
+    monkeypatch.setattr(module, "raise_if_unsupported", lambda _: None)
     monkeypatch.setattr(module, "run_traffic", run)
     return module
 

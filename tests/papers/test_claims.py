@@ -90,9 +90,11 @@ def test_claims_are_counted_apart_from_values() -> None:
         "0 of 0 values checked agree, no new differences. "
         "Claims of the paper by verdict: agrees 1, differs 1."
     )
-    assert not report.is_as_known
+    assert not report.has_only_known_differences
     known = KnownDifference(claims.TITLE, ("Figure 2", "A is exact"), "rounding")
-    assert Report("A paper", [section, SECTION], known_differences=(known,)).is_as_known
+    assert Report(
+        "A paper", [section, SECTION], known_differences=(known,)
+    ).has_only_known_differences
 
 
 def lines() -> list[Any]:

@@ -3,12 +3,12 @@
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario.traffic import OnOff
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load
 
 
 def test_setting_parses_the_name_in_table_7() -> None:
-    parsed = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
+    parsed = read_setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
     assert parsed.name == "F12-N134-10M2M-R50-EE(7)-W44-B150"
     assert parsed.connections == 800_000
     scenario = parsed.scenario()
@@ -32,7 +32,7 @@ def test_setting_parses_the_name_in_table_7() -> None:
 
 
 def test_setting_parses_the_special_case() -> None:
-    parsed = setting("F347-N1-100M-1.5M-128k-D300-E-W44-P576")
+    parsed = read_setting("F347-N1-100M-1.5M-128k-D300-E-W44-P576")
     (people,) = parsed.scenario().populations
     assert 1e3 * people.rtt_s == pytest.approx(341.83, abs=0.005)
     assert isinstance(people.traffic, OnOff)
@@ -41,19 +41,19 @@ def test_setting_parses_the_special_case() -> None:
 
 
 def test_setting_defaults_follow_section_3_4() -> None:
-    parsed = setting("F12-N1-2M10M100M-R100")
+    parsed = read_setting("F12-N1-2M10M100M-R100")
     assert (parsed.ingress, parsed.bottleneck, parsed.egress) == ("2mbit", "10mbit", "100mbit")
     assert (parsed.distribution, parsed.receiver_window_pkts, parsed.buffer_pkts) == ("E", 44, None)
-    assert setting("F12-N1-10M2M-R50-WR12").receiver_window_pkts == 12
+    assert read_setting("F12-N1-10M2M-R50-WR12").receiver_window_pkts == 12
 
 
 @pytest.mark.parametrize(("load", "sources"), [(0.8, 66), (1.0, 82), (1.2, 98), (1.4, 115)])
 def test_at_load_gives_sources_of_table_6_and_figure_13(load: float, sources: int) -> None:
-    assert with_load(setting("F12-N1-10M2M-R50"), load).sources == sources
+    assert with_load(read_setting("F12-N1-10M2M-R50"), load).sources == sources
 
 
 def test_at_load_gives_sources_and_load_of_table_4() -> None:
-    parsed = with_load(setting("F12-N1-10M1G-R50"), 1.0)
+    parsed = with_load(read_setting("F12-N1-10M1G-R50"), 1.0)
     assert parsed.sources == 80
     assert round(100 * solve_model(parsed).offered_load, 1) == 99.7
 
@@ -72,5 +72,5 @@ def test_at_load_gives_sources_and_load_of_table_4() -> None:
 )
 def test_invalid_settings_report_the_reason(name: str, complaint: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        setting(name)
+        read_setting(name)
     assert complaint in str(error.value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast_papers.engset.published import INTERVALS
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.size_distributions import SizeDistribution
 
 NAMES = [
@@ -22,7 +22,7 @@ NAMES = [
 
 
 def distribution(size: int, name: str) -> SizeDistribution:
-    return SizeDistribution.from_setting(setting(f"F{size}-N1-10M1G-R50-{name}"))
+    return SizeDistribution.from_setting(read_setting(f"F{size}-N1-10M1G-R50-{name}"))
 
 
 @pytest.mark.parametrize(("size", "name"), NAMES)

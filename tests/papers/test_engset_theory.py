@@ -26,7 +26,7 @@ from tcpcast.models.engset import (
     time_above,
     window_saturation,
 )
-from tcpcast_papers.engset.buffer_rule import engset_rule_pkts, second_method_pkts
+from tcpcast_papers.engset.buffer_rule import buffer_by_second_method_pkts, engset_rule_pkts
 
 SPECIAL_RTT0 = round_trip_s(propagation_s=0.3, rates_bps=(100e6, 1.5e6, 128e3), packet_bytes=576)
 SPECIAL = Path(
@@ -348,7 +348,7 @@ def test_buffer_rule_equals_printed_values_at_10_mbps() -> None:
 
 def test_buffer_rule_at_50_mbps_uses_second_method() -> None:
     """417 packets for F = 500: eq. 13 with ON2 and U2; N = 15 (14.67 rounded up)."""
-    assert second_method_pkts(50e6, 500, 0.050) == pytest.approx(416.9, abs=0.05)
+    assert buffer_by_second_method_pkts(50e6, 500, 0.050) == pytest.approx(416.9, abs=0.05)
     assert engset_rule_pkts(50e6, 500, 0.050) == pytest.approx(308.8, abs=0.05)
 
 

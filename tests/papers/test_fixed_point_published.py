@@ -17,7 +17,7 @@ from tcpcast_papers.fixed_point.published import (
     TABLES,
     independent_values,
     printed_cell,
-    table,
+    published_table,
 )
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, FTP_LINK_PPS
 from tcpcast_papers.fixed_point.tables import SPREADS
@@ -33,7 +33,7 @@ def columns(number: int) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("number", TABLES)
 def test_tables_are_complete(number: int) -> None:
-    lines = list(table(number))
+    lines = list(published_table(number))
     assert len(lines) == ROWS[number]
     for line in lines:
         assert all(line.value(column) >= 0 for column in columns(number))
@@ -43,12 +43,12 @@ def test_tables_are_complete(number: int) -> None:
 
 def test_table_8_is_rejected() -> None:
     with pytest.raises(DomainError, match="no numeric table 8"):
-        table(8)
+        published_table(8)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_bulk_flow_rates_include_lost_packets(number: int) -> None:
-    lines = {line["quantity"]: line for line in table(number)}
+    lines = {line["quantity"]: line for line in published_table(number)}
     for column in columns(number):
         share = FTP_LINK_PPS / FTP_FLOWS
         assert lines["goodput_each"].value(column) == pytest.approx(share, abs=0.01)
@@ -71,14 +71,14 @@ def test_levels_fall_with_the_share_that_exceeds_them(number: int) -> None:
 
 @pytest.mark.parametrize("case", TABLE_OF_CASE)
 def test_send_rate_is_goodput_plus_losses(case: int) -> None:
-    lines = {line["quantity"]: line for line in table(TABLE_OF_CASE[case])}
+    lines = {line["quantity"]: line for line in published_table(TABLE_OF_CASE[case])}
     for column in columns(TABLE_OF_CASE[case]):
         sent = lines["goodput"].value(column) / (1 - lines["loss"].value(column) / 100)
         assert lines["send_rate"].value(column) == pytest.approx(sent, rel=0.015)
 
 
 def test_table_6_first_column_equals_table_3_at_threshold() -> None:
-    for line in table(6):
+    for line in published_table(6):
         same = printed_cell(3, line["quantity"], "5000")
         if line["quantity"] == "idleness":
             assert same is None
@@ -90,7 +90,7 @@ def test_table_6_first_column_equals_table_3_at_threshold() -> None:
 @pytest.mark.parametrize("case", TABLE_OF_CASE)
 @pytest.mark.parametrize("sources", POPULATIONS)
 def test_table_7_follows_from_tables_3_to_5(case: int, sources: int) -> None:
-    printed = table(7).line_with(case=case).printed(str(sources))
+    printed = published_table(7).line_with(case=case).printed(str(sources))
     assert printed is not None
     loss, timeouts, rtt = printed_inputs(case, sources)
     assert equation_1_kbit(loss, timeouts, rtt) == pytest.approx(printed.value, rel=0.03)

@@ -20,7 +20,7 @@ from tcpcast_papers.fixed_point.measures import (
     WITHOUT_OWN_LINK,
     SettingAnswers,
     failed_test_remarks,
-    measure,
+    measure_quantity,
     queueing_rtt_s,
     tolerance_of_value,
 )
@@ -33,14 +33,14 @@ from tcpcast_papers.fixed_point.runs import (
     Job,
     Runs,
     SampleSizes,
-    fixed_point,
+    fixed_point_job,
     reference_flows,
 )
 from tcpcast_papers.fixed_point.schemes import mean_over_seeds
 from tcpcast_papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
 from tcpcast_papers.fixed_point.tables import SPREADS, case_section, loop_job, size_and_off_time_job
 from tcpcast_papers.fixed_point.validity import relative_error
-from tcpcast_papers.page import other_texts
+from tcpcast_papers.page import further_value_texts
 from tcpcast_papers.reproduction import Printed, Verdict
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ FOUND = answer(
     ],
 )
 def test_measures_are_in_the_paper_s_units(quantity: str, figure: float) -> None:
-    metric = measure(quantity, FOUND, 100)
+    metric = measure_quantity(quantity, FOUND, 100)
     assert metric is not None
     assert metric.value == pytest.approx(figure)
     if quantity == "g_50":
@@ -255,13 +255,13 @@ def test_measures_are_in_the_paper_s_units(quantity: str, figure: float) -> None
 
 def test_loss_includes_all_hops() -> None:
     hops = {"arrived": np.array([200, 190]), "drops": np.array([10, 4])}
-    metric = measure("loss", replace(FOUND, tables={"by_hop": hops}), 100)
+    metric = measure_quantity("loss", replace(FOUND, tables={"by_hop": hops}), 100)
     assert metric == Metric(7.0)
 
 
 def test_missing_metrics_are_none() -> None:
     for quantity in ("loss", "send_rate", "g_90"):
-        assert measure(quantity, Answer("packet"), 100) is None
+        assert measure_quantity(quantity, Answer("packet"), 100) is None
     assert queueing_rtt_s(Answer("packet")) is None
     assert queueing_rtt_s(FOUND) == pytest.approx(1 + IDLE_RTT_S)
 
@@ -309,7 +309,7 @@ def test_withheld_fixed_points_are_in_brackets() -> None:
     row = figures.row("loss", ("100",), Printed("6.00"), relative=0.05)
     assert row.verdict is Verdict.DIFFERS
     assert row.others[:2] == pytest.approx((8.0, 8.0))
-    assert other_texts(row) == ("8.00", "(8.00)", "–")
+    assert further_value_texts(row) == ("8.00", "(8.00)", "–")
     assert figures.row("loss", ("100",), Printed("6.00"), relative=None).verdict is Verdict.SHOWN
 
 
@@ -370,10 +370,10 @@ def test_jobs_use_their_sample_sizes(sample_sizes: SampleSizes) -> None:
     assert set(sample_sizes.curve) & set(POPULATIONS)
     job = loop_job(2, 7500, sample_sizes)
     assert job.setting == LocalLoop(7500, noise=Noise(80))
-    other = fixed_point(job, sample_sizes, "1, conditional")
+    other = fixed_point_job(job, sample_sizes, "1, conditional")
     assert (other.scheme, other.length) == ("1, conditional", sample_sizes.fixed_loop)
     assert other.weight == pytest.approx(LINK_PPS * sample_sizes.fixed_loop.total_s)
-    bulk = fixed_point(Job(Ftp("shared", 150), sample_sizes.ftp), sample_sizes, "2")
+    bulk = fixed_point_job(Job(Ftp("shared", 150), sample_sizes.ftp), sample_sizes, "2")
     assert bulk.length == sample_sizes.fixed_ftp
     assert set(PAGE_SCHEMES) <= set(sample_sizes.schemes)
     fresh = size_and_off_time_job("10-10", sample_sizes, start="silent").length
@@ -415,7 +415,7 @@ def measured() -> Runs:
         job = loop_job(1, sources, SMALL)
         runs.request(job)
         for scheme in PAGE_SCHEMES:
-            runs.request(fixed_point(job, SMALL, scheme))
+            runs.request(fixed_point_job(job, SMALL, scheme))
     runs.simulate()
     return runs
 

@@ -50,7 +50,7 @@ def test_interval_of_counts_uses_poisson() -> None:
 
 
 def test_interval_of_percentile_uses_order_statistics() -> None:
-    result = cells.percentile([float(index) for index in range(1, 601)], 0.99)
+    result = cells.percentile_with_interval([float(index) for index in range(1, 601)], 0.99)
     assert result.mean == 594
     assert 3 <= result.half_width <= 6
 
@@ -85,9 +85,9 @@ def test_bbr_rate_agrees_with_kernel_at_10_percent_loss() -> None:
 def test_written_cells_read_back_unchanged() -> None:
     stream = io.StringIO()
     every = cells.packaged_cells()
-    cells.write(every, stream)
+    cells.write_cells(every, stream)
     stream.seek(0)
-    again = cells.read(stream)
+    again = cells.read_cells(stream)
     assert again == every
     assert [cell.measured for cell in again][-1] == every[-1].measured
     assert {cell.kind for cell in every} == set(cells.KINDS)
@@ -243,7 +243,7 @@ def test_missing_column_names_the_file(measurements: Path) -> None:
     path = measurements / "F5_short_transfers.csv"
     path.write_text(path.read_text().replace("xfer_from_accept_s", "other"))
     with pytest.raises(ScenarioError, match=r"F5_short_transfers.csv has no column or value"):
-        measurement_files.read([measurements])
+        measurement_files.read_cells_in_folders([measurements])
 
 
 def test_page_summary_agrees_with_the_data_file() -> None:

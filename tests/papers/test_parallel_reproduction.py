@@ -29,18 +29,18 @@ from tcpcast_papers.parallel.model_errors import (
     MODELS,
     fitted_t0_s,
 )
-from tcpcast_papers.parallel.points import PACKET_BYTES, Choice, Point
+from tcpcast_papers.parallel.points import PACKET_BYTES, OpenChoice, Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_CUMULATIVE_LOSS,
     ALGORITHM_2,
     PFTK,
     PFTK_CUMULATIVE_LOSS,
-    errors,
     mean_absolute_error,
+    relative_rate_errors,
 )
 from tcpcast_papers.parallel.published import model_errors
-from tcpcast_papers.parallel.runs import QUICK, WHOLE, Measured, Runs, measured
+from tcpcast_papers.parallel.runs import QUICK, WHOLE, Measured, Runs, make_measured_point
 from tcpcast_papers.parallel.settings import (
     DROP_TAIL,
     DROP_TAIL_SPREAD_RTTS,
@@ -127,7 +127,7 @@ def test_packet_size_explains_the_printed_rtt_growth() -> None:
 
 
 def test_choice_sets_tcp_options() -> None:
-    delayed = Choice("delayed", (("min_rto", "1s"),), packets_per_ack=2)
+    delayed = OpenChoice("delayed", (("min_rto", "1s"),), packets_per_ack=2)
     tcp = Point(1, loss=0.01, choice=delayed).scenario(duration_s=20, warmup_s=10).tcp
     assert tcp.delayed_acks
     assert tcp.min_rto_s == 1
@@ -139,22 +139,26 @@ def test_every_setting_has_the_paper_s_grid() -> None:
     assert WHOLE.rates_mbit == (1, 2, 4, 8, 16, 32, 64, 128, 200)
     assert (min(WHOLE.losses), max(WHOLE.losses)) == (0.001, 0.1)
     for setting in (RANDOM_30, RANDOM_100):
-        assert len(settings.points(setting, WHOLE)) == len(WHOLE.flows) * len(WHOLE.losses)
-    assert len(settings.points(DROP_TAIL, WHOLE)) == 9 * len(WHOLE.flows)
+        assert len(settings.points_of_setup(setting, WHOLE)) == len(WHOLE.flows) * len(WHOLE.losses)
+    assert len(settings.points_of_setup(DROP_TAIL, WHOLE)) == 9 * len(WHOLE.flows)
     # A single flow has no other round trips.
-    assert len(settings.points(DROP_TAIL_SPREAD_RTTS, WHOLE)) == 9 * (len(WHOLE.flows) - 1)
+    assert len(settings.points_of_setup(DROP_TAIL_SPREAD_RTTS, WHOLE)) == 9 * (len(WHOLE.flows) - 1)
     # Every point at random loss can be traced, but not the rare losses of a queue.
-    assert all(is_traced(point, WHOLE) for point in settings.points(RANDOM_30, WHOLE))
-    assert 0 < sum(is_traced(point, WHOLE) for point in settings.points(DROP_TAIL, WHOLE)) < 63
+    assert all(is_traced(point, WHOLE) for point in settings.points_of_setup(RANDOM_30, WHOLE))
+    assert (
+        0
+        < sum(is_traced(point, WHOLE) for point in settings.points_of_setup(DROP_TAIL, WHOLE))
+        < 63
+    )
     assert {c.packets_per_ack for c in open_choices.CHOICES} == {1, 2}
     for setting, mean_s in JITTERS_S.items():
-        result = settings.points(setting, WHOLE)
+        result = settings.points_of_setup(setting, WHOLE)
         assert {(point.flows, point.jitter_s) for point in result} == {(10, mean_s), (100, mean_s)}
 
 
 @pytest.mark.parametrize(("setting", "rtt_ms"), [(IRELAND, 52), (TEXAS, 158)])
 def test_stand_ins_have_the_rtt_of_the_traceroutes(setting: str, rtt_ms: int) -> None:
-    result = settings.points(setting, WHOLE)
+    result = settings.points_of_setup(setting, WHOLE)
     assert [point.flows for point in result] == list(range(1, 11))
     scenario = result[0].scenario(duration_s=20, warmup_s=10)
     assert scenario.populations[0].rtt_s == pytest.approx(rtt_ms / 1e3, rel=0.03)
@@ -193,7 +197,7 @@ def test_model_inputs_equal_inputs_of_feed_measured(runs: Runs, point: Point) ->
         RunOptions(),
         feed="measured",
     )
-    own = measured(point, packet)
+    own = make_measured_point(point, packet)
     assert own == runs[point]
     for model, engine in ((ALGORITHM_1, one), (ALGORITHM_2, two), (PFTK, pftk)):
         assert model.rate_pps(own) == pytest.approx(engine["send_rate_pps"])
@@ -302,7 +306,7 @@ def test_fitted_t0_gives_the_simulated_rate() -> None:
 
 def test_errors_are_relative_to_the_simulation() -> None:
     half = replace(MADE_UP, send_rate_pps=2 * ALGORITHM_1.rate_pps(MADE_UP))
-    assert errors(ALGORITHM_1, [half]).tolist() == pytest.approx([-0.5])
+    assert relative_rate_errors(ALGORITHM_1, [half]).tolist() == pytest.approx([-0.5])
     double = replace(MADE_UP, send_rate_pps=ALGORITHM_1.rate_pps(MADE_UP) / 2)
     lossless = replace(MADE_UP, p=0.0, p_e=0.0, p_r=0.0)
     assert mean_absolute_error(ALGORITHM_1, [half, double, lossless]) == pytest.approx(0.75)
@@ -364,7 +368,9 @@ def test_model_errors_name_models_and_points() -> None:
         assert lowest <= highest
         assert line["among"] in LIMITED_QUANTITIES
         fewest, most = line.value("fewest"), line.value("most")
-        result = [p for p in settings.points(line["setting"], QUICK) if fewest <= p.flows <= most]
+        result = [
+            p for p in settings.points_of_setup(line["setting"], QUICK) if fewest <= p.flows <= most
+        ]
         assert result
         if line["among"] == "loss":
             assert any(lowest <= point.loss <= highest for point in result)
@@ -429,7 +435,7 @@ def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
 @pytest.mark.long
 def test_whole_paper_agrees_with_listed_differences(tmp_path: Folder) -> None:
     report = paper("parallel")(tmp_path)
-    assert report.is_as_known
+    assert report.has_only_known_differences
     check_values(report)
     check_claims(report)
 
@@ -439,6 +445,6 @@ def test_repeated_runs_have_equal_bytes(tmp_path: Folder) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"
-        assert paper("parallel")(folder, quick=True, threads=threads).is_as_known
+        assert paper("parallel")(folder, quick=True, threads=threads).has_only_known_differences
         pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
     assert pages[0] == pages[1]

@@ -94,7 +94,7 @@ def test_traces_last_an_hour_or_100_connections_of_100_s() -> None:
 
 def test_table_1_and_unknown_traces_are_rejected() -> None:
     with pytest.raises(DomainError, match="no numeric table 1"):
-        published.table(1)
+        published.published_table(1)
     with pytest.raises(DomainError, match="no trace manic to void"):
         trace(2, "manic to void")
 
@@ -155,10 +155,10 @@ def test_each_formula_has_its_own_fit() -> None:
 
 
 def test_table_1_has_the_hosts_of_the_other_tables() -> None:
-    names = [line["host"] for line in published.hosts()]
+    names = [line["host"] for line in published.table_of_hosts()]
     used = {row.line[end] for row in (*traces(2), *traces(3)) for end in ("sender", "receiver")}
     assert sorted(names) == sorted(used)
-    for line in published.hosts():
+    for line in published.table_of_hosts():
         assert (line["duplicate_threshold"] == "2") == line["system"].startswith("Linux")
         assert (line["longest_backoff"] == "32") == line["system"].startswith("Irix")
         assert (line["recovery"] == "tahoe") == line["system"].startswith("SunOS 4")

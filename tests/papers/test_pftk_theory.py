@@ -193,9 +193,9 @@ def test_continuous_branches_are_continuous(window: float, b: float) -> None:
     assert jump(window, b, continuous=True) == pytest.approx(0, abs=1e-7)
 
 
-def mean_error(predicted_pps: np.ndarray) -> float:
+def mean_error(pps_predicted_from_losses: np.ndarray) -> float:
     sent = TABLE_2[:, 0]
-    return float(np.mean(np.abs(predicted_pps * 3600 - sent) / sent))
+    return float(np.mean(np.abs(pps_predicted_from_losses * 3600 - sent) / sent))
 
 
 def test_hour_traces_without_window_limit_are_overestimated() -> None:

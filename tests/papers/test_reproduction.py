@@ -11,9 +11,9 @@ from tcpcast.papers import load_reproduction
 from tcpcast_papers.drawing import Plot, create_panels
 from tcpcast_papers.page import (
     difference_text,
+    further_value_texts,
     interval_text,
-    other_texts,
-    own_text,
+    own_value_text,
     summary_text,
     write,
 )
@@ -127,7 +127,7 @@ def test_page_shows_causes(tmp_path: Path) -> None:
 
 def test_values_intervals_and_differences_are_formatted() -> None:
     plain = row("154.5", 155.27, ONE_PERCENT, low=154.0, high=156.5)
-    assert own_text(plain) == "155.3"
+    assert own_value_text(plain) == "155.3"
     assert interval_text(plain) == "± 1.2"
     assert difference_text(plain) == "+0.5 %"
     assert difference_text(row("6.3", 6.2, None, unit="%")) == "-0.1 pp"
@@ -144,9 +144,9 @@ def test_rounding_difference_is_hidden_but_tolerance_is_not() -> None:
 def test_further_values_have_no_verdict(tmp_path: Path) -> None:
     section = Section("Table 1", ("what",), others=("other", "third"))
     section.rows = [row("100.0", 100.41, ONE_PERCENT, note="why", others=(120.0, None))]
-    assert other_texts(section.rows[0]) == ("120.0", "–")
+    assert further_value_texts(section.rows[0]) == ("120.0", "–")
     doubted = replace(section.rows[0], withheld=(True, True))
-    assert other_texts(doubted) == ("(120.0)", "–")
+    assert further_value_texts(doubted) == ("(120.0)", "–")
     write(Report("A paper", [section]), tmp_path)
     lines = (tmp_path / "index.md").read_text().splitlines()
     head = "| what | unit | published | own | difference | verdict | other | third | note |"

@@ -16,14 +16,14 @@ from tcpcast_papers.short.settings import (
     PROPOSAL,
     Setting,
 )
-from tcpcast_papers.short.timeouts import sender
+from tcpcast_papers.short.timeouts import sender_of_line
 
 
 @pytest.mark.parametrize(("number", "total"), [(1, 30), (2, 49)])
 def test_tables_are_complete(number: int, total: int) -> None:
     cells = {
         (line["initial_window_pkts"], line["phase"], line["limited_transmit"]): line
-        for line in published.table(number)
+        for line in published.published_table(number)
     }
     assert {window for window, _, _ in cells} == {"1", "2", "3", "4"}
     assert len(cells) == 16
@@ -32,13 +32,13 @@ def test_tables_are_complete(number: int, total: int) -> None:
 
 def test_table_3_is_rejected() -> None:
     with pytest.raises(DomainError, match="no numeric table 3"):
-        published.table(3)
+        published.published_table(3)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_all_cells_except_two_follow_the_rule(number: int) -> None:
-    for line in published.table(number):
-        transfer = sender(line).transfer
+    for line in published.published_table(number):
+        transfer = sender_of_line(line).transfer
         printed, own = line.value("timeout_packets"), timeout_packets(transfer)
         assert transfer.acked_packets == number
         if line.misprint:
@@ -48,7 +48,7 @@ def test_all_cells_except_two_follow_the_rule(number: int) -> None:
             assert line.note
         else:
             assert own == printed, line.cells
-    assert sum(bool(line.misprint) for line in published.table(number)) == 2
+    assert sum(bool(line.misprint) for line in published.published_table(number)) == 2
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_figures_have_their_published_settings() -> None:
 
 
 def test_independent_values_have_three_decimals() -> None:
-    lines = list(published.values())
+    lines = list(published.published_latencies())
     assert len(lines) == 18
     assert {line["setting"] for line in lines} <= {item.name for item in FIGURE_SETTINGS}
     for line in lines:
@@ -87,6 +87,6 @@ def test_independent_values_have_three_decimals() -> None:
             result = line.printed(column)
             assert isinstance(result, Printed)
             assert result.decimals == 3
-    for line in published.reductions():
+    for line in published.published_reductions():
         assert 0 < line.value("percent") < 100
         assert math.isfinite(line.value("exact_percent"))

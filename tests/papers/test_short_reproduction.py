@@ -8,7 +8,7 @@ from tcpcast.engines.formula.short_transfers import short
 from tcpcast.models.short import conditional_latency_s
 from tcpcast_papers.short import published
 from tcpcast_papers.short.effects import swapped_share
-from tcpcast_papers.short.expected import REDUCTION_INDEX, combine_with_proposal, reduction
+from tcpcast_papers.short.expected import REDUCTION_INDEX, combine_with_proposal, relative_reduction
 from tcpcast_papers.short.methods import VARIANTS, mean_error, model_latency
 from tcpcast_papers.short.runs import (
     BACKOFF_UNTIL_ACK,
@@ -27,7 +27,7 @@ from tcpcast_papers.short.settings import (
     SIZES,
     Setting,
 )
-from tcpcast_papers.short.timeouts import SIZE_PKTS, measured_packets, sender
+from tcpcast_papers.short.timeouts import SIZE_PKTS, measured_packets, sender_of_line
 from tcpcast_papers.simulations import SEED
 
 SMALL = SampleSizes(
@@ -101,8 +101,8 @@ def test_few_transfers_have_no_mean() -> None:
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("index", [0, 5, 15])
 def test_timed_out_packets_are_counted(number: int, index: int) -> None:
-    line = published.table(number).lines[index]
-    cell = sender(line)
+    line = published.published_table(number).lines[index]
+    cell = sender_of_line(line)
     job = Job(cell, (SIZE_PKTS,), 200_000, 1e-3)
     result = measured_packets(simulated(job)[job], cell.transfer.unprotected_pkts)
     printed = line.value("timeout_packets")
@@ -160,11 +160,11 @@ def test_mean_error_skips_missing_sizes() -> None:
 
 def test_reduction_has_an_interval() -> None:
     base, changed = (np.outer(pair, np.ones(len(SIZES))) for pair in ((2.0, 0.02), (1.0, 0.01)))
-    share, half = reduction(base, changed)
+    share, half = relative_reduction(base, changed)
     assert share[REDUCTION_INDEX] == pytest.approx(0.5)
     assert half[REDUCTION_INDEX] == pytest.approx(0.5 * np.hypot(0.01, 0.01))
     assert SIZES[REDUCTION_INDEX] == 8
-    assert reduction(base[:1], changed[:1]).shape == (1, len(SIZES))
+    assert relative_reduction(base[:1], changed[:1]).shape == (1, len(SIZES))
 
 
 def test_proposal_applies_to_ten_kilobytes() -> None:

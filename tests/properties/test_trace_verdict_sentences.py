@@ -12,12 +12,12 @@ from capture_files import CAPTURES, TRANSFER, read
 from tcpcast.captures import iter_plain_rows, trace
 from tcpcast.captures.advice import cause_or_limit_keys
 from tcpcast.captures.quantity_text import (
-    digits,
-    percent,
-    rate,
-    size_rounded_up,
-    time,
-    volume,
+    format_digits,
+    format_percent,
+    format_rate,
+    format_size_rounded_up,
+    format_time,
+    format_volume,
 )
 from tcpcast.captures.verdict import capture_verdict, captures_verdict, is_verdict_on_failures
 from tcpcast.report.full_report import captures_document
@@ -60,13 +60,13 @@ def shown_values(document: dict[str, Any]) -> Iterator[str]:
         elif isinstance(value, bool) or not isinstance(value, int | float):
             continue
         elif name.endswith("_bps"):
-            yield rate(value)
+            yield format_rate(value)
         elif name.endswith("_s"):
-            yield time(value)
+            yield format_time(value)
         elif "bytes" in name:
-            yield from (volume(value), size_rounded_up(value), f"{value:,.0f}")
+            yield from (format_volume(value), format_size_rounded_up(value), f"{value:,.0f}")
         elif isinstance(value, float):
-            yield from (percent(value), digits(100 * value), digits(value, 2))
+            yield from (format_percent(value), format_digits(100 * value), format_digits(value, 2))
         else:
             yield f"{value:,}"
 
@@ -131,7 +131,10 @@ def test_a_group_is_the_subject_if_flows_are_grouped(by: str) -> None:
     ends = {"src": " from 10.99.0.1", "dst": " to 10.99.0.2"}
     for name, words in ends.items():
         assert (words in sentence) == (group[name] != "*")
-    sent = f"sends {volume(group['bytes'])} at {rate(group['throughput_bps'])}, limited by the"
+    sent = (
+        f"sends {format_volume(group['bytes'])} at {format_rate(group['throughput_bps'])}, "
+        "limited by the"
+    )
     assert sent in sentence
 
 

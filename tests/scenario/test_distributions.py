@@ -136,7 +136,7 @@ def test_distributions_have_exact_mean_and_variance(
 ) -> None:
     distribution = size(**table)
     assert distribution.mean_value() == pytest.approx(mean, rel=1e-12)
-    assert distribution.has_variance() is finite
+    assert distribution.has_finite_variance() is finite
 
 
 @pytest.mark.parametrize(

@@ -429,7 +429,7 @@ def test_key_names_differ_from_union_member_names() -> None:
 
     Errors in the trace of a rate are reported at the rate.
     """
-    keys = {key for table in get_all_subclasses(Table) for key in table.key_names()}
+    keys = {key for table in get_all_subclasses(Table) for key in table.fields_by_key()}
     assert keys & get_union_member_names() == {"trace", "transfers"}
 
 
@@ -437,7 +437,7 @@ def test_every_required_key_has_an_example_for_its_message() -> None:
     for table in get_all_subclasses(Table):
         if "[" in table.__name__:
             continue
-        for key, field in table.key_names().items():
+        for key, field in table.fields_by_key().items():
             is_tag = key in ("kind", "distribution", "model")
             assert not field.is_required() or is_tag or table.example(key) is not None
 

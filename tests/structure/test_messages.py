@@ -12,7 +12,7 @@ import pytest
 import tcpcast
 import typer
 from tcpcast.cli import app, complete
-from tcpcast.engines import REGISTRY, check_names
+from tcpcast.engines import REGISTRY, check_engine_names
 from tcpcast.errors import ScenarioError, UnknownEngine
 from tcpcast.scenario.tcp import STACKS
 
@@ -104,7 +104,7 @@ def test_engines_in_messages_exist() -> None:
 @pytest.mark.parametrize("name", ["bbr2", "cubic", "reno", "ns2", "simulator", "mathiss"])
 def test_hints_for_an_unknown_engine_name_engines(name: str) -> None:
     with pytest.raises(UnknownEngine) as refused:
-        check_names([name])
+        check_engine_names([name])
     hint, _, _ = str(refused.value).partition(" There are: ")
     assert set(re.findall(r"'([a-z-]+)'", hint.partition(";")[2])) <= set(REGISTRY)
     assert set(re.findall(r'"([a-z0-9-]+)"', hint)) <= set(STACKS)

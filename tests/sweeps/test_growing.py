@@ -127,7 +127,7 @@ def test_interrupted_growth_loses_no_rows(  # noqa: PLR0917 - fixtures
         if step == "put aside":
             patch.setattr(SweepFolder, "_write_definition", broken)
         else:
-            patch.setattr(SweepFolder, "parts", broken_at(SweepFolder.parts, 1))
+            patch.setattr(SweepFolder, "existing_parts", broken_at(SweepFolder.existing_parts, 1))
         with pytest.raises(OSError, match="power"):
             tcpcast.sweep(path, MORE, out=out, **HOW)
     recorded_cells.clear()

@@ -17,15 +17,19 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.array_types import Table
-from tcpcast.captures.advice import advice
+from tcpcast.captures.advice import advise_each_direction
 from tcpcast.captures.capture_warnings import capture_warnings
-from tcpcast.captures.cause_rules import cause_columns, columns_corrected_by_cause
+from tcpcast.captures.cause_rules import cause_columns, correct_columns_by_cause
 from tcpcast.captures.congestion_control import identify_congestion_control
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.failed_connections import failed_connections_table
-from tcpcast.captures.groups import groups as grouped
+from tcpcast.captures.groups import group_directions as grouped
 from tcpcast.captures.model_rates import measured_and_model_rate_columns
-from tcpcast.captures.models import model_errors, model_intervals, models
+from tcpcast.captures.models import (
+    model_errors,
+    model_intervals,
+    model_rates_by_direction,
+)
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_of_each_direction, service_table
 from tcpcast.captures.table import direction_table, event_table, interval_table, round_table
@@ -35,10 +39,10 @@ from tcpcast.captures.tap_comparison import (
     totals_by_tap_order,
 )
 from tcpcast.captures.verdict import (
+    bytes_by_limit,
     capture_verdict,
     captures_verdict,
     directions_without_service,
-    limit_bytes,
 )
 from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
@@ -153,7 +157,7 @@ class Capture:
         Predicted values in the sentences come from models with measured inputs. For directions of a
         service, the sentence is the verdict on the service.
         """
-        return advice(self.connections, self.services)
+        return advise_each_direction(self.connections, self.services)
 
     def verdict(self) -> str:
         """Return the main result of the capture as a sentence."""
@@ -199,14 +203,14 @@ class Capture:
         -------
         Table
             Inputs of the models, the measured ``send_rate_pps``, and one column per model in
-            packets/s: see :func:`tcpcast.captures.models.models`.
+            packets/s: see :func:`tcpcast.captures.models.model_rates_by_direction`.
 
         Raises
         ------
         CaptureError
             The connection does not exist.
         """
-        return models(self, self._rows(connection))
+        return model_rates_by_direction(self, self._select_direction_rows(connection))
 
     def model_intervals(self, connection: int | str | None = None) -> Table:
         """Return the packets sent and the packets predicted by models in each interval of 100 s.
@@ -214,7 +218,7 @@ class Capture:
         Parameters
         ----------
         connection
-            As for :meth:`models`.
+            As for :meth:`model_rates_by_direction`.
 
         Returns
         -------
@@ -226,7 +230,7 @@ class Capture:
         CaptureError
             The connection does not exist.
         """
-        return model_intervals(self, self._rows(connection))
+        return model_intervals(self, self._select_direction_rows(connection))
 
     def model_errors(self, connection: int | str | None = None) -> Table:
         """Return the average error (as PFTK defines it) of each model over intervals of 100 s.
@@ -234,7 +238,7 @@ class Capture:
         Parameters
         ----------
         connection
-            As for :meth:`models`.
+            As for :meth:`model_rates_by_direction`.
 
         Returns
         -------
@@ -248,7 +252,7 @@ class Capture:
         """
         return model_errors(self.model_intervals(connection))
 
-    def _rows(self, connection: int | str | None) -> np.ndarray[Any, Any]:
+    def _select_direction_rows(self, connection: int | str | None) -> np.ndarray[Any, Any]:
         if connection is None:
             return np.arange(self.connections["src"].size)
         return select_directions(self, connection)
@@ -295,7 +299,7 @@ def trace(
         The file does not exist, cannot be read, or is not a capture; or ``trail_points`` or
         ``max_connections`` is out of range.
     """
-    _check_limits(trail_points, max_connections)
+    _check_argument_ranges(trail_points, max_connections)
     content = isinstance(source, bytes)
     file = _file_name(source)
     try:
@@ -348,7 +352,7 @@ def trace(
     )
 
 
-def _check_limits(trail_points: int, max_connections: int | None) -> None:
+def _check_argument_ranges(trail_points: int, max_connections: int | None) -> None:
     if max_connections is not None and not 1 <= max_connections <= _MAX_ARGUMENT:
         raise CaptureError(
             f"max_connections = {quote(max_connections)}: must be between 1 and {_MAX_ARGUMENT}"
@@ -364,7 +368,7 @@ def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:
     found = connections | identify_congestion_control(connections, rounds)
     found |= measured_and_model_rate_columns(found)
     found |= cause_columns(found, rounds, lost)
-    found |= columns_corrected_by_cause(found)
+    found |= correct_columns_by_cause(found)
     found |= window_growth_units(found, rounds)
     return found | measured_and_model_rate_columns(found)
 
@@ -385,7 +389,7 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
         "verdict": captures_verdict(shown),
         "captures": [
             {
-                **capture_keys(capture),
+                **capture_json_before_tables(capture),
                 "services": list(iter_plain_rows(capture.services)),
                 "failed": list(iter_plain_rows(capture.failed)),
                 "connections": list(iter_rows_with_advice(capture.connections, capture.services)),
@@ -395,9 +399,9 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
     }
 
 
-def capture_keys(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
+def capture_json_before_tables(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
     """Return the keys of a capture that precede its tables in the JSON document."""
-    limits = limit_bytes(directions_without_service(capture.connections))
+    limits = bytes_by_limit(directions_without_service(capture.connections))
     return {
         "file": capture.file,
         "verdict": capture_verdict(capture, groups),
@@ -412,7 +416,9 @@ def iter_plain_rows(table: Table) -> Iterator[dict[str, Any]]:
     """Yield each row of a table as a dict of plain values, converting the table in parts."""
     length = next(iter(table.values())).size
     for first in range(0, length, ROWS_PER_CHUNK):
-        part = [plain_values(column[first : first + ROWS_PER_CHUNK]) for column in table.values()]
+        part = [
+            to_plain_values(column[first : first + ROWS_PER_CHUNK]) for column in table.values()
+        ]
         for row in zip(*part, strict=True):
             yield dict(zip(table, row, strict=True))
 
@@ -423,10 +429,10 @@ def iter_rows_with_advice(connections: Table, services: Table) -> Iterator[dict[
         part = {
             name: column[first : first + ROWS_PER_CHUNK] for name, column in connections.items()
         }
-        yield from iter_plain_rows(part | {"advice": advice(part, services)})
+        yield from iter_plain_rows(part | {"advice": advise_each_direction(part, services)})
 
 
-def plain_values(column: np.ndarray[Any, Any]) -> list[Any]:
+def to_plain_values(column: np.ndarray[Any, Any]) -> list[Any]:
     """Return a column as plain values: times as ISO 8601 in UTC, NaN as None."""
     if column.dtype.kind == "M":
         return [f"{moment}Z" for moment in column.astype(str)]

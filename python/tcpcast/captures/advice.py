@@ -12,7 +12,7 @@ import numpy as np
 
 from tcpcast.captures import cause_remedies, cause_rules, limit_remedies
 from tcpcast.captures.predicted_gain import GainPredictor
-from tcpcast.captures.quantity_text import percent, sentence_case
+from tcpcast.captures.quantity_text import format_percent, sentence_case
 from tcpcast.captures.service_advice import service_verdicts
 from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES
@@ -90,19 +90,19 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
             )
             found = zip(rows.tolist(), shares, remedy(GainPredictor.from_table(part)), strict=True)
             for row, (share, also, second), each in found:
-                then = _second_action(table, row, second) if second else ""
+                then = _action_against_second_limit(table, row, second) if second else ""
                 result[row] = NamedLimit(limit, share, also, each, then)
     return result
 
 
-def _second_action(table: Table, row: int, limit: str) -> str:
+def _action_against_second_limit(table: Table, row: int, limit: str) -> str:
     """Return the action against the second limit of a row as a clause."""
     part = select_rows(table, [row])
     remedy = REMEDIES_BY_LIMIT[limit](GainPredictor.from_table(part))[0]
     return f"for the {LIMIT_NAMES[limit]}, {remedy.action}"
 
 
-def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
+def advise_each_direction(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     """Return the advice for each row of ``connections``; empty if the limit is unknown.
 
     For directions of services, the advice is the verdict on the service.
@@ -163,6 +163,6 @@ def _shares_and_second_limit(table: Table, limit: str) -> list[tuple[str, str, s
             continue
         also = float(rest[second[at], at])
         key = others[second[at]] if also >= MIN_SECOND_LIMIT_SHARE else ""
-        more = f"{LIMIT_NAMES[key]} {percent(also)}" if key else ""
-        said.append((f"{percent(value)} of the time", more, key))
+        more = f"{LIMIT_NAMES[key]} {format_percent(also)}" if key else ""
+        said.append((f"{format_percent(value)} of the time", more, key))
     return said

@@ -11,7 +11,11 @@ import numpy as np
 from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.cause_rules import LINK
 from tcpcast.captures.congestion_control import CUBIC
-from tcpcast.captures.link_estimate import growth_pkts, link_bps, queueing_delays_at_losses_s
+from tcpcast.captures.link_estimate import (
+    link_bps,
+    queueing_delays_at_losses_s,
+    window_growth_per_round_pkts,
+)
 from tcpcast.captures.model_rates import (
     LINUX_MIN_RTO_MINUS_RTT_S,
     cubic_pps,
@@ -86,7 +90,7 @@ class CaptureStats:
     link_bps: float
     """Link rate in IP bytes, in bit/s."""
     payload_bytes: int
-    growth_pkts: float
+    window_growth_per_round_pkts: float
     non_queue_loss_share: float
     """Share of the losses while the queue of the link was not full."""
     sender: Sender
@@ -94,10 +98,10 @@ class CaptureStats:
     @property
     def window_pkts(self) -> float:
         """The announced receiver window, or a constant flight size; NaN if neither is known."""
-        announced = self.weighted_mean("w_max_pkts")
+        announced = self.packet_weighted_mean("w_max_pkts")
         most, usual = (
-            self.weighted_mean("flight_max_bytes"),
-            self.weighted_mean("flight_mean_bytes"),
+            self.packet_weighted_mean("flight_max_bytes"),
+            self.packet_weighted_mean("flight_mean_bytes"),
         )
         if announced >= 1 or not usual >= MIN_STEADY_FLIGHT_RATIO * most:
             return announced
@@ -107,7 +111,7 @@ class CaptureStats:
     def is_rate_explained_without_link(self) -> bool:
         """True if losses, the window or another limit than the link explain the rate."""
         idle = self._time_share(("application",)) > 0.5
-        if idle or (self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queue):
+        if idle or (self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queueing_delay):
             return True
         return (
             self.is_rate_explained_by_window
@@ -126,10 +130,12 @@ class CaptureStats:
 
     def _time_share(self, limits: tuple[str, ...]) -> float:
         """Return the share of time during which any of these limits applied."""
-        return float(sum(np.nan_to_num(self.weighted_mean(f"share_{limit}")) for limit in limits))
+        return float(
+            sum(np.nan_to_num(self.packet_weighted_mean(f"share_{limit}")) for limit in limits)
+        )
 
     @property
-    def _has_queue(self) -> bool:
+    def _has_queueing_delay(self) -> bool:
         """True if the RTT indicates a queue on the path."""
         return self.full_queue_rtt_s > MIN_QUEUE_RTT_RATIO * self.rtt_min_s
 
@@ -140,7 +146,7 @@ class CaptureStats:
         return bool(whole.size == 1 and whole[0] and self.packets_sent <= MAX_SHORT_TRANSFER_PKTS)
 
     @property
-    def transfer_count(self) -> int:
+    def sequential_transfer_count(self) -> int:
         """Number of sequential connections if each is shorter than half of the capture."""
         short = np.nan_to_num(self.table["duration_s"]) < self.duration_s / 2
         return int(short.sum()) if short.size > self.flows else 0
@@ -158,7 +164,7 @@ class CaptureStats:
     @property
     def loss_limited_pps(self) -> float:
         """Rate of one flow in packets/s predicted from its losses; NaN if they do not limit it."""
-        return math.nan if self.sender.is_rate_based else predicted_pps(self, 1.0)
+        return math.nan if self.sender.is_rate_based else pps_predicted_from_losses(self, 1.0)
 
     @property
     def is_link_full(self) -> bool:
@@ -243,11 +249,11 @@ class CaptureStats:
             return math.inf
         window = float(unlimited_window_pkts(loss_indication_ratio=seen, packets_per_ack=1.0))
         if self.sender.is_rate_based:
-            window = self.weighted_mean("flight_mean_bytes") / self.payload_bytes
+            window = self.packet_weighted_mean("flight_mean_bytes") / self.payload_bytes
         most = self.window_pkts
         return seen / max(1 - seen * (min(window, most) if most >= 1 else window), 0.5)
 
-    def weighted_mean(self, name: str) -> float:
+    def packet_weighted_mean(self, name: str) -> float:
         """Return the mean of a column over the flows, weighted by packets."""
         values, weights = self.table[name], self.table["data_packets"]
         known = np.isfinite(values) & (weights > 0)
@@ -284,7 +290,9 @@ def make_capture_stats(capture: Capture) -> CaptureStats:
         full_queue_rtt_s=math.nan,
         link_bps=link_bps(capture) * wire,
         payload_bytes=payload,
-        growth_pkts=growth_pkts(tables_by_name(capture).get("rounds"), table["segment_bytes"]),
+        window_growth_per_round_pkts=window_growth_per_round_pkts(
+            tables_by_name(capture).get("rounds"), table["segment_bytes"]
+        ),
         non_queue_loss_share=math.nan,
         sender=sender,
     )
@@ -296,7 +304,7 @@ def make_capture_stats(capture: Capture) -> CaptureStats:
             f"{capture.file}: no scenario can be derived, because the direction has no measured "
             "RTT, or all its data have the same timestamp; select a connection with more data"
         )
-    least = found.weighted_mean("rtt_min_s")
+    least = found.packet_weighted_mean("rtt_min_s")
     least = least if least > 0 else found.rtt_s
     high = float(np.fmax(_full_queue_rtt_s(found), least))
     # With BBR, one loss indication covers many losses, so count retransmissions.
@@ -322,12 +330,15 @@ def _full_queue_rtt_s(stats: CaptureStats) -> float:
     difference is queueing delay. With delayed ACKs, the result is at most the maximum over ACKs of
     several packets, because the ACK of a single packet may be delayed.
     """
-    every, newest = stats.weighted_mean("rtt_p99_s"), stats.weighted_mean("rtt_karn_p99_s")
+    every, newest = (
+        stats.packet_weighted_mean("rtt_p99_s"),
+        stats.packet_weighted_mean("rtt_karn_p99_s"),
+    )
     if every - newest > LINUX_MIN_ACK_DELAY_S:
         return every
-    if not stats.weighted_mean("packets_per_ack") >= MIN_DELAYED_ACK_PACKETS:
+    if not stats.packet_weighted_mean("packets_per_ack") >= MIN_DELAYED_ACK_PACKETS:
         return newest
-    return float(np.fmin(newest, stats.weighted_mean("rtt_undelayed_max_s")))
+    return float(np.fmin(newest, stats.packet_weighted_mean("rtt_undelayed_max_s")))
 
 
 def _correct_rtts_to_sender(table: Table) -> Table:
@@ -347,7 +358,7 @@ def estimated_loss_ratio(table: Table) -> float:
     return float(np.average(lost[known], weights=np.fmax(table["data_packets"][known], 1)))
 
 
-def predicted_pps(stats: CaptureStats, packets_per_ack: float) -> float:
+def pps_predicted_from_losses(stats: CaptureStats, packets_per_ack: float) -> float:
     """Return the rate of one flow in packets/s, predicted from its losses; NaN without losses.
 
     The model is CUBIC's response function for CUBIC senders, otherwise PFTK with b =

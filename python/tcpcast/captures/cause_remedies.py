@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tcpcast.captures import limit_remedies
 from tcpcast.captures.limit_remedies import FASTER_LINK, Remedy
 from tcpcast.captures.loss_evidence import path_rtt_s, reordered_packets
-from tcpcast.captures.quantity_text import digits, percent, rate, time
+from tcpcast.captures.quantity_text import format_digits, format_percent, format_rate, format_time
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table
@@ -56,10 +56,10 @@ def remedies_for_application(gains: GainPredictor) -> list[Remedy]:
     ends = []
     dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]
     for at, advice in enumerate(limit_remedies.remedies_for_application(gains)):
-        found = f": the sender ran out of data {digits(float(dry[at]), 2)} times per RTT"
+        found = f": the sender ran out of data {format_digits(float(dry[at]), 2)} times per RTT"
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)
-            found += f", and {percent(own)} of the data were not triggered by an ack"
+            found += f", and {format_percent(own)} of the data were not triggered by an ack"
         else:
             found += "; at this tap, a full send buffer would look the same"
         ends.append(advice._replace(evidence=found + advice.evidence))
@@ -72,8 +72,9 @@ def remedies_for_pacing(gains: GainPredictor) -> list[Remedy]:
     raised = "raise the pacing rate"
     return [
         Remedy(
-            f": data are sent at even gaps (variation {percent(table['pacing_variation'][at])}) "
-            f"and without waiting for acks, at {rate(now)}",
+            ": data are sent at even gaps (variation "
+            f"{format_percent(table['pacing_variation'][at])}) "
+            f"and without waiting for acks, at {format_rate(now)}",
             f". The network is not the limit; {raised} (SO_MAX_PACING_RATE of the socket, or "
             "maxrate of the fq queue).",
             f"the network is not the limit; {raised}",
@@ -108,9 +109,11 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
         action = "raise the rate of the policer, or shape the traffic to this rate at the sender"
         ends.append(
             Remedy(
-                f": losses occur whenever the rate exceeds about {rate(now)} (this rate varies "
-                f"by {percent(table['loss_rate_variation'][at])} between losses), and the queueing "
-                f"delay just before a loss is short ({time(queue)})",
+                f": losses occur whenever the rate exceeds about {format_rate(now)} (this rate "
+                "varies "
+                f"by {format_percent(table['loss_rate_variation'][at])} between losses), and the "
+                "queueing "
+                f"delay just before a loss is short ({format_time(queue)})",
                 f". Fewer losses at other hops do not increase the rate. First {action}: a shaper "
                 "delays packets instead of dropping them.",
                 action,
@@ -125,20 +128,21 @@ def remedies_for_link(gains: GainPredictor) -> list[Remedy]:
     for at, now in enumerate(table["goodput_bps"].tolist()):
         away = table["tap_side"][at] != "sender"
         queue = float(table["queue_delay_s" if away else "queue_at_loss_s"][at])
-        found = f" at {rate(now)}"
+        found = f" at {format_rate(now)}"
         if table["sharing_flows"][at] > 1:
             together = max(float(table["sharing_bps"][at]), now)
             found = (
-                f" shared by {table['sharing_flows'][at]} flows ({rate(together)} in total, "
-                f"{rate(now)} for this flow)"
+                f" shared by {table['sharing_flows'][at]} flows ({format_rate(together)} in total, "
+                f"{format_rate(now)} for this flow)"
             )
         rest = f". {FASTER_LINK.capitalize()}."
         if math.isfinite(queue) and queue > 0:
             rest = (
                 ": according to timestamps, the queue of the link delayed packets by "
-                f"{time(queue)} on average"
+                f"{format_time(queue)} on average"
                 if away
-                else f": losses occurred with a full queue, which delayed packets by {time(queue)}"
+                else ": losses occurred with a full queue, which delayed packets by "
+                f"{format_time(queue)}"
             ) + rest
         least = float(gains.rtt_min_s[at])
         if queue > MIN_LONG_QUEUE_RATIO * least > 0:

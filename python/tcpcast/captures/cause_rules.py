@@ -420,7 +420,7 @@ def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table
     return found | shared | {"cause": causes, "cause_evident": ~natural & (causes != UNKNOWN)}
 
 
-def columns_corrected_by_cause(table: Table) -> Table:
+def correct_columns_by_cause(table: Table) -> Table:
     """Return corrected columns, so that no value contradicts the cause.
 
     Time in states detected by mistake (:data:`MISDETECTED_STATES`) is added to the state of the

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.quantity_text import time
+from tcpcast.captures.quantity_text import format_time
 from tcpcast.captures.table import endpoint_text, select_rows, text_column, to_datetimes
 from tcpcast.readable_units import count_text
 
@@ -142,7 +142,7 @@ def _failure_line(table: Table) -> str:
 
 def _unanswered_syn_text(_: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
-    over = f" over {time(waited)}" if waited > 0 else ""
+    over = f" over {format_time(waited)}" if waited > 0 else ""
     return (
         f"{count_text(tries, 'SYN')}{over} without a response. A firewall drops them, "
         "the host is down, or the responses take another path; check the address, the port and the "
@@ -152,7 +152,8 @@ def _unanswered_syn_text(_: Row, table: Table) -> str:
 
 def _refused_text(row: Row, _: Table) -> str:
     return (
-        f"the {row['by']} responded to the SYN with a RST after {time(float(row['waited_s']))}. "
+        f"the {row['by']} responded to the SYN with a RST after "
+        f"{format_time(float(row['waited_s']))}. "
         "No process listens on the port, the accept queue overflowed, or a firewall rejects "
         "the connection"
     )
@@ -172,13 +173,14 @@ def _silent_text(row: Row, _: Table) -> str:
     if row["stage"] == "idle":
         return (
             f"the {row['by']} did not respond to {int(row['tries']):,} keepalive probes of the "
-            f"{other} for {time(float(row['waited_s']))}. The host or the path failed, or a "
+            f"{other} for {format_time(float(row['waited_s']))}. The host or the path failed, or a "
             "firewall dropped the state of the connection"
         )
     return (
         f"the {row['by']} stopped responding {STAGE_PHRASES[str(row['stage'])]}: the {other} sent "
         f"the same data {int(row['tries']):,} times without a response, and retransmitted for "
-        f"{time(float(row['waited_s']))}. The path or the host "
+        f"{format_time(float(row['waited_s']))}. The path or the "
+        "host "
         "failed, or a firewall dropped the state of the connection"
     )
 
@@ -188,7 +190,8 @@ def _reset_text(row: Row, table: Table) -> str:
     text = f"reset by the {row['by']} {STAGE_PHRASES[stage]}"
     if stage == "in_request" and waited >= MIN_IDLE_TIMEOUT_S:
         return (
-            f"{text}. The request was sent after {time(waited)} of inactivity: the server, a "
+            f"{text}. The request was sent after {format_time(waited)} of inactivity: the "
+            "server, a "
             "load balancer or a firewall has a shorter idle timeout than the client; keepalives "
             "prevent this reset"
         )

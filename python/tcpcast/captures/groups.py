@@ -41,7 +41,7 @@ GROUPINGS = ("all", "pair", "source", "destination")
 """Ways to group directions by hosts; ports are ignored."""
 
 
-def groups(
+def group_directions(
     connections: Table, loss_indications: Table, *, by: str = "pair", rtt_s: float | None = None
 ) -> Table:
     """Return one row per group of directions; see :meth:`tcpcast.captures.Capture.groups`."""
@@ -60,7 +60,7 @@ def groups(
     table |= _group_sums(connections, group, count)
     table |= _group_means(connections, group, count)
     apart = table["rtt_mean_s"] if rtt_s is None else np.full(count, rtt_s)
-    table["loss_events"] = _loss_events(connections, loss_indications, group, apart)
+    table["loss_events"] = _count_loss_events(connections, loss_indications, group, apart)
     table |= _group_ratios(connections, group, table)
     return table | _group_model_rates(table)
 
@@ -176,7 +176,9 @@ def _group_means(connections: Table, group: Column, count: int) -> Table:
     }
 
 
-def _loss_events(connections: Table, indications: Table, group: Column, apart_s: Column) -> Column:
+def _count_loss_events(
+    connections: Table, indications: Table, group: Column, apart_s: Column
+) -> Column:
     """Count the loss events of each group treated as one flow; NaN if not all times are kept.
 
     As in the simulator, the first indication counts, and each later one that is at least one RTT

@@ -13,14 +13,14 @@ import numpy as np
 from tcpcast.captures.congestion_control import BBR, MIN_LOSS_INDICATIONS
 from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips
 from tcpcast.captures.quantity_text import (
-    digits,
+    format_digits,
+    format_percent,
+    format_rate,
+    format_size_rounded_up,
+    format_time,
+    format_times,
     mean_rtt_text,
-    percent,
-    rate,
     sentence_case,
-    size_rounded_up,
-    time,
-    times,
 )
 from tcpcast.readable_units import count_text
 
@@ -98,14 +98,14 @@ def remedies_for_application(gains: GainPredictor) -> list[Remedy]:
         end = f". The network is not the limit: {WRITE_EARLIER}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
         if by_loss > MIN_GAIN * now:
-            end += f". If data were always available, PFTK predicts {rate(by_loss)}"
+            end += f". If data were always available, PFTK predicts {format_rate(by_loss)}"
         elif (
             not gains.has_inputs[at]
             and by_window > MIN_GAIN * now
             and table["window_max_bytes"][at] > 0
         ):
             why = "No packet was lost" if gains.is_lossless[at] else "No model of loss applies"
-            end += f". {why}; the window allows up to {rate(by_window)}"
+            end += f". {why}; the window allows up to {format_rate(by_window)}"
         unsure = UNKNOWN_TAP_REMARK if table["tap_side"][at] == "unknown" else ""
         ends.append(Remedy(unsure, end + ".", WRITE_EARLIER))
     return ends
@@ -192,7 +192,7 @@ def _larger_window_advice(
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         link, loss = gains.max_rate_bps[at], now * factor[at]
-        start, raised = f": {size_rounded_up(largest[at])}", f"raise {window}"
+        start, raised = f": {format_size_rounded_up(largest[at])}", f"raise {window}"
         if uneven[at]:
             more = "The RTT varies too much for a prediction."
             ends.append(Remedy(start, f". First {raised} {how}. {more}", raised))
@@ -204,7 +204,7 @@ def _larger_window_advice(
         is_loss = loss <= link  # otherwise the link is the next limit, or both are unknown
         goal, needed = (loss, by_loss[at]) if is_loss else (link, by_link[at])
         if not math.isfinite(goal):
-            gain = f"twice the window gives twice the rate, {rate(2 * now)}"
+            gain = f"twice the window gives twice the rate, {format_rate(2 * now)}"
             text = (
                 f". First {raised} {how}: "
                 f"{'no packet was lost' if gains.is_lossless[at] else 'no model of loss applies'} "
@@ -215,14 +215,14 @@ def _larger_window_advice(
             why = (
                 "according to PFTK, loss is the limit"
                 if is_loss
-                else f"the link carries at most {rate(link)}"
+                else f"the link carries at most {format_rate(link)}"
             )
             raised = "a larger window alone does not increase the rate"
             text = f". {raised.capitalize()}: {why}."
         else:
             why = "loss becomes the limit (PFTK)" if is_loss else "the link becomes full"
-            raised += f" to at least {size_rounded_up(needed)}"
-            gain = f": then {why}, at {rate(goal)}"
+            raised += f" to at least {format_size_rounded_up(needed)}"
+            gain = f": then {why}, at {format_rate(goal)}"
             text = f". First {raised} {how}{gain}"
             raised += gain
             if needed > MAX_UNSCALED_WINDOW_BYTES and scaling[at]:
@@ -291,26 +291,30 @@ def _less_loss_advice(gains: GainPredictor, before: list[str]) -> list[Remedy]:
         if not gains.has_inputs[at]:
             ends.append(_advice_without_loss_indications(gains, at))
             continue
-        every = digits(1 / p[at], 2) if p[at] > FREQUENT_LOSS_RATIO else f"{1 / p[at]:,.0f}"
+        every = format_digits(1 / p[at], 2) if p[at] > FREQUENT_LOSS_RATIO else f"{1 / p[at]:,.0f}"
         model = "CUBIC's response function" if gains.is_cubic[at] else "PFTK"
         if gains.table["looks_like"][at] == BBR:
             action, end = _bbr_loss_texts(gains, at)
         elif gained[at] < MIN_GAIN * gains.table["throughput_bps"][at]:
             full = gains.max_rate_bps[at]
-            why = f"the link ({rate(full)})" if math.isfinite(full) else "the receiver's window"
+            why = (
+                f"the link ({format_rate(full)})"
+                if math.isfinite(full)
+                else "the receiver's window"
+            )
             action = "less loss alone does not increase the rate"
             end = f" {action.capitalize()}: {why} is the limit."
         elif beyond[at] > MAX_MEASURED_TO_MODEL_RATIO:
             action, end = _inapplicable_model_texts(gains, at, model, beyond[at])
         else:
-            gain = f"half the loss gives {times(min(half[at], most[at]))} the rate"
+            gain = f"half the loss gives {format_times(min(half[at], most[at]))} the rate"
             action = f"reduce loss: according to {model}, {gain}"
             end = (
                 f" {'Then' if start else 'First'} reduce loss. According to {model}, {gain} "
-                f"({rate(gained[at])}), and half the RTT gives {times(min(near[at], most[at]))} "
+                f"({format_rate(gained[at])}), and half the RTT gives {format_times(min(near[at], most[at]))} "
                 "the rate. According to "
                 f"{'n times PFTK' if by_n_times[at] else 'the model of parallel flows'}, "
-                f"{PARALLEL_FLOWS} parallel flows give {times(min(many[at], most[at]))} the rate."
+                f"{PARALLEL_FLOWS} parallel flows give {format_times(min(many[at], most[at]))} the rate."
                 f"{' The link limits at least one of these rates.' if too_much[at] else ''}"
             )
         seen = f", one loss indication per {every} packets"
@@ -322,7 +326,11 @@ def _bbr_loss_texts(gains: GainPredictor, at: int) -> tuple[str, str]:
     """Return statements that losses hardly affect BBR: one without and one with its link share."""
     link = gains.max_rate_bps[at]
     share = gains.table["throughput_bps"][at] / link
-    used = f"; it uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
+    used = (
+        f"; it uses {format_percent(min(share, 1.0))} of the link ({format_rate(link)})"
+        if share > 0
+        else ""
+    )
     action = "the sender behaves like BBR, whose rate hardly depends on losses"
     return action, f" {sentence_case(action)}{used}."
 
@@ -338,7 +346,7 @@ def _inapplicable_model_texts(
         else ("losses hardly reduce the window of this sender (perhaps BBR)")
     )
     action = f"no model applies, because {why}"
-    end = f"; the measured rate is {times(factor)} the rate of {model}."
+    end = f"; the measured rate is {format_times(factor)} the rate of {model}."
     return action, f" {sentence_case(action)}{end}"
 
 
@@ -380,7 +388,7 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
     for at, count in enumerate(table["timeouts"].tolist()):
         start = f": {count_text(count, 'timeout')}"
         if table["t0_s"][at] > 0:
-            start += f", T0 = {time(table['t0_s'][at])}"
+            start += f", T0 = {format_time(table['t0_s'][at])}"
         start += f", with an RTT of {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
         end = _gain_sentence(gains, at, none[at], "without timeouts")
         if table["max_backoff"][at] >= MIN_OUTAGE_TIMEOUTS:
@@ -400,7 +408,7 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
             end = ": no common TCP has a minimum RTO of this length"
         elif quick[at] > MIN_GAIN:
             action = "reduce the RTO"
-            end = f": Linux uses RTT + 200 ms, here {time(shorter[at])}"
+            end = f": Linux uses RTT + 200 ms, here {format_time(shorter[at])}"
             end += _gain_sentence(gains, at, quick[at], "with this RTO")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
             action = "use limited transmit, early retransmit or tail loss probes"
@@ -419,7 +427,7 @@ def _gain_sentence(gains: GainPredictor, at: int, factor: float, when: str) -> s
     if not factor > MIN_GAIN:
         return ""
     after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.max_rate_bps[at]))
-    return f"; {when}, PFTK predicts {times(factor)} the rate, {rate(after)}"
+    return f"; {when}, PFTK predicts {format_times(factor)} the rate, {format_rate(after)}"
 
 
 def remedies_for_bottleneck(gains: GainPredictor) -> list[Remedy]:
@@ -428,19 +436,21 @@ def remedies_for_bottleneck(gains: GainPredictor) -> list[Remedy]:
     seen = np.where(np.isfinite(gains.max_rate_bps), gains.max_rate_bps, table["throughput_bps"])
     ends = []
     for at, full in enumerate(seen.tolist()):
-        start, action = (f" at {rate(full)}" if full > 0 else ""), FASTER_LINK
+        start, action = (f" at {format_rate(full)}" if full > 0 else ""), FASTER_LINK
         mean = float(table["throughput_bps"][at])
         if mean < MIN_FULL_LINK_SHARE * full:
             action = f"while the link is full, {FASTER_LINK}"
-            other = f". The mean rate was only {rate(mean)} because of other limits"
+            other = f". The mean rate was only {format_rate(mean)} because of other limits"
         else:
             other = ""
         end = f". {sentence_case(action)}{other}"
         queue = float(table["rtt_mean_s"][at] / least[at]) if least[at] > 0 else math.nan
         if queue >= MIN_LONG_QUEUE_RTT_RATIO:
             end += (
-                f". The queue of the link increases the mean RTT to {times(queue)} the minimum, "
-                f"{mean_rtt_text(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
+                f". The queue of the link increases the mean RTT to {format_times(queue)} the "
+                "minimum, "
+                f"{mean_rtt_text(table, at)} instead of {format_time(least[at])}. A smaller "
+                "buffer or AQM "
                 "(fq_codel) avoids this and hardly reduces the rate"
             )
         ends.append(Remedy(start, end + ".", action))

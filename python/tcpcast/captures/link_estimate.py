@@ -29,7 +29,7 @@ MIN_BUSY_BIN_SHARE = 0.9
 """Minimum share of this quantile for a bin to be busy; the mean over busy bins is the link rate."""
 
 
-def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
+def window_growth_per_round_pkts(rounds: Table | None, segment_bytes: Column) -> float:
     """Return the growth of the flight per round of congestion avoidance in packets, or NaN.
 
     Only rounds without loss that the congestion window limited are used. The growth is 1 if windows
@@ -51,7 +51,7 @@ def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
 
 
 def growth_per_round_by_direction_pkts(rounds: Table, segment_bytes: Column) -> Column:
-    """Return :func:`growth_pkts` for each direction, the rows of ``segment_bytes``."""
+    """Return :func:`window_growth_per_round_pkts` of each direction, a row of ``segment_bytes``."""
     kept, grown, apart = _growth_without_loss(rounds, segment_bytes)
     at = rounds["direction"][1:][kept]
     count = segment_bytes.size

@@ -50,7 +50,7 @@ NO_LOSS_CLASS, TD_CLASS = "-", "TD"
 timeouts in sequence) etc."""
 
 
-def _pftk_by_bytes(loss: Column, path: Table) -> Column:
+def _pftk_with_byte_counting(loss: Column, path: Table) -> Column:
     """Return PFTK's rate with b = 1: the window grows by acknowledged packets (RFC 3465, Linux)."""
     return pftk_pps(loss, path | {"packets_per_ack": np.ones(loss.size)})
 
@@ -59,7 +59,7 @@ def _pftk_approximate_pps(loss: Column, path: Table) -> Column:
     return approximate_rate_pps(loss_indication_ratio=loss, **path)
 
 
-def _chain_pps(loss: Column, path: Table) -> Column:
+def _window_chain_pps(loss: Column, path: Table) -> Column:
     """Return the rate by the Markov chain for each direction, with b rounded to an integer."""
     rates = np.full(loss.size, np.nan)
     for row, p in enumerate(loss.tolist()):
@@ -88,9 +88,9 @@ arguments."""
 
 LOSS_MODELS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,
-    "pftk_b1": _pftk_by_bytes,
+    "pftk_b1": _pftk_with_byte_counting,
     "pftk_approx": _pftk_approximate_pps,
-    "chain": _chain_pps,
+    "chain": _window_chain_pps,
     "td_only": _td_only_pps,
     "mathis": mathis_pps,
     "cubic": cubic_pps,
@@ -125,7 +125,7 @@ MODEL_LABELS = {
 """Names of the models in reports, by the prefix of their columns."""
 
 
-def models(capture: Capture, rows: Column) -> Table:
+def model_rates_by_direction(capture: Capture, rows: Column) -> Table:
     """Return the rate of each model for directions, one row per direction.
 
     Parameters
@@ -371,8 +371,9 @@ def _modelled_intervals_mask(intervals: Table) -> Column:
 class ModelResults:
     """Results of models for one direction.
 
-    ``row`` is the row index in ``connections``, ``rates`` the row of :func:`models`, and
-    ``intervals`` and ``errors`` the tables of :func:`model_intervals` and :func:`model_errors`.
+    ``row`` is the row index in ``connections``, ``rates`` the row of
+    :func:`model_rates_by_direction`, and ``intervals`` and ``errors`` the tables of
+    :func:`model_intervals` and :func:`model_errors`.
     """
 
     row: int
@@ -395,7 +396,9 @@ def model_results(capture: Capture, order: Column) -> list[ModelResults]:
     for row in order[capture.connections["loss_indication_ratio"][order] > 0].tolist():
         rows = np.array([row])
         intervals = model_intervals(capture, rows)
-        rates = {name: column[0] for name, column in models(capture, rows).items()}
+        rates = {
+            name: column[0] for name, column in model_rates_by_direction(capture, rows).items()
+        }
         found.append(ModelResults(row, rates, intervals, model_errors(intervals)))
     return found
 
@@ -408,7 +411,7 @@ def model_tables(capture: Capture) -> dict[str, Table]:
     every = np.arange(capture.connections["src"].size)
     intervals = model_intervals(capture, every)
     return {
-        "models": models(capture, every),
+        "models": model_rates_by_direction(capture, every),
         "model_intervals": intervals,
         "model_errors": model_errors(intervals),
     }

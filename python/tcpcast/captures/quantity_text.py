@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tcpcast.array_types import Table
 
 
-def digits(value: float, min_digits: int = 3) -> str:
+def format_digits(value: float, min_digits: int = 3) -> str:
     """Return a number with at least three significant digits."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
@@ -19,13 +19,13 @@ def digits(value: float, min_digits: int = 3) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def rate(bps: float) -> str:
+def format_rate(bps: float) -> str:
     """Return ``1.43 Mbit/s``."""
     factor, unit = readable_unit(bps, RATE_LADDER)
-    return f"{digits(bps / factor)} {unit}"
+    return f"{format_digits(bps / factor)} {unit}"
 
 
-def size_rounded_up(octets: float) -> str:
+def format_size_rounded_up(octets: float) -> str:
     """Return ``64 KiB``, rounded up for advice on minimum sizes."""
     if octets >= 1 << 20:
         return f"{math.ceil(10 * octets / (1 << 20)) / 10:,.4g} MiB"
@@ -34,22 +34,22 @@ def size_rounded_up(octets: float) -> str:
     return f"{math.ceil(octets)} B"
 
 
-def volume(octets: float) -> str:
+def format_volume(octets: float) -> str:
     """Return ``6.11 MiB``, rounded to the nearest value, for an amount of data."""
     if octets >= 1 << 20:
-        return f"{digits(octets / (1 << 20))} MiB"
-    return f"{digits(octets / (1 << 10))} KiB" if octets >= 1 << 10 else f"{octets:,.0f} B"
+        return f"{format_digits(octets / (1 << 20))} MiB"
+    return f"{format_digits(octets / (1 << 10))} KiB" if octets >= 1 << 10 else f"{octets:,.0f} B"
 
 
-def time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """Return ``83.7 ms`` or ``1.2 s``."""
-    return f"{digits(seconds)} s" if seconds >= 1 else f"{digits(seconds * 1e3)} ms"
+    return f"{format_digits(seconds)} s" if seconds >= 1 else f"{format_digits(seconds * 1e3)} ms"
 
 
 def mean_rtt_text(table: Table, at: int) -> str:
     """Return the mean RTT of a row: ``83.7 ms``, or ``at least ...`` for a lower bound."""
     bound = "at least " if table["rtt_lower_bound"][at] else ""
-    return f"{bound}{time(table['rtt_mean_s'][at])}"
+    return f"{bound}{format_time(table['rtt_mean_s'][at])}"
 
 
 def sentence_case(text: str) -> str:
@@ -57,11 +57,11 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Return ``71 %``."""
     return f"{100 * share:.0f} %"
 
 
-def times(factor: float) -> str:
+def format_times(factor: float) -> str:
     """Return ``1.5 times``."""
-    return f"{digits(factor, 2)} times"
+    return f"{format_digits(factor, 2)} times"

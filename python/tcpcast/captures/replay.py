@@ -16,10 +16,10 @@ from tcpcast import units
 from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, make_capture_stats
 from tcpcast.captures.direction_selection import describe_directions
 from tcpcast.captures.limit_remedies import MIN_OUTAGE_TIMEOUTS
-from tcpcast.captures.quantity_text import percent
+from tcpcast.captures.quantity_text import format_percent
 from tcpcast.captures.replay_tcp import (
     MIN_DIFFERENCE_RATIO,
-    grows_by_acks,
+    does_window_grow_by_acks,
     tcp_entries,
     tcp_warnings,
 )
@@ -58,7 +58,7 @@ MIN_WARNING_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayScenario:
     """A scenario derived from a capture.
 
     Attributes
@@ -76,7 +76,7 @@ class Replay:
     warnings: list[str]
 
 
-def replay(capture: Capture, name: str = "replay") -> Replay:
+def make_replay_scenario(capture: Capture, name: str = "replay") -> ReplayScenario:
     """Return a scenario that represents all flows of a capture.
 
     Parameters
@@ -112,7 +112,7 @@ def replay(capture: Capture, name: str = "replay") -> Replay:
         Scenario.from_dict(tables)
     except ScenarioError as error:  # for example, because a rate of one packet per hour is too low
         raise CaptureError(f"{capture.file}: no scenario can be derived: {error}") from error
-    return Replay(tables, toml_document([*heading, *remarks], entries), warnings)
+    return ReplayScenario(tables, toml_document([*heading, *remarks], entries), warnings)
 
 
 def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
@@ -120,7 +120,7 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
     rate, whence = stats.link_bps, "rate of acks while the path was full"
     guessed = math.isnan(rate) and stats.is_rate_explained_without_link
     if guessed:
-        rtt, why = _usual_rtt(stats)
+        rtt, why = _rtt_and_its_origin(stats)
         rate = UNKNOWN_LINK_RATE_RATIO * stats.rate_bps
         whence = (
             f"{UNKNOWN_LINK_RATE_RATIO} times the measured rate, because the link rate is unknown"
@@ -159,17 +159,17 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
     if stats.is_tap_behind_queue and stats.is_single_paced_flow:
         lost = "BBR keeps its rate, so all losses are assumed to be random"
     elif stats.non_queue_loss_share >= 0 and stats.random_loss_ratio:
-        share = percent(stats.non_queue_loss_share)
+        share = format_percent(stats.non_queue_loss_share)
         lost = f"{share} of the losses occurred while the queue was not full"
     elif stats.is_link_full or stats.non_queue_loss_share >= 0:
         lost = "all losses are assumed to be queue drops, because the link was full"
     yield Entry(at, "loss", units.format_ratio(round_to_digits(stats.random_loss_ratio)), lost)
 
 
-def _usual_rtt(stats: CaptureStats) -> tuple[float, str]:
+def _rtt_and_its_origin(stats: CaptureStats) -> tuple[float, str]:
     """Return the RTT for a path with an unknown queue, and the origin of the value."""
-    usual = stats.weighted_mean("rtt_karn_p50_s")
-    if not (stats.sender.is_modern or grows_by_acks(stats)) or not usual > 0:
+    usual = stats.packet_weighted_mean("rtt_karn_p50_s")
+    if not (stats.sender.is_modern or does_window_grow_by_acks(stats)) or not usual > 0:
         return stats.rtt_s, "mean RTT measured; the link was not full, so no queue is simulated"
     if usual <= MAX_EQUAL_RTT_RATIO * stats.rtt_min_s:
         return (
@@ -244,30 +244,34 @@ def _replay_warnings(stats: CaptureStats) -> list[str]:
 
 def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
     """Yield warnings about limits of the captured flows that the scenario does not include."""
-    if stats.transfer_count:
+    if stats.sequential_transfer_count:
         yield (
-            f"{stats.transfer_count} of {stats.table['src'].size} connections were shorter than "
+            f"{stats.sequential_transfer_count} of {stats.table['src'].size} connections were "
+            "shorter than "
             "half of the capture, but the flows of the scenario never end; for sequential "
             'transfers, write traffic of kind "on-off" or "transfers"'
         )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     for name, what in left_out.items():
-        share = stats.weighted_mean(name)
+        share = stats.packet_weighted_mean(name)
         if share > MIN_WARNING_SHARE:
             yield (
-                f"the flows were limited by {what} {percent(share)} of the time; the scenario "
+                f"the flows were limited by {what} {format_percent(share)} of the time; the "
+                "scenario "
                 "does not include this limit"
             )
-    share = stats.weighted_mean("share_timeout")
+    share = stats.packet_weighted_mean("share_timeout")
     deepest = int(stats.table["max_backoff"].max())
     if share > MIN_WARNING_SHARE and deepest >= MIN_OUTAGE_TIMEOUTS:
         yield (
-            f"the flows were in RTO {percent(share)} of the time, with up to {deepest} consecutive "
+            f"the flows were in RTO {format_percent(share)} of the time, with up to {deepest} "
+            "consecutive "
             "timeouts; the scenario does not include this outage"
         )
-    share = stats.weighted_mean("share_receiver_window")
+    share = stats.packet_weighted_mean("share_receiver_window")
     if share > MIN_WARNING_SHARE and (stats.table["zero_windows"] > 0).any():
         yield (
-            f"the flows were limited by the receiver window {percent(share)} of the time, and "
+            f"the flows were limited by the receiver window {format_percent(share)} of the time, "
+            "and "
             "this window closed temporarily; the scenario always uses the largest window"
         )

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.capture_stats import MIN_DELAYED_ACK_PACKETS, CaptureStats, predicted_pps
+from tcpcast.captures.capture_stats import (
+    MIN_DELAYED_ACK_PACKETS,
+    CaptureStats,
+    pps_predicted_from_losses,
+)
 from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
 from tcpcast.captures.replay_toml import Entry, time_in_scenario_syntax
@@ -39,7 +43,7 @@ def tcp_entries(stats: CaptureStats) -> Iterator[Entry]:
     yield Entry("tcp", "stack", stats.sender.stack, stats.sender.evidence)
     if stats.sender.is_modern and not stats.sender.timestamps:
         yield Entry("tcp", "timestamps", value=False, comment="none captured")
-    window = stats.weighted_mean("initial_window_pkts")
+    window = stats.packet_weighted_mean("initial_window_pkts")
     if window >= 1:
         yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
     if not (stats.sender.is_modern and _is_window_ample(stats)):
@@ -50,8 +54,8 @@ def tcp_entries(stats: CaptureStats) -> Iterator[Entry]:
 def _is_window_ample(stats: CaptureStats) -> bool:
     """Return True if the announced window was never a limit; modern receivers auto-tune it."""
     return bool(
-        stats.weighted_mean("w_max_pkts") * stats.payload_bytes
-        >= MIN_AMPLE_WINDOW_RATIO * stats.weighted_mean("flight_max_bytes")
+        stats.packet_weighted_mean("w_max_pkts") * stats.payload_bytes
+        >= MIN_AMPLE_WINDOW_RATIO * stats.packet_weighted_mean("flight_max_bytes")
     )
 
 
@@ -61,7 +65,7 @@ def _window_entry(stats: CaptureStats) -> Entry:
         why = "unknown"
         return Entry("tcp", "receiver_window", "unlimited", why)
     why = "largest announced window in packets"
-    if not stats.weighted_mean("w_max_pkts") >= 1:
+    if not stats.packet_weighted_mean("w_max_pkts") >= 1:
         why = "data in flight, which are nearly constant; the window is unknown"
     return Entry("tcp", "receiver_window", int(most), why)
 
@@ -85,21 +89,23 @@ def _classic_entries(stats: CaptureStats) -> Iterator[Entry]:
 
 
 def _delayed_acks_and_reason(stats: CaptureStats) -> tuple[bool, str]:
-    acknowledged = stats.weighted_mean("packets_per_ack")
+    acknowledged = stats.packet_weighted_mean("packets_per_ack")
     if not acknowledged >= MIN_DELAYED_ACK_PACKETS:
         return False, f"{acknowledged:.3g} packets per ack"
-    if grows_by_acks(stats):
+    if does_window_grow_by_acks(stats):
         return True, f"{acknowledged:.3g} packets per ack"
     return False, f"{acknowledged:.3g} packets per ack, but the window grows per acked packet"
 
 
-def grows_by_acks(stats: CaptureStats) -> bool:
+def does_window_grow_by_acks(stats: CaptureStats) -> bool:
     """Return True if windows grow by acks instead of acknowledged packets.
 
     Modern senders count acknowledged packets; their growth is not a criterion, because CUBIC grows
     by only half a packet per round in its Reno-friendly region.
     """
-    return bool(stats.growth_pkts < MAX_ACK_GROWTH_PKTS and not stats.sender.is_modern)
+    return bool(
+        stats.window_growth_per_round_pkts < MAX_ACK_GROWTH_PKTS and not stats.sender.is_modern
+    )
 
 
 def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
@@ -107,7 +113,7 @@ def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
     if stats.sender.is_modern:
         yield from _modern_warnings(stats)
         return
-    left = stats.weighted_mean("window_reduction")
+    left = stats.packet_weighted_mean("window_reduction")
     low, high = CUBIC_REDUCTION_RANGE
     if low <= left:
         control = "CUBIC" if left <= high else "BBR or another TCP with pacing"
@@ -115,8 +121,8 @@ def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
             f"a loss reduces the window to {left:.2f} of its size, as with {control}; the "
             "NewReno stack of the scenario halves the window"
         )
-    acknowledged = stats.weighted_mean("packets_per_ack")
-    by_acks, by_bytes = (predicted_pps(stats, b) for b in (acknowledged, 1.0))
+    acknowledged = stats.packet_weighted_mean("packets_per_ack")
+    by_acks, by_bytes = (pps_predicted_from_losses(stats, b) for b in (acknowledged, 1.0))
     reached = stats.mean_flow_pps
     if by_bytes > MIN_DIFFERENCE_RATIO * by_acks and abs(by_bytes - reached) < abs(
         by_acks - reached

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import services as service
 from tcpcast.captures.quantity_text import (
-    percent,
-    size_rounded_up,
-    time,
-    times,
+    format_percent,
+    format_size_rounded_up,
+    format_time,
+    format_times,
 )
 from tcpcast.readable_units import count_text
 
@@ -94,9 +94,12 @@ def latency_sentence(row: Row) -> str:
     """
     count, left, mean = int(row["requests"]), int(row["not_separable"]), float(row["mean_s"])
     cause = str(row["cause"])
-    p95 = time(float(row["last_byte_p95_s"]))
+    p95 = format_time(float(row["last_byte_p95_s"]))
     text = f"{count_text(count, 'request')} to {row['server']}"
-    text += f" take{'s' if count == 1 else ''} {time(mean)} on average and at most {p95} in 95 % of"
+    text += (
+        f" take{'s' if count == 1 else ''} {format_time(mean)} on average and at most {p95} in "
+        "95 % of"
+    )
     text += (
         (f" cases ({count_text(left, 'request')} not counted: without a response, or overlapping)")
         if left
@@ -105,13 +108,13 @@ def latency_sentence(row: Row) -> str:
     if cause == service.UNKNOWN:
         return f"{text}; the capture does not show the cause: {ACTION_OF_CAUSE[cause]}"
     if cause in {service.RETRANSMISSION, service.HELD}:
-        without = time(float(row[f"without_{cause}_p50_s"]))
+        without = format_time(float(row[f"without_{cause}_p50_s"]))
         return (
             f"{text}; without {CAUSE_PHRASES[cause]}, the median would be {without} instead of "
-            f"{time(float(row['last_byte_p50_s']))}; {ACTION_OF_CAUSE[cause]}"
+            f"{format_time(float(row['last_byte_p50_s']))}; {ACTION_OF_CAUSE[cause]}"
         )
     seen = [
-        f"{COMPONENT_PHRASES[part]} {time(float(row[f'{part}_s']))}"
+        f"{COMPONENT_PHRASES[part]} {format_time(float(row[f'{part}_s']))}"
         for part in (service.SERVER, service.NETWORK)
         if row[f"{part}_s"] >= MIN_COMPONENT_SHARE * mean
     ]
@@ -133,22 +136,25 @@ def _evidence_text(row: Row) -> str:
         separable = row["requests"] - row["not_separable"]
         share = row[f"with_{cause}"] / separable
         return (
-            f": this cause delays {percent(share)} of the requests{_retransmission_reason(cause)}. "
-            f"The mean delay over all requests is {time(row[f'{cause}_s'])}; without this delay, "
-            f"the median latency would be {time(row[f'without_{cause}_p50_s'])} instead of "
-            f"{time(row['last_byte_p50_s'])}"
+            f": this cause delays {format_percent(share)} of the "
+            f"requests{_retransmission_reason(cause)}. "
+            f"The mean delay over all requests is {format_time(row[f'{cause}_s'])}; without this "
+            "delay, "
+            f"the median latency would be {format_time(row[f'without_{cause}_p50_s'])} instead of "
+            f"{format_time(row['last_byte_p50_s'])}"
             f"{_server_delay_text(row) if cause == service.HELD else ''}"
         )
     if cause == service.NETWORK:
         return (
-            f": {time(row['network_s'])} of the mean latency {time(mean)}; the network time "
-            f"is {times(row['network_s'] / row['rtt_s'])} the minimum RTT of "
-            f"{time(row['rtt_s'])}"
+            f": {format_time(row['network_s'])} of the mean latency {format_time(mean)}; the "
+            "network time "
+            f"is {format_times(row['network_s'] / row['rtt_s'])} the minimum RTT of "
+            f"{format_time(row['rtt_s'])}"
             if row["rtt_s"] > 0
             else ""
         )
     if cause == service.SERVER:
-        return f": {time(row['server_s'])} of the mean latency {time(mean)}"
+        return f": {format_time(row['server_s'])} of the mean latency {format_time(mean)}"
     return ""
 
 
@@ -168,7 +174,8 @@ def _ways_to_save_round_trips(row: Row) -> list[str]:
         )
     if row["rtt_s"] > 0 and row["network_s"] > MIN_ROUND_TRIPS * row["rtt_s"]:
         found.append(
-            f"Responses of {size_rounded_up(row['response_bytes_p50'])} take several round trips "
+            f"Responses of {format_size_rounded_up(row['response_bytes_p50'])} take several "
+            "round trips "
             "because of "
             "slow start or the link rate; a larger initial window, or persistent connections that "
             "keep their window, shorten slow start."
@@ -180,7 +187,8 @@ def _server_delay_text(row: Row) -> str:
     if row["delayed_ack_s"] < MIN_DELAYED_ACK_SHARE * row["held_s"]:
         return ""
     return (
-        f"; the receiver delays its acks by {time(row['delayed_ack_s'])} on average over all "
+        f"; the receiver delays its acks by {format_time(row['delayed_ack_s'])} on average over "
+        "all "
         "requests"
     )
 
@@ -193,7 +201,7 @@ def _slowest_requests(row: Row) -> list[str]:
         return []
     part = row[f"slowest_{cause}_s"]
     return [
-        f"The slowest 5 % take {time(slow)} on average, {time(part)} of it "
+        f"The slowest 5 % take {format_time(slow)} on average, {format_time(part)} of it "
         f"{COMPONENT_PHRASES[cause]}"
         f"{'' if cause == row['cause'] else ', a cause other than the main one'}."
     ]

@@ -48,11 +48,12 @@ def service_table(requests: Table) -> Table:
     kept.sort(key=lambda row: (-row["requests"], row["server"]))
     empty = _service_row("", select_rows(requests, slice(0)))
     return {
-        key: np.array([row[key] for row in kept], dtype=_column_dtype(empty[key])) for key in empty
+        key: np.array([row[key] for row in kept], dtype=_dtype_for_value(empty[key]))
+        for key in empty
     }
 
 
-def _column_dtype(value: Any) -> Any:
+def _dtype_for_value(value: Any) -> Any:
     return np.str_ if isinstance(value, str) else np.int64 if isinstance(value, int) else np.float64
 
 

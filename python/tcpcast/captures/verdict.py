@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.advice import NamedLimit, cause_or_limit_keys, limit_of_each_direction
+from tcpcast.captures.advice import (
+    NamedLimit,
+    cause_or_limit_keys,
+    limit_of_each_direction,
+)
 from tcpcast.captures.failed_connections import count_failures_with_loss, main_failure_clause
 from tcpcast.captures.groups import ANY_HOST, group_mask
 from tcpcast.captures.quantity_text import (
-    digits,
-    percent,
-    rate,
+    format_digits,
+    format_percent,
+    format_rate,
+    format_volume,
     sentence_case,
-    volume,
 )
 from tcpcast.captures.service_advice import latency_sentence
 from tcpcast.captures.table import select_rows
@@ -99,7 +103,7 @@ def is_verdict_on_failures(capture: Capture) -> bool:
     return failures > 0 and most
 
 
-def limit_bytes(table: Table) -> Table:
+def bytes_by_limit(table: Table) -> Table:
     """Return the bytes per limit of some directions, sorted by bytes.
 
     Columns: ``limit`` (a value of ``limited_by``, or a cause that is not a sender state),
@@ -158,10 +162,10 @@ def _no_data_statement(capture: Capture) -> str:
 def _transfer_statement(table: Table, row: int, connections: int) -> str:
     """Return the statement on one direction: bytes, rate, limit and action."""
     source, destination = str(table["src"][row]), str(table["dst"][row])
-    sent = volume(float(table["bytes"][row]))
+    sent = format_volume(float(table["bytes"][row]))
     bps = float(table["throughput_bps"][row])
-    speed = f" at {rate(bps)}" if math.isfinite(bps) else ""
-    if speed and rate(bps) != rate(float(table["goodput_bps"][row])):
+    speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
+    if speed and format_rate(bps) != format_rate(float(table["goodput_bps"][row])):
         speed += " with retransmissions"
     most = f"the most data of {connections:,} connections, " if connections > 1 else ""
     return f"{source} sends {most}{sent} to {destination}{speed}{_limit_and_action(table, row)}"
@@ -183,26 +187,28 @@ def _limit_of_row(table: Table, row: int) -> NamedLimit:
 
 def _all_transfers_statement(table: Table) -> str:
     """Return the shares of the bytes per limit, and the largest transfer with the main limit."""
-    found = limit_bytes(table)
+    found = bytes_by_limit(table)
     limit, shares = str(found["limit"][0]), found["byte_share"].tolist()
-    row = _largest_limited_by(table, limit)
-    text = f"{table['src'].size:,} transfers send {volume(float(table['bytes'].sum()))}"
+    row = _largest_row_limited_by(table, limit)
+    text = f"{table['src'].size:,} transfers send {format_volume(float(table['bytes'].sum()))}"
     if limit == UNKNOWN:
         ends = f"{table['src'][row]} > {table['dst'][row]}"
         return (
-            f"{text}; for {percent(shares[0])} of these bytes, the capture does not show the "
+            f"{text}; for {format_percent(shares[0])} of these bytes, the capture does not show "
+            "the "
             f"limit. The largest such transfer is {ends}: {_limit_of_row(table, row).remedy.action}"
         )
-    part = "all" if len(shares) == 1 else f"{percent(shares[0])} of the bytes"
+    part = "all" if len(shares) == 1 else f"{format_percent(shares[0])} of the bytes"
     text += f", {part} limited by {limit_name_with_article(limit)}"
     if len(shares) > 1 and shares[1] >= MIN_SECOND_LIMIT_SHARE:
         text += (
-            f", {percent(shares[1])} limited by {limit_name_with_article(str(found['limit'][1]))}"
+            f", {format_percent(shares[1])} limited by "
+            f"{limit_name_with_article(str(found['limit'][1]))}"
         )
     return f"{text}; for example, {_transfer_statement(table, row, 1)}"
 
 
-def _largest_limited_by(table: Table, limit: str) -> int:
+def _largest_row_limited_by(table: Table, limit: str) -> int:
     """Return the row with the most bytes among those with a limit."""
     rows = [LIMIT_NAMES[key] == LIMIT_NAMES[limit] for key in cause_or_limit_keys(table).tolist()]
     return int(np.argmax(np.where(rows, table["bytes"], -1)))
@@ -217,15 +223,15 @@ def _group_statement(table: Table, groups: Table) -> str:
         f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end != ANY_HOST
     )
     most = "the most data of all groups, " if groups["src"].size > 1 else ""
-    sent = f"send{'s' if flows == 1 else ''} {most}{volume(float(groups['bytes'][row]))}"
-    speed = f" at {rate(bps)}" if math.isfinite(bps) else ""
+    sent = f"send{'s' if flows == 1 else ''} {most}{format_volume(float(groups['bytes'][row]))}"
+    speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
     inside = group_mask(table, *ends)
     part = select_rows(table, inside)
-    found = limit_bytes(part)
+    found = bytes_by_limit(part)
     limit = str(found["limit"][0])
     if found["byte_share"][0] < MIN_MAIN_SHARE or limit == UNKNOWN:
         return f"{who} {sent}{speed}; the capture does not show a main limit"
-    action = _limit_of_row(part, _largest_limited_by(part, limit)).remedy.action
+    action = _limit_of_row(part, _largest_row_limited_by(part, limit)).remedy.action
     of_one = "for the largest flow: " if flows > 1 else ""
     mostly = "mostly " if found["limit"].size > 1 else ""
     name = limit_name_with_article(limit)
@@ -243,4 +249,4 @@ def _loss_between_statement(between: Table) -> str:
     if not lost:
         return "no packet was lost between the taps"
     verb = "packet was" if lost == 1 else "packets were"
-    return f"between the taps, {lost:,} {verb} lost ({digits(100 * ratio)} %)"
+    return f"between the taps, {lost:,} {verb} lost ({format_digits(100 * ratio)} %)"

@@ -83,12 +83,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         replace_standard_streams() as out,
         protected_inputs.input_protection_scope(),
     ):
-        code = _exit_code(lambda: _run_command_line(given), seen, out)
-        flushed = _exit_code(lambda: _flush(out), seen, out)
+        code = _run_and_get_exit_code(lambda: _run_command_line(given), seen, out)
+        flushed = _run_and_get_exit_code(lambda: _flush(out), seen, out)
     return flushed or code
 
 
-def _exit_code(function: Callable[[], int], seen: Interrupts, out: ErrorRecordingStream) -> int:
+def _run_and_get_exit_code(
+    function: Callable[[], int], seen: Interrupts, out: ErrorRecordingStream
+) -> int:
     """Return the exit code of a function, and print its errors."""
     try:
         return function()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.cli.streams import print_message
-from tcpcast.engines import REGISTRY, add_plugins
+from tcpcast.engines import REGISTRY, register_plugins
 from tcpcast.engines.registry import FAMILIES
 from tcpcast.engines.stack_support import get_stack_support
 from tcpcast.report.document import BLANK_LINE, Column, Table
@@ -24,7 +24,7 @@ MIN_COLUMN_WIDTH = 17
 
 def engines(*, as_json: bool) -> None:
     """Print one table per family."""
-    for error in add_plugins():
+    for error in register_plugins():
         print_message(error)
     if as_json:
         _print_json()

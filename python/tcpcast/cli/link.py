@@ -14,7 +14,7 @@ from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
 from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
-from tcpcast.output import atomic_file, check_file
+from tcpcast.output import atomic_file, check_file_is_writable
 from tcpcast.report.emulated_link import link_lines
 from tcpcast.report.json import encode
 from tcpcast.scenario import Scenario, load, parse_assignments
@@ -63,7 +63,7 @@ def link(  # noqa: PLR0913 - one parameter per option
         file, {k: v for k, v in given.items() if v is not None}, changes, seed
     )
     for file_to_write in filter(None, (pcap, statistics)):
-        check_file(file_to_write, force=force)
+        check_file_is_writable(file_to_write, force=force)
     question = {
         "config": path_configuration(scenario),
         "both_ways": scenario.network.return_link is None,
@@ -121,7 +121,7 @@ def _link_scenario(
             scenario = Scenario.from_dict(apply_changes(_link_tables(changed), changed))
     except ScenarioError as error:
         raise error.renamed(options_by_key(LINK.options)) from None
-    _check_options(scenario)
+    _check_scenario_is_one_link(scenario)
     return scenario
 
 
@@ -138,7 +138,7 @@ def _link_tables(changed: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check_options(scenario: Scenario) -> None:
+def _check_scenario_is_one_link(scenario: Scenario) -> None:
     """Raise if a single link cannot emulate the scenario."""
     network, only = scenario.network, "a link is one bottleneck between two ends"
     errors = []

@@ -58,11 +58,11 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
     if sys.stdin is not None and sys.stdin.isatty():
         print_message("a client starts this server; stop with Ctrl-C")
     try:
-        asyncio.run(_serve(ToolCalls(folder and os.path.realpath(folder), limit_s)))
+        asyncio.run(_serve_tool_calls(ToolCalls(folder and os.path.realpath(folder), limit_s)))
     except* BrokenPipeError:  # the client has ended
         pass
     except* TcpcastError as errors:
-        raise _first_exception(errors) from None
+        raise _first_nested_exception(errors) from None
 
 
 def _exit_process(*_: object) -> NoReturn:
@@ -70,12 +70,12 @@ def _exit_process(*_: object) -> NoReturn:
     os._exit(0)
 
 
-def _first_exception(errors: BaseExceptionGroup[Any]) -> BaseException:
+def _first_nested_exception(errors: BaseExceptionGroup[Any]) -> BaseException:
     first = errors.exceptions[0]
-    return _first_exception(first) if isinstance(first, BaseExceptionGroup) else first
+    return _first_nested_exception(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-async def _serve(calls: ToolCalls) -> None:
+async def _serve_tool_calls(calls: ToolCalls) -> None:
     import anyio  # noqa: PLC0415 - installed with mcp
     from mcp.server import Server  # noqa: PLC0415
     from mcp.server.stdio import stdio_server  # noqa: PLC0415

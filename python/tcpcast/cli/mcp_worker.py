@@ -71,7 +71,9 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
             messages = f"{kind} answer: {interruption_reason(limit_s)}"
         if not out.getvalue():
             raise TcpcastError(messages)
-        found = reduce_document(json.loads(out.getvalue()), request["rows"], request["tables"])
+        found = shorten_document_tables(
+            json.loads(out.getvalue()), request["rows"], request["tables"]
+        )
     except MemoryError:
         raise TcpcastError("out of memory; write a smaller scenario or capture") from None
     document = json.dumps(found, allow_nan=False)
@@ -110,7 +112,9 @@ def _restrict_files_and_memory(folder: str | None) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
 
 
-def reduce_document(document: dict[str, Any], rows: int, wanted: list[str]) -> dict[str, Any]:
+def shorten_document_tables(
+    document: dict[str, Any], rows: int, wanted: list[str]
+) -> dict[str, Any]:
     """Return a document with the verdict first and without long tables.
 
     Each answer or plan gets a key ``omitted`` with the number of rows of each omitted table. In a

@@ -13,15 +13,15 @@ from tcpcast.scenario.loading import packaged_summaries
 def new(*, name: str | None, force: bool) -> None:
     """Copy a scenario into the working folder, or print all names."""
     if name is None:
-        _print_list()
+        _print_packaged_scenarios()
         return
     text = read_packaged_text(name)
     target = Path(f"{name}.toml")
-    output.check_file(target, force=force)
+    output.check_file_is_writable(target, force=force)
     output.write_text(target, text, force=force)
     print_message(f"wrote {target}; try: tcpcast run {target}")
 
 
-def _print_list() -> None:
+def _print_packaged_scenarios() -> None:
     for name, summary in packaged_summaries().items():
         print(f"{name:<24}{summary}".rstrip())

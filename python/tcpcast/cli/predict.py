@@ -27,8 +27,8 @@ from tcpcast.report.predict import (
     refusal_with_option_names,
     with_option_names,
 )
-from tcpcast.report.prediction import csv_text, loss_ratio, prediction_json
-from tcpcast.report.summary import caveats, worst_warnings
+from tcpcast.report.prediction import csv_text, prediction_json, specified_loss_ratio
+from tcpcast.report.summary import caveats_of_answer, worst_warnings
 from tcpcast.report.text import print_parts
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def predict(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the predictions for a path, and draw them."""
     options = PathOptions(**path)
-    _check_formats(options, explain=explain, as_csv=as_csv, as_json=as_json)
+    _check_format_options(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
-        _check_plot(options, plot, form, force=force)
+        _check_plot_options(options, plot, form, force=force)
         ignore_broken_pipe()
     points = expand_points(options, count)
     predictions = _predict_points(options, points, packet=packet, tables=as_json or packet)
@@ -69,7 +69,9 @@ def predict(  # noqa: PLR0913 - one parameter per option
     raise typer.Exit(1 if any(a.incomplete_reason for p in predictions for a in p.answers) else 0)
 
 
-def _check_formats(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
+def _check_format_options(
+    options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool
+) -> None:
     """Raise before the calculation if options cannot be combined."""
     check_one_format(as_csv=as_csv, as_json=as_json)
     if explain and (options.ranges or as_csv or as_json):
@@ -84,7 +86,7 @@ def _check_formats(options: PathOptions, *, explain: bool, as_csv: bool, as_json
         )
 
 
-def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) -> None:
+def _check_plot_options(options: PathOptions, folder: str, form: str, *, force: bool) -> None:
     """Raise before the calculation if no figure applies or the file cannot be written."""
     for name in options.ranges:
         if name != "loss":
@@ -158,7 +160,12 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
     notes = [
-        (a, caveats(a) if as_json else worst_warnings(caveats(a), DISPLAYED_METRICS))
+        (
+            a,
+            caveats_of_answer(a)
+            if as_json
+            else worst_warnings(caveats_of_answer(a), DISPLAYED_METRICS),
+        )
         for a in answers
     ]
     messages = [
@@ -183,7 +190,7 @@ def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     force: bool,
 ) -> None:
     """Run the formulas for many losses around the requested losses, and draw the goodput."""
-    given = [loss_ratio(make_bulk_scenario(options, point)) for point in points]
+    given = [specified_loss_ratio(make_bulk_scenario(options, point)) for point in points]
     steady = replace(options, size=None)
     drawn = make_loss_curve_points(steady, given)
     curve = _predict_points(steady, drawn, packet=False)

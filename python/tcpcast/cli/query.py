@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpcast.cli.options import check_one_format, read_positive_duration
-from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
+from tcpcast.report.sweep import rows_csv, rows_json, sweep_rows_parts
 from tcpcast.report.text import print_parts
 from tcpcast.sweeps.query import query_results as ask
 
@@ -20,4 +20,4 @@ def query(*, folder: str, sql: str, max_wall: str | None, as_csv: bool, as_json:
         print(rows_json(table))
         return
 
-    print_parts(rows_parts(table, None))
+    print_parts(sweep_rows_parts(table, None))

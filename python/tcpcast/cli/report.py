@@ -12,12 +12,12 @@ import typer
 from tcpcast.cli.reports import (
     check_report_files,
     reproducing_command,
-    write_captures,
     write_reports,
-    write_run,
+    write_reports_on_captures,
+    write_reports_on_run,
 )
 from tcpcast.cli.run import exit_code, run_engines
-from tcpcast.cli.scenario_args import engine_names, read_scenario
+from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.sweep import exit_code as sweep_exit_code
 from tcpcast.cli.trace import REPORT_POINTS, read_capture
 from tcpcast.compare import compare_all
@@ -61,23 +61,25 @@ def report(  # noqa: PLR0913 - one parameter per option
     saved = _find_only_source(sources, is_saved_answers_file, "saved answers")
     if saved is not None:
         _reject_options(given, f"{saved} contains saved answers")
-        raise typer.Exit(_write_answers(saved, html, markdown, force=force))
+        raise typer.Exit(_write_report_on_answers(saved, html, markdown, force=force))
     folder = _find_only_source(sources, lambda path: read_definition(path) is not None, "a sweep")
     if folder is not None:
         _reject_options(given, f"{folder} contains a finished sweep")
-        raise typer.Exit(_write_sweep(folder, html, markdown, force=force))
+        raise typer.Exit(_write_report_on_sweep(folder, html, markdown, force=force))
     captured = _find_captures(sources)
     if captured is not None:
         _reject_options(given, f"{sources[0]} is a capture")
         captures, code = _read_captures(captured, trail=html is not None)
-        write_captures(captures, ["tcpcast", "report", *sources], html, markdown, force=force)
+        write_reports_on_captures(
+            captures, ["tcpcast", "report", *sources], html, markdown, force=force
+        )
         raise typer.Exit(code)
 
     scenario = read_scenario(sources[0], changes, seed)
-    names, drawn = engine_names(engine), html is not None
+    names, drawn = read_engine_option(engine), html is not None
     answers = run_engines(scenario, names, threads, feed, force=force, over_time=drawn)
     again = reproducing_command(sources[0], answers, changes, seed, feed)
-    write_run(compare_all(answers), scenario, again, html, markdown, force=force)
+    write_reports_on_run(compare_all(answers), scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
 
 
@@ -106,7 +108,9 @@ def _find_only_source(
     return found[0] if found else None
 
 
-def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
+def _write_report_on_answers(
+    saved: Path, html: str | None, markdown: str | None, *, force: bool
+) -> int:
     """Write the report of saved answers, and return the exit code."""
     answers = read_saved_answers(saved)
     # The answers contain the scenario, but not its file name and the options of the command.
@@ -117,11 +121,13 @@ def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force
     )
     again = f"{shlex.join(['tcpcast', 'report', str(saved)])}\n"
     again += f"# to recompute the answers, save the scenario above as {file} and run:\n{rerun}"
-    write_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
+    write_reports_on_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
     return 1 if any(answer.incomplete_reason is not None for answer in answers) else 0
 
 
-def _write_sweep(folder: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
+def _write_report_on_sweep(
+    folder: Path, html: str | None, markdown: str | None, *, force: bool
+) -> int:
     """Write the report on a sweep in a folder, and return the exit code."""
     finished = read_sweep(folder)
     file = f"{finished.scenario.name}.toml"

@@ -28,12 +28,12 @@ def check_report_files(html: str | None, markdown: str | None, *, force: bool) -
     """Raise before the work starts if reports cannot be written."""
     for path in (html, markdown):
         if path is not None:
-            output.check_file(path, kind=output.REPORT_KIND, force=force)
+            output.check_file_is_writable(path, kind=output.REPORT_KIND, force=force)
     if html is not None:
         import_matplotlib()
 
 
-def write_captures(
+def write_reports_on_captures(
     captures: Sequence[Capture],
     again: Sequence[str],
     html: str | None,
@@ -49,7 +49,7 @@ def write_captures(
         write_reports(document, html, markdown, force=force)
 
 
-def write_run(  # noqa: PLR0913 - what to write, and where
+def write_reports_on_run(  # noqa: PLR0913 - what to write, and where
     compared: ComparedAnswers,
     scenario: Scenario,
     again: str,
@@ -114,11 +114,11 @@ def write_reports(
     """
     mark = output.REPORT_KIND.mark.decode()
     if html is not None:
-        _write_and_report(html, html_page(document(True), mark), force=force)
+        _write_and_print_file_name(html, html_page(document(True), mark), force=force)
     if markdown is not None:
-        _write_and_report(markdown, markdown_page(document(False), mark), force=force)
+        _write_and_print_file_name(markdown, markdown_page(document(False), mark), force=force)
 
 
-def _write_and_report(path: str, text: str, *, force: bool) -> None:
+def _write_and_print_file_name(path: str, text: str, *, force: bool) -> None:
     output.write_text(path, text, kind=output.REPORT_KIND, force=force)
     print_message(f"wrote {path}")

@@ -69,7 +69,7 @@ def _exit_code(report: Reproduction) -> int:
         return 130
     if report.write_errors:
         return MachineError.exit_code
-    return 0 if report.is_as_known else 1
+    return 0 if report.has_only_known_differences else 1
 
 
 def _reproduction_of(name: str, measurements: list[str]) -> Callable[..., Reproduction]:

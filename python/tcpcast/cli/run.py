@@ -12,12 +12,12 @@ from tcpcast.cli.options import (
     check_one_format,
 )
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, reproducing_command, write_run
-from tcpcast.cli.scenario_args import engine_names, read_scenario
+from tcpcast.cli.reports import check_report_files, reproducing_command, write_reports_on_run
+from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
-from tcpcast.report.json import document, encode
+from tcpcast.report.json import answers_document, encode
 from tcpcast.report.metric_rows import csv_text
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import caveats_of_scenario_and_answers
@@ -68,7 +68,7 @@ def run(  # noqa: PLR0913 - one parameter per option
         message = "the table [sweep] is ignored; to run all its combinations, use `tcpcast sweep`"
         print_message(message)
     drawn = plot is not None or html is not None
-    names = engine_names(engine)
+    names = read_engine_option(engine)
     if accept_late and "kernel" not in (names or ()):
         raise TcpcastError("--accept-late requires the engine kernel; add --engine kernel")
     how = {"force": force, "over_time": drawn, "accept_late": accept_late}
@@ -78,7 +78,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     if plot is not None:
         _write_figures(answers, scenario, plot, form, force=force)
     again = reproducing_command(file, answers, changes, seed, feed)
-    write_run(compared, scenario, again, html, markdown, force=force)
+    write_reports_on_run(compared, scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
 
 
@@ -146,7 +146,7 @@ def _print_answers(
         return
 
     if as_json:
-        print(encode(document(compared, scenario)))
+        print(encode(answers_document(compared, scenario)))
     else:
         print(csv_text(answers), end="")
     notes = caveats_of_scenario_and_answers(answers, scenario)
@@ -170,9 +170,9 @@ def _print_scenario(scenario: Scenario, *, as_json: bool) -> None:
 def _write_figures(
     answers: Answers, scenario: Scenario, folder: str, form: str, *, force: bool
 ) -> None:
-    from tcpcast.report.figures import plot  # noqa: PLC0415
+    from tcpcast.report.figures import write_answer_figures  # noqa: PLC0415
 
-    paths = plot(answers, scenario, folder, force=force, form=form)
+    paths = write_answer_figures(answers, scenario, folder, force=force, form=form)
     if not paths:
         print_message("no figure was written, because no answer has a table to draw")
     for path in paths:

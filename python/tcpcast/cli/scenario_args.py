@@ -69,7 +69,7 @@ def _read_standard_input() -> str:
         raise ScenarioError("standard input: not a text; write a scenario in TOML") from None
 
 
-def engine_names(engine: Sequence[str] | None) -> list[str] | None:
+def read_engine_option(engine: Sequence[str] | None) -> list[str] | None:
     """Return the distinct names in ``--engine``; None without the option.
 
     Raises

@@ -57,7 +57,7 @@ class ErrorRecordingStream:
         return getattr(self.under, name)
 
 
-class TextStream:
+class EscapingStream:
     """The stream for ``print``, which escapes control characters and writes to ``styled``."""
 
     def __init__(self, styled: ErrorRecordingStream) -> None:
@@ -80,7 +80,7 @@ class TextStream:
         return getattr(self.styled, name)
 
 
-class ClosedStream:
+class FailingClosedStream:
     """A stream that was closed before the command began (``>&-``)."""
 
     encoding = "utf-8"
@@ -109,7 +109,7 @@ def print_message(message: object) -> None:
 
 def ignore_broken_pipe() -> None:
     """Ignore errors of standard output, because the command must still write files."""
-    if isinstance(sys.stdout, TextStream):
+    if isinstance(sys.stdout, EscapingStream):
         sys.stdout.styled.ignores_errors = True
 
 
@@ -119,10 +119,11 @@ def replace_standard_streams() -> Iterator[ErrorRecordingStream]:
     before = sys.stdout, sys.stderr
     _occupy_closed_descriptors()
     out = ErrorRecordingStream(_open_stream(sys.stdout))
-    sys.stdout = cast("TextIO", TextStream(out))
+    sys.stdout = cast("TextIO", EscapingStream(out))
     # Messages that cannot be printed must not prevent the answer.
     sys.stderr = cast(
-        "TextIO", TextStream(ErrorRecordingStream(_open_stream(sys.stderr), ignores_errors=True))
+        "TextIO",
+        EscapingStream(ErrorRecordingStream(_open_stream(sys.stderr), ignores_errors=True)),
     )
     try:
         yield out
@@ -132,7 +133,7 @@ def replace_standard_streams() -> Iterator[ErrorRecordingStream]:
 
 def _open_stream(stream: TextIO | None) -> TextIO:
     if stream is None:
-        return cast("TextIO", ClosedStream())
+        return cast("TextIO", FailingClosedStream())
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")  # for encodings without characters such as ±
     return stream

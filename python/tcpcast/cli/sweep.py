@@ -16,7 +16,7 @@ from tcpcast.cli.options import (
 )
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
-from tcpcast.cli.scenario_args import engine_names, read_scenario
+from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
@@ -25,10 +25,10 @@ from tcpcast.report.headline import SWEEP_COLUMNS
 from tcpcast.report.json import encode
 from tcpcast.report.sweep import (
     rows_csv,
-    rows_parts,
     sweep_json,
-    table_verdict,
-    verdict_parts,
+    sweep_rows_parts,
+    sweep_verdict_parts,
+    verdict_on_sweep_table,
 )
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
@@ -67,12 +67,12 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     as_json: bool,
 ) -> None:
     """Run a sweep, print its table or write it into a folder, and write figures and reports."""
-    _check_formats(out, as_csv=as_csv, as_json=as_json)
+    _check_format_options(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_parse_assignment, vary or ()))
-    how: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
+    how: dict[str, Any] = {"engines": read_engine_option(engine), "replications": replications}
     how |= {"feed": feed}
-    outputs = _Outputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
+    outputs = _RequestedOutputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
     plan = sweeps.prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
     with progress_bar(scenario.name) as progress:
@@ -85,7 +85,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     raise typer.Exit(exit_code(results))
 
 
-def _check_formats(out: str | None, *, as_csv: bool, as_json: bool) -> None:
+def _check_format_options(out: str | None, *, as_csv: bool, as_json: bool) -> None:
     """Raise before the work starts if output formats cannot be combined."""
     check_one_format(as_csv=as_csv, as_json=as_json)
     if as_csv and out is not None:
@@ -107,7 +107,7 @@ def _parse_levels(typed: list[str] | None, plot: str | None, html: str | None) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Outputs:
+class _RequestedOutputs:
     """The requested figures and reports."""
 
     plot: str | None
@@ -134,7 +134,7 @@ class _Outputs:
     def write(self, plan: PreparedSweep, results: SweepResults, again: str) -> None:
         """Write the requested files, and print their names."""
         if self.plot is not None:
-            self._draw(plan, results, self.plot)
+            self._draw_figures(plan, results, self.plot)
         if (self.html, self.markdown) == (None, None):
             return
 
@@ -146,7 +146,7 @@ class _Outputs:
         document = functools.partial(sweep_document, finished, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
 
-    def _draw(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
+    def _draw_figures(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
         from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
         from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
@@ -207,22 +207,24 @@ def _print_sweep(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
         elif as_json:
             print(sweep_json(table, results.keys))
         else:
-            print_parts(verdict_parts(table, results.keys) + rows_parts(table, results.keys))
-    _print_warnings(results)
+            print_parts(
+                sweep_verdict_parts(table, results.keys) + sweep_rows_parts(table, results.keys)
+            )
+    _print_missing_answers(results)
 
 
 def _print_summary(results: SweepResults, *, as_json: bool) -> None:
     """Print the verdict and the number of rows of a sweep in a folder."""
     table = results.to_arrow({*results.keys, *SWEEP_COLUMNS})
     if as_json:
-        verdict = table_verdict(table, results.keys) or None
+        verdict = verdict_on_sweep_table(table, results.keys) or None
         print(encode({"verdict": verdict, **results.summary()}))
     else:
         text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
-        print_parts([*verdict_parts(table, results.keys), Paragraph(text)])
+        print_parts([*sweep_verdict_parts(table, results.keys), Paragraph(text)])
 
 
-def _print_warnings(results: SweepResults) -> None:
+def _print_missing_answers(results: SweepResults) -> None:
     """Print warnings about missing answers on standard error."""
     statuses = results.statuses
     if results.interrupted:

@@ -10,9 +10,13 @@ from tcpcast.captures import trace as read
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.cli.options import check_one_format
-from tcpcast.cli.reports import check_report_files, write_captures
+from tcpcast.cli.reports import check_report_files, write_reports_on_captures
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
-from tcpcast.cli.trace_files import check_output_folders, check_table, write_files
+from tcpcast.cli.trace_files import (
+    check_output_folders,
+    check_table_name,
+    write_figures_and_parquet,
+)
 from tcpcast.cli.trace_groups import make_grouping
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
@@ -60,14 +64,14 @@ def trace(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Print the analysis of captures, and write figures, tables and reports."""
-    _check_formats(files, second_capture, as_csv=as_csv, as_json=as_json)
+    _check_format_options(files, second_capture, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
     _check_rows(worst, table, everything=everything, models=models, as_csv=as_csv, as_json=as_json)
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         ignore_broken_pipe()
     protect_inputs(*(0 if f == "-" else f for f in (*files, second_capture) if f is not None))
     check_report_files(html, markdown, force=force)
-    check_table(table)
+    check_table_name(table)
     check_output_folders(plot, parquet, force=force)
     check_scenario(scenario, files, force=force)
     grouped = make_grouping(group_by, rtt, table)
@@ -89,11 +93,11 @@ def trace(  # noqa: PLR0913 - one parameter per option
             break
     if captures and (as_csv or as_json):
         tables = [grouped(capture) for capture in captures] if grouped is not None else None
-        _print_data(captures, table or "connections", tables, models, worst, as_json=as_json)
-    write_files(captures, plot, form, parquet, force=force)
+        _print_json_or_csv(captures, table or "connections", tables, models, worst, as_json=as_json)
+    write_figures_and_parquet(captures, plot, form, parquet, force=force)
     out = ["--html", html] if html is not None else ["--markdown", markdown or ""]
     again = _reproducing_arguments(files, second_capture, connection, max_connections, out)
-    write_captures(captures, again, html, markdown, force=force)
+    write_reports_on_captures(captures, again, html, markdown, force=force)
     write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)
@@ -118,7 +122,7 @@ def _reproducing_arguments(
     return ["tcpcast", "trace", *files, *map(str, options), *out]
 
 
-def _check_formats(
+def _check_format_options(
     files: Sequence[str], second_capture: str | None, *, as_csv: bool, as_json: bool
 ) -> None:
     """Raise if inputs or output formats cannot be combined."""
@@ -213,7 +217,7 @@ def _print_models(capture: Capture, most: int | None) -> None:
     print_parts(model_parts(capture.connections, model_results(capture, order), order.size))
 
 
-def _print_data(  # noqa: PLR0913 - what to print
+def _print_json_or_csv(  # noqa: PLR0913 - what to print
     captures: Sequence[Capture],
     name: str,
     groups: Sequence[Table] | None,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture
 
 
-def check_table(table: str | None) -> None:
+def check_table_name(table: str | None) -> None:
     """Raise before a capture is read if a table does not exist."""
     if table is None:
         return
@@ -42,13 +42,13 @@ def check_output_folders(plot: str | None, parquet: str | None, *, force: bool) 
         check_parquet(parquet, force=force)
 
 
-def write_files(
+def write_figures_and_parquet(
     captures: Sequence[Capture], plot: str | None, form: str, parquet: str | None, *, force: bool
 ) -> None:
     """Write figures and Parquet files, and print their names."""
     paths = []
     if plot is not None and captures:
-        from tcpcast.report.trace_figures import plot as draw  # noqa: PLC0415
+        from tcpcast.report.trace_figures import write_capture_figures as draw  # noqa: PLC0415
 
         paths += draw(captures, plot, force=force, form=form)
         if not paths:

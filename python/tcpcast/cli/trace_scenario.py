@@ -33,7 +33,7 @@ def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> 
             f"cannot write {target}: the folder {Path(target).parent} does not "
             "exist; create it, or use another name"
         )
-    output.check_file(target, force=force)
+    output.check_file_is_writable(target, force=force)
 
 
 def write_scenario(
@@ -53,9 +53,9 @@ def write_scenario(
         if connection is not None
         else restrict_to_directions(capture, select_directions(capture))
     )
-    from tcpcast.captures.replay import replay  # noqa: PLC0415
+    from tcpcast.captures.replay import make_replay_scenario  # noqa: PLC0415
 
-    written = replay(kept, Path(target).stem)
+    written = make_replay_scenario(kept, Path(target).stem)
     output.write_text(target, written.text, force=force)
     for warning in written.warnings:
         print_message(f"{target}: {warning}")

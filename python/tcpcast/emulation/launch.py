@@ -57,7 +57,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
 
 def _run_request(pickled_request: bytes) -> tuple[dict[str, str], int]:
     """Start the process with a request, and return its messages and exit status."""
-    foreground = _get_foreground_group()
+    foreground = _get_own_foreground_group()
     try:
         with start_link(pickled_request) as (lines, process):
             messages = dict(lines)
@@ -91,13 +91,13 @@ def start_link(
         with suppress(BrokenPipeError), open(request[1], "wb") as file:
             file.write(pickled_request)
         with open(result[0], encoding="utf-8", errors="replace") as file:
-            yield map(_split_messages, file), process
+            yield map(_split_key_and_value, file), process
     finally:
         os.close(lifeline[1])
         process.wait()
 
 
-def _split_messages(line: str) -> tuple[str, str]:
+def _split_key_and_value(line: str) -> tuple[str, str]:
     key, _, value = line.rstrip("\n").partition(" ")
     return key, value
 
@@ -117,7 +117,7 @@ def _ignore_terminal_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _get_foreground_group() -> int | None:
+def _get_own_foreground_group() -> int | None:
     """Return our process group if it is in the foreground of the terminal, otherwise None."""
     try:
         return os.getpgrp() if os.tcgetpgrp(0) == os.getpgrp() else None

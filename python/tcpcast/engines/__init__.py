@@ -191,7 +191,7 @@ def answer(
         names = [name for name, entry in REGISTRY.items() if entry.is_default_for(scenario)]
     else:
         names = _list_engine_names(engines)
-    check_names(names)
+    check_engine_names(names)
     check_feed(feed)
     options = options or RunOptions()
     answers: dict[str, Answer] = {}
@@ -216,7 +216,7 @@ def answer(
             is_only_engine=len(order) == 1,
         )
         if not result.applies and engines is not None:
-            checks = functools.partial(check_scenario, feed=feed)
+            checks = functools.partial(check_engine_accepts, feed=feed)
             suggest = functools.partial(filter_accepted_suggestions, check=checks, requested=order)
             _keep_accepted_suggestions(result, scenario, options, suggest)
         if engines is not None or result.applies:
@@ -253,7 +253,7 @@ def _accepts_measured_inputs(name: str) -> bool:
     return isinstance(entry, Formula) and entry.accepts_measured
 
 
-def check_names(names: Sequence[str]) -> None:
+def check_engine_names(names: Sequence[str]) -> None:
     """Raise UnknownEngine, with the closest name, unless each name is in the registry."""
     for name in names:
         _check_engine_name(name)
@@ -292,7 +292,7 @@ _PLACEHOLDER_METRICS = dict.fromkeys((*_LOSS_METRICS, "timeout_ratio"), Metric(0
 """Placeholder metrics of a simulation, to check a formula that needs measured inputs."""
 
 
-def check_scenario(
+def check_engine_accepts(
     name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "scenario"
 ) -> None:
     """Raise NotApplicable unless an engine accepts a scenario; simulates and measures nothing.
@@ -304,15 +304,15 @@ def check_scenario(
         raise NotApplicable(f"there is no engine {name}")
     entry.check_equal_packet_sizes(scenario)
     if not isinstance(entry, Formula):
-        entry.check(scenario)
+        entry.raise_if_unsupported(scenario)
     elif scenario.captured is not None:
         raise NotApplicable("the capture has not been read")
     elif (other_feed or feed) == "measured":
-        REGISTRY["packet"].check(scenario)
+        REGISTRY["packet"].raise_if_unsupported(scenario)
         measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))
         entry.run(scenario, RunOptions(tables=False), measured)
-    elif entry.has_check():
-        entry.check(scenario)
+    elif entry.can_check_without_run():
+        entry.raise_if_unsupported(scenario)
     else:
         entry.run(scenario, RunOptions(tables=False), None)
 
@@ -356,7 +356,7 @@ _HINTS_FOR_UNKNOWN_NAMES = {
 """Engines to suggest for unknown names, by a part of the name."""
 
 
-def add_plugins() -> list[str]:
+def register_plugins() -> list[str]:
     """Add the engines and models of other packages to the registry.
 
     Returns
@@ -369,13 +369,13 @@ def add_plugins() -> list[str]:
     errors = []
     for name in find_plugin_entry_points():
         try:
-            _add_plugin(name)
+            _register_plugin(name)
         except MachineError as error:
             errors.append(str(error))
     return errors
 
 
-def _add_plugin(name: str) -> bool:
+def _register_plugin(name: str) -> bool:
     """Add an engine of another package; return False if there is none with this name.
 
     Raises
@@ -398,7 +398,7 @@ def _add_plugin(name: str) -> bool:
 
 
 def _check_engine_name(name: str) -> None:
-    if isinstance(name, str) and (name in REGISTRY or _add_plugin(name)):
+    if isinstance(name, str) and (name in REGISTRY or _register_plugin(name)):
         return
     from tcpcast.engines.plugins import find_plugin_entry_points  # noqa: PLC0415 - inspects all packages
 

@@ -27,9 +27,13 @@ from tcpcast.captures.direction_selection import (
 )
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
-from tcpcast.captures.models import LOSS_MODELS, model_intervals, models
+from tcpcast.captures.models import (
+    LOSS_MODELS,
+    model_intervals,
+    model_rates_by_direction,
+)
 from tcpcast.captures.models import model_errors as errors_of
-from tcpcast.captures.replay import replay
+from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.captures.table import INTERVAL_S
 from tcpcast.errors import CaptureError, NotApplicable
 from tcpcast.scenario.modern_tcp import get_congestion_control
@@ -59,7 +63,7 @@ FLOW_TABLE_COLUMNS = (
 """Columns of the table ``by_flow``, as in ``tcpcast trace --csv``."""
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable unless the traffic is a capture."""
     if scenario.captured is None:
         raise NotApplicable(
@@ -82,7 +86,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     CaptureError
         The file is not a capture, or has no such connection.
     """
-    check(scenario)
+    raise_if_unsupported(scenario)
     captured = scenario.captured
     assert captured is not None
     capture = read(captured.file)
@@ -117,7 +121,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
 def _make_replay_scenario(selected: Capture) -> tuple[dict[str, Any], list[str]]:
     """Return the scenario that reproduces the capture, with warnings; {} if there is none."""
     try:
-        written = replay(selected)
+        written = make_replay_scenario(selected)
     except CaptureError:
         return {}, []
     notes = [BBR_WARNING] if get_congestion_control(written.tables["tcp"]["stack"]) == BBR else []
@@ -219,7 +223,7 @@ def _capture_tables(selected: Capture) -> dict[str, Table]:
     name = np.array(ends, dtype=np.str_)
     intervals = model_intervals(selected, rows)
     direction = intervals.pop("direction")
-    of_all = models(selected, rows)
+    of_all = model_rates_by_direction(selected, rows)
     errors = errors_of({"direction": np.zeros_like(direction), **intervals})
     return {
         "by_flow": {"name": name, **{column: flows[column] for column in FLOW_TABLE_COLUMNS}},

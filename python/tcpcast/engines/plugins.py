@@ -59,7 +59,7 @@ class PluginEntry(EngineEntry):
         function: Callable[..., Any] = self.point.load()
         return function
 
-    def check(self, scenario: Scenario) -> None:
+    def raise_if_unsupported(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the engine accepts a scenario, without a run.
 
         A path model accepts every scenario that has its inputs. An engine may have a callable

@@ -100,15 +100,15 @@ class EngineEntry:
         function: Callable[..., Any] = getattr(importlib.import_module(self.module), self.function)
         return function
 
-    def check(self, scenario: Scenario) -> None:
+    def raise_if_unsupported(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the engine accepts a scenario, without a run."""
-        if not self.has_check():
+        if not self.can_check_without_run():
             raise NotApplicable("this engine can check a scenario only by running it")
-        importlib.import_module(self.module).check(scenario)
+        importlib.import_module(self.module).raise_if_unsupported(scenario)
 
-    def has_check(self) -> bool:
+    def can_check_without_run(self) -> bool:
         """Return True if the engine can be checked without a run."""
-        return hasattr(importlib.import_module(self.module), "check")
+        return hasattr(importlib.import_module(self.module), "raise_if_unsupported")
 
     def run(
         self,
@@ -157,11 +157,11 @@ class Formula(EngineEntry):
         controls = {"bbr": ("bbr", "bbr3")}.get(self.stack, (self.stack,))
         return self.runs_by_default and (self.stack in {"", tcp.stack} or tcp.control in controls)
 
-    def check(self, scenario: Scenario) -> None:
+    def raise_if_unsupported(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the formula covers a scenario, without solving it."""
         if (refusal := control_or_policer_refusal(self, scenario)) is not None:
             raise refusal
-        super(Formula, self).check(scenario)
+        super(Formula, self).raise_if_unsupported(scenario)
 
     def is_for_control(self, control: str) -> bool:
         """Return True if the formula runs by default for captures of a congestion control.

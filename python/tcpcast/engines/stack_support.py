@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from tcpcast.engines import REGISTRY, check_scenario
+from tcpcast.engines import REGISTRY, check_engine_accepts
 from tcpcast.engines.accepted_suggestions import changes_to_set_stack, filter_accepted_suggestions
 from tcpcast.engines.registry import (
     FIXED_POINT_FAMILY,
@@ -158,7 +158,7 @@ def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> d
             text = why.reason
             if suggestions:
                 accepted = filter_accepted_suggestions(
-                    name, scenario, why.suggestions, check_scenario
+                    name, scenario, why.suggestions, check_engine_accepts
                 )
                 text = refusal_text(text, accepted)
             omitted.setdefault(text, []).append(name)
@@ -217,7 +217,7 @@ def find_unsupported_stack(name: str, scenario: Scenario) -> str | None:
 def _answers_for_stack(name: str, scenario: Scenario, stack: str) -> bool:
     """Return True if a formula answers a scenario with another stack."""
     try:
-        check_scenario(name, scenario.with_changes(changes_to_set_stack(scenario, stack)))
+        check_engine_accepts(name, scenario.with_changes(changes_to_set_stack(scenario, stack)))
     except TcpcastError:
         return False
     return True

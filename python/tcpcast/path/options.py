@@ -377,14 +377,14 @@ def _read_flows(text: str) -> float:
 
 
 def _read_bytes(text: str) -> float:
-    return _check_not_empty(text, units.parse_bytes(text))
+    return _require_nonzero_size(text, units.parse_bytes(text))
 
 
 def _read_packets(text: str, *, payload_bytes: int) -> float:
-    return _check_not_empty(text, units.parse_packets(text, payload_bytes=payload_bytes))
+    return _require_nonzero_size(text, units.parse_packets(text, payload_bytes=payload_bytes))
 
 
-def _check_not_empty(text: str, size: float) -> float:
+def _require_nonzero_size(text: str, size: float) -> float:
     if size == 0:
         raise UnitError(f'{units.quote(text)} is an empty transfer; write "100KB"')
     return size

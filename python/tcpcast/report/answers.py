@@ -8,7 +8,7 @@ from tcpcast.answer import Answer
 from tcpcast.compare import compare_all
 from tcpcast.errors import UnknownEngine
 from tcpcast.extras import import_dataframe_package
-from tcpcast.report.html import html
+from tcpcast.report.html import html_elements
 from tcpcast.report.metric_rows import COLUMN_NAMES, answer_rows
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import plain_text
@@ -65,13 +65,13 @@ class Answers(list[Answer]):
         return plain_text(run_parts(compare_all(self), self.scenario))
 
     def _repr_html_(self) -> str:
-        return html(run_parts(compare_all(self), self.scenario, show_all=True))
+        return html_elements(run_parts(compare_all(self), self.scenario, show_all=True))
 
     def to_json(self) -> dict[str, Any]:
         """Return the output of ``tcpcast run --json`` as a dictionary."""
-        from tcpcast.report.json import document  # noqa: PLC0415 - rarely needed
+        from tcpcast.report.json import answers_document  # noqa: PLC0415 - rarely needed
 
-        return document(compare_all(self), self.scenario)
+        return answers_document(compare_all(self), self.scenario)
 
     def to_pandas(self) -> Any:
         """Return the output of ``tcpcast run --csv`` as a ``pandas.DataFrame``, one row per metric.
@@ -136,4 +136,4 @@ class Answers(list[Answer]):
 
         if folder is None:
             return figures.Figures(figures.iter_figures(self, self.scenario))
-        return figures.plot(self, self.scenario, folder, force=force, form=form)
+        return figures.write_answer_figures(self, self.scenario, folder, force=force, form=form)

@@ -307,13 +307,13 @@ class Panel:
     legend: Style | None = field(default_factory=dict)
 
     def draw(self, axes: Axes) -> None:
-        """Draw the series; call :meth:`finish` after the series of all panels are drawn."""
+        """Draw the series; then, after all panels, call :meth:`finish_axes_and_legend`."""
         style_axes(axes)
         axes.set(**{f"{n}scale": "log" for n, axis in (("x", self.x), ("y", self.y)) if axis.log})
         for each in self.series:
             each.draw(axes)
 
-    def finish(self, axes: Axes, *, legend: bool) -> None:
+    def finish_axes_and_legend(self, axes: Axes, *, legend: bool) -> None:
         """Set up both axes, the title and the legend."""
         self.x.apply(axes, "x")
         self.y.apply(axes, "y")
@@ -366,7 +366,7 @@ class Chart:
         for panel, axes in zip(self.panels, all_axes, strict=False):
             panel.draw(axes)
         for index, (panel, axes) in enumerate(zip(self.panels, all_axes, strict=False)):
-            panel.finish(axes, legend=not self.legend_position)
+            panel.finish_axes_and_legend(axes, legend=not self.legend_position)
             if "x" in self.shared_axes:
                 is_last = index + self.columns >= len(self.panels)
                 axes.tick_params(labelbottom=is_last)
@@ -399,7 +399,7 @@ class Chart:
             all_axes[-1].legend(**({"loc": "lower left"} | style))
 
 
-def scenario_chart(
+def one_panel_chart(
     scenario: Scenario, title: str, x: Axis, y: Axis, series: Sequence[Drawable], **more: Any
 ) -> Chart:
     """Return a one-panel chart with a message as title and the scenario as subtitle."""

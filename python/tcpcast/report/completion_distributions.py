@@ -15,8 +15,8 @@ from tcpcast.report.chart import (
     Axis,
     Series,
     linear_or_log_axis,
+    one_panel_chart,
     percent_tick,
-    scenario_chart,
 )
 from tcpcast.report.completion_figures import LOG_AXIS_RATIO
 from tcpcast.report.figure_titles import value_range_text
@@ -37,7 +37,7 @@ _SLOWEST_SHARE = 0.05
 """Share of the slowest transfers that the title names."""
 
 
-def cumulative_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def cumulative_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the cumulative distribution of completion times, with 95 % intervals as a band."""
     subject, label = _subject_and_axis_label(scenario)
     curves = list(_distribution_curves(answers))
@@ -54,11 +54,11 @@ def cumulative_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     ]
     x = linear_or_log_axis(label, [curve["time_s"] for curve, *_ in curves], LOG_AXIS_RATIO)
     y = Axis("finished within this time (%)", 0, 101, ticks={n: f"{n}" for n in range(0, 101, 20)})
-    title = _title(series, subject)
-    return scenario_chart(scenario, title, x, y, series, panel_legend={"loc": "lower right"})
+    title = _time_distribution_title(series, subject)
+    return one_panel_chart(scenario, title, x, y, series, panel_legend={"loc": "lower right"})
 
 
-def _title(series: Sequence[Series], subject: str) -> str:
+def _time_distribution_title(series: Sequence[Series], subject: str) -> str:
     """Return a title with the median completion time, for each size if there are several sizes."""
     half = [
         float(np.asarray(each.x)[np.searchsorted(np.asarray(each.y), 50)])
@@ -71,7 +71,7 @@ def _title(series: Sequence[Series], subject: str) -> str:
     return f"Half of the {subject} finish within {value_range_text(half, 's')}{sizes}"
 
 
-def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def time_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the chart of the share of transfers above each completion time.
 
     An answer without a distribution contributes three percentiles for each of several sizes.
@@ -102,7 +102,7 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         title = (
             f"At most 5 % of the {subject} take longer than {value_range_text(known, 's')}{sizes}"
         )
-    return scenario_chart(scenario, title, Axis(label, log=True), y, series)
+    return one_panel_chart(scenario, title, Axis(label, log=True), y, series)
 
 
 def _percentile_series(answers: Sequence[Answer]) -> Iterator[Series]:

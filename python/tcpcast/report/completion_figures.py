@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.compare import completion_times, is_observed, packets_text
+from tcpcast.compare import is_observed, mean_completion_time_metrics, packets_text
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
     Axis,
@@ -16,7 +16,7 @@ from tcpcast.report.chart import (
     IntervalLines,
     Series,
     linear_or_log_axis,
-    scenario_chart,
+    one_panel_chart,
 )
 from tcpcast.report.figure_titles import (
     answer_for_title,
@@ -26,7 +26,7 @@ from tcpcast.report.figure_titles import (
 from tcpcast.report.main_metrics import PERCENTILES
 from tcpcast.report.palette import BLACK, CALCULATED, DASH_PATTERNS, OBSERVED
 from tcpcast.report.quantity import three_digit_text
-from tcpcast.report.times_by_losses import by_size_and_losses
+from tcpcast.report.times_by_losses import times_by_size_and_losses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,9 @@ _LEGEND_HEIGHT_IN = 0.5
 """Height of the legend below the axes in inches."""
 
 
-def all_sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np.int64]:
+def requested_and_answered_sizes(
+    answers: Sequence[Answer], requested: Iterable[int]
+) -> NDArray[np.int64]:
     """Return all sizes in packets that are requested or in an answer, in ascending order."""
     reported = {int(s) for answer in answers for s in answer.tables["by_size"]["size_pkts"]}
     return np.array(sorted(reported | set(requested)), dtype=np.int64)
@@ -59,7 +61,7 @@ def all_sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np
 def mean_times(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
     """Return the mean time of each size and its 95 % interval, as :func:`mean_times_by_losses`."""
     table = answer.tables["by_size"]
-    times = zip(table["size_pkts"].tolist(), completion_times(table), strict=True)
+    times = zip(table["size_pkts"].tolist(), mean_completion_time_metrics(table), strict=True)
     return _metrics_by_size(dict(times), at_sizes)
 
 
@@ -84,7 +86,7 @@ def mean_times_by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[in
     table = answer.tables.get("by_losses", {})
     enough = table["transfers"] >= MIN_TRANSFERS if "transfers" in table else None
     times: dict[int, dict[int, Metric]] = {}
-    for row, ((size, losses), time) in enumerate(by_size_and_losses(answer).items()):
+    for row, ((size, losses), time) in enumerate(times_by_size_and_losses(answer).items()):
         if losses <= MAX_LOSS_CURVES and (enough is None or enough[row]):
             times.setdefault(losses, {})[size] = time
     return {losses: _metrics_by_size(times[losses], at_sizes) for losses in sorted(times)}
@@ -117,7 +119,7 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         if group.traffic.kind == "transfers"
         for size in group.traffic.sizes or ()
     }
-    at_sizes = all_sizes(answers, requested)
+    at_sizes = requested_and_answered_sizes(answers, requested)
     series: list[Drawable] = []
     values: list[Floats] = []
     ordered = sorted(answers, key=is_observed, reverse=True)
@@ -130,9 +132,9 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         series += _mean_series(answer, at_sizes, curves, line, show_names=answer is ordered[0])
         values += [*quantiles, *(times for times, *_ in curves.values())]
     # The legend goes below, because bands and lines fill the axes.
-    return scenario_chart(
+    return one_panel_chart(
         scenario,
-        _title(answer_for_title(answers)),
+        _completion_time_title(answer_for_title(answers)),
         Axis("size of a transfer (packets)"),
         linear_or_log_axis("completion time (s)", values, LOG_AXIS_RATIO),
         series,
@@ -141,7 +143,7 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     )
 
 
-def _title(answer: Answer) -> str:
+def _completion_time_title(answer: Answer) -> str:
     """Return the mean times of the smallest and the largest size that have one."""
     table = answer.tables["by_size"]
     times = zip(table["size_pkts"].tolist(), table["completion_time_s"].tolist(), strict=True)

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def encode(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+def encode_csv(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     """Return a header and rows as CSV text; None becomes an empty cell, True becomes ``true``."""
-    return "".join(f"{line(cells)}\n" for cells in (head, *rows))
+    return "".join(f"{csv_line(cells)}\n" for cells in (head, *rows))
 
 
-def line(cells: Iterable[Any]) -> str:
+def csv_line(cells: Iterable[Any]) -> str:
     """Return one row as CSV without a line break."""
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow(map(_csv_cell, cells))

@@ -27,8 +27,8 @@ from tcpcast.report.chart import (
     Chart,
     ReferenceLine,
     Series,
+    one_panel_chart,
     percent_tick,
-    scenario_chart,
 )
 from tcpcast.report.figure_titles import (
     answer_for_title,
@@ -36,7 +36,7 @@ from tcpcast.report.figure_titles import (
     formula_clause,
     senders_text,
 )
-from tcpcast.report.html import html
+from tcpcast.report.html import html_elements
 from tcpcast.report.palette import REFERENCE, engine_style
 from tcpcast.report.quantity import scale_for_unit, three_digit_text
 
@@ -93,10 +93,12 @@ class Figures(list["Figure"]):
         return f"<Figures: {', '.join(self.names) or 'none'}>"
 
     def _repr_html_(self) -> str:
-        return html(svg_figure(name, figure) for name, figure in zip(self.names, self, strict=True))
+        return html_elements(
+            svg_figure(name, figure) for name, figure in zip(self.names, self, strict=True)
+        )
 
 
-def plot(
+def write_answer_figures(
     answers: Sequence[Answer],
     scenario: Scenario,
     folder: str | Path,
@@ -144,7 +146,7 @@ def plot(
         matplotlib is not installed, or the folder cannot be written.
     """
     import_matplotlib()
-    output.check_folder(folder)
+    output.check_folder_is_writable(folder)
     return [
         save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
         for name, figure in iter_figures(answers, scenario)
@@ -167,11 +169,11 @@ def check_figure_files(
     Parameters
     ----------
     folder
-        As for :func:`plot`.
+        As for :func:`write_answer_figures`.
     names
         Names of the expected files, for example ``states.png``, if known.
     force
-        As for :func:`plot`.
+        As for :func:`write_answer_figures`.
 
     Raises
     ------
@@ -182,14 +184,14 @@ def check_figure_files(
         matplotlib is not installed, or the folder cannot be written.
     """
     import_matplotlib()
-    output.check_folder(folder)
+    output.check_folder_is_writable(folder)
     for name in names:
         kind = output.FIGURE_KINDS[Path(name).suffix[1:]]
-        output.check_file(Path(folder) / name, kind=kind, force=force)
+        output.check_file_is_writable(Path(folder) / name, kind=kind, force=force)
 
 
 def figure_file_names(form: str = "png") -> list[str]:
-    """Return the names of all files that :func:`plot` may write."""
+    """Return the names of all files that :func:`write_answer_figures` may write."""
     return [f"{name}.{form}" for name, *_ in _FIGURE_DEFINITIONS]
 
 
@@ -255,16 +257,16 @@ def _probability_curves(
     return curves, 1.03 * max(ends), floor
 
 
-def _states_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def _active_users_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     curves, right, floor = _probability_curves(answers, "states", ("active", "probability"))
     x = Axis("users active at the same time", 0, right, integer_ticks=True)
     y = Axis("share of time", floor, 1, log=True, ticks=percent_tick)
-    return scenario_chart(
-        scenario, _states_title(answer_for_title(answers), scenario), x, y, curves
+    return one_panel_chart(
+        scenario, _active_users_title(answer_for_title(answers), scenario), x, y, curves
     )
 
 
-def _states_title(answer: Answer, scenario: Scenario) -> str:
+def _active_users_title(answer: Answer, scenario: Scenario) -> str:
     """Return the title with the range of active users between the 5th and 95th percentile."""
     table = answer.tables["states"]
     below = np.cumsum(table["probability"])
@@ -277,7 +279,7 @@ def _states_title(answer: Answer, scenario: Scenario) -> str:
     return f"90 % of the time, {users} of {who} are active{formula_clause(answer)}"
 
 
-def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def _shared_rate_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     rate = scenario.network.bottleneck.rate_bps
     shared = [a.tables["states"]["shared_rate_bps"] for a in answers]
     peak = max((float(np.nanmax(s)) for s in shared if np.isfinite(s).any()), default=rate)
@@ -297,10 +299,10 @@ def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         "users active at the same time", 0, _max_visible_state(answers) * 1.05, integer_ticks=True
     )
     y = Axis(f"rate of each active user ({scale.unit})", 0, 1.15 * peak / scale.factor)
-    return scenario_chart(scenario, _sharing_title(answer_for_title(answers)), x, y, curves)
+    return one_panel_chart(scenario, _shared_rate_title(answer_for_title(answers)), x, y, curves)
 
 
-def _sharing_title(answer: Answer) -> str:
+def _shared_rate_title(answer: Answer) -> str:
     """Return the title with the rate for the number of active users of highest probability."""
     table = answer.tables["states"]
     known = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
@@ -332,7 +334,9 @@ def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         curves.append(ReferenceLine(buffer_pkts, "buffer", axis="x"))
     x = Axis("packets in the queue, including the packet in transmission", 0, right)
     y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent_tick)
-    return scenario_chart(scenario, _queue_title(answer_for_title(answers), scenario), x, y, curves)
+    return one_panel_chart(
+        scenario, _queue_title(answer_for_title(answers), scenario), x, y, curves
+    )
 
 
 def _queue_title(answer: Answer, scenario: Scenario) -> str:
@@ -352,20 +356,20 @@ _FIGURE_DEFINITIONS: tuple[
     tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, str], ...
 ] = (
     ("over-time", over_time_figures.over_time_chart, "flows_over_time", "to_s"),
-    ("states", _states_chart, "states", "active"),
-    ("sharing", _sharing_chart, "states", "shared_rate_bps"),
+    ("states", _active_users_chart, "states", "active"),
+    ("sharing", _shared_rate_chart, "states", "shared_rate_bps"),
     ("queue", _queue_chart, "queue", "queue_pkts"),
     ("windows", window_figures.windows_chart, "windows", "cwnd_pkts"),
     ("rates", window_figures.rates_chart, "sequences", "sequence"),
     ("completion", completion_figures.completion_chart, "by_size", "size_pkts"),
     (
         "completion-distribution",
-        completion_distributions.cumulative_chart,
+        completion_distributions.cumulative_time_chart,
         completion_distributions.DISTRIBUTION_TABLE,
         "share",
     ),
-    ("completion-tail", completion_distributions.tail_chart, "by_size", "p50"),
-    ("file-goodput", goodput_figures.distribution_chart, "file_goodput_tail", "by_file"),
-    ("file-goodput-tail", goodput_figures.tail_chart, "file_goodput_tail", "by_file"),
+    ("completion-tail", completion_distributions.time_tail_chart, "by_size", "p50"),
+    ("file-goodput", goodput_figures.goodput_distribution_chart, "file_goodput_tail", "by_file"),
+    ("file-goodput-tail", goodput_figures.goodput_tail_chart, "file_goodput_tail", "by_file"),
 )
 """Name of the figure, function that returns its chart, and the required table and column."""

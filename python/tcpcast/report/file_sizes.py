@@ -56,11 +56,13 @@ def transfer_size_text(traffic: Transfers) -> str:
     if sizes is not None:
         only = sizes[0]
         in_bytes = only.data_bytes if isinstance(only, FileInBytes) else None
-        return f"of {_with_bytes(in_bytes, packets_text(only))}"
+        return f"of {_prepend_byte_size(in_bytes, packets_text(only))}"
     mean = getattr(traffic.size, "mean", None) if isinstance(traffic.size, Distribution) else None
     in_bytes = mean.data_bytes if isinstance(mean, SizeInBytes) else None
-    return f"of {_with_bytes(in_bytes, f'{digits(traffic.mean_size_pkts)} packets')} on average"
+    return (
+        f"of {_prepend_byte_size(in_bytes, f'{digits(traffic.mean_size_pkts)} packets')} on average"
+    )
 
 
-def _with_bytes(in_bytes: int | None, packets: str) -> str:
+def _prepend_byte_size(in_bytes: int | None, packets: str) -> str:
     return packets if in_bytes is None else f"{exact_size_text(in_bytes)} ({packets})"

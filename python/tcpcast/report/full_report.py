@@ -17,11 +17,16 @@ from tcpcast.report.document import (
 )
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import select_main_rows
-from tcpcast.report.run import answer_tables, provenance_texts, remarks, select_warnings
+from tcpcast.report.run import (
+    answer_tables,
+    provenance_texts,
+    remarks_below_tables,
+    select_warnings,
+)
 from tcpcast.report.side_by_side import KIND_LABELS
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.trace import capture_parts
-from tcpcast.report.trace_verdict import verdict_parts
+from tcpcast.report.trace_verdict import captures_verdict_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,7 +94,7 @@ def captures_document(captures: Sequence[Capture], command: str, figures: bool =
     """
     several = f"{len(captures):,} captures" if len(captures) > 1 else captures[0].file
     parts: list[Part] = [Paragraph(captures_verdict(captures))]
-    parts += verdict_parts(captures, MAX_ROWS)
+    parts += captures_verdict_parts(captures, MAX_ROWS)
     if figures:
         parts += _inline_capture_figures(captures)
     parts.append(Heading("Each capture" if len(captures) > 1 else "Details"))
@@ -102,7 +107,7 @@ def captures_document(captures: Sequence[Capture], command: str, figures: bool =
 
 
 def _check_before_use_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
-    notes = list(remarks(compared, scenario, where_rest_is="below"))
+    notes = list(remarks_below_tables(compared, scenario, where_rest_is="below"))
     if any(part.role == "warning" for part in notes):
         yield Heading("Check before use")
     yield from notes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.compare import is_observed
-from tcpcast.report.chart import Axis, Band, IntervalLines, Series, percent_tick, scenario_chart
+from tcpcast.report.chart import Axis, Band, IntervalLines, Series, one_panel_chart, percent_tick
 from tcpcast.report.figure_titles import answer_for_title, engine_label
 from tcpcast.report.palette import engine_style
 from tcpcast.report.quantity import scale_for_unit, three_digit_text
@@ -63,7 +63,7 @@ def shown_goodput_range(table: Table, columns: Iterable[str]) -> tuple[float, fl
     return float(goodput[max(first, 0)]), float(goodput[min(last, len(goodput) - 1)])
 
 
-def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def goodput_distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the chart of the distribution of the goodput of files."""
     x, factor = goodput_axis(answers)
     series: list[Drawable] = []
@@ -72,15 +72,19 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         edges, shares = goodput_density(answer)
         if len(answers) == 1:
             series.append(
-                Band(edges / factor, np.zeros_like(shares), shares, "", _color_only(style))
+                Band(
+                    edges / factor, np.zeros_like(shares), shares, "", _style_with_color_only(style)
+                )
             )
-        line = _color_only(style) | {"linewidth": 1.4}
+        line = _style_with_color_only(style) | {"linewidth": 1.4}
         series.append(Series(edges / factor, shares, engine_label(answer), line))
     y = Axis("files per 1 % step of goodput", 0, ticks=percent_tick)
-    return scenario_chart(scenario, _title(answer_for_title(answers), 0.5, "Half"), x, y, series)
+    return one_panel_chart(
+        scenario, _exceeded_goodput_title(answer_for_title(answers), 0.5, "Half"), x, y, series
+    )
 
 
-def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def goodput_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the chart of the share of files, large files and blocks above each goodput."""
     x, factor = goodput_axis(answers)
     series: list[Drawable] = [
@@ -88,7 +92,7 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
             answer.tables["file_goodput_tail"]["goodput_bps"] / factor,
             answer.tables["file_goodput_tail"][column],
             f"{engine_label(answer)}, {name}",
-            _color_only(engine_style(answer.engine, is_observed=True))
+            _style_with_color_only(engine_style(answer.engine, is_observed=True))
             | {"linestyle": line, "linewidth": 1.4},
         )
         for answer in answers
@@ -96,10 +100,12 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         if column in answer.tables["file_goodput_tail"]
     ]
     for answer in answers:
-        colour = _color_only(engine_style(answer.engine, is_observed=True))
+        colour = _style_with_color_only(engine_style(answer.engine, is_observed=True))
         series += _interval_lines(answer.tables.get("file_goodput", {}), factor, colour)
     y = Axis("files with a higher goodput", 0, 1, ticks=percent_tick)
-    return scenario_chart(scenario, _title(answer_for_title(answers), 0.9, "90 %"), x, y, series)
+    return one_panel_chart(
+        scenario, _exceeded_goodput_title(answer_for_title(answers), 0.9, "90 %"), x, y, series
+    )
 
 
 def _interval_lines(table: Table, factor: float, colour: Style) -> list[Drawable]:
@@ -112,7 +118,7 @@ def _interval_lines(table: Table, factor: float, colour: Style) -> list[Drawable
     return [IntervalLines(share, low / factor, high / factor, style, is_horizontal=True)]
 
 
-def _title(answer: Answer, share: float, words: str) -> str:
+def _exceeded_goodput_title(answer: Answer, share: float, words: str) -> str:
     """Return the title with the highest tabulated goodput that ``share`` of all files exceeds."""
     table = answer.tables["file_goodput_tail"]
     above = table["goodput_bps"][table["by_file"] >= share]
@@ -121,7 +127,7 @@ def _title(answer: Answer, share: float, words: str) -> str:
     return f"{words} of the files get more than {three_digit_text(float(np.max(above)), 'bit/s')}"
 
 
-def _color_only(style: dict[str, Any]) -> dict[str, Any]:
+def _style_with_color_only(style: dict[str, Any]) -> dict[str, Any]:
     return {"color": style["color"]}
 
 

@@ -15,8 +15,8 @@ from tcpcast.report.quantity import (
     difference_text,
     interval_text,
     metric_label,
-    row_scale,
     scale_for_metric,
+    scale_for_row,
     value_text,
 )
 from tcpcast.report.summary import buffer_text
@@ -80,7 +80,7 @@ def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
     parts = [
         _link_shares_clause(compared, scenario) or _class_clauses(compared, groups)
         if len(compared.classes) > 1
-        else _overall_clause(compared, groups)
+        else _all_sources_clause(compared, groups)
         if len(kinds) == 1
         else "",
         _queue_delay_clause(compared.overall),
@@ -94,7 +94,7 @@ def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _overall_clause(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
+def _all_sources_clause(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
     """Return the statement about all sources, which have one kind of traffic."""
     kind = groups[0].traffic.kind
     if kind == "transfers" and len(compared.completion_times.rows) > 1:
@@ -148,7 +148,7 @@ def _link_shares_clause(compared: ComparedAnswers, scenario: Scenario) -> str:
     flows = sum(group.count for group in groups.values())
     part = "" if winner.count == loser.count else f" with {winner.count:,} of {flows:,} flows"
     buffer = "" if scenario.network.bottleneck.is_policer else f" ({buffer_text(scenario)})"
-    first, other = _class_text(winner, loser), _class_text(loser, winner)
+    first, other = _class_and_stack_text(winner, loser), _class_and_stack_text(loser, winner)
     taken_text = f"{_share_text(shares[0])} of the link{buffer}{part}"
     if differ_beyond_intervals(most, _scale_metric(least, MIN_RATE_RATIO)):
         return f"{first} takes {taken_text} from {other}, which gets {_share_text(shares[1])}"
@@ -161,7 +161,7 @@ def _scale_metric(metric: Metric, factor: float) -> Metric:
     return replace(metric, value=metric.value * factor, low=low, high=high)
 
 
-def _class_text(group: Population, other: Population) -> str:
+def _class_and_stack_text(group: Population, other: Population) -> str:
     """Return the name of a class, with its stack if the other class has another stack."""
     stack = "" if group.tcp.stack == other.tcp.stack else f" ({group.tcp.stack})"
     return f"class {group.name}{stack}"
@@ -207,7 +207,7 @@ def _queue_delay_clause(table: Comparison) -> str:
     figure = _reference_value(row, table)
     if row is None or figure is None or not figure.trusted or not 0 < figure.value < math.inf:
         return ""
-    scale = row_scale(row)
+    scale = scale_for_row(row)
     return f"the queue adds {value_text(figure, scale)} {scale.unit} on average"
 
 
@@ -270,7 +270,7 @@ def sweep_verdict(
     if high == low:
         return f"{subject}is {low} for all values of {' and '.join(names.values())}."
     high_place, low_place = (
-        ", ".join(f"{names[key]} = {_key_text(table[key][at], keys[key])}" for key in keys)
+        ", ".join(f"{names[key]} = {_key_value_text(table[key][at], keys[key])}" for key in keys)
         for at in ends
     )
     largest, smallest = (
@@ -287,7 +287,7 @@ def sweep_verdict(
     return f"{subject}lies between {low} ({low_place}) and {high} ({high_place})."
 
 
-def _key_text(value: Any, unit: str) -> str:
+def _key_value_text(value: Any, unit: str) -> str:
     """Return the value of a key with a readable unit: "60 ms" for (0.06, "s")."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return amount_text(value, unit) if is_number else str(value)
@@ -334,7 +334,7 @@ def _value_with_interval(row: ComparisonRow | None, table: Comparison) -> str:
     figure = None if row is None or index is None else row.metrics[index]
     if row is None or index is None or figure is None:
         return ""
-    scale = row_scale(row)
+    scale = scale_for_row(row)
     if not math.isfinite(figure.value) and figure.at_least is None:
         return f"no trusted value ({figure.missing_interval})" if figure.missing_interval else ""
     shown = f"{value_text(figure, scale)} {scale.unit}".strip()

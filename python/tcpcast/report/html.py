@@ -17,7 +17,7 @@ from tcpcast.report.document import (
     SideBySide,
     Table,
 )
-from tcpcast.report.quantity import difference_text, is_marked, row_scale
+from tcpcast.report.quantity import difference_text, is_absent_or_untrusted_text, scale_for_row
 from tcpcast.report.side_by_side import (
     KIND_LABELS,
     difference_heading,
@@ -40,22 +40,22 @@ _CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-s
 
 def html_page(document: Document, mark: str) -> str:
     """Return a report as a complete page; ``mark`` identifies it as written by tcpcast."""
-    title = escaped(document.title)
+    title = escape_html(document.title)
     return (
         f'<!doctype html>\n{mark}\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title>\n<style>\n{_read_stylesheet()}</style></head>\n"
-        f"<body><main>\n<h1>{title}</h1>\n{html(document.parts)}\n</main></body></html>\n"
+        f"<body><main>\n<h1>{title}</h1>\n{html_elements(document.parts)}\n</main></body></html>\n"
     )
 
 
-def html(parts: Iterable[Part]) -> str:
+def html_elements(parts: Iterable[Part]) -> str:
     """Return parts as HTML elements, one per line."""
     return "\n".join(filter(None, map(_html_of_part, parts)))
 
 
-def escaped(text: object) -> str:
+def escape_html(text: object) -> str:
     """Return a text with markup and control characters escaped."""
     return escape(escape_control_characters(str(text)))
 
@@ -77,34 +77,37 @@ def _html_of_part(part: Part) -> str:
             return _html_of_share(part)
         case Figure():
             kind = ' class="wide"' if part.is_wide else ""
-            caption = f"<figcaption>{escaped(part.caption)}</figcaption>"
+            caption = f"<figcaption>{escape_html(part.caption)}</figcaption>"
             return f"<figure{kind}>{part.svg}{caption}</figure>"
         case Heading() | Code():
             name = f"h{part.level}" if isinstance(part, Heading) else "pre"
-            return f"<{name}>{escaped(part.text)}</{name}>"
+            return f"<{name}>{escape_html(part.text)}</{name}>"
 
 
 def _html_of_share(part: ShareBar) -> str:
     percent = f"{100 * part.share:.0f} %"
     filled = f'<span class="bar"><span style="width:{100 * part.share:.1f}%"></span></span>'
-    return f'<p class="share"><span>{escaped(part.name)}</span> <span>{percent}</span> {filled}</p>'
+    name = escape_html(part.name)
+    return f'<p class="share"><span>{name}</span> <span>{percent}</span> {filled}</p>'
 
 
 def _html_of_paragraph(part: Paragraph) -> str:
     if not (part.text or part.lead):
         return ""
     if part.role == "heading":
-        return f"<h3>{escaped(part.lead + part.text)}</h3>"
-    mark = f'<span class="mark">{escaped(part.mark.strip())}</span> ' if part.mark.strip() else ""
-    lead = f"<strong>{escaped(part.lead)}</strong>" if part.lead else ""
+        return f"<h3>{escape_html(part.lead + part.text)}</h3>"
+    mark = (
+        f'<span class="mark">{escape_html(part.mark.strip())}</span> ' if part.mark.strip() else ""
+    )
+    lead = f"<strong>{escape_html(part.lead)}</strong>" if part.lead else ""
     kind = f' class="{part.role}"' if part.role else ""
-    return f"<p{kind}>{mark}{lead}{escaped(part.text)}</p>"
+    return f"<p{kind}>{mark}{lead}{escape_html(part.text)}</p>"
 
 
 def _html_of_table(part: Table) -> str:
     columns = part.all_columns
     heads = "".join(
-        _html_table_heading(escaped(column.heading), column.right) for column in columns
+        _html_table_heading(escape_html(column.heading), column.right) for column in columns
     )
     rights = [column.right for column in columns]
     rows = [
@@ -119,7 +122,7 @@ def _html_of_table(part: Table) -> str:
 
 def _keep_arrow_with_destination(cell: str) -> str:
     """Return a cell with a non-breaking space between the arrow and the destination."""
-    return escaped(cell).replace(escaped(ARROW), " &gt;&nbsp;")
+    return escape_html(cell).replace(escape_html(ARROW), " &gt;&nbsp;")
 
 
 def _html_side_by_side(part: SideBySide) -> str:
@@ -128,23 +131,25 @@ def _html_side_by_side(part: SideBySide) -> str:
     heads = _html_table_heading("", False) + _html_table_heading("unit", False)
     for engine, kind in zip(comparison.engines, kinds, strict=True):
         heads += _html_table_heading(
-            f'{escaped(engine)}<br/><span class="kind">{KIND_LABELS[kind]}</span>', True
+            f'{escape_html(engine)}<br/><span class="kind">{KIND_LABELS[kind]}</span>', True
         )
     heads += "".join(
-        _html_table_heading(escaped(difference_heading(comparison, i)), True)
+        _html_table_heading(escape_html(difference_heading(comparison, i)), True)
         for i in comparison.compared_columns
     )
     rows = []
     for row in comparison.rows:
-        scale = row_scale(row)
-        cells = f'<th scope="row" title="{escaped(row.metric)}">{escaped(row_name(row))}</th>'
-        cells += _html_table_cell(escaped(scale.unit), False)
+        scale = scale_for_row(row)
+        cells = (
+            f'<th scope="row" title="{escape_html(row.metric)}">{escape_html(row_name(row))}</th>'
+        )
+        cells += _html_table_cell(escape_html(scale.unit), False)
         cells += "".join(
             _html_of_value(figure, scale, kind)
             for figure, kind in zip(row.metrics, kinds, strict=True)
         )
         cells += "".join(
-            _html_table_cell(escaped(difference_text(row.differences[i])), True)
+            _html_table_cell(escape_html(difference_text(row.differences[i])), True)
             for i in comparison.compared_columns
         )
         rows.append(cells)
@@ -153,9 +158,9 @@ def _html_side_by_side(part: SideBySide) -> str:
 
 def _html_of_value(metric: Metric | None, scale: Scale, kind: Kind) -> str:
     bounds = interval_cell(metric, scale)
-    suffix = f" <small>{escaped(bounds)}</small>" if bounds else ""
+    suffix = f" <small>{escape_html(bounds)}</small>" if bounds else ""
     value = value_or_mark_text(metric, scale)
-    return _html_table_cell(f"{escaped(value)}{suffix}", True, value, kind)
+    return _html_table_cell(f"{escape_html(value)}{suffix}", True, value, kind)
 
 
 def _html_table_heading(inner: str, right: bool) -> str:
@@ -165,7 +170,11 @@ def _html_table_heading(inner: str, right: bool) -> str:
 
 
 def _html_table_cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:
-    names = " ".join(filter(None, ("r" if right else "", kind, "dim" if is_marked(text) else "")))
+    names = " ".join(
+        filter(
+            None, ("r" if right else "", kind, "dim" if is_absent_or_untrusted_text(text) else "")
+        )
+    )
     classes = f' class="{names}"' if names else ""
     return f"<td{classes}>{inner}</td>"
 
@@ -173,7 +182,7 @@ def _html_table_cell(inner: str, right: bool, text: str = "", kind: str = "") ->
 def _table_element(
     title: str, heads: str, rows: Iterable[str], emphasized: Sequence[int] = ()
 ) -> str:
-    caption = f"<caption>{escaped(title)}</caption>" if title else ""
+    caption = f"<caption>{escape_html(title)}</caption>" if title else ""
     marks = dict.fromkeys(emphasized, ' class="loud"')
     body = "\n".join(f"<tr{marks.get(i, '')}>{row}</tr>" for i, row in enumerate(rows))
     return (

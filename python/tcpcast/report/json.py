@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def document(compared: ComparedAnswers, scenario: Scenario) -> dict[str, Any]:
+def answers_document(compared: ComparedAnswers, scenario: Scenario) -> dict[str, Any]:
     """Return ``{"scenario": ..., "verdict": ..., "answers": [...]}``, the machine-readable report.
 
     ``left_out`` lists formulas that do not support the stack, if any. Metrics are in the order of

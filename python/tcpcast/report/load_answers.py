@@ -175,14 +175,14 @@ def _load_answer(saved: _SavedAnswer) -> Answer:
         regime=regime if isinstance(regime, str) else None,
         steps=steps if isinstance(steps, list) else [],
         domain=domain if isinstance(domain, dict) else {},
-        seed=_value_of_type(origin.get("seed"), int),
-        warmup_s=_value_of_type(origin.get("warmup_s"), float),
-        warmup_rule=_value_of_type(origin.get("warmup_rule"), str),
+        seed=_value_if_of_type(origin.get("seed"), int),
+        warmup_s=_value_if_of_type(origin.get("warmup_s"), float),
+        warmup_rule=_value_if_of_type(origin.get("warmup_rule"), str),
         captured=captured,
     )
 
 
-def _value_of_type(value: Any, kind: type[_ScalarType]) -> _ScalarType | None:
+def _value_if_of_type(value: Any, kind: type[_ScalarType]) -> _ScalarType | None:
     """Return a value if it has the expected type, otherwise None; int is accepted for float."""
     is_integer = kind is float and type(value) is int
     return kind(value) if is_integer or type(value) is kind else None

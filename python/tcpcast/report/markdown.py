@@ -31,16 +31,16 @@ _BACKTICKS = re.compile("`+")
 
 def markdown_page(document: Document, mark: str) -> str:
     """Return a report as Markdown; ``mark`` identifies it as written by tcpcast."""
-    blocks = [mark, f"# {escaped(document.title)}", *markdown(document.parts)]
+    blocks = [mark, f"# {escape_markdown(document.title)}", *markdown_blocks(document.parts)]
     return "\n\n".join(blocks) + "\n"
 
 
-def markdown(parts: Iterable[Part]) -> Iterator[str]:
+def markdown_blocks(parts: Iterable[Part]) -> Iterator[str]:
     """Yield one block of Markdown per part; figures and blank lines are omitted."""
     for part in parts:
         match part:
             case Heading():
-                yield f"{'#' * part.level} {escaped(part.text)}"
+                yield f"{'#' * part.level} {escape_markdown(part.text)}"
             case Paragraph() if part.text or part.lead:
                 yield _markdown_paragraph(part)
             case Table():
@@ -50,7 +50,7 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
                     "", side_by_side_columns(part.comparison, part.title)
                 )
             case ShareBar():
-                yield f"- {escaped(part.name)}: {100 * part.share:.0f} %"
+                yield f"- {escape_markdown(part.name)}: {100 * part.share:.0f} %"
             case Code():
                 yield _fenced_code(escape_control_characters(part.text))
             case Paragraph() | Figure():
@@ -62,23 +62,23 @@ def markdown_table(columns: Sequence[Column]) -> list[str]:
     return _markdown_rows(columns, lambda cell: cell.replace(*_CELL_SEPARATOR))
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return a text on one line with markup and control characters escaped."""
     whole = escape_control_characters(text).replace("\n", " ")
     return _MARKUP_PATTERN.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", whole)
 
 
 def _markdown_paragraph(part: Paragraph) -> str:
-    lead = f"**{escaped(part.lead.rstrip())}** " if part.lead else ""
-    mark = f"{escaped(part.mark.strip())} " if part.mark.strip() else ""
-    content = f"{mark}{lead}{escaped(part.text)}"
+    lead = f"**{escape_markdown(part.lead.rstrip())}** " if part.lead else ""
+    mark = f"{escape_markdown(part.mark.strip())} " if part.mark.strip() else ""
+    content = f"{mark}{lead}{escape_markdown(part.text)}"
     return f"**{content}**" if part.role == "heading" else content
 
 
 def _titled_table_lines(title: str, columns: Sequence[Column]) -> Iterator[str]:
     if title:
-        yield f"**{escaped(title)}**"
-    yield "\n".join(_markdown_rows(columns, escaped))
+        yield f"**{escape_markdown(title)}**"
+    yield "\n".join(_markdown_rows(columns, escape_markdown))
 
 
 def _markdown_rows(columns: Sequence[Column], escape: Callable[[str], str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from tcpcast.answer import unit_of
+from tcpcast.answer import unit_of_metric
 from tcpcast.compare import class_metrics
 from tcpcast.report import csv
 
@@ -47,7 +47,7 @@ def answer_rows(answers: Sequence[Answer]) -> list[AnswerRow]:
     return [
         AnswerRow(
             *(answer.engine, of_class, name, metric.value, metric.low, metric.high),
-            *(unit_of(name, metric), metric.trusted, metric.interval_warning),
+            *(unit_of_metric(name, metric), metric.trusted, metric.interval_warning),
         )
         for answer in answers
         for of_class, metrics in _metrics_by_class(answer)
@@ -65,4 +65,4 @@ def _metrics_by_class(answer: Answer) -> Iterator[tuple[str, dict[str, Metric]]]
 
 def csv_text(answers: Sequence[Answer]) -> str:
     """Return :func:`answer_rows` as CSV with a header row; missing values are empty."""
-    return csv.encode(COLUMN_NAMES, answer_rows(answers))
+    return csv.encode_csv(COLUMN_NAMES, answer_rows(answers))

@@ -53,9 +53,11 @@ def check_parquet(folder: str | Path, *, force: bool = False) -> None:
         pyarrow is not installed, or the folder cannot be written.
     """
     parquet_modules()
-    output.check_folder(folder)
+    output.check_folder_is_writable(folder)
     for name in TABLE_NAMES:
-        output.check_file(Path(folder) / f"{name}.parquet", kind=PARQUET_KIND, force=force)
+        output.check_file_is_writable(
+            Path(folder) / f"{name}.parquet", kind=PARQUET_KIND, force=force
+        )
 
 
 def write_parquet(

@@ -25,13 +25,13 @@ from tcpcast.report.prediction import (
     TIME_ENGINES,
     answers_with_rate,
     answers_with_time,
-    headlines,
     is_trusted,
     leading_formula,
     limit_of_answer,
     link_limit_pps,
-    loss_ratio,
     mean_rate_bps,
+    specified_loss_ratio,
+    time_and_rate_headlines,
     transfer_time,
     window_limit_pps,
 )
@@ -89,7 +89,9 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
         Append all quantities of each model with their equations, starting with the inputs.
     """
     parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK_LINE]
-    parts += [Paragraph(text, "heading") for text in headlines(prediction, _OptionSyntax())]
+    parts += [
+        Paragraph(text, "heading") for text in time_and_rate_headlines(prediction, _OptionSyntax())
+    ]
     transfer = prediction.transfer
     if transfer is not None and answers_with_time(transfer):
         parts += [BLANK_LINE, _transfer_table(prediction, _order_time_answers(prediction))]
@@ -115,7 +117,7 @@ def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
     path = f"{path_text(first, without=first.varied_options)}; {varied} as below"
     fixed = _point_columns(predictions)
     table = Table([*fixed, *_model_columns(predictions)], repeated_columns=len(fixed))
-    remarks = _range_remarks(predictions)
+    remarks = _remarks_on_whole_range(predictions)
     return [
         Paragraph(path, "aside"),
         BLANK_LINE,
@@ -131,7 +133,7 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
     window = tcp.receiver_window
     parts = {
         "rtt": f"RTT {amount_text(scenario.rtt_s, 's')}",
-        "loss": f"loss {100 * loss_ratio(scenario):.4g} %",
+        "loss": f"loss {100 * specified_loss_ratio(scenario):.4g} %",
         "rate": f"link {amount_text(network.bottleneck.rate_bps, 'bit/s')}",
         "buffer": buffer_text(scenario) + (" (assumed)" if prediction.is_buffer_assumed else ""),
         "rwnd": "window unlimited" if math.isinf(window) else f"window {packets_text(window)}",
@@ -147,14 +149,14 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
 def _order_rate_answers(prediction: Prediction) -> list[Answer]:
     """Return the answers with a rate: simulation, leading formula, then the other formulas."""
     first = (SIMULATION, leading_formula(prediction.scenario))
-    return _order_by_relevance(answers_with_rate(prediction.steady), first)
+    return _sort_trusted_first(answers_with_rate(prediction.steady), first)
 
 
 def _order_time_answers(prediction: Prediction) -> list[Answer]:
-    return _order_by_relevance(answers_with_time(prediction.transfer or []), TIME_ENGINES)
+    return _sort_trusted_first(answers_with_time(prediction.transfer or []), TIME_ENGINES)
 
 
-def _order_by_relevance(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
+def _sort_trusted_first(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
     """Return answers sorted: trusted before untrusted, then the engines in ``first``."""
     ranks = {name: rank for rank, name in enumerate(first)}
     return sorted(answers, key=lambda a: (not is_trusted(a), ranks.get(a.engine, len(first))))
@@ -219,7 +221,7 @@ def _rounded_text(value: float) -> str:
 def _remark_parts(prediction: Prediction, *, show_all: bool) -> list[Paragraph]:
     """Return the remarks below the tables: limits, advice, warnings, and inapplicable models."""
     texts = [
-        _limit_text(prediction.scenario),
+        _window_and_link_limits_text(prediction.scenario),
         *model_advice(prediction),
         buffer_advice(prediction),
         *_path_requirement_advice(prediction),
@@ -240,7 +242,7 @@ def _path_requirement_advice(prediction: Prediction) -> list[str]:
     if sizing is None:
         return []
     texts = path_requirement_texts(sizing)
-    if loss_ratio(prediction.scenario) > 0:
+    if specified_loss_ratio(prediction.scenario) > 0:
         texts.append(flows_to_fill_text(sizing))
     if prediction.leading_time_answer is None and not prediction.has_time_from_goodput:
         texts.append(
@@ -293,7 +295,7 @@ def _warning_parts(prediction: Prediction, *, show_all: bool = False) -> list[Pa
     return lines
 
 
-def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
+def _remarks_on_whole_range(predictions: Sequence[Prediction]) -> list[Paragraph]:
     """Return the distinct warnings and refusals of all predictions."""
     lines = {line.text: line for line in _omitted_models(predictions[0])}
     for prediction in predictions:
@@ -323,7 +325,7 @@ def _scenarios_of(prediction: Prediction) -> list[Scenario]:
 def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
     """Return inapplicable models with reasons; models with the same reason share a line."""
     reasons = []
-    lossless = loss_ratio(prediction.scenario) == 0
+    lossless = specified_loss_ratio(prediction.scenario) == 0
     others = {why for each in _scenarios_of(prediction) for why in find_omitted_formulas(each)}
     for answer in prediction.answers:
         if answer.applies or answer.reason in others:
@@ -339,7 +341,7 @@ def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
     return [Paragraph(text, "aside", " - ") for text in lines]
 
 
-def _limit_text(scenario: Scenario) -> str:
+def _window_and_link_limits_text(scenario: Scenario) -> str:
     """Return the limits by window and link, or "" if neither limits."""
     payload_bits = 8 * scenario.payload_bytes
     by_name = {"window": window_limit_pps(scenario), "link": link_limit_pps(scenario)}

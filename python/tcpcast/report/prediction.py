@@ -16,7 +16,7 @@ from tcpcast.engines.registry import FORMULA_BY_CONTROL
 from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import limit_name_with_article
 from tcpcast.report import csv
-from tcpcast.report.json import document
+from tcpcast.report.json import answers_document
 from tcpcast.report.quantity import three_digit_text
 
 if TYPE_CHECKING:
@@ -150,7 +150,9 @@ class Prediction:
         if self.leading_answer is not None:
             return False
         named = {a.engine for a in answers_with_rate(self.steady)}
-        without_formula = not leading_formula(self.scenario) and loss_ratio(self.scenario) > 0
+        without_formula = (
+            not leading_formula(self.scenario) and specified_loss_ratio(self.scenario) > 0
+        )
         return without_formula or leading_formula(self.scenario) in named
 
     @property
@@ -251,7 +253,7 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
         >= MIN_LIMITED_SHARE * scenario.senders * scenario.tcp.receiver_window
     ):
         return WINDOW
-    if loss_ratio(scenario) == 0 and values.get("queue_loss_ratio", 0.0) > 0:
+    if specified_loss_ratio(scenario) == 0 and values.get("queue_loss_ratio", 0.0) > 0:
         return SHALLOW_BUFFER
     return TIMEOUTS if _timed_out_share(answer, scenario) > 0.5 else TRIPLE_DUPLICATES
 
@@ -264,7 +266,7 @@ def _timed_out_share(answer: Answer, scenario: Scenario) -> float:
     return float(kinds["time_s"].sum() / (scenario.senders * answer.measured_s))
 
 
-def loss_ratio(scenario: Scenario) -> float:
+def specified_loss_ratio(scenario: Scenario) -> float:
     """Return the specified mean loss ratio of the bottleneck."""
     loss = scenario.network.bottleneck.loss
     return 0.0 if loss is None else loss.mean_ratio()
@@ -280,15 +282,15 @@ def link_limit_pps(scenario: Scenario) -> float:
     return scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
 
 
-def headlines(prediction: Prediction, syntax: SuggestionSyntax) -> list[str]:
-    """Return the texts of :func:`transfer_headline` and :func:`headline`, main result first."""
-    texts = [f(prediction, syntax) for f in (transfer_headline, headline)]
+def time_and_rate_headlines(prediction: Prediction, syntax: SuggestionSyntax) -> list[str]:
+    """Return :func:`transfer_headline` and :func:`rate_headline`, main result first."""
+    texts = [f(prediction, syntax) for f in (transfer_headline, rate_headline)]
     if prediction.has_time_from_goodput:  # the transfer time is computed from the goodput
         texts.reverse()
     return list(filter(None, texts))
 
 
-def headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
+def rate_headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
     """Return a sentence with the goodput, the limit that applies, and the limits that do not.
 
     ``syntax`` is the syntax of the front end for suggestions.
@@ -312,7 +314,7 @@ def headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
 
 def limits_text(prediction: Prediction) -> str:
     """Return a clause with the limit that applies, and the limits that do not."""
-    clause, others = _split_limits(prediction)
+    clause, others = _limit_clause_and_others(prediction)
     return clause + (f", not {' or '.join(others)}" if others else "")
 
 
@@ -379,12 +381,12 @@ def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
     return bits / transfer_time(answer).value
 
 
-def _split_limits(prediction: Prediction) -> tuple[str, list[str]]:
+def _limit_clause_and_others(prediction: Prediction) -> tuple[str, list[str]]:
     """Return a clause that names the limit, and the names of the other possible limits."""
     scenario = prediction.scenario
     regime = prediction.regime
     possible = {
-        "loss": loss_ratio(scenario) > 0,
+        "loss": specified_loss_ratio(scenario) > 0,
         "the receiver window": math.isfinite(window_limit_pps(scenario)),
         "the link": math.isfinite(link_limit_pps(scenario)),
     }
@@ -408,8 +410,8 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
     scenario = prediction.scenario
     limits = {"window_pps": window_limit_pps(scenario), "link_pps": link_limit_pps(scenario)}
     result = {
-        **document(compare_all(prediction.answers), scenario),
-        "verdict": next(iter(headlines(prediction, SuggestionSyntax())), None),
+        **answers_document(compare_all(prediction.answers), scenario),
+        "verdict": next(iter(time_and_rate_headlines(prediction, SuggestionSyntax())), None),
         "limited_by": prediction.regime or None,
         "limits": {name: v if math.isfinite(v) else None for name, v in limits.items()},
     }
@@ -454,7 +456,7 @@ def csv_text(predictions: Sequence[Prediction]) -> str:
     models without regimes, ``trusted`` false outside a domain. An inapplicable model has no row.
     """
     head = [*INPUT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted", "buffer_pkts"]
-    return csv.encode(head, _csv_rows(predictions))
+    return csv.encode_csv(head, _csv_rows(predictions))
 
 
 def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
@@ -468,14 +470,14 @@ def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
                         is_trusted(answer),
                         _plain_number(answers.scenario.buffer_pkts),
                     )
-                    yield [*inputs, answer.engine, regime, *_value_cells(answer), trusted, buffer]
+                    yield [*inputs, answer.engine, regime, *_metric_cells(answer), trusted, buffer]
 
 
 def _input_columns(prediction: Prediction, of_transfer: bool) -> list[str]:
     scenario = prediction.scenario
     values = (
         scenario.rtt_s,
-        loss_ratio(scenario),
+        specified_loss_ratio(scenario),
         scenario.network.bottleneck.rate_bps,
         scenario.populations[0].tcp.receiver_window,
         1 if of_transfer else scenario.senders,
@@ -484,7 +486,7 @@ def _input_columns(prediction: Prediction, of_transfer: bool) -> list[str]:
     return [_plain_number(value) for value in values]
 
 
-def _value_cells(answer: Answer) -> list[str]:
+def _metric_cells(answer: Answer) -> list[str]:
     """Return the cells of :data:`ANSWER_COLUMNS`, empty for missing metrics."""
     values = {name: metric.value for name, metric in answer.metrics.items()}
     return [_plain_number(values[name]) if name in values else "" for name in ANSWER_COLUMNS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import unit_of
+from tcpcast.answer import unit_of_metric
 from tcpcast.engines.formula.path_formulas import CUBIC_RANDOM_LOSS_FACTOR, CUBIC_REGIME
 from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.report.prediction import (
@@ -84,7 +84,9 @@ def buffer_advice(prediction: Prediction) -> str:
     others = {b: a for b, a in prediction.other_buffers.items() if metric in a.metrics}
     if not others or any(answer.incomplete_reason for answer in others.values()):
         return f"{assumed}; a smaller buffer may give a lower rate: try {BUFFER_RANGE_OPTION}."
-    values = [three_digit_text(a[metric], unit_of(metric)) for a in (*others.values(), *simulated)]
+    values = [
+        three_digit_text(a[metric], unit_of_metric(metric)) for a in (*others.values(), *simulated)
+    ]
     if len(set(values)) == 1:
         return f"{assumed}; {' and '.join(others)} give the same result."
     results = ", ".join(f"{v} with {b}" for v, b in zip(values, others, strict=False))
@@ -98,7 +100,7 @@ def _rate_too_high_advice(given: Mapping[str, float], formula: Answer, best: str
     if not high or formula.regime in {WINDOW, BOTTLENECK}:
         return ""
     ignore = "ignore" if len(high) > 1 else "ignores"
-    share = _input_value(formula, "in timeouts")
+    share = _input_of_symbol(formula, "in timeouts")
     return f"{' and '.join(high)} {ignore} timeouts ({share:.0%} of the time here); trust {best}."
 
 
@@ -109,7 +111,7 @@ def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str)
     if not low:
         return ""
     predict = "predict" if len(low) > 1 else "predicts"
-    timer = _input_value(formula, "T0") / _input_value(formula, "RTT")
+    timer = _input_of_symbol(formula, "T0") / _input_of_symbol(formula, "RTT")
     return (
         f"{' and '.join(low)} {predict} many more timeouts than a simulation if loss is high and "
         f"T0 is long ({timer:.3g} RTT here); trust {best}."
@@ -176,10 +178,10 @@ def _input_differences(prediction: Prediction, formula: Answer, simulation: Answ
     ):
         return ""
     changed = [
-        f"{symbol} {_value_text(_input_value(fed, symbol), symbol)} instead of "
+        f"{symbol} {_value_text(_input_of_symbol(fed, symbol), symbol)} instead of "
         f"{_value_text(given, symbol)}"
         for symbol in ("p", "RTT", "T0")
-        if abs(_input_value(fed, symbol) / (given := _input_value(formula, symbol)) - 1)
+        if abs(_input_of_symbol(fed, symbol) / (given := _input_of_symbol(formula, symbol)) - 1)
         > MIN_INPUT_CHANGE
     ]
     if not changed:
@@ -195,7 +197,7 @@ def _relative_error(formula: Answer, simulation: Answer) -> float:
     return formula["send_rate_pps"] / simulation["send_rate_pps"] - 1
 
 
-def _input_value(answer: Answer, symbol: str) -> float:
+def _input_of_symbol(answer: Answer, symbol: str) -> float:
     """Return a quantity of a model by its symbol, or NaN if the model has no such quantity."""
     steps = answer.steps
     return next((float(s["value"]) for s in steps if s["symbol"] == symbol), math.nan)

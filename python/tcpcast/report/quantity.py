@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast import readable_units, units
-from tcpcast.answer import unit_of
+from tcpcast.answer import unit_of_metric
 from tcpcast.compare import is_percentage
 from tcpcast.metrics import METRICS
 
@@ -68,7 +68,7 @@ def scale_for_metric(metric: str, magnitude: float) -> Scale:
     """
     if is_percentage(metric):
         return scale_for_unit("ratio", magnitude)
-    return scale_for_unit(unit_of(metric), magnitude)
+    return scale_for_unit(unit_of_metric(metric), magnitude)
 
 
 def scale_for_unit(unit: str, magnitude: float) -> Scale:
@@ -84,7 +84,7 @@ def is_count(unit: str) -> bool:
     return unit != "1" and unit not in _UNIT_LADDERS
 
 
-def row_scale(row: ComparisonRow) -> Scale:
+def scale_for_row(row: ComparisonRow) -> Scale:
     """Choose one unit for all engines of a row by its largest value."""
     values = [f.value if f.at_least is None else f.at_least for f in row.metrics if f is not None]
     sizes = [abs(value) for value in values if math.isfinite(value)]
@@ -160,12 +160,12 @@ def difference_text(difference: Difference | None) -> str:
     return f"{shown} {'pp' if difference.in_percentage_points else '%'}"
 
 
-def is_marked(cell: str) -> bool:
+def is_absent_or_untrusted_text(cell: str) -> bool:
     """Return True for the text of an absent or untrusted value."""
     return cell == ABSENT_MARK or cell.endswith(UNTRUSTED_MARK)
 
 
-def has_untrusted(metrics: Iterable[Metric | None]) -> bool:
+def has_untrusted_metric(metrics: Iterable[Metric | None]) -> bool:
     """Return True if a value is marked as untrusted."""
     return any(f is not None and not f.trusted for f in metrics)
 

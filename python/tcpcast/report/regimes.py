@@ -26,9 +26,9 @@ from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import (
     LEADING_FORMULA,
     answers_with_rate,
-    headline,
     is_trusted,
-    loss_ratio,
+    rate_headline,
+    specified_loss_ratio,
 )
 from tcpcast.report.quantity import scale_for_unit, three_digit_text
 from tcpcast.units import digits
@@ -103,7 +103,7 @@ def regimes_chart(
     """Return the chart of :func:`plot_regimes`."""
     shown = [(p, a) for p in predictions for a in answers_with_rate(p.steady) if is_trusted(a)]
     unit = scale_for_unit("bit/s", max((a["goodput_bps"] for _, a in shown), default=0.0))
-    losses = [100 * loss_ratio(p.scenario) for p in predictions]
+    losses = [100 * specified_loss_ratio(p.scenario) for p in predictions]
     series = [
         *_regime_curves(shown, unit),
         *_shade_regimes(predictions, losses),
@@ -131,9 +131,9 @@ def regimes_chart(
 def _title_for_one_loss(requested_loss: float, requested: Sequence[Prediction]) -> str:
     """Return the headline of the prediction at the requested loss."""
     texts = [
-        headline(p, SuggestionSyntax()).rstrip(".")
+        rate_headline(p, SuggestionSyntax()).rstrip(".")
         for p in requested
-        if loss_ratio(p.scenario) == requested_loss
+        if specified_loss_ratio(p.scenario) == requested_loss
     ]
     return f"{digits(100 * requested_loss, 3)} % loss: {texts[0]}" if texts and texts[0] else ""
 
@@ -143,16 +143,16 @@ def _title_for_loss_range(
 ) -> str:
     """Return the title with the goodput at smallest and largest loss, simulated if possible."""
     values = [
-        (loss_ratio(p.scenario), a.metrics["goodput_bps"])
+        (specified_loss_ratio(p.scenario), a.metrics["goodput_bps"])
         for p in requested
         for a in p.steady
-        if _is_simulated(a) and loss_ratio(p.scenario) > 0
+        if _is_simulated(a) and specified_loss_ratio(p.scenario) > 0
     ]
     by = " by simulation"
     if len(values) < 2:
         by = ""
         values = [
-            (loss_ratio(p.scenario), a.metrics["goodput_bps"])
+            (specified_loss_ratio(p.scenario), a.metrics["goodput_bps"])
             for p, a in trusted_answers
             if p.leading_answer is not None and a.engine == p.leading_answer.engine
         ]
@@ -176,7 +176,7 @@ def _regime_curves(
     names = dict.fromkeys(answer.engine for _, answer in trusted_answers)
     for i, name in enumerate(sorted(names, key=lambda n: n != LEADING_FORMULA)):
         points = [
-            (100 * loss_ratio(p.scenario), a["goodput_bps"] / unit.factor)
+            (100 * specified_loss_ratio(p.scenario), a["goodput_bps"] / unit.factor)
             for p, a in trusted_answers
             if a.engine == name
         ]
@@ -189,10 +189,10 @@ def _regime_curves(
 def _simulated_points(requested: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
     """Yield the simulated goodputs as points with intervals."""
     points = [
-        (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"], a.engine)
+        (100 * specified_loss_ratio(p.scenario), a.metrics["goodput_bps"], a.engine)
         for p in requested
         for a in p.steady
-        if _is_simulated(a) and loss_ratio(p.scenario) > 0
+        if _is_simulated(a) and specified_loss_ratio(p.scenario) > 0
     ]
     if points:
         losses, metrics, engines = zip(*points, strict=True)

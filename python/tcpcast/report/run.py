@@ -17,7 +17,7 @@ from tcpcast.report.document import BLANK_LINE, Paragraph, SideBySide
 from tcpcast.report.file_sizes import size_text, typed_byte_sizes
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import has_missing_percentile, percentile_table, select_main_rows
-from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, amount_text, has_untrusted
+from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, amount_text, has_untrusted_metric
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
 from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
 from tcpcast.scenario.classes import has_too_different_file_sizes
@@ -56,7 +56,10 @@ def run_parts(
         Paragraph(text, "aside", " ", right_margin=1)
         for text in _omitted_engines(compared, scenario)
     ]
-    below = [*remarks(compared, scenario, show_all=show_all), _provenance_paragraph(compared)]
+    below = [
+        *remarks_below_tables(compared, scenario, show_all=show_all),
+        _provenance_paragraph(compared),
+    ]
     return [*parts, BLANK_LINE, *below]
 
 
@@ -123,7 +126,7 @@ def _omitted_engines(compared: ComparedAnswers, scenario: Scenario | None) -> li
     ]
 
 
-def remarks(
+def remarks_below_tables(
     compared: ComparedAnswers,
     scenario: Scenario | None,
     *,
@@ -141,7 +144,7 @@ def remarks(
         yield _note_paragraph(f"vs {name}: difference relative to {name}; pp: percentage points")
     for answer in answers:
         outside = [note for note in answer.notes if note.kind == "outside"]
-        if has_untrusted(answer.metrics.values()) and not outside:
+        if has_untrusted_metric(answer.metrics.values()) and not outside:
             reason = "no steady state in" if is_observed(answer) else "outside the domain of"
             if answer.kind == "measurement":
                 reason = "this machine was too busy for"
@@ -179,7 +182,7 @@ def select_warnings(
             listed.append(("" if answer is None else f"{answer.engine}: ", note))
     if show_all:
         return [_warning_paragraph(f"{engine}{note}") for engine, note in [*partial, *warnings]], []
-    values = _shown_values(compared, scenario)
+    values = _shown_metrics_and_tables(compared, scenario)
     about = {
         i: affected for i, (_, note) in enumerate(warnings) if (affected := note.limited_to(values))
     }
@@ -191,7 +194,7 @@ def select_warnings(
     ]
 
 
-def _shown_values(compared: ComparedAnswers, scenario: Scenario | None) -> set[str]:
+def _shown_metrics_and_tables(compared: ComparedAnswers, scenario: Scenario | None) -> set[str]:
     """Return the names of the metrics and tables that :func:`answer_tables` shows."""
     of_classes = [select_main_rows(values, scenario) for values in compared.classes.values()]
     overall = select_main_rows(compared.overall, scenario, has_classes=bool(of_classes))

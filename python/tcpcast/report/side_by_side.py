@@ -11,7 +11,7 @@ from tcpcast.report.quantity import (
     difference_text,
     interval_text,
     metric_label,
-    row_scale,
+    scale_for_row,
     value_text,
 )
 
@@ -26,7 +26,7 @@ KIND_LABELS = {"formula": "formula", "simulation": "simulated", "measurement": "
 
 def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
     """Return a comparison as columns of values, intervals (if any) and differences."""
-    scales = [row_scale(row) for row in comparison.rows]
+    scales = [scale_for_row(row) for row in comparison.rows]
     columns = [
         Column(title, [row_name(row) for row in comparison.rows], right=False),
         Column("unit", [scale.unit for scale in scales], right=False),
@@ -70,7 +70,7 @@ def engines_with_intervals(comparison: Comparison) -> set[int]:
         i
         for row in comparison.rows
         for i, figure in enumerate(row.metrics)
-        if interval_cell(figure, row_scale(row))
+        if interval_cell(figure, scale_for_row(row))
     }
 
 

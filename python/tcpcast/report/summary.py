@@ -78,13 +78,13 @@ def caveats_of_scenario_and_answers(
     about = [] if scenario is None else texts_to_notes(scenario.warnings(), "scenario")
     pairs: list[tuple[Answer | None, Note]] = []
     for answer in answers:
-        own = caveats(answer)
+        own = caveats_of_answer(answer)
         about += [note for note in own if note.kind == "scenario"]
         pairs += [(answer, note) for note in own if note not in about]
     return [*((None, note) for note in dict.fromkeys(about)), *pairs]
 
 
-def caveats(answer: Answer) -> list[Note]:
+def caveats_of_answer(answer: Answer) -> list[Note]:
     """Return the notes on an answer: why it is incomplete, its warnings, and its write errors."""
     partial = (
         []

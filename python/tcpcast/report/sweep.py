@@ -45,7 +45,7 @@ _MIN_TEXT_WIDTH = 30
 """Minimum width of a text column, whose cells are wrapped."""
 
 
-def rows_parts(
+def sweep_rows_parts(
     table: Any,
     keys: Mapping[str, str] | None,
     *,
@@ -72,7 +72,7 @@ def rows_parts(
     first_rows = table.slice(0, MAX_ROWS).to_pydict()
     marks = {name: metric_marks(first_rows, name) for name in names if keys is not None}
     columns = _table_columns(first_rows, names, keys or {}, marks)
-    notes = _note_lines(first_rows, names) if keys is not None else []
+    notes = _warnings_of_each_row(first_rows, names) if keys is not None else []
     if any(notes):
         columns.append(Column("notes", notes, right=False, min_width=_MIN_TEXT_WIDTH))
     parts: list[Part] = []
@@ -92,7 +92,7 @@ def rows_parts(
     return parts
 
 
-def table_verdict(table: Any, keys: Mapping[str, str]) -> str:
+def verdict_on_sweep_table(table: Any, keys: Mapping[str, str]) -> str:
     """Return the verdict on a ``pyarrow.Table`` of a sweep; "" if there is none.
 
     With a few classes, the verdict has one sentence per class. Only the columns that it needs are
@@ -107,9 +107,9 @@ def table_verdict(table: Any, keys: Mapping[str, str]) -> str:
     return sweep_verdict(columns, keys)
 
 
-def verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
+def sweep_verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
     """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one."""
-    verdict = table_verdict(table, keys)
+    verdict = verdict_on_sweep_table(table, keys)
     return [Paragraph(verdict, "heading"), BLANK_LINE] if verdict else []
 
 
@@ -151,7 +151,7 @@ def mark_meaning_parts(marks: Iterable[str]) -> list[Part]:
     ]
 
 
-def _note_lines(table: Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[str]:
+def _warnings_of_each_row(table: Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[str]:
     """Return the distinct warnings about these metrics in each row."""
     shown = [f"{name}{WARNING_SUFFIX}" for name in metrics if f"{name}{WARNING_SUFFIX}" in table]
     rows = zip(*(table[name] for name in shown), strict=True)
@@ -168,7 +168,7 @@ def rows_json(table: Any) -> str:
 
 def sweep_json(table: Any, keys: Mapping[str, str]) -> str:
     """Return ``{"verdict": ..., "answers": [...]}``, one object per row of a sweep."""
-    verdict = json.dumps(table_verdict(table, keys) or None)
+    verdict = json.dumps(verdict_on_sweep_table(table, keys) or None)
     return f'{{"verdict": {verdict},\n"answers": {rows_json(table)}}}'
 
 
@@ -188,7 +188,7 @@ def rows_csv(table: Any) -> str:
     if not table.column_names:
         return ""
     columns = (map(_csv_cell, column.to_pylist()) for column in table.columns)
-    return csv.encode(table.column_names, zip(*columns, strict=True))
+    return csv.encode_csv(table.column_names, zip(*columns, strict=True))
 
 
 def _csv_cell(value: Any) -> Any:

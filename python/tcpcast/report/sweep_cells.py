@@ -94,7 +94,7 @@ class MetricGrid:
     interval_warnings: np.ndarray[Any, np.dtype[np.object_]]
     text_value: str = ""
 
-    def metric(self, index: Any) -> Metric:
+    def metric_at(self, index: Any) -> Metric:
         """Return the value at an index, with its interval or the reason for its absence."""
         low, high = float(self.low[index]), float(self.high[index])
         warning = self.interval_warnings[index] or None
@@ -108,7 +108,7 @@ class MetricGrid:
         return np.array([bool(mark) for mark in self.marks.flat]).reshape(self.marks.shape)
 
 
-def swept_key(key: str, column: Sequence[Any], unit: str) -> SweptKey:
+def make_swept_key(key: str, column: Sequence[Any], unit: str) -> SweptKey:
     """Return the values and axis positions of a key.
 
     Parameters

@@ -32,10 +32,10 @@ from tcpcast.report.quantity import UNTRUSTED_MARK, Scale, metric_label, scale_f
 from tcpcast.report.sweep_cells import (
     LOG_SCALE_RATIO,
     curves_by_text_value,
+    make_swept_key,
     metric_grids,
-    swept_key,
 )
-from tcpcast.report.sweep_titles import title as sweep_title
+from tcpcast.report.sweep_titles import sweep_figure_title as sweep_title
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.sweeps.definition import MAX_FIGURE_KEYS
 
@@ -194,7 +194,7 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    output.check_folder(folder)
+    output.check_folder_is_writable(folder)
     return [
         save_figure(figure, Path(folder) / f"{metric}.{form}", force=force)
         for metric, figure in iter_sweep_figures(table, keys, subtitle, levels or {})
@@ -208,7 +208,7 @@ def iter_sweep_figures(
     columns = table.to_pydict()
     if not columns:
         return
-    axes = {key: swept_key(key, columns[key], unit) for key, unit in keys.items()}
+    axes = {key: make_swept_key(key, columns[key], unit) for key, unit in keys.items()}
     for metric in dict.fromkeys((*HEADLINE_METRICS, *levels)):
         grids = metric_grids(columns, metric, axes) if metric in columns else []
         if grids:
@@ -217,7 +217,7 @@ def iter_sweep_figures(
             if curves:
                 grids, keys_of = curves, [key for key in keys_of if key.is_numeric]
             scale = scale_for_metric(metric, _largest_value(grids))
-            draw = _map_figure if len(keys_of) == MAX_FIGURE_KEYS else _curve_figure
+            draw = _color_map_figure if len(keys_of) == MAX_FIGURE_KEYS else _curve_figure
             at = levels.get(metric, ())
             heading = FigureHeading(
                 sweep_title(metric, grids, list(axes.values()), scale, at), subtitle
@@ -261,7 +261,7 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     (x,) = keys
     series: list[Drawable] = []
     several = len({each.engine for each in grids}) > 1
-    for each, style in zip(grids, _styles(grids), strict=True):
+    for each, style in zip(grids, _curve_styles(grids), strict=True):
         series += _curve_series(
             each, x, scale, style, f"{each.text_value},\n" if several else each.text_value
         )
@@ -278,7 +278,7 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     ).draw()
 
 
-def _styles(grids: Sequence[MetricGrid]) -> list[Style]:
+def _curve_styles(grids: Sequence[MetricGrid]) -> list[Style]:
     """Return one style per curve: the colour shows the engine, or the value of a key of texts."""
     words = list(dict.fromkeys(each.text_value for each in grids))
     known = [stack_colour(word) for word in words]
@@ -351,7 +351,7 @@ def _curve_series(
     yield Series(x.positions[doubted], value[doubted], style=_DOUBTED_STYLE)
 
 
-def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
+def _color_map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     heading: FigureHeading,
     grids: Sequence[MetricGrid],
     keys: Sequence[SweptKey],

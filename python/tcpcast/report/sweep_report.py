@@ -20,8 +20,13 @@ from tcpcast.report.quantity import (
     value_text,
 )
 from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
-from tcpcast.report.sweep import mark_meaning_parts, rows_parts, tables_by_class, verdict_parts
-from tcpcast.report.sweep_cells import metric_grids, swept_key
+from tcpcast.report.sweep import (
+    mark_meaning_parts,
+    sweep_rows_parts,
+    sweep_verdict_parts,
+    tables_by_class,
+)
+from tcpcast.report.sweep_cells import make_swept_key, metric_grids
 from tcpcast.scenario.toml import write_toml
 
 if TYPE_CHECKING:
@@ -62,7 +67,7 @@ def sweep_document(
     """
     rows = sweep.results.to_arrow()
     parts: list[Part] = [
-        *verdict_parts(rows, sweep.results.keys),
+        *sweep_verdict_parts(rows, sweep.results.keys),
         Paragraph(f"{describe_scenario(sweep.scenario)}."),
         Paragraph("The varied keys below replace these values.", "aside"),
         Heading("Varied keys"),
@@ -102,13 +107,13 @@ def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
     If keys vary in parallel, yield the rows of the sweep instead.
     """
     if not sweep.is_grid:
-        yield from rows_parts(
+        yield from sweep_rows_parts(
             rows, sweep.results.keys, how_to_get_rest="`tcpcast query` shows all rows"
         )
         return
     columns = rows.to_pydict()
     keys = {
-        key: swept_key(key, columns[key], unit)
+        key: make_swept_key(key, columns[key], unit)
         for key, unit in sweep.results.keys.items()
         if columns
     }
@@ -155,7 +160,7 @@ def _metric_table(
 
 
 def _cell_text(grid: MetricGrid, indices: tuple[int, ...], scale: Scale) -> str:
-    metric = grid.metric(indices)
+    metric = grid.metric_at(indices)
     if not math.isfinite(metric.value):
         return ABSENT_MARK
     text = f"{value_text(metric, scale)}{grid.marks[indices]} {interval_text(metric, scale)}"
@@ -175,9 +180,9 @@ def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
         for rank, text in enumerate(warnings or ())
     ]
     warned.sort(key=lambda each: each[0])  # the warnings of a row are in order of severity
-    doubts = _count_by_text([(engine, text) for _, engine, text in warned])
-    available = [*_count_by_text(reasons), *doubts]
-    texts += [*_count_by_text(reasons)[:MAX_REASONS], *doubts[:MAX_WARNINGS]]
+    doubts = _count_distinct_messages([(engine, text) for _, engine, text in warned])
+    available = [*_count_distinct_messages(reasons), *doubts]
+    texts += [*_count_distinct_messages(reasons)[:MAX_REASONS], *doubts[:MAX_WARNINGS]]
     if texts:
         yield Heading("Check before use")
         yield from (Paragraph(text, "warning", " ! ") for text in texts)
@@ -188,7 +193,7 @@ def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
         yield Paragraph(left, "aside")
 
 
-def _count_by_text(messages: Sequence[tuple[str, str]]) -> list[str]:
+def _count_distinct_messages(messages: Sequence[tuple[str, str]]) -> list[str]:
     """Return distinct messages, each with its number of rows, the most frequent first.
 
     Messages that differ only in numbers count as equal; the first of them is shown.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcpcast.report.sweep_cells import MetricGrid, SweptKey
 
 
-def title(
+def sweep_figure_title(
     metric: str,
     grids: Sequence[MetricGrid],
     keys: Sequence[SweptKey],
@@ -75,7 +75,7 @@ def _value_range_text(low: float, high: float, scale: Scale) -> str:
 
 def _metric_at(grid: MetricGrid, index: Any) -> Metric:
     """Return the value at an index; a simulation without an interval has a warning."""
-    metric = grid.metric(index)
+    metric = grid.metric_at(index)
     if grid.is_simulated and metric.low is None and metric.interval_warning is None:
         return replace(metric, interval_warning="no interval")
     return metric

@@ -29,7 +29,7 @@ from tcpcast.report.document import (
     SideBySide,
     Table,
 )
-from tcpcast.report.quantity import difference_text, is_marked, row_scale
+from tcpcast.report.quantity import difference_text, is_absent_or_untrusted_text, scale_for_row
 from tcpcast.report.side_by_side import (
     engines_with_intervals,
     interval_cell,
@@ -96,9 +96,9 @@ def layout_lines(parts: Iterable[Part], width: int) -> Iterator[Line]:
             case Table():
                 yield from _table_lines(part, width)
             case SideBySide():
-                yield from _side_by_side(part, width)
+                yield from _comparison_table_or_list(part, width)
             case ShareBar():
-                yield _styled_line(_share_text(part, width))
+                yield _styled_line(_share_and_bar_text(part, width))
             case Code():
                 yield from (
                     _styled_line(f"  {line}")
@@ -139,7 +139,7 @@ def table_width(columns: Sequence[Column]) -> int:
 
 def column_width(column: Column) -> int:
     """Return the width of a table's column in terminal columns."""
-    return max(map(_text_width, _column_lines(column)))
+    return max(map(_terminal_width_of_text, _column_lines(column)))
 
 
 def bar_text(share: float, length: int = MAX_BAR_WIDTH) -> str:
@@ -177,7 +177,7 @@ def _paragraph_lines(part: Paragraph, width: int) -> Iterator[Line]:
         yield Line(((shown[:head], leading), (shown[head:], style)))
 
 
-def _share_text(part: ShareBar, width: int) -> str:
+def _share_and_bar_text(part: ShareBar, width: int) -> str:
     """Return a share as a number and, if there is space, as a bar."""
     mark, name = escape_control_characters(part.mark), escape_control_characters(part.name)
     text = f"{mark}{name:<18}{100 * part.share:4.0f} %"
@@ -193,7 +193,7 @@ def _table_lines(part: Table, width: int) -> Iterator[Line]:
     first, rest = columns[:repeated], columns[repeated:]
     while rest:
         count = len(rest)
-        while count > 1 and _min_width([*first, *rest[:count]]) > width:
+        while count > 1 and _min_table_width([*first, *rest[:count]]) > width:
             count -= 1
         shown = [*first, *rest[:count]]
         yield from _grid_lines(shown, width, part.emphasized_rows, balanced=not part.ends)
@@ -210,7 +210,9 @@ def _fitting_columns(part: Table, width: int) -> list[Column]:
     ends = part.all_columns[0]
     if table_width([ends, *columns]) > width:  # source and destination on two lines
         two_lines = [f"{source}{ARROW}".rstrip() for source, _ in part.ends]
-        room = max(map(_text_width, (ends.heading, *two_lines, *(to for _, to in part.ends))))
+        room = max(
+            map(_terminal_width_of_text, (ends.heading, *two_lines, *(to for _, to in part.ends)))
+        )
         ends = replace(ends, min_width=room)
     return _drop_columns([ends, *columns], width)
 
@@ -218,13 +220,13 @@ def _fitting_columns(part: Table, width: int) -> list[Column]:
 def _drop_columns(columns: list[Column], width: int) -> list[Column]:
     """Drop columns with a ``drop_order`` until the table fits with wrapped cells."""
     for order in sorted({column.drop_order for column in columns} - {0}):
-        if _min_width(columns) <= width:
+        if _min_table_width(columns) <= width:
             break
         columns = [column for column in columns if column.drop_order != order]
     return columns
 
 
-def _min_width(columns: Sequence[Column]) -> int:
+def _min_table_width(columns: Sequence[Column]) -> int:
     """Return the minimum width of a table whose text columns wrap."""
     return _total_width([min(w, c.min_width or w) for c in columns for w in [column_width(c)]])
 
@@ -240,7 +242,8 @@ def _wrapped_widths(
     result = list(widths)
     excess = 0 if width is None else _total_width(widths) - width
     headings = [
-        max(map(_text_width, escape_control_characters(c.heading).split("\n"))) for c in columns
+        max(map(_terminal_width_of_text, escape_control_characters(c.heading).split("\n")))
+        for c in columns
     ]
     for minima in ([column.min_width for column in columns], [1] * len(columns)):
         floors = [max(pair) for pair in zip(minima, headings, strict=True)]
@@ -267,7 +270,7 @@ def _grid_lines(
 ) -> Iterator[Line]:
     """Yield a table: bottom-aligned headings, a rule, and the rows."""
     all_lines = [_column_lines(column) for column in columns]
-    full_widths = [max(map(_text_width, lines)) for lines in all_lines]
+    full_widths = [max(map(_terminal_width_of_text, lines)) for lines in all_lines]
     widths = _wrapped_widths(columns, full_widths, width, balanced=balanced)
     heights = [column.heading.count("\n") + 1 for column in columns]
     bodies = [
@@ -275,7 +278,7 @@ def _grid_lines(
         for lines, own, room in zip(all_lines, heights, widths, strict=True)
     ]
     widths = [
-        max(map(_text_width, [*lines[:own], *(line for cell in body for line in cell)]))
+        max(map(_terminal_width_of_text, [*lines[:own], *(line for cell in body for line in cell)]))
         for lines, own, body in zip(all_lines, heights, bodies, strict=True)
     ]
     height = max(heights)
@@ -293,7 +296,7 @@ def _grid_lines(
 
 def _wrapped_cell(cell: str, width: int) -> list[str]:
     """Return the lines of a cell; words, numbers and addresses are not split."""
-    if _text_width(cell) <= width:
+    if _terminal_width_of_text(cell) <= width:
         return [cell]
     lines = textwrap.wrap(
         cell.replace(" %", "\u00a0%"), width, break_on_hyphens=False, break_long_words=False
@@ -325,22 +328,22 @@ def _row_line(
 ) -> Line:
     spans: list[Span] = [(" ", "")]
     for index, (column, width, cell) in enumerate(zip(columns, widths, cells, strict=True)):
-        own: Style = "bold" if heading else "dim" if is_marked(cell) else style
-        padding = " " * (width - _text_width(cell))
+        own: Style = "bold" if heading else "dim" if is_absent_or_untrusted_text(cell) else style
+        padding = " " * (width - _terminal_width_of_text(cell))
         gap = _COLUMN_GAP if index else ""
         before, after = (gap + padding, "") if column.right else (gap, padding)
         spans += [(before, ""), (cell, own), (after, "")]
     return Line(tuple(spans))
 
 
-def _text_width(shown: str) -> int:
+def _terminal_width_of_text(shown: str) -> int:
     """Return the width of a text in terminal columns; wide East Asian characters count as two."""
     if shown.isascii():
         return len(shown)
     return len(shown) + sum(east_asian_width(letter) in "WF" for letter in shown)
 
 
-def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
+def _comparison_table_or_list(part: SideBySide, width: int) -> Iterator[Line]:
     """Yield a table if it fits, otherwise a list with one heading per metric."""
     columns = side_by_side_columns(part.comparison, part.title)
     if table_width(columns) <= width:
@@ -356,7 +359,7 @@ def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
 def _comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     blocks = []
     for row in comparison.rows:
-        scale = row_scale(row)
+        scale = scale_for_row(row)
         unit = f" ({scale.unit})" if scale.unit else ""
         rows = [
             (
@@ -385,7 +388,7 @@ def _comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
             yield Line(
                 (
                     (engine.ljust(widths[0]) + _COLUMN_GAP + " " * (widths[1] - len(value)), ""),
-                    (value, "dim" if is_marked(value) else ""),
+                    (value, "dim" if is_absent_or_untrusted_text(value) else ""),
                     (_COLUMN_GAP + bounds + end.rjust(room - len(bounds)), ""),
                 )
             )

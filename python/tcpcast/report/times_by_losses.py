@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import completion_times, has_completion_times
+from tcpcast.compare import has_completion_times, mean_completion_time_metrics
 from tcpcast.report.document import Column, Table
 from tcpcast.report.file_sizes import size_text
 from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit, value_text
@@ -35,7 +35,7 @@ def losses_tables(answers: Sequence[Answer], typed_sizes: Mapping[int, str]) -> 
     Answers without losses are omitted, because the table of sizes contains the same values.
     ``typed_sizes`` maps sizes in packets to the sizes in bytes that the user typed.
     """
-    given = [(a, figures) for a in answers if (figures := by_size_and_losses(a))]
+    given = [(a, figures) for a in answers if (figures := times_by_size_and_losses(a))]
     return [
         _completion_times_table(answer.engine, figures, typed_sizes)
         for answer, figures in given
@@ -43,14 +43,14 @@ def losses_tables(answers: Sequence[Answer], typed_sizes: Mapping[int, str]) -> 
     ]
 
 
-def by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
+def times_by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
     """Return the mean completion times by size in packets and number of losses."""
     table = answer.tables.get("by_losses", {})
     if not has_completion_times(table, "size_pkts", "losses"):
         return {}
     pairs = zip(table["size_pkts"].tolist(), table["losses"].tolist(), strict=True)
     keys = ((int(size), int(losses)) for size, losses in pairs)
-    return dict(zip(keys, completion_times(table), strict=True))
+    return dict(zip(keys, mean_completion_time_metrics(table), strict=True))
 
 
 def _completion_times_table(

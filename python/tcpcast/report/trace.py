@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import capture_keys, iter_plain_rows, iter_rows_with_advice
-from tcpcast.captures.advice import advice, cause_or_limit_keys, share_of_main_limit
+from tcpcast.captures import capture_json_before_tables, iter_plain_rows, iter_rows_with_advice
+from tcpcast.captures.advice import (
+    advise_each_direction,
+    cause_or_limit_keys,
+    share_of_main_limit,
+)
 from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.failed_connections import (
     failure_sentences,
@@ -17,14 +21,14 @@ from tcpcast.captures.failed_connections import (
     have_failures_one_kind,
     keepalive_sentence,
 )
-from tcpcast.captures.quantity_text import volume
+from tcpcast.captures.quantity_text import format_volume
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import (
+    bytes_by_limit,
     capture_verdict,
     captures_verdict,
     directions_without_service,
     is_verdict_on_failures,
-    limit_bytes,
 )
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.readable_units import count_text
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
     from tcpcast.report.document import Part
 
-    Figures = np.ndarray[Any, Any]
+    Array = np.ndarray[Any, Any]
 
 SORT_COLUMNS = ("timeouts", "retransmissions", "zero_windows", "bytes")
 """Sort keys for the worst directions first: these columns, in descending order."""
@@ -76,7 +80,7 @@ def capture_parts(
     verdict.
     """
     parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
-    parts += [BLANK_LINE, Paragraph(_size_text(capture)), *_failure_parts(capture)]
+    parts += [BLANK_LINE, Paragraph(_capture_size_text(capture)), *_failure_parts(capture)]
     if groups is None:
         parts += service_parts(capture.services, max_rows)
     if capture.connections["src"].size:
@@ -121,11 +125,11 @@ def csv_lines(
     advised = table_name == "connections" and groups is None
     for index, (capture, table) in enumerate(zip(captures, shown, strict=True)):
         if index == 0:
-            yield csv.line(["file", *table, *(["advice"] if advised else [])])
+            yield csv.csv_line(["file", *table, *(["advice"] if advised else [])])
         for row in (
             iter_rows_with_advice(table, capture.services) if advised else iter_plain_rows(table)
         ):
-            yield csv.line([capture.file, *row.values()])
+            yield csv.csv_line([capture.file, *row.values()])
 
 
 def json_lines(
@@ -144,7 +148,7 @@ def json_lines(
     """
     yield f'{{"verdict": {json.dumps(captures_verdict(captures, groups))}, "captures": ['
     for index, capture in enumerate(captures):
-        first = capture_keys(capture, None if groups is None else groups[index])
+        first = capture_json_before_tables(capture, None if groups is None else groups[index])
         table = tables_by_name(capture)[table_name]
         lists = {"services": capture.services, "failed": capture.failed}
         if table_name == "connections":
@@ -192,13 +196,13 @@ def _worst_rows(connections: Table, max_rows: int | None) -> Table:
     return select_rows(connections, order)
 
 
-def worst_first_order(connections: Table) -> Figures:
+def worst_first_order(connections: Table) -> Array:
     """Return the row indices of a table of directions, worst direction first."""
     keys = [-connections[name] for name in reversed(SORT_COLUMNS)]
     return np.lexsort(keys)
 
 
-def _size_text(capture: Capture) -> str:
+def _capture_size_text(capture: Capture) -> str:
     count = capture.connection_count
     segments = count_text(capture.segments, "TCP segment")
     text = f"{capture.file}: {segments} in {count_text(count, 'connection')}"
@@ -234,9 +238,10 @@ def _limit_bar_parts(table: Table) -> list[Part]:
     count = table["src"].size
     if count < MIN_TRANSFERS_FOR_BARS:
         return []
-    found = limit_bytes(table)
+    found = bytes_by_limit(table)
     title = (
-        f"Share of the bytes by limit ({count:,} transfers, {volume(float(table['bytes'].sum()))}):"
+        f"Share of the bytes by limit ({count:,} transfers, "
+        f"{format_volume(float(table['bytes'].sum()))}):"
     )
     shares = zip(found["limit"].tolist(), found["byte_share"].tolist(), strict=True)
     bars = [
@@ -326,7 +331,7 @@ def _advice_or_detail_parts(capture: Capture, max_rows: int) -> list[Part]:
     part = select_rows(connections, order[:max_rows])
     parts: list[Part] = []
     for row, text in zip(
-        iter_plain_rows(part), advice(part, capture.services).tolist(), strict=True
+        iter_plain_rows(part), advise_each_direction(part, capture.services).tolist(), strict=True
     ):
         title = Paragraph(row["src"] + ARROW + row["dst"], "heading")
         if is_single:
@@ -336,16 +341,16 @@ def _advice_or_detail_parts(capture: Capture, max_rows: int) -> list[Part]:
     return parts
 
 
-def _is_explained_elsewhere(capture: Capture) -> Figures:
+def _is_explained_elsewhere(capture: Capture) -> Array:
     """Return a mask of directions in services, and of those that failed after one data packet."""
     connections = capture.connections
     failed = np.isin(connections["connection"], capture.failed["connection"])
-    few: Figures = failed & (connections["data_packets"] == 1)
+    few: Array = failed & (connections["data_packets"] == 1)
     return (connections["service"] >= 0) | few
 
 
-def _pftk_bps(shown: Table) -> Figures:
+def _pftk_bps(shown: Table) -> Array:
     """Return PFTK's rate in bit/s of payload, using the mean packet size of the direction."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        model: Figures = shown["pftk_pps"] * shown["throughput_bps"] / shown["send_rate_pps"]
+        model: Array = shown["pftk_pps"] * shown["throughput_bps"] / shown["send_rate_pps"]
     return model

@@ -11,7 +11,7 @@ from tcpcast.report.document import Paragraph
 from tcpcast.report.quantity import ABSENT_MARK, Scale, scale_for_unit
 
 if TYPE_CHECKING:
-    Figures = np.ndarray[Any, Any]
+    Array = np.ndarray[Any, Any]
 
 MAX_INTEGER_DIGITS = 5
 """Maximum integer digits of a rate; larger rates use a larger unit."""
@@ -26,7 +26,7 @@ def omitted_rows_parts(
     return [Paragraph(more, mark=" ")] if left > 0 else []
 
 
-def rate_scale(rates: Figures) -> Scale:
+def rate_scale(rates: Array) -> Scale:
     """Return one unit for all rates in bit/s, chosen for the median rate.
 
     The unit is larger if the largest rate would have more than :data:`MAX_INTEGER_DIGITS` integer
@@ -45,12 +45,12 @@ def rate_scale(rates: Figures) -> Scale:
     return scale
 
 
-def integer_texts(values: Figures) -> list[str]:
+def integer_texts(values: Array) -> list[str]:
     """Return integers as texts."""
     return [str(value) for value in values.tolist()]
 
 
-def scaled_number_texts(values: Figures, factor: float = 1.0) -> list[str]:
+def scaled_number_texts(values: Array, factor: float = 1.0) -> list[str]:
     """Return each value times a factor, formatted by :func:`number_text`."""
     return [number_text(value * factor) for value in values.tolist()]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures.advice import REMEDIES_BY_LIMIT
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
-from tcpcast.captures.quantity_text import rate, time, volume
+from tcpcast.captures.quantity_text import format_rate, format_time, format_volume
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.readable_units import count_text
 from tcpcast.report.document import Paragraph, ShareBar
@@ -80,12 +80,13 @@ def _tap_text(row: Row) -> str:
 
 
 def _sent_text(row: Row) -> str:
-    text = f"{count_text(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
+    text = f"{count_text(row['data_packets'], 'data packet')}, {format_volume(row['bytes'])}"
     if not _is_known(row["throughput_bps"]):
         return text
     return (
-        f"{text} in {time(row['duration_s'])}: throughput {rate(row['throughput_bps'])}, goodput "
-        f"{rate(row['goodput_bps'])}"
+        f"{text} in {format_time(row['duration_s'])}: throughput "
+        f"{format_rate(row['throughput_bps'])}, goodput "
+        f"{format_rate(row['goodput_bps'])}"
     )
 
 
@@ -110,7 +111,7 @@ def _loss_text(row: Row) -> str:
     if row["timeouts"]:
         text += f"; {count_text(row['timeouts'], 'timeout')}"
         text += f", up to {row['max_backoff']} consecutive" if row["max_backoff"] > 1 else ""
-        text += f", T0 = {time(row['t0_s'])}" if _is_known(row["t0_s"]) else ""
+        text += f", T0 = {format_time(row['t0_s'])}" if _is_known(row["t0_s"]) else ""
     return text
 
 
@@ -133,11 +134,13 @@ def _rtt_text(row: Row) -> str:
 def _window_text(row: Row) -> str:
     parts = []
     if _is_known(row["w_max_pkts"]):
-        window = f"{number_text(row['w_max_pkts'])} packets, {volume(row['window_max_bytes'])}"
+        window = (
+            f"{number_text(row['w_max_pkts'])} packets, {format_volume(row['window_max_bytes'])}"
+        )
         parts.append(f"W_max {window}")
     if _is_known(row["flight_mean_bytes"]):
         mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
-        parts.append(f"in flight {volume(mean)} mean, {volume(maximum)} max")
+        parts.append(f"in flight {format_volume(mean)} mean, {format_volume(maximum)} max")
     if _is_known(row["initial_window_pkts"]):
         parts.append(f"initial {count_text(int(row['initial_window_pkts']), 'packet')}")
     if _is_known(row["packets_per_ack"]):
@@ -186,8 +189,8 @@ def _model_rates_text(row: Row) -> str:
         return ""
     packet = row["throughput_bps"] / row["send_rate_pps"]
     return (
-        f"PFTK {rate(row['pftk_pps'] * packet)}, "
-        f"square-root formula {rate(row['mathis_pps'] * packet)}"
+        f"PFTK {format_rate(row['pftk_pps'] * packet)}, "
+        f"square-root formula {format_rate(row['mathis_pps'] * packet)}"
     )
 
 

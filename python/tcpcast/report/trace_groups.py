@@ -22,7 +22,7 @@ from tcpcast.report.trace_cells import (
 if TYPE_CHECKING:
     from tcpcast.captures import Table
     from tcpcast.report.document import Part
-    from tcpcast.report.trace_cells import Figures
+    from tcpcast.report.trace_cells import Array
 
 ESTIMATED_MARK = "~"
 """Mark of a p_r (loss probability within a loss event) that is only estimated."""
@@ -52,7 +52,7 @@ def host_text(host: str) -> str:
 
 
 def _group_columns(shown: Table) -> list[Column]:
-    rates = _rate_columns(shown)
+    rates = _model_rate_columns(shown)
     scale = rate_scale(np.concatenate([shown["throughput_bps"], *rates.values()]))
     exact = np.isfinite(shown["loss_ratio"])
     lost = np.where(exact, shown["loss_ratio"], shown["loss_ratio_estimate"])
@@ -83,7 +83,7 @@ def _group_columns(shown: Table) -> list[Column]:
     ]
 
 
-def _rate_columns(shown: Table) -> dict[str, Figures]:
+def _model_rate_columns(shown: Table) -> dict[str, Array]:
     """Return the rates by models in bit/s of payload, using the mean packet size."""
     with np.errstate(divide="ignore", invalid="ignore"):
         packet = shown["throughput_bps"] / shown["send_rate_pps"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS
-from tcpcast.captures.quantity_text import time
+from tcpcast.captures.quantity_text import format_time
 from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK
@@ -72,7 +72,7 @@ def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
             [
                 ABSENT_MARK,
                 *(
-                    ABSENT_MARK if marks[name] else _relative_error(rate / measured - 1)
+                    ABSENT_MARK if marks[name] else _relative_error_text(rate / measured - 1)
                     for name, rate in shown.items()
                 ),
             ],
@@ -102,14 +102,14 @@ def _inputs_text(values: dict[str, Any]) -> str:
     w_max = f"{number_text(window)} packets" if math.isfinite(window) else "not announced"
     loss = number_text(100 * values["loss_indication_ratio"])
     rtt, timer = (
-        time(values[name]) if math.isfinite(values[name]) else "unknown"
+        format_time(values[name]) if math.isfinite(values[name]) else "unknown"
         for name in ("rtt_s", "t0_s")
     )
     b = number_text(values["packets_per_ack"])
     return f"inputs: p = {loss} %, RTT {rtt}, T0 {timer}, b = {b}, W_max {w_max}"
 
 
-def _relative_error(share: float) -> str:
+def _relative_error_text(share: float) -> str:
     return f"{100 * share:+.0f} %" if math.isfinite(share) else ABSENT_MARK
 
 

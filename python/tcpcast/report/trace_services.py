@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.captures.quantity_text import percent, time
+from tcpcast.captures.quantity_text import format_percent, format_time
 from tcpcast.captures.service_advice import (
     COMPONENT_PHRASES,
     MIN_COMPONENT_SHARE,
@@ -68,10 +68,10 @@ def _latency_text(row: Table) -> str:
     for part, name in COMPONENT_PHRASES.items():
         value = float(row[f"{part}_s"])
         if math.isfinite(value) and value >= MIN_COMPONENT_SHARE * mean:
-            components.append(f"{name} {time(value)} ({percent(value / mean)})")
-    text = f"Mean latency {time(mean)}: {', '.join(components)}." if components else ""
+            components.append(f"{name} {format_time(value)} ({format_percent(value / mean)})")
+    text = f"Mean latency {format_time(mean)}: {', '.join(components)}." if components else ""
     rtt = float(row["rtt_s"])
-    text += f" Shortest RTT {time(rtt)}." if rtt > 0 else ""
+    text += f" Shortest RTT {format_time(rtt)}." if rtt > 0 else ""
     unanswered = int(row["unanswered"])
     overlapping = int(row["not_separable"]) - unanswered
     if unanswered:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advice
+from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advise_each_direction
 from tcpcast.captures.failed_connections import failure_summary
-from tcpcast.captures.quantity_text import rate
+from tcpcast.captures.quantity_text import format_rate
 from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.readable_units import count_text
@@ -29,7 +29,7 @@ MIN_BAR_SHARE = 0.01
 """Minimum share of the total time for a limit to have a bar."""
 
 
-def verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterator[Part]:
+def captures_verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterator[Part]:
     """Yield the verdict over all captures, and the ``max_rows`` worst transfers.
 
     Shares of the time refer to the total duration of all directions.
@@ -44,7 +44,7 @@ def verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterator[Part]:
             yield Paragraph(f"{capture.file} was only partly read", "warning", "! ")
     if not table["src"].size:
         return
-    limits = limit_shares(table)
+    limits = time_shares_by_limit(table)
     if limits:
         yield Heading("Limits of the transfers")
         yield Paragraph("Shares of the total time of all directions.", "aside")
@@ -81,7 +81,7 @@ def all_services(captures: Sequence[Capture]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def limit_shares(table: Table) -> list[tuple[str, float]]:
+def time_shares_by_limit(table: Table) -> list[tuple[str, float]]:
     """Return pairs of limit and share of the time with a known limit, largest share first."""
     if "limited_by" not in table:
         return []
@@ -107,7 +107,9 @@ def _totals_text(table: Table, files: int) -> str:
         text += f", {again:,} of them retransmitted ({100 * again / data:.2g} %)"
     text += f", {count_text(timeouts, 'timeout')}."
     known = table["throughput_bps"][np.isfinite(table["throughput_bps"])]
-    return f"{text} Median throughput {rate(float(np.median(known)))}." if known.size else text
+    return (
+        f"{text} Median throughput {format_rate(float(np.median(known)))}." if known.size else text
+    )
 
 
 def _advice_per_limit_parts(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
@@ -124,7 +126,7 @@ def _advice_per_limit_parts(table: Table, services: Table, limits: Sequence[str]
         ends = endpoints_text(str(part["src"][0]), str(part["dst"][0])) + file
         number += 1
         yield Paragraph(f"{count}{ends}", lead=f"{number}. {LIMIT_NAMES[limit].capitalize()}: ")
-        yield Paragraph(str(advice(part, services)[0]))
+        yield Paragraph(str(advise_each_direction(part, services)[0]))
     if not number:
         yield Paragraph("The captures do not show what limited the senders.")
 

@@ -14,7 +14,7 @@ from tcpcast.report.chart import (
     Chart,
     Panel,
     Series,
-    scenario_chart,
+    one_panel_chart,
     scenario_subtitle,
     window_axis,
 )
@@ -207,7 +207,7 @@ def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     title = class_goodput_title(answer, scenario) or _rates_title(
         [rate for *_, rate in by_flow.values()]
     )
-    return scenario_chart(scenario, title, Axis("time (s)"), y, series)
+    return one_panel_chart(scenario, title, Axis("time (s)"), y, series)
 
 
 def _rates_title(rates: Sequence[Floats]) -> str:

@@ -32,7 +32,7 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
     return str(path)
 
 
-def _read_connection(value: object) -> int | str:
+def _read_connection_selection(value: object) -> int | str:
     if isinstance(value, str) and not value.strip():
         raise UnitError('is empty; write 0, or an endpoint such as "10.0.0.1:5001", or "all"')
     if isinstance(value, str) and not value.strip().isdecimal():
@@ -46,7 +46,7 @@ def _read_connection(value: object) -> int | str:
 
 ConnectionChoice = Annotated[
     int | str,
-    PlainValidator(_read_connection),
+    PlainValidator(_read_connection_selection),
     WithJsonSchema(
         {
             "anyOf": [

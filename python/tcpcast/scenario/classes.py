@@ -405,7 +405,7 @@ def make_population(user_class: UserClass, network: Network, tcp: Tcp) -> Popula
         traffic = traffic.model_copy(update={"declared": count})
     ingress, egress = user_class.ingress, user_class.egress
     packet = get_packet_bytes(user_class, network)
-    rtt_s, there, back = network.timing(user_class.rtt, ingress, egress, packet)
+    rtt_s, there, back = network.rtt_and_delays_s(user_class.rtt, ingress, egress, packet)
     return Population(
         name=user_class.name,
         count=count,
@@ -427,7 +427,7 @@ def make_sole_population(
 ) -> Population:
     """Return the one population of a scenario without classes."""
     packet, links = network.packet, (network.ingress, network.egress)
-    rtt_s, there, back = network.timing(network.rtt, *links, packet)
+    rtt_s, there, back = network.rtt_and_delays_s(network.rtt, *links, packet)
     return Population(
         name="all",
         count=traffic.sender_count if isinstance(traffic, Transfers) else traffic.count,

@@ -262,12 +262,12 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
     """Return warnings about one class."""
     tcp, network = group.tcp, scenario.network
     texts = []
-    if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():
+    if isinstance(group.traffic, OnOff) and not group.traffic.size.has_finite_variance():
         texts.append(
             "traffic.size has no finite variance: means converge slowly, and intervals are too "
             "narrow"
         )
-    if isinstance(group.traffic, OnOff) and not group.traffic.off.has_variance():
+    if isinstance(group.traffic, OnOff) and not group.traffic.off.has_finite_variance():
         texts.append(
             "traffic.off has no finite variance: means converge slowly, and intervals are too "
             "narrow"

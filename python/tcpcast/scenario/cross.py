@@ -257,7 +257,7 @@ class ParetoCross(_MeanRateCross):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_alpha(self) -> Self:
         if self.alpha <= 1:
             message = f"{self.alpha:g} gives times with an infinite mean; write an alpha above 1"
             raise make_key_error(message, "alpha")
@@ -338,7 +338,7 @@ class TraceCross(CrossStream):
         return data
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_recorded_times_and_sizes(self) -> Self:
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
             raise make_key_error(f"{counts}; write one size per time", "bytes")

@@ -135,7 +135,7 @@ class Distribution(Table, Generic[Quantity]):
         """Return P(X > value); ``value`` is in seconds or packets and at least 0."""
         raise NotImplementedError
 
-    def has_variance(self) -> bool:
+    def has_finite_variance(self) -> bool:
         """Return True if the variance is finite."""
         return True
 
@@ -147,7 +147,7 @@ class Distribution(Table, Generic[Quantity]):
         """Return the parameters for the simulator: the name, and numbers in seconds or packets."""
         raise NotImplementedError
 
-    def _format(self, number: float) -> str:
+    def _with_unit(self, number: float) -> str:
         """Format a quantity of this distribution for messages."""
         rounded = float(f"{number:.6g}")
         if self.is_size_distribution():
@@ -159,7 +159,7 @@ class Distribution(Table, Generic[Quantity]):
             raise make_key_error("must be above 0; write a larger mean", "mean")
         if minimum >= mean:
             raise make_key_error(
-                f"{self._format(minimum)} is not below the mean, {self._format(mean)}; "
+                f"{self._with_unit(minimum)} is not below the mean, {self._with_unit(mean)}; "
                 "write a smaller minimum or a larger mean",
                 "minimum",
             )
@@ -185,7 +185,7 @@ class Exponential(Distribution[Quantity]):
     minimum: Quantity = _ZERO
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_mean_above_minimum(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         return self
 
@@ -227,15 +227,15 @@ class ExponentialPareto(Distribution[Quantity]):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_tail_alpha_and_mean(self) -> Self:
         _check_tail(self.tail)
         _check_alpha(self.alpha)
         self._check_mean(self.mean, self.minimum)
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
             raise make_key_error(
-                f"{self._format(self.mean)} is too small for the exponential body of the "
-                f"distribution; write a mean above {self._format(least)}",
+                f"{self._with_unit(self.mean)} is too small for the exponential body of the "
+                f"distribution; write a mean above {self._with_unit(least)}",
                 "mean",
             )
         return self
@@ -262,7 +262,7 @@ class ExponentialPareto(Distribution[Quantity]):
             return self.tail * math.exp(-self.alpha * math.log(value / self.k))
         return math.exp(-max(0.0, value - self.minimum) / self.theta)
 
-    def has_variance(self) -> bool:
+    def has_finite_variance(self) -> bool:
         """Only with alpha above 2."""
         return self.alpha > 2
 
@@ -298,7 +298,7 @@ class TwoExponentials(Distribution[Quantity]):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_tail_and_means(self) -> Self:
         _check_tail(self.tail)
         self._check_mean(self.mean, self.minimum)
         if self.theta2 <= 0:
@@ -357,7 +357,7 @@ class Lognormal(Distribution[Quantity]):
     minimum: Quantity = _ZERO
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_mean_and_deviation(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
             raise make_key_error(
@@ -405,7 +405,7 @@ class Pareto(Distribution[Quantity]):
     minimum: Quantity | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_alpha_and_scale(self) -> Self:
         _check_alpha(self.alpha)
         if (self.mean is None) == (self.minimum is None):
             either = "write alpha and either mean or minimum"
@@ -436,7 +436,7 @@ class Pareto(Distribution[Quantity]):
             return 1.0
         return math.exp(-self.alpha * math.log(value / self.lowest_value))
 
-    def has_variance(self) -> bool:
+    def has_finite_variance(self) -> bool:
         """Only with alpha above 2."""
         return self.alpha > 2
 
@@ -480,9 +480,11 @@ class Uniform(Distribution[Quantity]):
     high: Quantity
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_low_is_below_high(self) -> Self:
         if self.low >= self.high:
-            message = f"{self._format(self.high)} must be above low ({self._format(self.low)})"
+            message = (
+                f"{self._with_unit(self.high)} must be above low ({self._with_unit(self.low)})"
+            )
             raise make_key_error(f"{message}; write a larger high", "high")
         return self
 

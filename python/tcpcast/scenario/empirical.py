@@ -71,7 +71,7 @@ class Empirical(Distribution[Quantity]):
         return data
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_values_and_weights(self) -> Self:
         if len(self.weights) != len(self.values):
             counts = f"{len(self.weights)} weights for {len(self.values)} values"
             raise make_key_error(f"{counts}; write a weight for each value", "weights")

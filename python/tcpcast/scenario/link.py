@@ -244,7 +244,7 @@ class Link(Table):
         return self.loss_rule if self.loss_rule.mean_ratio() > 0 else None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_policer_and_loss_keys(self) -> Self:
         for key, typed in (
             ("buffer", self.buffer != UNLIMITED),
             ("queue", self.queue != "droptail"),

@@ -27,13 +27,13 @@ class Bernoulli(Table):
     rate: Ratio = Field(examples=["1%"])
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_rate_is_below_1(self) -> Self:
         if self.rate >= 1:
             raise make_key_error('loses every packet; write less than "100%"', "rate")
         return self
 
     @model_serializer
-    def _as_text(self) -> str:
+    def _write_as_percentage(self) -> str:
         return units.format_ratio(self.rate)
 
     def mean_ratio(self) -> float:
@@ -63,7 +63,7 @@ class GilbertElliott(Table):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_transition_ratios(self) -> Self:
         for key in ("to_bad", "to_good"):
             if getattr(self, key) == 0:
                 message = 'must be above 0, otherwise a state never ends; write "1%"'
@@ -92,7 +92,7 @@ class RestOfRound(Table):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_rate_is_below_1(self) -> Self:
         if self.rate >= 1:
             raise make_key_error('loses every packet; write less than "100%"', "rate")
         return self

@@ -133,7 +133,7 @@ class Scenario(Table):
     _input: _ScenarioInput = PrivateAttr()
 
     def __init__(self, /, **tables: Any) -> None:
-        self._read(tables, None)
+        self._read_tables(tables, None)
 
     @classmethod
     def from_dict(cls, tables: Mapping[str, Any], *, folder: Path | None = None) -> Self:
@@ -157,10 +157,10 @@ class Scenario(Table):
                 f"scenario: {shown} is not a table; write the tables [network], [traffic] and so on"
             )
         scenario = cls.__new__(cls)
-        scenario._read(tables, folder)
+        scenario._read_tables(tables, folder)
         return scenario
 
-    def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
+    def _read_tables(self, tables: Mapping[str, Any], folder: Path | None) -> None:
         try:
             source = copy_as_plain_tables(tables)
             context = make_context(source, folder)
@@ -182,7 +182,7 @@ class Scenario(Table):
         scenario = self._reuse_unchanged_tables(tables)
         if scenario is None:
             scenario = self.__class__.__new__(self.__class__)
-            scenario._read(tables, self._input.folder)
+            scenario._read_tables(tables, self._input.folder)
         return scenario
 
     def _reuse_unchanged_tables(self, tables: Mapping[str, Any]) -> Self | None:
@@ -219,7 +219,7 @@ class Scenario(Table):
         return {**data, **_PLACEHOLDERS}
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_consistency_of_tables(self) -> Self:
         errors = find_errors_in_classes(self) or find_cross_table_errors(self)
         if errors:
             raise make_validation_error(errors)

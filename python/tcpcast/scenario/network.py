@@ -229,7 +229,7 @@ class Network(Table):
         return link.buffer.packets(packet_bytes=self.packet, rate_bps=link.rate, rtt_s=self.rtt_s)
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Self:
+    def _check_links_and_delays(self, info: ValidationInfo) -> Self:
         of_classes = get_validation_context(info).class_keys
         errors = self._find_timing_errors(of_classes)
         for above, link in self._links_with_keys():
@@ -243,7 +243,7 @@ class Network(Table):
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 errors.append(make_error_at(problem, name, key))
-        errors += self._find_hop_errors() + self._return_errors()
+        errors += self._find_hop_errors() + self._find_return_link_errors()
         for above, link in [] if errors else self._shared_links():
             errors += [
                 *self._find_red_errors(link, *above),
@@ -260,7 +260,7 @@ class Network(Table):
         """Find errors of delays and round-trip times, except for keys that classes set."""
         errors = []
         if not self.has_rtt:
-            key = self._get_rtt_key()
+            key = self._find_key_that_needs_rtt()
             if key is not None:
                 message = f'missing, and {key} depends on it; write rtt = "50ms"'
                 errors.append(make_error_at(message, "rtt"))
@@ -280,7 +280,7 @@ class Network(Table):
             errors.append(make_error_at(problem, "return_delay"))
         return errors
 
-    def _get_rtt_key(self) -> str | None:
+    def _find_key_that_needs_rtt(self) -> str | None:
         """Return a key of the network that requires ``rtt``, or None."""
         for key, link in self._links_with_keys():
             if link.buffer.unit == "bdp":
@@ -301,7 +301,7 @@ class Network(Table):
             errors.append(make_error_at(message, "bottleneck"))
         return errors
 
-    def _return_errors(self) -> list[InitErrorDetails]:
+    def _find_return_link_errors(self) -> list[InitErrorDetails]:
         errors, link = [], self.return_link
         if link is not None and link.buffer.unit == "bytes" and link.buffer.amount < self.ack:
             message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
@@ -342,7 +342,7 @@ class Network(Table):
             return None
         delay_s = link.delay
         if delay_s is None:
-            _, there, _ = self.timing(self.rtt, self.ingress, self.egress, self.packet)
+            _, there, _ = self.rtt_and_delays_s(self.rtt, self.ingress, self.egress, self.packet)
             delay_s = max(0.0, there - self.delays_s(self.ingress, self.egress))
         rate = link.rate / (8 * self.packet)
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
@@ -406,7 +406,7 @@ class Network(Table):
             problems.append(("loss", message))
         return problems
 
-    def timing(
+    def rtt_and_delays_s(
         self, rtt_s: float | None, ingress: Link, egress: Link, packet_bytes: int
     ) -> tuple[float, float, float]:
         """Return the base RTT and its forward and return propagation delays, in seconds.
@@ -442,7 +442,7 @@ class Network(Table):
         if self.return_delay is None:
             return None
         given = units.format_duration(self.return_delay)
-        _, there, back = self.timing(rtt_s, ingress, egress, packet_bytes)
+        _, there, back = self.rtt_and_delays_s(rtt_s, ingress, egress, packet_bytes)
         if there < 0:
             largest = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
             return f"{given} is more than the total propagation delay; write at most {largest}"

@@ -71,7 +71,7 @@ class Probes(Table):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_goodput_probes(self) -> Self:
         shares = self.goodput_shares
         twice = next((share for share in shares if shares.count(share) > 1), None)
         if twice is not None:

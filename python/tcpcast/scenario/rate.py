@@ -72,7 +72,7 @@ class TokenBucket(_VaryingRate):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_bucket_and_burst(self) -> Self:
         if not 1 <= self.bucket < math.inf:
             raise make_key_error('a bucket needs a rate; write "10mbit"', "bucket")
         if not 1 <= self.burst <= _MAX_BURST:

@@ -43,7 +43,7 @@ class ReturnLink(Table):
         return False
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_rate_and_queue(self) -> Self:
         errors = []
         if math.isinf(self.rate):
             message = (

@@ -214,9 +214,9 @@ class Run(Table):
         return data
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Self:
+    def _check_run_length(self, info: ValidationInfo) -> Self:
         if get_validation_context(info).ends_by_itself:
-            return self._check_transfers()
+            return self._check_keys_of_ended_transfers()
         if self.transfers is None and self.duration is None:
             message = 'missing; write duration = "300s", or transfers = 200000'
             raise make_key_error(message, "duration")
@@ -231,7 +231,7 @@ class Run(Table):
             raise make_key_error(message, "warmup")
         return self
 
-    def _check_transfers(self) -> Self:
+    def _check_keys_of_ended_transfers(self) -> Self:
         ends = "traffic.count sets the number of isolated transfers"
         errors = [
             make_error_at(f"{ends}; leave run.{name} out, or add traffic.arrivals", name)

@@ -67,7 +67,7 @@ def _get_all_table_types(base: type[Table]) -> list[type[Table]]:
 
 def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
     """Write defaults as users type them, and omit null, which TOML does not have."""
-    fields = table.key_names()
+    fields = table.fields_by_key()
     for key, schema in definition["properties"].items():
         alternatives = schema.get("anyOf", [])
         if {"type": "null"} in alternatives:

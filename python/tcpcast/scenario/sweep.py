@@ -98,7 +98,7 @@ class Sweep(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _flatten(cls, data: Any) -> Any:
+    def _flatten_unquoted_keys(cls, data: Any) -> Any:
         """Accept ``network.rtt = ...`` without quotes around the key."""
         return (
             dict(iter_values_by_dotted_key(data, whole=Sweep.model_fields))
@@ -107,7 +107,7 @@ class Sweep(Table):
         )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_varied_keys(self) -> Self:
         errors = [
             make_error_at(f"{quote(value)} is not a range or list; write {_example_text(key)}", key)
             for key, value in self.vary.items()

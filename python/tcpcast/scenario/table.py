@@ -85,14 +85,14 @@ class Table(BaseModel):
             raise make_validation_error([_reword_error(cls, e) for e in error.errors()]) from None
 
     @classmethod
-    def key_names(cls) -> dict[str, Any]:
+    def fields_by_key(cls) -> dict[str, Any]:
         """Return the fields by key as users type it."""
         return {field.alias or name: field for name, field in cls.model_fields.items()}
 
     @classmethod
     def example(cls, key: str) -> Any:
         """Return an example value of a key for messages, or None."""
-        field = cls.key_names().get(key)
+        field = cls.fields_by_key().get(key)
         return field.examples[0] if field is not None and field.examples else None
 
 
@@ -296,7 +296,7 @@ def unknown_key_message(table: type[Table], key: object) -> str:
     """Return the message for an unknown key, with a suggestion."""
     if isinstance(key, str) and key in table.elsewhere:
         return table.elsewhere[key]
-    names = table.key_names()
+    names = table.fields_by_key()
     below = [
         f'"{name}.{key}"'
         for name, f in names.items()
@@ -313,7 +313,7 @@ def unknown_key_message(table: type[Table], key: object) -> str:
 def _get_keys_of_subtables(annotation: Any) -> set[str]:
     """Return the keys of all tables that a field may contain."""
     if isinstance(annotation, type) and issubclass(annotation, Table):
-        return set(annotation.key_names())
+        return set(annotation.fields_by_key())
     return {key for part in typing.get_args(annotation) for key in _get_keys_of_subtables(part)}
 
 
@@ -358,7 +358,7 @@ def _example_toml_value(table: type[Table], key: str) -> str | None:
 
 
 def _example_toml_table(table: type[Table]) -> str:
-    examples = ((key, _example_toml_value(table, key)) for key in table.key_names())
+    examples = ((key, _example_toml_value(table, key)) for key in table.fields_by_key())
     key, value = next((key, value) for key, value in examples if value)
     return f"{{ {key} = {value} }}"
 

@@ -15,7 +15,7 @@ MAX_PLUS = "max-plus-reno"
 MAX_DUPLICATES = 10**6
 
 
-def _count_or_word(word: str) -> tuple[PlainValidator, WithJsonSchema]:
+def _count_or_word_annotation(word: str) -> tuple[PlainValidator, WithJsonSchema]:
     """Return the annotations of a key whose value is a count or ``word``."""
 
     def read(value: object) -> int | str:
@@ -31,9 +31,9 @@ def _count_or_word(word: str) -> tuple[PlainValidator, WithJsonSchema]:
 
 
 LastPacketsThreshold = Annotated[
-    int | Literal["duplicate-threshold"], *_count_or_word("duplicate-threshold")
+    int | Literal["duplicate-threshold"], *_count_or_word_annotation("duplicate-threshold")
 ]
-MaxBurst = Annotated[int | Literal["unlimited"], *_count_or_word("unlimited")]
+MaxBurst = Annotated[int | Literal["unlimited"], *_count_or_word_annotation("unlimited")]
 
 
 class MaxPlusRules(Table):

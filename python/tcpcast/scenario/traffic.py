@@ -210,7 +210,7 @@ class OnOff(Table):
         return self.sources
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_off_and_size_means(self) -> Self:
         errors = []
         if self.off.mean_value() <= 0:
             message = 'the mean OFF time is 0; write mean = "1s", or kind = "bulk"'
@@ -416,7 +416,7 @@ class Transfers(Table):
         return data
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_sizes_and_count(self) -> Self:
         errors = []
         sizes = self.sizes
         if sizes is None and self.isolated:

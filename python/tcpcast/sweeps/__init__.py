@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import forkserver
-from tcpcast.engines import REGISTRY, check_names, may_simulate
+from tcpcast.engines import REGISTRY, check_engine_names, may_simulate
 from tcpcast.engines.registry import Formula
 from tcpcast.errors import DomainError, MachineError, TcpcastError
 from tcpcast.scenario import Scenario, load
@@ -78,12 +78,12 @@ class PreparedSweep:
         """Digest that identifies the sweep."""
         return str(self.definition[DIGEST_KEY])
 
-    def variants(self, number: int) -> tuple[CellReplication, ...]:
+    def variants_of_batch(self, number: int) -> tuple[CellReplication, ...]:
         """Return the variants of a batch."""
         last = min((number + 1) * self.batch, self.units)
-        return tuple(self._variant(unit) for unit in range(number * self.batch, last))
+        return tuple(self._variant_of_unit(unit) for unit in range(number * self.batch, last))
 
-    def _variant(self, unit: int) -> CellReplication:
+    def _variant_of_unit(self, unit: int) -> CellReplication:
         cell, again = divmod(unit, self.replications)
         values = self.grid.cell(cell)
         return CellReplication(cell, again, int(values.get("run.seed", self.seed)) + again, values)
@@ -181,7 +181,7 @@ def prepare_sweep(
     table = source.sweep
     assert table is not None
     names = tuple(table.engines) or None
-    check_names(names or ())
+    check_engine_names(names or ())
     base = source.with_changes({"sweep": None, **(_NO_PROBES if source.captured is None else {})})
     seed = base.run.seed
     grid = make_grid(table, seed)
@@ -248,7 +248,9 @@ def _run_missing_batches(
         if folder is not None and folder.is_complete(number, plan.digest)
     ]
     todo = sorted(set(range(plan.batches)) - set(existing))
-    known = EarlierRows(None if folder is None else folder.earlier(plan.digest), plan.replications)
+    known = EarlierRows(
+        None if folder is None else folder.earlier_rows_file(plan.digest), plan.replications
+    )
     done, data, interrupted = len(existing), dict[int, bytes](), False
     statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
@@ -258,7 +260,7 @@ def _run_missing_batches(
                 data[number] = part.data
             else:
                 folder.write(number, part)
-            statuses[part.data if folder is None else folder.part(number)] = part.statuses
+            statuses[part.data if folder is None else folder.part_file(number)] = part.statuses
             done += 1
             progress(done / plan.batches)
     except KeyboardInterrupt:
@@ -266,10 +268,10 @@ def _run_missing_batches(
     except MachineError as error:
         raise MachineError(f"{error}{_finished_parts_text(folder, done, plan.batches)}") from error
     if folder is not None and done == plan.batches:
-        folder.finish()
+        folder.remove_unneeded_files()
     parts: list[bytes | Path] = [data[number] for number in sorted(data)]
     if folder is not None:
-        parts = [*folder.parts()]
+        parts = [*folder.existing_parts()]
     return SweepResults(
         parts,
         count_statuses(parts, statuses),
@@ -298,16 +300,19 @@ def _iter_parts(
 ) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
-        lazily = ((number, plan.variants(number)) for number in todo)
+        lazily = ((number, plan.variants_of_batch(number)) for number in todo)
         yield from run(plan.spec, len(todo), lazily)
         return
-    new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
+    new = {
+        number: [v for v in plan.variants_of_batch(number) if not known.has_rows_of(v)]
+        for number in todo
+    }
     for number in [number for number in todo if not new[number]]:
-        yield number, known.join_rows(plan.spec, plan.variants(number), None)
+        yield number, known.join_rows(plan.spec, plan.variants_of_batch(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
     for number, part in run(plan.spec, len(left), batches):
-        variants = plan.variants(number)
+        variants = plan.variants_of_batch(number)
         same = len(new[number]) == len(variants)
         yield number, part if same else known.join_rows(plan.spec, variants, part)
 

@@ -111,9 +111,9 @@ class SweepRange:
         """Return the values of the range; both ends are as typed."""
         count = DEFAULT_POINTS if self.points is None else self.points
         numbers = expand_range(self.quantity, self.text, count, linear=self.linear, exact=True)
-        return SweepAxis(self.key, tuple(map(self._typed, numbers)))
+        return SweepAxis(self.key, tuple(map(self._convert_bare_number, numbers)))
 
-    def sample(self, shares: Sequence[float]) -> SweepAxis:
+    def values_at_positions(self, shares: Sequence[float]) -> SweepAxis:
         """Return the values at relative positions between the ends, each in [0, 1)."""
         (_, low), (_, high) = read_range_ends(self.quantity, self.text, linear=self.linear)
         if self.quantity.whole:
@@ -128,10 +128,11 @@ class SweepRange:
         else:
             exact = (float(f"{value:.6g}") for value in numbers)
         return SweepAxis(
-            self.key, tuple(self._typed(self.quantity.write(value)) for value in exact)
+            self.key,
+            tuple(self._convert_bare_number(self.quantity.write(value)) for value in exact),
         )
 
-    def _typed(self, text: str) -> Any:
+    def _convert_bare_number(self, text: str) -> Any:
         """Convert a bare number, because scenarios require counts without quotes."""
         if not self.has_bare_numbers:
             return text

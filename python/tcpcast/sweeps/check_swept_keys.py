@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import InputError, ScenarioError
 from tcpcast.sweeps.axes import is_quantity_of_kind
-from tcpcast.sweeps.grid import evenly_spaced
+from tcpcast.sweeps.grid import evenly_spaced_values
 from tcpcast.sweeps.table import get_column_kind
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
             raise ScenarioError(
                 f"sweep.{axis.key}: a sweep cannot vary the table [sweep]; leave this key out"
             )
-        for value in evenly_spaced(axis, MAX_VALIDATED_VALUES):
+        for value in evenly_spaced_values(axis, MAX_VALIDATED_VALUES):
             # Keep only errors that occur with all values of the other keys; the rows of the cells
             # report other errors.
             always: dict[InputError, None] | None = None

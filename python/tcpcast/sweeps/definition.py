@@ -92,7 +92,7 @@ def read_sweep(path: Path) -> FinishedSweep:
     definition = read_definition(path)
     if definition is None:
         raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
-    parts = SweepFolder(path).parts()
+    parts = SweepFolder(path).existing_parts()
     results = SweepResults(list(parts), count_statuses(list(parts)), folder=path)
     try:
         finished = make_finished_sweep(definition, results)

@@ -209,7 +209,7 @@ class EarlierRows:
         """Return True if there are rows."""
         return self._units.size > 0
 
-    def has(self, variant: CellReplication) -> bool:
+    def has_rows_of(self, variant: CellReplication) -> bool:
         """Return True if the variant has rows."""
         unit = self._unit_of_variant(variant)
         at = int(np.searchsorted(self._units, unit))

@@ -57,7 +57,7 @@ class SweepFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def part(self, number: int) -> Path:
+    def part_file(self, number: int) -> Path:
         """Return the file of a batch."""
         return self.path / f"part-{number:06d}.parquet"
 
@@ -69,7 +69,7 @@ class SweepFolder:
         ----------
         definition
             Definition of the sweep. If it contains all cells of the sweep in the folder, it
-            replaces that sweep, and the existing rows are stored for :meth:`earlier`.
+            replaces that sweep, and the existing rows are stored for :meth:`earlier_rows_file`.
         batches
             Number of parts.
 
@@ -80,7 +80,7 @@ class SweepFolder:
         MachineError
             The folder cannot be written.
         """
-        output.check_folder(self.path)
+        output.check_folder_is_writable(self.path)
         with _locked_folder(self.path):
             there = read_definition(self.path)
             moved = self._check_contents(there, definition)
@@ -90,7 +90,7 @@ class SweepFolder:
                 self._reuse_smaller_sweep(there, definition, moved)
             for left in self.path.glob(_TEMPORARY_PATTERN):
                 left.unlink(missing_ok=True)
-            for part in self.parts():
+            for part in self.existing_parts():
                 if int(part.stem.rpartition("-")[2]) >= batches:  # part of the smaller sweep
                     part.unlink()
             yield
@@ -144,7 +144,7 @@ class SweepFolder:
             _read_sweep_digest(self.path / EARLIER_ROWS_FILE),
         )
         if before != new:
-            parts = [part for part in self.parts() if _read_sweep_digest(part) == old]
+            parts = [part for part in self.existing_parts() if _read_sweep_digest(part) == old]
             earlier_rows = aside if before == old else None
             if parts or earlier_rows is not None:
                 with output.atomic_file(aside, kind=PARQUET_KIND) as temporary:
@@ -153,7 +153,7 @@ class SweepFolder:
                     )
             self._renumber_wall_times(definition, moved)
         self._write_definition(definition, force=True)
-        for part in self.parts():
+        for part in self.existing_parts():
             part.unlink()
 
     def _renumber_wall_times(self, definition: Mapping[str, Any], moved: CellMoves) -> None:
@@ -165,18 +165,18 @@ class SweepFolder:
             )
             output.write_text(path, "".join(f"{line}\n" for line in notes), force=True)
 
-    def earlier(self, digest: str) -> Path | None:
+    def earlier_rows_file(self, digest: str) -> Path | None:
         """Return the file with the rows of the smaller sweep, or None."""
         path = self.path / EARLIER_ROWS_FILE
         return path if _read_sweep_digest(path) == digest else None
 
-    def finish(self) -> None:
+    def remove_unneeded_files(self) -> None:
         """Remove files that are not needed when all parts exist."""
         (self.path / EARLIER_ROWS_FILE).unlink(missing_ok=True)
 
     def is_complete(self, number: int, digest: str) -> bool:
         """Return True if a part exists, belongs to this sweep and is undamaged."""
-        path = self.part(number)
+        path = self.part_file(number)
         if not path.is_file():
             return False
         if _read_sweep_digest(path) == digest:
@@ -192,7 +192,7 @@ class SweepFolder:
         MachineError
             The part cannot be written, for example because the disk is full.
         """
-        with output.atomic_file(self.part(number), kind=PARQUET_KIND) as temporary:
+        with output.atomic_file(self.part_file(number), kind=PARQUET_KIND) as temporary:
             temporary.write_bytes(part.data)
         if part.wall:
             self._append_wall_times(number, part)
@@ -213,7 +213,7 @@ class SweepFolder:
         except OSError as error:
             raise MachineError(f"cannot write {path}: {error.strerror or error}") from error
 
-    def parts(self) -> list[Path]:
+    def existing_parts(self) -> list[Path]:
         """Return the existing parts in order."""
         return sorted(self.path.glob("part-*.parquet"))
 

@@ -146,11 +146,12 @@ def _draw_latin_hypercube(
     parts = random.permuted(np.tile(np.arange(latin), (len(ranges), 1)), axis=1)
     shares = (parts + random.random(parts.shape)) / latin
     return tuple(
-        entry.sample(column) for entry, column in zip(ranges, shares.tolist(), strict=True)
+        entry.values_at_positions(column)
+        for entry, column in zip(ranges, shares.tolist(), strict=True)
     )
 
 
-def evenly_spaced(axis: SweepAxis, maximum: int) -> Iterator[Any]:
+def evenly_spaced_values(axis: SweepAxis, maximum: int) -> Iterator[Any]:
     """Yield at most ``maximum`` evenly spaced values of an axis, including the first and last."""
     count = len(axis.values)
     indices = range(count) if count <= maximum else np.linspace(0, count - 1, maximum).astype(int)

@@ -56,7 +56,7 @@ def query_results(folder: str | PathLike[str], sql: str, *, max_wall_s: float | 
     path = Path(folder)
     if read_definition(path) is None:
         raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
-    table = read_parts(SweepFolder(path).parts())
+    table = read_parts(SweepFolder(path).existing_parts())
     with duckdb.connect(":memory:") as connection:
         connection.register(TABLE_NAME, table)
         for setting in _SANDBOX_SETTINGS:

@@ -170,7 +170,7 @@ def _answer_variant(spec: SweepSpec, variant: CellReplication, options: RunOptio
         wall_s = time.perf_counter() - began
         if names is None:
             return [_make_failed_answer(NO_ENGINE, error, wall_s)]
-        answers = [_run_engine(name, scenario, options, spec.feed) for name in names]
+        answers = [_run_engine_or_fail(name, scenario, options, spec.feed) for name in names]
     if any(each.interrupted for each in answers):
         raise KeyboardInterrupt
     return answers or [Answer(NO_ENGINE, status=Status.NOT_APPLICABLE, reason="no engine applies")]
@@ -187,7 +187,7 @@ def _make_variant_scenario(spec: SweepSpec, variant: CellReplication) -> Scenari
 class _ScenarioCache(dict[str, Scenario]):
     """Cache of the scenario of a worker's current sweep."""
 
-    def of(self, sweep: str, spec: SweepSpec) -> Scenario:
+    def get_base_scenario(self, sweep: str, spec: SweepSpec) -> Scenario:
         if sweep not in self:
             self.clear()
             folder = None if spec.folder is None else Path(spec.folder)
@@ -195,7 +195,7 @@ class _ScenarioCache(dict[str, Scenario]):
         return self[sweep]
 
 
-_get_base_scenario = _ScenarioCache().of
+_get_base_scenario = _ScenarioCache().get_base_scenario
 
 
 def _select_simulators(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ def _select_simulators(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if not isinstance(REGISTRY[name], Formula))
 
 
-def _run_engine(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Answer:
+def _run_engine_or_fail(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Answer:
     began = time.perf_counter()
     try:
         (result,) = answer(scenario, [name], options, feed=feed)[:1]

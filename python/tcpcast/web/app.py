@@ -57,13 +57,13 @@ def create_app(access: Access) -> ASGIApp:
         "/api/report": "report",
     }
     routes = [
-        Route("/", page.index),
-        Route("/api/questions", page.questions),
+        Route("/", page.send_index_page),
+        Route("/api/questions", page.send_questions),
         *(Route(path, page.make_formula_handler(do), methods=["POST"]) for path, do in ask.items()),
-        Route("/api/jobs", page.simulate, methods=["POST"]),
-        Route("/api/jobs/{name}", page.job),
-        Route("/api/jobs/{name}", page.cancel, methods=["DELETE"]),
-        Route("/api/captures", page.capture, methods=["POST"]),
+        Route("/api/jobs", page.start_simulation, methods=["POST"]),
+        Route("/api/jobs/{name}", page.send_job_state),
+        Route("/api/jobs/{name}", page.cancel_job, methods=["DELETE"]),
+        Route("/api/captures", page.start_capture_analysis, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC_DIRECTORY)),
     ]
     handlers: dict[Any, Any] = {
@@ -89,7 +89,7 @@ class _Page:
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         self._folder = Path(tempfile.mkdtemp(prefix="tcpcast-serve-"))
-        starting = asyncio.create_task(self._start())
+        starting = asyncio.create_task(self._import_models())
         try:
             yield
         finally:
@@ -101,15 +101,15 @@ class _Page:
             await self._curves.end()
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def _start(self) -> None:
+    async def _import_models(self) -> None:
         """Import the models before the first question."""
         await self._models.start()
         await self._curves.start()
 
-    async def index(self, _: Request) -> Response:
+    async def send_index_page(self, _: Request) -> Response:
         return FileResponse(STATIC_DIRECTORY / "index.html", media_type="text/html; charset=utf-8")
 
-    async def questions(self, _: Request) -> Response:
+    async def send_questions(self, _: Request) -> Response:
         if self._offered is None:
             self._offered = await self._models.ask({"do": "questions"})
         return JSONResponse({"questions": self._offered, "upload_bytes": MAX_CAPTURE_BYTES})
@@ -132,25 +132,25 @@ class _Page:
         name = body.get("job")
         return self._jobs.find(name).points if isinstance(name, str) else []
 
-    async def simulate(self, request: Request) -> Response:
+    async def start_simulation(self, request: Request) -> Response:
         body = await _read_json_object(request)
         checked = {**body, "do": "evaluate", "quick": True}
         await self._models.ask(checked)  # reports an invalid request immediately
         job = self._jobs.start({**body, "do": "simulate"})
         return JSONResponse(job.describe(), 202)
 
-    async def job(self, request: Request) -> Response:
-        return JSONResponse(self._job(request).describe())
+    async def send_job_state(self, request: Request) -> Response:
+        return JSONResponse(self._find_job(request).describe())
 
-    async def cancel(self, request: Request) -> Response:
-        job = self._job(request)
+    async def cancel_job(self, request: Request) -> Response:
+        job = self._find_job(request)
         await self._jobs.cancel(job)
         return JSONResponse(job.describe())
 
-    def _job(self, request: Request) -> Job:
+    def _find_job(self, request: Request) -> Job:
         return self._jobs.find(request.path_params["name"])
 
-    async def capture(self, request: Request) -> Response:
+    async def start_capture_analysis(self, request: Request) -> Response:
         assert self._folder is not None
         name = request.query_params.get("name", "")[:MAX_NAME_LENGTH] or "capture"
         descriptor, path = tempfile.mkstemp(dir=self._folder)

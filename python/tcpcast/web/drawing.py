@@ -25,7 +25,7 @@ _LOG_AXIS_RATIO = 30.0
 
 
 def curve_figure(curve: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Figure:
-    """Return the figure of a result of :func:`tcpcast.web.evaluation.curve` and of ``points``.
+    """Return the figure of ``points`` and of :func:`tcpcast.web.evaluation.evaluate_curve`.
 
     Values outside a model's domain are drawn with a thin line.
 

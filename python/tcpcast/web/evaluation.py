@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import finite_or_none, texts_to_notes, unit_of, warning_severity
+from tcpcast.answer import finite_or_none, texts_to_notes, unit_of_metric, warning_severity
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY
 from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
@@ -14,9 +14,9 @@ from tcpcast.limit_names import limit_name
 from tcpcast.path.options import PathError
 from tcpcast.report.prediction import limit_of_answer
 from tcpcast.report.quantity import interval_text, metric_label, scale_for_metric, value_text
-from tcpcast.report.summary import caveats, describe_scenario
+from tcpcast.report.summary import caveats_of_answer, describe_scenario
 from tcpcast.scenario.toml import write_toml
-from tcpcast.web.questions import QUESTIONS, Question, question
+from tcpcast.web.questions import QUESTIONS, Question, find_question
 from tcpcast.web.questions.fields import FieldError, Values, validate_values
 from tcpcast.web.questions.question_form import remove_omitted_keys
 
@@ -134,7 +134,7 @@ def _heading_texts(
 
 def _notes_on_values(answer: Answer, metrics: Collection[str]) -> Iterator[Note]:
     """Yield the warnings about displayed values, without those about the scenario."""
-    for note in caveats(answer):
+    for note in caveats_of_answer(answer):
         if note.kind != "scenario" and (affected := note.limited_to(metrics)) is not None:
             yield affected
 
@@ -151,7 +151,7 @@ def _sorted_warning_texts(asked: Question, notes: Iterable[tuple[str, Note]]) ->
     ]
 
 
-def curve(request: Mapping[str, Any]) -> dict[str, Any]:
+def evaluate_curve(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of all models over the range of one field.
 
     Parameters
@@ -222,7 +222,7 @@ def _formulas_at(
 
 def read_request(request: Mapping[str, Any]) -> tuple[Question, Values]:
     """Return the question of a request and its checked values."""
-    asked = question(request.get("question"))
+    asked = find_question(request.get("question"))
     values = request.get("values", {})
     if not isinstance(values, dict):
         raise TcpcastError("values: must be an object with a text for each field")
@@ -312,5 +312,5 @@ def displayed_value(name: str, metric: Metric) -> dict[str, Any]:
 
 def _describe_metric(name: str) -> dict[str, Any]:
     words = metric_label(name)
-    unit = "%" if is_percentage(name) else unit_of(name)
+    unit = "%" if is_percentage(name) else unit_of_metric(name)
     return {"name": name, "label": words[:1].upper() + words[1:], "unit": unit}

@@ -63,7 +63,7 @@ class Job:
             "error": self.error,
         }
 
-    def update(self, message: dict[str, Any]) -> None:
+    def process_message(self, message: dict[str, Any]) -> None:
         """Process an intermediate message of the worker."""
         if "progress" in message:
             self.progress = message["progress"]
@@ -121,7 +121,7 @@ class Jobs:
         finished = [name for name, each in self._jobs.items() if each.state != "running"]
         for name in finished[:-MAX_FINISHED_JOBS]:
             del self._jobs[name]
-        job.task = asyncio.create_task(_run(job, on_end))
+        job.task = asyncio.create_task(_run_job_in_worker(job, on_end))
         return job
 
     def find(self, name: str) -> Job:
@@ -151,11 +151,13 @@ class Jobs:
             await self.cancel(job)
 
 
-async def _run(job: Job, on_end: Callable[[], None]) -> None:
+async def _run_job_in_worker(job: Job, on_end: Callable[[], None]) -> None:
     worker = None
     try:
         worker = await Worker.start()
-        job.result = await worker.ask(job.request, limit_s=JOB_LIMIT_S, on_message=job.update)
+        job.result = await worker.ask(
+            job.request, limit_s=JOB_LIMIT_S, on_message=job.process_message
+        )
         job.state, job.progress = "done", 1.0
     except asyncio.CancelledError:
         job.state = "cancelled"

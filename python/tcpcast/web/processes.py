@@ -110,7 +110,7 @@ class Worker:
             message = json.loads(line)
             if message.keys() & {"done", "error", "fault"}:
                 self._is_busy = False
-                return _result(message)
+                return _result_or_raise(message)
             on_message(message)
         raise WorkerDied(
             "the calculation ended without a response; the terminal may show the reason"
@@ -129,7 +129,7 @@ class Worker:
         self._process._transport.close()  # type: ignore[attr-defined]
 
 
-def _result(message: dict[str, Any]) -> Any:
+def _result_or_raise(message: dict[str, Any]) -> Any:
     if "error" in message:
         raise InvalidRequest(message["error"]["message"], message["error"]["field"])
     if "fault" in message:

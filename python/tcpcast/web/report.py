@@ -15,8 +15,8 @@ from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK
 from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.units import digits
 from tcpcast.web.drawing import curve_figure, curve_scale
-from tcpcast.web.evaluation import curve, evaluate
-from tcpcast.web.questions import question
+from tcpcast.web.evaluation import evaluate, evaluate_curve
+from tcpcast.web.questions import find_question
 from tcpcast.web.simulation import run_over_time
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def create_report_file(request: Mapping[str, Any]) -> dict[str, str]:
     ----------
     request
         The keys of :func:`tcpcast.web.evaluation.evaluate` and
-        :func:`tcpcast.web.evaluation.curve`, and ``points``, the points simulated for the same
-        values.
+        :func:`tcpcast.web.evaluation.evaluate_curve`, and ``points``, the points simulated
+        for the same values.
 
     Raises
     ------
@@ -52,31 +52,31 @@ def create_report_file(request: Mapping[str, Any]) -> dict[str, str]:
     result = evaluate({**request, "simulated": bool(points)})
     for point in simulated[:1]:  # the first point is simulated with the current values
         result |= point["heading"]
-    drawn = curve(request)
+    drawn = evaluate_curve(request)
     parts: list[Part] = [
         Paragraph(result["verdict"], "heading"),
         *(Paragraph(sentence) for sentence in result["sentences"]),
         Paragraph(f"{result['summary']}.", "aside"),
-        *_warnings(result["warnings"][:MAX_WARNINGS]),
+        *_warning_parts(result["warnings"][:MAX_WARNINGS]),
         *_answer_parts(result),
         *_simulated_parts(drawn, points),
         *_curve_parts(drawn, points),
         *(_over_time_parts(request) if points else ()),
-        *_more_warnings(result["warnings"][MAX_WARNINGS:]),
+        *_more_warning_parts(result["warnings"][MAX_WARNINGS:]),
         *_input_parts(result),
     ]
     html = html_page(Document(result["title"], parts), output.REPORT_KIND.mark.decode())
     return {"file": f"tcpcast-{result['question']}.html", "html": html}
 
 
-def _warnings(texts: Sequence[str]) -> Iterator[Part]:
+def _warning_parts(texts: Sequence[str]) -> Iterator[Part]:
     yield from (Paragraph(text, "warning", "! ") for text in texts)
 
 
-def _more_warnings(texts: Sequence[str]) -> Iterator[Part]:
+def _more_warning_parts(texts: Sequence[str]) -> Iterator[Part]:
     if texts:
         yield Heading("More warnings")
-        yield from _warnings(texts)
+        yield from _warning_parts(texts)
 
 
 def _answer_parts(result: Mapping[str, Any]) -> Iterator[Part]:
@@ -155,7 +155,7 @@ def _over_time_parts(request: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _input_parts(result: Mapping[str, Any]) -> Iterator[Part]:
-    fields = [f for f in question(result["question"]).fields if f.name in result["values"]]
+    fields = [f for f in find_question(result["question"]).fields if f.name in result["values"]]
     yield Heading("Inputs")
     yield Table(
         [

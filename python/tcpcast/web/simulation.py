@@ -51,7 +51,7 @@ def simulate(request: Mapping[str, Any], send: Send) -> dict[str, Any]:
     Parameters
     ----------
     request
-        Keys of :func:`tcpcast.web.evaluation.curve`.
+        Keys of :func:`tcpcast.web.evaluation.evaluate_curve`.
     send
         Called with ``{"progress": share}`` and ``{"point": {...}}``. The first point also has
         ``heading`` (verdict, sentences and warnings) and ``over_time``.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.captures import trace
 from tcpcast.captures.advice import REMEDIES_BY_LIMIT
 from tcpcast.captures.failed_connections import failure_sentences, failure_summary
-from tcpcast.captures.quantity_text import percent, rate, time
+from tcpcast.captures.quantity_text import format_percent, format_rate, format_time
 from tcpcast.errors import CaptureError
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.sanitize import escape_control_characters
@@ -78,12 +78,12 @@ def _capture_row(table: Table, row: int, advice: str) -> dict[str, Any]:
         "src": escape_control_characters(str(table["src"][row])),
         "dst": escape_control_characters(str(table["dst"][row])),
         "bytes": int(table["bytes"][row]),
-        "throughput": _text_of_cell(rate, table["throughput_bps"][row]),
-        "rtt": _text_of_cell(time, table["rtt_mean_s"][row]),
+        "throughput": _text_of_cell(format_rate, table["throughput_bps"][row]),
+        "rtt": _text_of_cell(format_time, table["rtt_mean_s"][row]),
         "retransmissions": int(table["retransmissions"][row]),
         "limited_by": LIMIT_NAMES[str(table["limited_by"][row])] if shares else "",
         "shares": [
-            {"name": LIMIT_NAMES[name], "text": percent(share), "share": share}
+            {"name": LIMIT_NAMES[name], "text": format_percent(share), "share": share}
             for name, share in sorted(known.items(), key=lambda item: -item[1])
         ],
         "advice": escape_control_characters(advice),

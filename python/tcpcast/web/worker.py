@@ -88,9 +88,9 @@ def _evaluate_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: A
 
 
 def _curve_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
-    from tcpcast.web.evaluation import curve
+    from tcpcast.web.evaluation import evaluate_curve
 
-    return curve(request)
+    return evaluate_curve(request)
 
 
 def _simulate_request(request: Mapping[str, Any], send: Send) -> Any:

@@ -58,7 +58,7 @@ def engset_rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
     )
 
 
-def second_method_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
+def buffer_by_second_method_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
     """Return the buffer by eq. 13 with the queue and the load of the second method (ON2, U2)."""
     result = _model_at_full_load(rate_bps, size_pkts, rtt_s)
     sharing, idle_s = result.sharing, result.isolated.on_time_s
@@ -87,7 +87,7 @@ def _model_at_full_load(rate_bps: float, size_pkts: int, rtt_s: float) -> Engset
     )
 
 
-def largest_buffer(
+def largest_buffer_on_grid(
     rule: Callable[[float, int, float], float], rate_bps: float
 ) -> tuple[float, int, float]:
     """Return the largest buffer by a rule over the grid, with its size and RTT."""
@@ -97,7 +97,7 @@ def largest_buffer(
 def _rule_row(label: tuple[str, ...], rate_bps: float, line: Line) -> Row:
     """Return the row of the largest buffer, rounded up to tens unless the print is inconsistent."""
     printed = line.printed("buffer_pkts")
-    own, size, rtt = largest_buffer(
+    own, size, rtt = largest_buffer_on_grid(
         _RULES_OF_TEXT.get(int(1e-6 * rate_bps), engset_rule_pkts), rate_bps
     )
     note = f"largest at F = {size}, RTT = {1e3 * rtt:.0f} ms: {own:.1f}"
@@ -111,8 +111,8 @@ def _rule_row(label: tuple[str, ...], rate_bps: float, line: Line) -> Row:
 
 def sections(_: Runs, __: pathlib.Path) -> list[Section]:
     """Return Table 5 and the two values in the text."""
-    section = Section(published.table(5).title, ("C", "rule"))
-    for line in published.table(5):
+    section = Section(published.published_table(5).title, ("C", "rule"))
+    for line in published.published_table(5):
         rate = 1e6 * line.value("rate_mbps")
         label = (f"{line['rate_mbps']}M", f"{line['rule']}-rule")
         if line["rule"] in _RULE_DELAYS_S:
@@ -125,10 +125,10 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
         Row(
             (f"{rate_mbps}M", "TCP-Engset-rule, F = 500, RTT = 50 ms"),
             "packets",
-            published.text_value(f"rule_{rate_mbps}"),
+            published.value_printed_in_text(f"rule_{rate_mbps}"),
             rule(1e6 * rate_mbps, *_TEXT_SIZE_AND_RTT),
             tolerance=PRINTED_DIGITS,
-            note="eq. (13) with ON2 and U2" if rule is second_method_pkts else "",
+            note="eq. (13) with ON2 and U2" if rule is buffer_by_second_method_pkts else "",
         )
         for rate_mbps, rule in _RULES_OF_TEXT.items()
     ]
@@ -137,12 +137,13 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
         "prints 202 packets at 10 Mbit/s, which follow from B = Q ln(U/L), and 417 packets at 50 "
         "Mbit/s, which follow from eq. (13) with the queue and the load of the paper's second "
         "method (ON2, U2). The second method gives "
-        f"{second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so the paper "
+        f"{buffer_by_second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so "
+        "the paper "
         "mixes two methods.",
     ]
     return [section]
 
 
 _TEXT_SIZE_AND_RTT = (500, 0.050)
-_RULES_OF_TEXT = {10: engset_rule_pkts, 50: second_method_pkts}
+_RULES_OF_TEXT = {10: engset_rule_pkts, 50: buffer_by_second_method_pkts}
 """The rule that gives the value in the text, by link rate in Mbit/s."""

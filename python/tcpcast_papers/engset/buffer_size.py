@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.comparison_rows import (
-    average_rows,
     interval_rate_reader,
     other_rtt_causes,
+    printed_average_rows,
     theory_rows,
     tried_rtts_ms,
     with_rtt,
 )
 from tcpcast_papers.engset.interpretations import timeout_share_causes
 from tcpcast_papers.engset.sample import interval_reader
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.engset.theory import solve_model
 from tcpcast_papers.reproduction import Row, Section
@@ -35,25 +35,35 @@ DISTRIBUTIONS = ("EE(7)", "E")
 HIGH_LOAD_SOURCES, MODERATE_LOAD_SOURCES = 134, 82
 
 
-def _setting(distribution: str, buffer_pkts: int, sources: int = HIGH_LOAD_SOURCES) -> Setting:
-    return setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{buffer_pkts}")
+def _setting_with_buffer(
+    distribution: str, buffer_pkts: int, sources: int = HIGH_LOAD_SOURCES
+) -> Setting:
+    return read_setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{buffer_pkts}")
 
 
 def request(runs: Runs) -> None:
     """Request the settings of Tables 9 and 10, and those of Table 10 at a load of 100 %."""
     runs.request(
-        (_setting(distribution, b) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS),
+        (
+            _setting_with_buffer(distribution, b)
+            for distribution in DISTRIBUTIONS
+            for b in BUFFERS_PKTS
+        ),
         checked=True,
     )
-    runs.request((_setting("EP", b) for b in (50, 150, 750)), checked=True)
-    for each in (_setting(distribution, b) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS):
+    runs.request((_setting_with_buffer("EP", b) for b in (50, 150, 750)), checked=True)
+    for each in (
+        _setting_with_buffer(distribution, b)
+        for distribution in DISTRIBUTIONS
+        for b in BUFFERS_PKTS
+    ):
         runs.request(
             (with_rtt(each, rtt_ms) for rtt_ms in tried_rtts_ms(each)),
             checked=True,
             plotted=False,
         )
     runs.request(
-        _setting(distribution, b, MODERATE_LOAD_SOURCES)
+        _setting_with_buffer(distribution, b, MODERATE_LOAD_SOURCES)
         for distribution in DISTRIBUTIONS
         for b in BUFFERS_PKTS
     )
@@ -65,8 +75,10 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _table9(runs: Runs) -> Section:
-    section = Section(published.table(9).title, ("distribution", "B", "interval", "quantity"))
-    for line in published.table(9):
+    section = Section(
+        published.published_table(9).title, ("distribution", "B", "interval", "quantity")
+    )
+    for line in published.published_table(9):
         section.rows += _interval_rates(line, runs)
     section.remarks = [
         "The setting is F12-N134-10M2M-R50-WR44. Small buffers favour small files, large buffers "
@@ -84,7 +96,7 @@ def _table9(runs: Runs) -> Section:
 
 def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     distribution, buffer = line["distribution"], int(line["buffer_pkts"])
-    each, low = _setting(distribution, buffer), int(line["low_pkts"])
+    each, low = _setting_with_buffer(distribution, buffer), int(line["low_pkts"])
     label = (distribution, str(buffer), published.interval_text(low, line.integer("high_pkts")))
     sample, causes = runs.sample(each), tuple(other_rtt_causes(runs, each))
     rate = sample.row(
@@ -112,16 +124,16 @@ def _printed_rates(line: Line) -> tuple[float, ...]:
     """Return both values that the paper prints for a rate of Table 9 that Table 8 repeats."""
     if (line["distribution"], line["buffer_pkts"]) != ("EE(7)", "150"):
         return ()
-    other = published.table(8).line_with(low_pkts=line["low_pkts"])
+    other = published.published_table(8).line_with(low_pkts=line["low_pkts"])
     return line.value("rate_kbps"), other.value("rate_kbps")
 
 
 def _table10(runs: Runs) -> Section:
-    section = Section(published.table(10).title, ("distribution", "B", "quantity"))
-    for line in published.table(10):
+    section = Section(published.published_table(10).title, ("distribution", "B", "quantity"))
+    for line in published.published_table(10):
         label = (line["distribution"], line["buffer_pkts"])
-        each = _setting(line["distribution"], int(line["buffer_pkts"]))
-        section.rows += average_rows(label, line, runs, each)
+        each = _setting_with_buffer(line["distribution"], int(line["buffer_pkts"]))
+        section.rows += printed_average_rows(label, line, runs, each)
         if line["theory_loss_percent"]:
             section.rows += theory_rows(
                 label, line, each, column_prefix="theory_", name_prefix="theory: "
@@ -129,7 +141,8 @@ def _table10(runs: Runs) -> Section:
     section.remarks = [
         "The setting is F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply "
         "mean sizes of 11.88 to 11.94 packets, slightly below the mean of the rounded distribution "
-        f"({SizeDistribution.from_setting(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs "
+        f"({SizeDistribution.from_setting(_setting_with_buffer('EE(7)', 150)).mean():.3f}), so "
+        "its EE(7) runs "
         "probably used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + "
         "OFF by 0.4 %.",
     ]
@@ -148,7 +161,9 @@ def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
     spread = {}
     for sources in (HIGH_LOAD_SOURCES, MODERATE_LOAD_SOURCES):
         for distribution in DISTRIBUTIONS:
-            rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
+            rates = [
+                1e-3 * _simulated_rate_bps(runs, distribution, b, sources) for b in BUFFERS_PKTS
+            ]
             spread[sources, distribution] = 100 * (max(rates) / min(rates) - 1)
             label = (str(sources), distribution, "largest over smallest rate, minus 1")
             section.rows.append(Row(label, "%", None, spread[sources, distribution]))
@@ -164,20 +179,20 @@ def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _rate(runs: Runs, distribution: str, buffer_pkts: int, sources: int) -> float:
-    return runs[_setting(distribution, buffer_pkts, sources)]["connection_rate_bps"]
+def _simulated_rate_bps(runs: Runs, distribution: str, buffer_pkts: int, sources: int) -> float:
+    return runs[_setting_with_buffer(distribution, buffer_pkts, sources)]["connection_rate_bps"]
 
 
 def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
-    result = solve_model(_setting("E", BUFFERS_PKTS[0], sources))
+    result = solve_model(_setting_with_buffer("E", BUFFERS_PKTS[0], sources))
     axes.axhline(1e-3 * result.rate_bps, color="black", linewidth=1.2, label="model")
     for distribution, style in zip(DISTRIBUTIONS, drawing.series_styles(), strict=False):
-        rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
+        rates = [1e-3 * _simulated_rate_bps(runs, distribution, b, sources) for b in BUFFERS_PKTS]
         axes.plot(BUFFERS_PKTS, rates, label=distribution, linewidth=1.4, **style)
         if sources == HIGH_LOAD_SOURCES:
             printed = [
                 line.value("rate_kbps")
-                for line in published.table(10).lines_with(distribution=distribution)
+                for line in published.published_table(10).lines_with(distribution=distribution)
             ]
             axes.plot(
                 BUFFERS_PKTS,

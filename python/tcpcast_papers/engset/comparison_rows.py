@@ -52,7 +52,9 @@ def tried_rtts_ms(each: Setting) -> tuple[float, ...]:
     return TRIED_RTTS_MS[:1] if (each.buffer_pkts or math.inf) <= max(LOSSY_BUFFERS_PKTS) else ()
 
 
-def average_rows(label: tuple[str, ...], line: Line, runs: Runs, each: Setting) -> list[Row]:
+def printed_average_rows(
+    label: tuple[str, ...], line: Line, runs: Runs, each: Setting
+) -> list[Row]:
     """Return a row for each average of :data:`AVERAGES` that the line prints."""
     tried = tuple(other_rtt_causes(runs, each))
     return [

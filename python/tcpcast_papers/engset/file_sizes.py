@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.rates import window_setting
+from tcpcast_papers.engset.rates import setting_with_window_and_load
 from tcpcast_papers.engset.settings import CONNECTIONS
 from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section, Tolerance
@@ -27,7 +27,7 @@ _DISTRIBUTIONS = ("E", "EP")
 
 
 def _setting(mean_size_pkts: int, distribution: str) -> Setting:
-    return window_setting(mean_size_pkts, distribution, 44, 0.8)
+    return setting_with_window_and_load(mean_size_pkts, distribution, 44, 0.8)
 
 
 def request(runs: Runs) -> None:
@@ -44,8 +44,8 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _table1(runs: Runs) -> Section:
-    section = Section(published.table(1).title, ("F", "distribution", "interval"))
-    for line in published.table(1):
+    section = Section(published.published_table(1).title, ("F", "distribution", "interval"))
+    for line in published.published_table(1):
         section.rows.append(_share_row(line, runs))
     section.remarks = [
         "Own values are from the exact distribution, rounded to the nearest packet. The note gives "
@@ -114,7 +114,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
             Row(
                 (name, "mean size beyond the 10 % point"),
                 "packets",
-                published.text_value(f"mean_above_k_{distribution}"),
+                published.value_printed_in_text(f"mean_above_k_{distribution}"),
                 exact.mean_above_k(),
                 tolerance=PRINTED_DIGITS,
             )

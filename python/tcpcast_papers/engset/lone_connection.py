@@ -15,7 +15,7 @@ from tcpcast.models.engset import (
 
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.sample import metric_reader
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
@@ -61,12 +61,13 @@ _FIXED_SIZES_PKTS = (53, 54, 106, 107)
 def request(runs: Runs) -> None:
     """Request single connections: exponential sizes for the queue, one size for the timeout."""
     runs.request(
-        (setting(_name_exponential_size_setting(window)) for window in (44, 12)),
+        (read_setting(_name_exponential_size_setting(window)) for window in (44, 12)),
         checked=True,
         plotted=False,
     )
     runs.request(
-        (setting(_name_fixed_size_setting(size)) for size in _FIXED_SIZES_PKTS), connections=100
+        (read_setting(_name_fixed_size_setting(size)) for size in _FIXED_SIZES_PKTS),
+        connections=100,
     )
 
 
@@ -76,8 +77,8 @@ def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
 
 
 def _table2() -> Section:
-    section = Section(published.table(2).title, ("C", "RTT", "WR", "quantity"))
-    for line in published.table(2):
+    section = Section(published.published_table(2).title, ("C", "RTT", "WR", "quantity"))
+    for line in published.published_table(2):
         label = (f"{line['rate_mbps']}M", f"{line['rtt_ms']} ms", line["receiver_window_pkts"])
         beta = line.value("rtt_ms") / line.value("delta_ms")
         window = line.value("receiver_window_pkts")
@@ -116,8 +117,8 @@ def example_beta(line: Line) -> float:
 
 
 def _table3() -> Section:
-    section = Section(published.table(3).title, ("F", "condition", "quantity"))
-    for line in published.table(3):
+    section = Section(published.published_table(3).title, ("F", "condition", "quantity"))
+    for line in published.published_table(3):
         window = int(line["window_high_pkts"] or 44)
         beta = example_beta(line)
         result = flights(
@@ -152,7 +153,7 @@ def _special_case_section(runs: Runs) -> Section:
     wide = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=44)
     narrow = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=8)
     again = wide.queue_rounds * path.rtt0_s + wide.queue_tail_pkts * path.slowest_delta_s
-    scenario_rtt = setting(_name_fixed_size_setting(54)).scenario().populations[0].rtt_s
+    scenario_rtt = read_setting(_name_fixed_size_setting(54)).scenario().populations[0].rtt_s
     section = Section("Section 4.2. The special case and its spurious timeouts", ("quantity",))
     own = {
         "special_rtt": 1e3 * scenario_rtt,
@@ -164,13 +165,13 @@ def _special_case_section(runs: Runs) -> Section:
         "special_on_347_w8": 1e3 * narrow.on_time_s,
         "special_rate_347_w8": 1e-3 * narrow.rate_bps,
     }
-    section.rows = [_text_row(key, value) for key, value in own.items()]
+    section.rows = [_row_of_value_in_text(key, value) for key, value in own.items()]
     sizes, packets = spurious_timeouts(path=path, largest_pkts=200, receiver_window_pkts=44)
     hit = dict(zip(sizes.tolist(), packets.tolist(), strict=True))
     for size in (54, 106):
-        section.rows.append(_text_row(f"spurious_{size}", hit[size], "simulated"))
+        section.rows.append(_row_of_value_in_text(f"spurious_{size}", hit[size], "simulated"))
         simulated = first_timed_out_packet(runs, size)
-        section.rows.append(_text_row(f"spurious_{size}", simulated, "simulated"))
+        section.rows.append(_row_of_value_in_text(f"spurious_{size}", simulated, "simulated"))
     section.remarks = [
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
@@ -201,8 +202,8 @@ def first_timed_out_packet(runs: Runs, size_pkts: int) -> float | None:
     return float(again[0]) if len(again) else None
 
 
-def _text_row(key: str, own: float | None, note: str = "") -> Row:
-    line = published.text().line_with(key=key)
+def _row_of_value_in_text(key: str, own: float | None, note: str = "") -> Row:
+    line = published.values_printed_in_text().line_with(key=key)
     return Row(
         (line["quantity"],),
         line["unit"],
@@ -215,7 +216,7 @@ def _text_row(key: str, own: float | None, note: str = "") -> Row:
 
 def _lone_queue_section(runs: Runs) -> Section:
     section = Section("Section 4.4. The queue of a single connection", ("quantity",))
-    text = published.text()
+    text = published.values_printed_in_text()
     for window in (44, 12):
         result = lone_queue(
             path=special_case_path(),
@@ -224,8 +225,10 @@ def _lone_queue_section(runs: Runs) -> Section:
             receiver_window_pkts=window,
         )
         if window == 44:
-            section.rows.append(_text_row("single_integral_w44", result.rounds[-1]))
-        section.rows.append(_text_row(f"single_queue_w{window}", result.mean_pkts, "by formula"))
+            section.rows.append(_row_of_value_in_text("single_integral_w44", result.rounds[-1]))
+        section.rows.append(
+            _row_of_value_in_text(f"single_queue_w{window}", result.mean_pkts, "by formula")
+        )
         delay = text.line_with(key=f"single_delay_w{window}")
         section.rows.append(
             Row(
@@ -238,7 +241,7 @@ def _lone_queue_section(runs: Runs) -> Section:
             )
         )
         line = text.line_with(key=f"single_queue_w{window}_measured")
-        sample = runs.sample(setting(_name_exponential_size_setting(window)))
+        sample = runs.sample(read_setting(_name_exponential_size_setting(window)))
         section.rows.append(
             sample.row(
                 (line["quantity"],),

@@ -58,7 +58,7 @@ def _scanned_rtts_ms(sizes: SampleSizes) -> tuple[float, ...]:
     return (*sorted(TRIED_RTTS_MS), 50) if sizes.sparse else SCANNED_RTTS_MS
 
 
-def _variants(sizes: SampleSizes) -> dict[str, Setting]:
+def _settings_by_phase(sizes: SampleSizes) -> dict[str, Setting]:
     """Return the setting of Table 7 at each phase, and at 50 ms with other timeouts."""
     return {f"RTT {rtt:g} ms": with_rtt(WINDOW_44, rtt) for rtt in _scanned_rtts_ms(sizes)} | {
         f"RTT 50 ms, RTO {name}": replace(WINDOW_44, min_rto_ms=least)
@@ -68,7 +68,7 @@ def _variants(sizes: SampleSizes) -> dict[str, Setting]:
 
 def request(runs: Runs) -> None:
     """Request Tables 8 and 9 at other phases, and Table 7 with other timeouts."""
-    runs.request(_variants(runs.sample_sizes).values(), checked=True, plotted=False)
+    runs.request(_settings_by_phase(runs.sample_sizes).values(), checked=True, plotted=False)
     for rtt_ms in {*_scanned_rtts_ms(runs.sample_sizes), *TRIED_RTTS_MS}:
         runs.request((with_rtt(each, rtt_ms) for each in _SETTINGS), checked=True, plotted=False)
 
@@ -76,15 +76,15 @@ def request(runs: Runs) -> None:
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the scan of the phase."""
     section = Section("The phase of the loop", ("loop", "table", "quantity"))
-    for loop, each in _variants(runs.sample_sizes).items():
+    for loop, each in _settings_by_phase(runs.sample_sizes).items():
         for quantity in _QUANTITIES:
-            unit = published.table(7).line_with(quantity=quantity)["unit"]
+            unit = published.published_table(7).line_with(quantity=quantity)["unit"]
             section.rows.append(
                 runs.sample(each).row((loop, "7", quantity), unit, None, TABLE7_READERS[quantity])
             )
     for rtt_ms in _scanned_rtts_ms(runs.sample_sizes):
         section.rows += _rms_difference_rows(runs, rtt_ms)
-    section.remarks = _remarks(runs)
+    section.remarks = _repeated_timeout_remarks(runs)
     return [section]
 
 
@@ -96,9 +96,9 @@ def _rms_difference_rows(runs: Runs, rtt_ms: float) -> list[Row]:
     for each in _SETTINGS:
         sample = runs.sample(with_rtt(each, rtt_ms))
         cells = {"distribution": each.distribution, "buffer_pkts": each.buffer_pkts}
-        tables = {"9": published.table(9).lines_with(**cells)}
+        tables = {"9": published.published_table(9).lines_with(**cells)}
         if each == WINDOW_44:
-            tables = {"8": published.table(8).lines, **tables}
+            tables = {"8": published.published_table(8).lines, **tables}
         for number, lines in tables.items():
             name = f"{each.distribution}, B = {each.buffer_pkts}: {what}"
             rows.append(
@@ -117,11 +117,11 @@ def _rms_difference_percent(sample: Sample, lines: tuple[Line, ...]) -> float:
     return 100 * float(np.sqrt(np.mean(np.square(gaps))))
 
 
-def _remarks(runs: Runs) -> list[str]:
+def _repeated_timeout_remarks(runs: Runs) -> list[str]:
     read = TABLE7_READERS["TOTO per TO"]
     repeated = {
         loop: f"{runs.sample(each).mean(read):.1f}"
-        for loop, each in _variants(runs.sample_sizes).items()
+        for loop, each in _settings_by_phase(runs.sample_sizes).items()
     }
     sooner, later = (repeated[f"RTT 50 ms, RTO {name}"] for name in MIN_RTOS_MS)
     return [

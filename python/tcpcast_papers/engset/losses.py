@@ -11,13 +11,13 @@ from tcpcast_papers.engset import interpretations, published
 from tcpcast_papers.engset.comparison_rows import (
     AVERAGES,
     TRIED_RTTS_MS,
-    average_rows,
     interval_rate_reader,
     other_rtt_causes,
+    printed_average_rows,
     with_rtt,
 )
 from tcpcast_papers.engset.sample import interval_reader, metric_reader, recovery_reader
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
-WINDOW_44 = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
-WINDOW_12 = setting("F12-N134-10M2M-R50-EE(7)-W12-B150")
-EXPONENTIAL_SIZES = setting("F12-N134-10M2M-R50-E-W44-B150")
+WINDOW_44 = read_setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
+WINDOW_12 = read_setting("F12-N134-10M2M-R50-EE(7)-W12-B150")
+EXPONENTIAL_SIZES = read_setting("F12-N134-10M2M-R50-E-W44-B150")
 RTT_MS, PACKET_MS = 50.0, 1.2
 """RTT0 of these settings, and the transmission time of a packet at the bottleneck, in ms."""
 
@@ -93,7 +93,11 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         _, unit, read = AVERAGES["loss"]
         label = (str(window), "loss")
         row = runs.sample(each).row(
-            label, unit, published.text_value(f"loss_w{window}"), read, causes=_causes(runs, each)
+            label,
+            unit,
+            published.value_printed_in_text(f"loss_w{window}"),
+            read,
+            causes=_possible_causes(runs, each),
         )
         section.rows.append(row)
         first, second = drop_share(runs[each], 1), drop_share(runs[each], 2)
@@ -166,7 +170,7 @@ def _other_interpretations() -> dict[str, dict[str, Read]]:
     }
 
 
-def _causes(
+def _possible_causes(
     runs: Runs, each: Setting, read: dict[str, Read] | None = None
 ) -> list[tuple[str, Sample, Read | None]]:
     """Return possible causes of a difference: the phase of the loop, other interpretations."""
@@ -177,11 +181,11 @@ def _causes(
 
 
 def _table7(runs: Runs) -> Section:
-    section = Section(published.table(7).title, ("quantity",))
+    section = Section(published.published_table(7).title, ("quantity",))
     sample, others = runs.sample(WINDOW_44), _other_interpretations()
     result = solve_model(WINDOW_44)
     theory = {"connection rate": 1e-3 * result.rate_bps, "ON time": 1e3 * result.on_time_s}
-    for line in published.table(7):
+    for line in published.published_table(7):
         name, unit = line["quantity"], line["unit"]
         row = sample.row(
             (name,),
@@ -189,7 +193,7 @@ def _table7(runs: Runs) -> Section:
             line.printed("measured"),
             TABLE7_READERS[name],
             note=line.note,
-            causes=_causes(runs, WINDOW_44, others.get(name)),
+            causes=_possible_causes(runs, WINDOW_44, others.get(name)),
         )
         section.rows.append(row)
         if name in theory:
@@ -242,11 +246,15 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         (WINDOW_12, {7: "burst_7_w12"}),
     ):
         for packets, key in bursts.items():
-            printed = published.text_value(key) if key else None
+            printed = published.value_printed_in_text(key) if key else None
             label = (str(each.receiver_window_pkts), f"bursts of {packets} packets, share of all")
             section.rows.append(
                 runs.sample(each).row(
-                    label, "%", printed, _burst_share_reader(packets), causes=_causes(runs, each)
+                    label,
+                    "%",
+                    printed,
+                    _burst_share_reader(packets),
+                    causes=_possible_causes(runs, each),
                 )
             )
     section.remarks = [
@@ -302,13 +310,13 @@ def _figure16(runs: Runs, folder: Path) -> Section:
 
 
 def _table8(runs: Runs) -> Section:
-    section = Section(published.table(8).title, ("interval", "quantity"))
-    sample, causes = runs.sample(WINDOW_44), _causes(runs, WINDOW_44)
-    for line in published.table(8):
+    section = Section(published.published_table(8).title, ("interval", "quantity"))
+    sample, causes = runs.sample(WINDOW_44), _possible_causes(runs, WINDOW_44)
+    for line in published.published_table(8):
         if line["low_pkts"]:
             section.rows += _interval_rows(line, sample, causes)
             continue
-        section.rows += average_rows(("all",), line, runs, WINDOW_44)
+        section.rows += printed_average_rows(("all",), line, runs, WINDOW_44)
         for name, column, read in (
             ("mean size", "mean_size_pkts", metric_reader("mean_size_pkts")),
             ("mean queue", "queue_seen_pkts", metric_reader("queue_mean_pkts")),
@@ -335,7 +343,7 @@ def _interval_rows(
     line: Line, sample: Sample, causes: list[tuple[str, Sample, Read | None]]
 ) -> list[Row]:
     low = int(line["low_pkts"])
-    again = published.table(9).line_with(
+    again = published.published_table(9).line_with(
         distribution="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"]
     )
     name = published.interval_text(low, line.integer("high_pkts"))

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.engset.losses import WINDOW_44, drop_share
-from tcpcast_papers.engset.rates import window_setting
+from tcpcast_papers.engset.rates import setting_with_window_and_load
 from tcpcast_papers.engset.sample import interval_reader, metric_reader
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def paced_setting(each: Setting) -> Setting:
 def _figure13_settings() -> Iterator[Setting]:
     for sources in (66, 98):
         for tail in ("E-W44", "EE(7)-W44", "EE(7)-W12"):
-            yield setting(f"F12-N{sources}-10M2M-R50-{tail}-B200")
+            yield read_setting(f"F12-N{sources}-10M2M-R50-{tail}-B200")
 
 
 def _window_pairs() -> Iterator[tuple[Setting, Setting]]:
     """Yield the setting of Table 4 with slow egress or ingress links, with both windows."""
-    wide = replace(window_setting(12, "EE(7)", 44, 1.0), egress="2mbit")
+    wide = replace(setting_with_window_and_load(12, "EE(7)", 44, 1.0), egress="2mbit")
     for each in (wide, paced_setting(wide)):
         yield each, replace(each, receiver_window_pkts=12)
 

@@ -52,7 +52,7 @@ INTERVALS: tuple[tuple[int, int | None], ...] = (
 
 
 @cache
-def table(number: int) -> PublishedTable:
+def published_table(number: int) -> PublishedTable:
     """Return a table of the paper.
 
     Raises
@@ -64,14 +64,14 @@ def table(number: int) -> PublishedTable:
 
 
 @cache
-def text() -> PublishedTable:
+def values_printed_in_text() -> PublishedTable:
     """Return the values in the text, each with a ``key``."""
     return PublishedTable("Values in the text", read_lines(_PACKAGE, "text.csv"))
 
 
-def text_value(key: str) -> Printed | None:
+def value_printed_in_text(key: str) -> Printed | None:
     """Return the value in the text with this key."""
-    return text().line_with(key=key).printed("value")
+    return values_printed_in_text().line_with(key=key).printed("value")
 
 
 def interval_text(low_pkts: int, high_pkts: int | None) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.comparison_rows import average_rows, theory_rows
+from tcpcast_papers.engset.comparison_rows import printed_average_rows, theory_rows
 from tcpcast_papers.engset.sample import metric_reader
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load
 from tcpcast_papers.reproduction import Row, Section
 
@@ -30,27 +30,31 @@ _MODERATE_LOAD_SOURCES = 66
 
 
 def _table6_setting(distribution: str, sources: int) -> Setting:
-    return setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{BUFFER_PKTS}")
+    return read_setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{BUFFER_PKTS}")
 
 
 def _figure12_panels() -> list[list[Setting]]:
-    first = setting(f"F12-N82-10M2M-R50-E-W44-B{BUFFER_PKTS}")
-    second = with_load(setting(f"F36-N1-10M1G-R50-E-W44-B{BUFFER_PKTS}"), 1.0)
+    first = read_setting(f"F12-N82-10M2M-R50-E-W44-B{BUFFER_PKTS}")
+    second = with_load(read_setting(f"F36-N1-10M1G-R50-E-W44-B{BUFFER_PKTS}"), 1.0)
     return [
-        _variants(first, (("E", 44), ("EE(7)", 44), ("EE(7)", 12), ("EP", 44), ("EP", 12))),
-        _variants(second, (("E", 44), ("E", 16), ("EP", 44), ("EP", 16))),
+        _settings_by_distribution(
+            first, (("E", 44), ("EE(7)", 44), ("EE(7)", 12), ("EP", 44), ("EP", 12))
+        ),
+        _settings_by_distribution(second, (("E", 44), ("E", 16), ("EP", 44), ("EP", 16))),
     ]
 
 
 def _figure13_panels() -> list[list[Setting]]:
     distributions = (("E", 44), ("EE(7)", 44), ("EE(7)", 12))
     return [
-        _variants(_table6_setting("E", sources), distributions)
+        _settings_by_distribution(_table6_setting("E", sources), distributions)
         for sources in (_MODERATE_LOAD_SOURCES, 98)
     ]
 
 
-def _variants(base: Setting, distributions: tuple[tuple[str, int], ...]) -> list[Setting]:
+def _settings_by_distribution(
+    base: Setting, distributions: tuple[tuple[str, int], ...]
+) -> list[Setting]:
     return [
         replace(base, distribution=distribution, receiver_window_pkts=window)
         for distribution, window in distributions
@@ -77,14 +81,14 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _table6(runs: Runs) -> Section:
-    section = Section(published.table(6).title, ("N", "source", "quantity"))
-    for line in published.table(6):
+    section = Section(published.published_table(6).title, ("N", "source", "quantity"))
+    for line in published.published_table(6):
         label = (line["sources"], line["source"])
         if line["source"] == "theory":
             section.rows += theory_rows(label, line, _table6_setting("E", int(line["sources"])))
             continue
         each = _table6_setting(line["source"], int(line["sources"]))
-        section.rows += average_rows(label, line, runs, each)
+        section.rows += printed_average_rows(label, line, runs, each)
     section.rows += _max_queue_and_drop_rows(runs)
     section.remarks = [
         "The setting is 100M10M2M-R50-WR44-B200 with F = 12. With increasing load the rates of all "
@@ -102,14 +106,14 @@ def _max_queue_and_drop_rows(runs: Runs) -> list[Row]:
         longest.row(
             ("82", "E", "longest queue"),
             "packets",
-            published.text_value("queue_max_82"),
+            published.value_printed_in_text("queue_max_82"),
             metric_reader("queue_max_pkts"),
             note=f"mean over runs of {100 * longest.share:.3g} % of the paper's length",
         ),
         few.row(
             ("98", "E", "drops"),
             "packets",
-            published.text_value("drops_98"),
+            published.value_printed_in_text("drops_98"),
             lambda answer: _count_drops(answer) / few.share,
             note="scaled to the paper's length",
         ),
@@ -188,7 +192,7 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
             answer["connection_rate_bps"], answer["utilisation"], answer["loss_ratio"]
         )
         name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
-        axes.plot(*drawing.reduce_points(*seen), linewidth=1.0, markersize=3, label=name, **style)
+        axes.plot(*drawing.thin_points(*seen), linewidth=1.0, markersize=3, label=name, **style)
     drawing.set_tail_axes(axes, right=1.02 * base.buffer_pkts)
     axes.set(xlabel="queue x (packets)", ylabel="share of time with a queue above x")
     title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * result.offered_load:.1f} %"

@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.sample import interval_reader
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load
 from tcpcast_papers.reproduction import Row, Section
 
@@ -46,9 +46,11 @@ _FIGURE8_SIZES = {
 _FIGURE8_SPARSE_SIZES = {"2M1G": (12,), "10M2M": (12, 36), "10M1G": (5, 22, 120)}
 
 
-def window_setting(mean_size_pkts: int, distribution: str, window: int, load: float) -> Setting:
+def setting_with_window_and_load(
+    mean_size_pkts: int, distribution: str, window: int, load: float
+) -> Setting:
     """Return a setting of section 5.2: 10M1G-R50 without a buffer limit."""
-    return with_load(setting(f"F{mean_size_pkts}-N1-10M1G-R50-{distribution}-W{window}"), load)
+    return with_load(read_setting(f"F{mean_size_pkts}-N1-10M1G-R50-{distribution}-W{window}"), load)
 
 
 def _figure8_settings(sample_sizes: SampleSizes) -> list[list[Setting]]:
@@ -57,14 +59,14 @@ def _figure8_settings(sample_sizes: SampleSizes) -> list[list[Setting]]:
     loads = LOADS[::2] if sample_sizes.sparse else LOADS
     rtts = (50,) if sample_sizes.sparse else (50, 100)
     return [
-        [with_load(setting(f"F{size}-N1-{rates}-R{rtt}-E-W44"), load) for load in loads]
+        [with_load(read_setting(f"F{size}-N1-{rates}-R{rtt}-E-W44"), load) for load in loads]
         for rates, sizes in grid.items()
         for rtt in rtts
         for size in sizes
     ]
 
 
-def _distributions(mean_size_pkts: int) -> list[str]:
+def _simulated_distributions(mean_size_pkts: int) -> list[str]:
     return [
         "E",
         "EP",
@@ -79,8 +81,8 @@ def request(runs: Runs) -> None:
     for size in (*REDUCED_WINDOW, 120):
         windows = {44, REDUCED_WINDOW.get(size, 44)}
         runs.request(
-            window_setting(size, distribution, window, load)
-            for distribution in _distributions(size)
+            setting_with_window_and_load(size, distribution, window, load)
+            for distribution in _simulated_distributions(size)
             for window in windows
             for load in WINDOW_LOADS
         )
@@ -90,9 +92,9 @@ def request(runs: Runs) -> None:
 def _settings_with_printed_values() -> Iterator[Setting]:
     """Return the settings whose values the paper prints: of Table 4 and of the model's errors."""
     for window in (44, 12):
-        yield window_setting(12, "EP", window, 1.0)
+        yield setting_with_window_and_load(12, "EP", window, 1.0)
         for load in WINDOW_LOADS:
-            yield window_setting(12, "EE(7)", window, load)
+            yield setting_with_window_and_load(12, "EE(7)", window, load)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -215,8 +217,12 @@ def _rate_curves(
                 continue
             ratios = [
                 100
-                * _simulated_rate_bps(runs, window_setting(size, distribution, window, load))
-                / _simulated_rate_bps(runs, window_setting(size, base or distribution, 44, load))
+                * _simulated_rate_bps(
+                    runs, setting_with_window_and_load(size, distribution, window, load)
+                )
+                / _simulated_rate_bps(
+                    runs, setting_with_window_and_load(size, base or distribution, 44, load)
+                )
                 for load in WINDOW_LOADS
             ]
             curves.append((size, ratios))
@@ -263,8 +269,8 @@ def _figure10(runs: Runs, folder: Path) -> Section:
 
 
 def _table4(runs: Runs) -> Section:
-    section = Section(published.table(4).title, ("distribution", "interval", "quantity"))
-    for line in published.table(4):
+    section = Section(published.published_table(4).title, ("distribution", "interval", "quantity"))
+    for line in published.published_table(4):
         section.rows += _table4_rows(line, runs)
     section.remarks = [
         "The setting is F12-10M1G-R50-N80. The rows are changes of the ON time, and of the queue "
@@ -275,7 +281,10 @@ def _table4(runs: Runs) -> Section:
 
 
 def _table4_rows(line: Line, runs: Runs) -> list[Row]:
-    wide, low = window_setting(12, line["distribution"], 44, 1.0), int(line["low_pkts"])
+    wide, low = (
+        setting_with_window_and_load(12, line["distribution"], 44, 1.0),
+        int(line["low_pkts"]),
+    )
     label = (line["distribution"], published.interval_text(low, line.integer("high_pkts")))
     pairs = runs.sample(wide).paired(runs.sample(replace(wide, receiver_window_pkts=12)))
     shown = (
@@ -305,12 +314,12 @@ def _model_errors(runs: Runs) -> Section:
     )
     for window in (44, 12):
         for load in WINDOW_LOADS:
-            each = window_setting(12, "EE(7)", window, load)
+            each = setting_with_window_and_load(12, "EE(7)", window, load)
             section.rows.append(
                 runs.sample(each).row(
                     (f"WR = {window}", f"{100 * load:.0f} %", "model minus simulation"),
                     "%",
-                    published.text_value(f"model_error_w{window}_{100 * load:.0f}"),
+                    published.value_printed_in_text(f"model_error_w{window}_{100 * load:.0f}"),
                     _prediction_error_reader(solve_model(each).rate_bps),
                     note=f"N = {each.sources}",
                 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast_papers.engset.interpretations import classify_traced_timeouts
 from tcpcast_papers.engset.sample import Sample
-from tcpcast_papers.engset.settings import Setting, setting
+from tcpcast_papers.engset.settings import Setting, read_setting
 from tcpcast_papers.simulations import SEED, Simulations, simulate_scenario
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Runs(Simulations[SampleSizes]):
         Unfinished
             The user pressed Ctrl-C before it finished.
         """
-        result: Answer = self._result(setting(wanted) if isinstance(wanted, str) else wanted)
+        result: Answer = self._result(read_setting(wanted) if isinstance(wanted, str) else wanted)
         return result
 
     def sample(self, each: Setting) -> Sample:

@@ -94,7 +94,7 @@ class Setting:
     @property
     def name(self) -> str:
         """The paper's name of the setting, with tokens in a fixed order."""
-        rates = [_paper_rate(r) for r in (self.ingress, self.bottleneck, self.egress)]
+        rates = [_rate_as_in_setting_name(r) for r in (self.ingress, self.bottleneck, self.egress)]
         shown = "".join(rates if rates[0] != "100M" else rates[1:])
         path = f"R{self.rtt_ms:g}" if self.rtt_ms is not None else f"D{self.propagation_ms}"
         tokens = [f"F{self.mean_size_pkts}", f"N{self.sources}", shown, path, self.distribution]
@@ -126,14 +126,14 @@ class Setting:
         return Scenario.from_dict(
             {
                 "name": self.name,
-                "network": self._network(),
+                "network": self._network_table(),
                 "traffic": {
                     "kind": "on-off",
                     "sources": self.sources,
                     "off": {"distribution": "exponential", "mean": f"{self.mean_off_s:g}s"},
-                    "size": self._size(),
+                    "size": self._size_table(),
                 },
-                "tcp": self._tcp(),
+                "tcp": self._tcp_table(),
                 # The paper has no percentiles of file goodputs; their intervals take time.
                 "probes": {"flows": list(range(self.traced_flows)), "goodput_shares": ["50%"]},
                 "run": {
@@ -165,7 +165,7 @@ class Setting:
     def _is_special_case(self) -> bool:
         return self.propagation_ms is not None
 
-    def _network(self) -> dict[str, Any]:
+    def _network_table(self) -> dict[str, Any]:
         buffer = "unlimited" if self.buffer_pkts is None else f"{self.buffer_pkts}pkt"
         network: dict[str, Any] = {
             "packet": f"{self.packet_bytes}B",
@@ -180,7 +180,7 @@ class Setting:
             network["bottleneck"]["delay"] = f"{self.propagation_ms / 2:g}ms"
         return network
 
-    def _size(self) -> dict[str, Any]:
+    def _size_table(self) -> dict[str, Any]:
         mean = f"{self.mean_size_pkts}pkt"
         if self.distribution == "C":
             return {"distribution": "constant", "value": mean}
@@ -196,7 +196,7 @@ class Setting:
             "tail": TAIL_SHARE,
         }
 
-    def _tcp(self) -> dict[str, Any]:
+    def _tcp_table(self) -> dict[str, Any]:
         tcp: dict[str, Any] = {
             "stack": "engset-newreno",
             "receiver_window": self.receiver_window_pkts,
@@ -207,7 +207,7 @@ class Setting:
         return tcp
 
 
-def setting(name: str) -> Setting:
+def read_setting(name: str) -> Setting:
     """Read a setting from its name in the paper.
 
     Parameters
@@ -260,5 +260,5 @@ def _add_rates(fields: dict[str, Any], rates: list[str], name: str) -> None:
     fields.update(zip(("egress", "bottleneck", "ingress"), reversed(rates), strict=False))
 
 
-def _paper_rate(rate: str) -> str:
+def _rate_as_in_setting_name(rate: str) -> str:
     return rate.replace("kbit", "k").replace("mbit", "M").replace("gbit", "G")

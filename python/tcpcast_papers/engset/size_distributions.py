@@ -83,16 +83,16 @@ class SizeDistribution:
 
     def share(self, low_pkts: int, high_pkts: int | None) -> float:
         """Return the share of files with ``low_pkts`` to ``high_pkts`` packets (None: no end)."""
-        beyond = 0.0 if high_pkts is None else self._at_least(high_pkts + 1)
-        return self._at_least(low_pkts) - beyond
+        beyond = 0.0 if high_pkts is None else self._share_at_least(high_pkts + 1)
+        return self._share_at_least(low_pkts) - beyond
 
     def mean(self, low_pkts: int = 1, high_pkts: int | None = None) -> float:
         """Return the mean size in packets of the files within an interval, both ends included."""
         # E[N; N >= low] = low P(N >= low) + sum over n > low of P(N >= n).
-        total = low_pkts * self._at_least(low_pkts) + self._sum_at_least(low_pkts + 1)
+        total = low_pkts * self._share_at_least(low_pkts) + self._sum_at_least(low_pkts + 1)
         if high_pkts is not None:
             end = high_pkts + 1
-            total -= end * self._at_least(end) + self._sum_at_least(end + 1)
+            total -= end * self._share_at_least(end) + self._sum_at_least(end + 1)
         return total / self.share(low_pkts, high_pkts)
 
     def mean_above_k(self) -> float:
@@ -103,7 +103,7 @@ class SizeDistribution:
             return self.k + self.theta_tail
         return self.minimum + self.theta * math.log(10) + self.theta
 
-    def _at_least(self, packets: int) -> float:
+    def _share_at_least(self, packets: int) -> float:
         return float(self.exceedance(packets - 0.5))
 
     def _sum_at_least(self, packets: int) -> float:
@@ -117,4 +117,4 @@ class SizeDistribution:
         # Below the minimum every term is 1; beyond it the series is geometric.
         first = max(start, math.ceil(self.minimum + 0.5))
         flat = float(self.exceedance(np.arange(start, first) - 0.5).sum())
-        return body + flat + self._at_least(first) / -math.expm1(-1 / decay)
+        return body + flat + self._share_at_least(first) / -math.expm1(-1 / decay)

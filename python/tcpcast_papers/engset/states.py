@@ -9,7 +9,7 @@ import numpy as np
 from tcpcast.models.engset import shared_rate_bps
 
 from tcpcast_papers import drawing
-from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load
 from tcpcast_papers.reproduction import Row, Section
 
@@ -31,13 +31,13 @@ _MIN_SAMPLES = 10
 """The paper shows the shared capacity of a state only if it has more samples than this."""
 
 
-def _sizes(sample_sizes: SampleSizes) -> tuple[int, ...]:
+def _mean_sizes_pkts(sample_sizes: SampleSizes) -> tuple[int, ...]:
     return (12,) if sample_sizes.sparse else tuple(_PATH_OF_SIZE)
 
 
-def _settings(size: int) -> list[Setting]:
+def _settings_of_figure_row(size: int) -> list[Setting]:
     """Return the settings of one row of the figure, the exponential one first."""
-    base = with_load(setting(f"F{size}-N1-{_PATH_OF_SIZE[size]}-E-W44"), 1.0)
+    base = with_load(read_setting(f"F{size}-N1-{_PATH_OF_SIZE[size]}-E-W44"), 1.0)
     return [
         replace(base, distribution=distribution, receiver_window_pkts=w)
         for distribution, w in _VARIANTS_OF_SIZE[size]
@@ -46,19 +46,19 @@ def _settings(size: int) -> list[Setting]:
 
 def request(runs: Runs) -> None:
     """Request each size distribution and window at an open-loop load of 100 %."""
-    for size in _sizes(runs.sample_sizes):
-        runs.request(_settings(size))
+    for size in _mean_sizes_pkts(runs.sample_sizes):
+        runs.request(_settings_of_figure_row(size))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return Figure 11."""
-    sizes = _sizes(runs.sample_sizes)
+    sizes = _mean_sizes_pkts(runs.sample_sizes)
     figure, panels = drawing.create_panels(2, len(sizes), width=5.2, height=3.7)
     section = Section(
         "Figure 11. State probabilities and capacity sharing", ("setting", "quantity")
     )
     for row, size in enumerate(sizes):
-        variants = _settings(size)
+        variants = _settings_of_figure_row(size)
         _draw_states(panels[2 * row], runs, variants)
         _draw_sharing(panels[2 * row + 1], runs, variants)
         section.rows += _distance_rows(runs, variants)
@@ -89,7 +89,7 @@ def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         axes.plot(x, y, linestyle="none", markersize=2.6, label=each.size_and_window, **style)
     drawing.set_tail_axes(axes, right=1.03 * right)
     shown = f"s = {result.isolated.servers:.1f}, beta = {result.path.beta:.1f}"
-    axes.set_title(f"{_title(variants[0])}: {shown}", fontsize=9)
+    axes.set_title(f"{_panel_title(variants[0])}: {shown}", fontsize=9)
     axes.set(xlabel="active sources j", ylabel="share of time with j active")
     axes.legend(frameon=False, fontsize=7)
 
@@ -109,7 +109,7 @@ def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
     )
     axes.plot(j, 1e-3 * shared, color="black", linewidth=1.4, label="model")
     axes.set(ylim=(0, 1.5e-3 * result.isolated.rate_bps), xlim=(0, 1.03 * right))
-    axes.set_title(f"{_title(variants[0])}: capacity sharing", fontsize=9)
+    axes.set_title(f"{_panel_title(variants[0])}: capacity sharing", fontsize=9)
     axes.set(xlabel="active sources j", ylabel="rate of each (kbit/s)")
     axes.legend(frameon=False, fontsize=7)
 
@@ -127,7 +127,7 @@ def _distance_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
     return rows
 
 
-def _title(each: Setting) -> str:
+def _panel_title(each: Setting) -> str:
     return "-".join(
         t for t in each.name.split("-") if t != each.distribution and not t.startswith("W")
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure
+from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure_quantity
 from tcpcast_papers.fixed_point.published import POPULATIONS, TABLE_OF_CASE, printed_cell
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
@@ -49,7 +49,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     for quantity in PLOTTED_QUANTITIES:
         for case, points in answers.items():
             for sources, answer in points.items():
-                metric = measure(quantity, answer, sources)
+                metric = measure_quantity(quantity, answer, sources)
                 if metric is not None:
                     label = (QUANTITY_LABELS[quantity][0], str(case), str(sources))
                     result.rows.append(
@@ -88,7 +88,7 @@ def _draw_figure(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing
 def _draw_case(
     axes: Axes, quantity: str, case: int, points: dict[int, Answer], colour: str
 ) -> None:
-    result = [(n, measure(quantity, each, n)) for n, each in points.items()]
+    result = [(n, measure_quantity(quantity, each, n)) for n, each in points.items()]
     known = [(n, metric.value) for n, metric in result if metric is not None]
     if known:
         axes.plot(*np.array(known).T, color=colour, linewidth=1.3, label=f"case {case}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.models.local_loop import overload_goodput_pps, restarting_goodput_pps
 
-from tcpcast_papers.fixed_point.measures import measure, value_or_none
+from tcpcast_papers.fixed_point.measures import measure_quantity, value_or_none
 from tcpcast_papers.fixed_point.published import (
     CONGESTED,
     IDLE_RESTART_RATIO,
@@ -18,7 +18,7 @@ from tcpcast_papers.fixed_point.published import (
     POPULATIONS,
     PRINTED_RTT_S,
     TABLE_OF_CASE,
-    table,
+    published_table,
 )
 from tcpcast_papers.fixed_point.tables import loop_answers
 from tcpcast_papers.reproduction import Cause, Row, Section, Tolerance
@@ -39,7 +39,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
 
 def printed_inputs(case: int, sources: int) -> tuple[float, float, float]:
     """Return a column of Table 3, 4 or 5: loss and timeouts as shares, RTT in seconds."""
-    lines = table(TABLE_OF_CASE[case])
+    lines = published_table(TABLE_OF_CASE[case])
     loss, timeouts, rtt = (
         lines.line_with(quantity=quantity).value(str(sources))
         for quantity in ("loss", "timeouts", "rtt")
@@ -56,15 +56,15 @@ def equation_1_kbit(loss: float, timeouts: float, rtt_s: float) -> float:
 
 
 def _equation_1_section(runs: Runs) -> Section:
-    section = Section(table(7).title, ("case", "N", "fed with"), others=("every flow",))
+    section = Section(published_table(7).title, ("case", "N", "fed with"), others=("every flow",))
     errors: dict[str, list[tuple[float, str]]] = {PAPER_INPUTS: [], EVERY_FLOW: []}
-    for line in table(7):
+    for line in published_table(7):
         case = int(line["case"])
-        printed_goodputs = table(TABLE_OF_CASE[case]).line_with(quantity="goodput")
+        printed_goodputs = published_table(TABLE_OF_CASE[case]).line_with(quantity="goodput")
         for sources in POPULATIONS:
             printed = line.printed(str(sources))
             goodput = value_or_none(
-                measure("goodput", loop_answers(runs, case, sources).exact, sources)
+                measure_quantity("goodput", loop_answers(runs, case, sources).exact, sources)
             )
             loss, timeouts, rtt = printed_inputs(case, sources)
             cause = None
@@ -120,7 +120,10 @@ def _error_range_remark(errors: dict[str, list[tuple[float, str]]]) -> str:
 
 def _equation_1_of_simulation_kbit(runs: Runs, case: int, sources: int) -> float | None:
     exact = loop_answers(runs, case, sources).exact
-    inputs = [value_or_none(measure(name, exact, sources)) for name in ("loss", "timeouts", "rtt")]
+    inputs = [
+        value_or_none(measure_quantity(name, exact, sources))
+        for name in ("loss", "timeouts", "rtt")
+    ]
     if inputs[0] is None or inputs[2] is None:
         return None
     return equation_1_kbit(inputs[0] / 100, (inputs[1] or 0.0) / 100, inputs[2])
@@ -144,9 +147,9 @@ def _equation_3_section(runs: Runs) -> Section:
     )
     for sources in CONGESTED:
         exact = loop_answers(runs, 1, sources).exact
-        own_loss = value_or_none(measure("loss", exact, sources))
-        goodput = value_or_none(measure("goodput", exact, sources))
-        printed = table(3).line_with(quantity="goodput").value(str(sources))
+        own_loss = value_or_none(measure_quantity("loss", exact, sources))
+        goodput = value_or_none(measure_quantity("goodput", exact, sources))
+        printed = published_table(3).line_with(quantity="goodput").value(str(sources))
         losses = {"none": 0.0, PAPER_INPUTS: printed_inputs(1, sources)[0]}
         losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
         for words, loss in losses.items():

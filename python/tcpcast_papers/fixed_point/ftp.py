@@ -12,12 +12,12 @@ from tcpcast_papers.fixed_point.measures import (
     SettingAnswers,
     failed_test_remarks,
 )
-from tcpcast_papers.fixed_point.published import table
+from tcpcast_papers.fixed_point.published import published_table
 from tcpcast_papers.fixed_point.runs import (
     PAGE_SCHEMES,
     Job,
-    fixed_point,
-    fixed_points,
+    fixed_point_answers,
+    fixed_point_job,
 )
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, Ftp
 from tcpcast_papers.reproduction import Section, Verdict
@@ -97,7 +97,7 @@ def request(runs: Runs) -> None:
         if column.checked:
             for scheme in PAGE_SCHEMES:
                 job = ftp_job(column.setting, runs.sample_sizes)
-                runs.request(fixed_point(job, runs.sample_sizes, scheme))
+                runs.request(fixed_point_job(job, runs.sample_sizes, scheme))
 
 
 def ftp_job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
@@ -107,20 +107,20 @@ def ftp_job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return Tables 1 and 2."""
-    return [_section(number, runs) for number in COLUMNS]
+    return [_ftp_table_section(number, runs) for number in COLUMNS]
 
 
-def _section(number: int, runs: Runs) -> Section:
+def _ftp_table_section(number: int, runs: Runs) -> Section:
     readings = [name for name, _ in COLUMNS[number][1].others]
     section = Section(
-        table(number).title,
+        published_table(number).title,
         ("quantity", "column", "of"),
         others=(*SCHEME_COLUMNS, *readings),
     )
     figures = {
         column.name: _answers_of_column(column, len(readings), runs) for column in COLUMNS[number]
     }
-    for line in table(number):
+    for line in published_table(number):
         for column in COLUMNS[number]:
             row = figures[column.name].row(
                 line["quantity"],
@@ -139,7 +139,7 @@ def _section(number: int, runs: Runs) -> Section:
     section.remarks = [
         *_REMARKS,
         *_REMARKS_OF_TABLE[number],
-        *failed_test_remarks(by_scheme(figures)),
+        *failed_test_remarks(group_fixed_points_by_scheme(figures)),
     ]
     return section
 
@@ -151,12 +151,14 @@ def _answers_of_column(column: Column, readings: int, runs: Runs) -> SettingAnsw
             exact, FTP_FLOWS, others=(_EMPTY_ANSWER,) * (len(SCHEME_COLUMNS) + readings)
         )
     job = ftp_job(column.setting, runs.sample_sizes)
-    fixed = fixed_points(runs, job).values()
+    fixed = fixed_point_answers(runs, job).values()
     others = [runs[ftp_job(setting, runs.sample_sizes)] for _, setting in column.others]
     return SettingAnswers(exact, FTP_FLOWS, others=(*fixed, *others))
 
 
-def by_scheme(figures: Mapping[str, SettingAnswers]) -> dict[str, dict[str, Answer]]:
+def group_fixed_points_by_scheme(
+    figures: Mapping[str, SettingAnswers],
+) -> dict[str, dict[str, Answer]]:
     """Return the fixed points among the further answers, by scheme and by setting."""
     return {
         name.capitalize(): {where: each.others[index] for where, each in figures.items()}

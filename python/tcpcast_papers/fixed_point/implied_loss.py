@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TABLES = (1, 2, 3, 4, 5, 6)
 
 
-def implied_loss(sent: Printed, delivered: Printed) -> tuple[float, float, float]:
+def implied_loss_percent(sent: Printed, delivered: Printed) -> tuple[float, float, float]:
     """Return 1 - goodput/send rate in %, and its lower and upper limit by rounding in print."""
     values = (
         (sent.value, delivered.value),
@@ -30,7 +30,7 @@ def implied_loss(sent: Printed, delivered: Printed) -> tuple[float, float, float
 def sections(_: Runs, __: Path) -> list[Section]:
     """Return the loss that printed rates imply, next to the printed losses plus timeouts."""
     section = Section("Rates and losses", ("table", "column"), others=("loss alone",))
-    section.rows = [row for number in TABLES for row in _rows(number)]
+    section.rows = [row for number in TABLES for row in _implied_loss_rows(number)]
     outside = sum(
         not low - 0.005 <= alone <= high + 0.005
         for row in section.rows
@@ -49,22 +49,22 @@ def sections(_: Runs, __: Path) -> list[Section]:
 
 def contradiction_text(number: int, column: str) -> str:
     """Return the contradiction between rates and losses of a column; "" if there is none."""
-    row = _row(number, column)
+    row = _implied_loss_row(number, column)
     if row.verdict is not Verdict.INCONSISTENT:
         return ""
     return f"the send rate implies {row.low:.2f} to {row.high:.2f} %"
 
 
-def _rows(number: int) -> list[Row]:
-    return [_row(number, column) for column in printed_cells(number)["loss"]]
+def _implied_loss_rows(number: int) -> list[Row]:
+    return [_implied_loss_row(number, column) for column in printed_cells(number)["loss"]]
 
 
-def _row(number: int, column: str) -> Row:
+def _implied_loss_row(number: int, column: str) -> Row:
     rates = ("send_rate_each", "goodput_each") if number in {1, 2} else ("send_rate", "goodput")
     sent, goodput, loss, timeouts = (
         printed_cells(number)[name][column] for name in (*rates, "loss", "timeouts")
     )
-    value, low, high = implied_loss(sent, goodput)
+    value, low, high = implied_loss_percent(sent, goodput)
     total = Printed(f"{loss.value + timeouts.value:.2f}")
     rounding = Tolerance(absolute=max(high - value, value - low) + 2 * loss.half_digit)
     wrong = not rounding.admits(value, total)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import MAX_RTT_S, measure, queueing_rtt_s
+from tcpcast_papers.fixed_point.measures import MAX_RTT_S, measure_quantity, queueing_rtt_s
 from tcpcast_papers.fixed_point.published import (
     BUFFER_PKTS,
     CONGESTED,
@@ -13,7 +13,7 @@ from tcpcast_papers.fixed_point.published import (
     POPULATIONS,
     printed_cell,
 )
-from tcpcast_papers.fixed_point.runs import fixed_points
+from tcpcast_papers.fixed_point.runs import fixed_point_answers
 from tcpcast_papers.fixed_point.tables import loop_answers, loop_job
 from tcpcast_papers.reproduction import Row, Section
 
@@ -29,11 +29,11 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     for sources in CONGESTED:
         printed = printed_cell(3, "rtt", str(sources))
         result.rows.append(Row(("upper limit", str(sources)), "s", printed, MAX_RTT_S))
-        fixed = fixed_points(
+        fixed = fixed_point_answers(
             runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes
         )
         for name, answer in fixed.items():
-            rtt = measure("rtt", answer, sources)
+            rtt = measure_quantity("rtt", answer, sources)
             if rtt is not None:
                 note = "withheld by its own tests" * (answer.incomplete_reason is not None)
                 result.rows.append(
@@ -41,7 +41,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
                 )
     for sources in POPULATIONS:
         figures = loop_answers(runs, 1, sources)
-        rtt = measure("rtt", figures.exact, sources)
+        rtt = measure_quantity("rtt", figures.exact, sources)
         distribution = queueing_rtt_s(figures.exact)
         if rtt is None or distribution is None:
             continue

@@ -48,7 +48,7 @@ MAX_RTT_S = BUFFER_PKTS / LINK_PPS + IDLE_RTT_S
 WITHOUT_OWN_LINK = "an RTT without the wait at the source's own link"
 
 
-def measure(quantity: str, result: Answer, flows: int) -> Metric | None:
+def measure_quantity(quantity: str, result: Answer, flows: int) -> Metric | None:
     """Return a quantity of :data:`QUANTITY_LABELS` in its unit, or None if it is missing.
 
     The send rate of an active flow is its goodput times packets sent per packet delivered.
@@ -153,8 +153,10 @@ class SettingAnswers:
         relative: float | None,
     ) -> Row:
         """Return the row of a quantity; with ``relative`` None it has no verdict."""
-        own = measure(quantity, self.exact, self.flows)
-        others = tuple(value_or_none(measure(quantity, each, self.flows)) for each in self.others)
+        own = measure_quantity(quantity, self.exact, self.flows)
+        others = tuple(
+            value_or_none(measure_quantity(quantity, each, self.flows)) for each in self.others
+        )
         tolerance = None
         if printed is not None and relative is not None and own is not None:
             tolerance = tolerance_of_value(quantity, printed, relative)

@@ -69,7 +69,7 @@ LEVEL_STEP_KBIT = 10
 
 
 @cache
-def table(number: int) -> PublishedTable:
+def published_table(number: int) -> PublishedTable:
     """Return one of Tables 1 to 7.
 
     Raises
@@ -86,7 +86,7 @@ def printed_cells(number: int) -> dict[str, dict[str, Printed]]:
         line["quantity"]: {
             column: Printed(text) for column, text in line.cells.items() if column != "quantity"
         }
-        for line in table(number)
+        for line in published_table(number)
     }
 
 
@@ -98,5 +98,5 @@ def independent_values() -> PublishedTable:
 
 def printed_cell(number: int, quantity: str, column: str) -> Printed | None:
     """Return a cell of Tables 1 to 6, or None if the table has no such line."""
-    lines = table(number).lines_with(quantity=quantity)
+    lines = published_table(number).lines_with(quantity=quantity)
     return lines[0].printed(column) if lines else None

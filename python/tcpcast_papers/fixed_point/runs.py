@@ -197,7 +197,7 @@ class Runs(simulations.Runs[SampleSizes]):
     """The simulations of this paper."""
 
 
-def fixed_point(job: Job, sample_sizes: SampleSizes, scheme: str) -> Job:
+def fixed_point_job(job: Job, sample_sizes: SampleSizes, scheme: str) -> Job:
     """Return the job of the fixed point of a job's setting; ``scheme`` is in :data:`SCHEMES`."""
     length = (
         sample_sizes.fixed_loop if isinstance(job.setting, LocalLoop) else sample_sizes.fixed_ftp
@@ -205,9 +205,11 @@ def fixed_point(job: Job, sample_sizes: SampleSizes, scheme: str) -> Job:
     return replace(job, length=length, scheme=scheme)
 
 
-def fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = PAGE_SCHEMES) -> dict[str, Answer]:
+def fixed_point_answers(
+    runs: Runs, job: Job, schemes: Iterable[str] = PAGE_SCHEMES
+) -> dict[str, Answer]:
     """Return the fixed points of a job's setting, by the names of their columns."""
-    result = {scheme: fixed_point(job, runs.sample_sizes, scheme) for scheme in schemes}
+    result = {scheme: fixed_point_job(job, runs.sample_sizes, scheme) for scheme in schemes}
     return {f"scheme {scheme}": reference_flows(runs[each]) for scheme, each in result.items()}
 
 

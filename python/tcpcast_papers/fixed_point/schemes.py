@@ -17,13 +17,13 @@ from tcpcast_papers.fixed_point.ftp import COLUMNS, RELATIVE_TOLERANCE, ftp_job
 from tcpcast_papers.fixed_point.measures import (
     QUANTITY_LABELS,
     WITHOUT_OWN_LINK,
-    measure,
+    measure_quantity,
     queueing_rtt_s,
     tolerance_of_value,
     value_or_none,
 )
-from tcpcast_papers.fixed_point.published import POPULATIONS, TABLE_OF_CASE, table
-from tcpcast_papers.fixed_point.runs import fixed_point, reference_flows
+from tcpcast_papers.fixed_point.published import POPULATIONS, TABLE_OF_CASE, published_table
+from tcpcast_papers.fixed_point.runs import fixed_point_job, reference_flows
 from tcpcast_papers.fixed_point.settings import LocalLoop
 from tcpcast_papers.fixed_point.tables import (
     SPREADS,
@@ -65,7 +65,7 @@ def _jobs_of_table(number: int, sample_sizes: SampleSizes) -> dict[str, Job]:
 
 
 def _jobs_of_seeds(runs: Runs, job: Job, scheme: str) -> list[Job]:
-    one = fixed_point(job, runs.sample_sizes, scheme)
+    one = fixed_point_job(job, runs.sample_sizes, scheme)
     return [replace(one, seed=seed) for seed in runs.sample_sizes.seeds]
 
 
@@ -96,7 +96,7 @@ def _section(runs: Runs, number: int) -> Section:
         others=("every flow", "failed tests"),
     )
     jobs = _jobs_of_table(number, runs.sample_sizes)
-    for line in table(number):
+    for line in published_table(number):
         if number in BACKBONE_TABLES and line["quantity"] in {"loss", "send_rate"}:
             continue
         for column, job in jobs.items():
@@ -105,7 +105,7 @@ def _section(runs: Runs, number: int) -> Section:
             relative = TOLERANCES.get(number, LOOP_TOLERANCE)
             tolerance = tolerance_of_value(line["quantity"], printed, relative)
             for scheme in runs.sample_sizes.scheme_tables[number]:
-                row = _row(runs, line["quantity"], (column, scheme), job, printed)
+                row = _scheme_row(runs, line["quantity"], (column, scheme), job, printed)
                 if row is not None:
                     section.rows.append(replace(row, tolerance=tolerance))
     section.remarks = [
@@ -117,7 +117,7 @@ def _section(runs: Runs, number: int) -> Section:
     return section
 
 
-def _row(
+def _scheme_row(
     runs: Runs, quantity: str, where: tuple[str, str], job: Job, printed: Printed | None
 ) -> Row | None:
     """Return the row of a scheme without its tolerance; None if it has no such quantity."""
@@ -125,7 +125,7 @@ def _row(
     metric = mean_over_seeds(quantity, answers, job.setting.flows)
     if metric is None:
         return None
-    exact = measure(quantity, runs[job], job.setting.flows)
+    exact = measure_quantity(quantity, runs[job], job.setting.flows)
     name, unit = QUANTITY_LABELS[quantity]
     row = Row.from_metric((name, *where), unit, printed, metric)
     without = queueing_rtt_s(runs[job]) if quantity == "rtt" and is_one_queue(job) else None
@@ -142,7 +142,7 @@ def is_one_queue(job: Job) -> bool:
 
 def mean_over_seeds(quantity: str, answers: list[Answer], flows: int) -> Metric | None:
     """Return the mean of a quantity over answers with different seeds, and its interval."""
-    metrics = [measure(quantity, reference_flows(each), flows) for each in answers]
+    metrics = [measure_quantity(quantity, reference_flows(each), flows) for each in answers]
     values = np.array([metric.value for metric in metrics if metric is not None])
     if not values.size:
         return None

@@ -17,7 +17,7 @@ from tcpcast_papers.fixed_point.published import (
     TABLE_OF_CASE,
     independent_values,
     printed_cell,
-    table,
+    published_table,
 )
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
@@ -100,8 +100,8 @@ def case_section(runs: Runs, case: int) -> Section:
     number = TABLE_OF_CASE[case]
     figures = {sources: loop_answers(runs, case, sources) for sources in POPULATIONS}
     others = ("independent",) if case == 1 else ()
-    section = Section(table(number).title, ("quantity", "N"), others=others)
-    for line in table(number):
+    section = Section(published_table(number).title, ("quantity", "N"), others=others)
+    for line in published_table(number):
         for sources in POPULATIONS:
             row = _loop_row(figures[sources], case, line["quantity"], sources)
             if case == 1:
@@ -172,7 +172,7 @@ _REMARKS = {
 
 
 def _variance_section(runs: Runs) -> Section:
-    section = Section(table(6).title, ("quantity", "spread"), others=("fresh start",))
+    section = Section(published_table(6).title, ("quantity", "spread"), others=("fresh start",))
     figures = {}
     for column in SPREADS:
         job = size_and_off_time_job(column, runs.sample_sizes)
@@ -183,7 +183,7 @@ def _variance_section(runs: Runs) -> Section:
             others=(fresh,),
             has_one_queue=True,
         )
-    for line in table(6):
+    for line in published_table(6):
         for column in SPREADS:
             printed = line.printed(column)
             row = figures[column].row(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from tcpcast_papers.fixed_point.measures import (
     QUANTITY_LABELS,
     failed_test_remarks,
-    measure,
+    measure_quantity,
 )
 from tcpcast_papers.fixed_point.published import POPULATIONS
-from tcpcast_papers.fixed_point.runs import fixed_point, fixed_points
+from tcpcast_papers.fixed_point.runs import fixed_point_answers, fixed_point_job
 from tcpcast_papers.fixed_point.tables import loop_job
 from tcpcast_papers.reproduction import Row, Section
 
@@ -33,7 +33,7 @@ def request(runs: Runs) -> None:
         job = loop_job(1, sources, runs.sample_sizes)
         runs.request(job)
         for scheme in runs.sample_sizes.schemes:
-            runs.request(fixed_point(job, runs.sample_sizes, scheme))
+            runs.request(fixed_point_job(job, runs.sample_sizes, scheme))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -42,13 +42,14 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     result = Section("Validity of the fixed point", ("quantity", "N", "of"))
     jobs = {n: loop_job(1, n, runs.sample_sizes) for n in POPULATIONS}
     answers = {
-        sources: fixed_points(runs, job, runs.sample_sizes.schemes) for sources, job in jobs.items()
+        sources: fixed_point_answers(runs, job, runs.sample_sizes.schemes)
+        for sources, job in jobs.items()
     }
     for quantity in MAX_ERRORS:
         for sources, job in jobs.items():
             for name, answer in {EVERY_FLOW: runs[job], **answers[sources]}.items():
                 label = (QUANTITY_LABELS[quantity][0], str(sources), name)
-                metric = measure(quantity, answer, sources)
+                metric = measure_quantity(quantity, answer, sources)
                 note = "failed its tests" * (answer.incomplete_reason is not None)
                 result.rows.append(
                     Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric, note=note)

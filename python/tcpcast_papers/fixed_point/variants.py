@@ -10,9 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure, tolerance_of_value
-from tcpcast_papers.fixed_point.published import table
-from tcpcast_papers.fixed_point.runs import WHOLE, Job, fixed_point, reference_flows
+from tcpcast_papers.fixed_point.measures import (
+    QUANTITY_LABELS,
+    measure_quantity,
+    tolerance_of_value,
+)
+from tcpcast_papers.fixed_point.published import published_table
+from tcpcast_papers.fixed_point.runs import WHOLE, Job, fixed_point_job, reference_flows
 from tcpcast_papers.fixed_point.settings import LocalLoop, Noise
 from tcpcast_papers.fixed_point.tables import SPREADS, THRESHOLD_USERS, TOLERANCE
 from tcpcast_papers.published import QUICK as QUICK_RUNS
@@ -34,7 +38,7 @@ def _published_lines(runs: Runs) -> tuple[Line, ...]:
     return lines_of_runs("tcpcast_papers.fixed_point", "variants.csv", of)
 
 
-def _job(line: Line, runs: Runs) -> Job:
+def _variant_job(line: Line, runs: Runs) -> Job:
     """Return the simulation of a line; an empty cell is the default."""
     spread = SPREADS.get(line["sources"])
     setting = LocalLoop(THRESHOLD_USERS if spread else int(line["sources"]), rule=line["rule"])
@@ -48,13 +52,13 @@ def _job(line: Line, runs: Runs) -> Job:
         noise = Noise(float(line["load"]))
         setting = replace(setting, noise=noise, backbone_pkts=int(line["buffer"]))
     job = Job(setting, runs.sample_sizes.scanned)
-    return fixed_point(job, runs.sample_sizes, line["reading"]) if line["reading"] else job
+    return fixed_point_job(job, runs.sample_sizes, line["reading"]) if line["reading"] else job
 
 
 def request(runs: Runs) -> None:
     """Request every line."""
     for line in _published_lines(runs):
-        runs.request(_job(line, runs))
+        runs.request(_variant_job(line, runs))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -66,23 +70,30 @@ def sections(runs: Runs, _: Path) -> list[Section]:
 def _section(title: str, runs: Runs) -> Section:
     section = Section(title, ("quantity", "column", "variant"), remarks=[_REMARKS[title]])
     lines = [line for line in _published_lines(runs) if line["section"] == title]
-    quantities = dict.fromkeys(each["quantity"] for line in lines for each in table(_table(line)))
+    quantities = dict.fromkeys(
+        each["quantity"] for line in lines for each in published_table(_table_number(line))
+    )
     section.rows = [
-        row for quantity in quantities for line in lines if (row := _row(quantity, line, runs))
+        row
+        for quantity in quantities
+        for line in lines
+        if (row := _variant_row(quantity, line, runs))
     ]
     if any(line["load"] for line in lines):
         section.remarks += _agreement_remark(section.rows)
     return section
 
 
-def _table(line: Line) -> int:
+def _table_number(line: Line) -> int:
     return int(line["table"])
 
 
-def _row(quantity: str, line: Line, runs: Runs) -> Row | None:
-    job = _job(line, runs)
-    metric = measure(quantity, reference_flows(runs[job]), job.setting.flows)
-    printed = table(_table(line)).line_with(quantity=quantity).printed(line["sources"])
+def _variant_row(quantity: str, line: Line, runs: Runs) -> Row | None:
+    job = _variant_job(line, runs)
+    metric = measure_quantity(quantity, reference_flows(runs[job]), job.setting.flows)
+    printed = (
+        published_table(_table_number(line)).line_with(quantity=quantity).printed(line["sources"])
+    )
     if metric is None or printed is None:
         return None
     agrees = tolerance_of_value(quantity, printed, TOLERANCE).admits(metric.value, printed)

@@ -191,7 +191,7 @@ def mean_count_of_column(runs: Sequence[Mapping[str, Any]], column: str) -> Meas
     return mean_count([float(run[column]) for run in runs])
 
 
-def percentile(values: Sequence[float], share: float) -> Measured:
+def percentile_with_interval(values: Sequence[float], share: float) -> Measured:
     """Return a percentile of single observations, with an interval from order statistics."""
     ordered, count = sorted(values), len(values)
     low, high = (int(binom.ppf(each, count, share)) for each in (0.025, 0.975))
@@ -204,10 +204,10 @@ def percentile(values: Sequence[float], share: float) -> Measured:
 def packaged_cells() -> tuple[Cell, ...]:
     """Return the cells of the packaged table."""
     with files(PACKAGE).joinpath("data", TABLE_NAME).open(encoding="utf-8") as stream:
-        return read(stream)
+        return read_cells(stream)
 
 
-def write(cells: Iterable[Cell], stream: IO[str]) -> None:
+def write_cells(cells: Iterable[Cell], stream: IO[str]) -> None:
     """Write cells as a table with one line per quantity."""
     out = csv.DictWriter(stream, _COLUMNS, lineterminator="\n")
     out.writeheader()
@@ -219,8 +219,8 @@ def write(cells: Iterable[Cell], stream: IO[str]) -> None:
             out.writerow(conditions | {"quantity": quantity, "runs": result.runs} | figures)
 
 
-def read(stream: IO[str]) -> tuple[Cell, ...]:
-    """Read a table that :func:`write` has written.
+def read_cells(stream: IO[str]) -> tuple[Cell, ...]:
+    """Read a table that :func:`write_cells` has written.
 
     Raises
     ------

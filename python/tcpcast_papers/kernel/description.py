@@ -74,9 +74,11 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     TcpcastError
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     """
-    cells = measurement_files.read(measurements) if measurements else packaged_cells()
-    files.check_folder(output)
-    files.check_file(output / DATA_FILE_NAME, kind=DATA_KIND, force=force)
+    cells = (
+        measurement_files.read_cells_in_folders(measurements) if measurements else packaged_cells()
+    )
+    files.check_folder_is_writable(output)
+    files.check_file_is_writable(output / DATA_FILE_NAME, kind=DATA_KIND, force=force)
     runs = KernelRuns(QUICK if quick else WHOLE, threads, progress, cells=cells)
     report = PAPER.report(runs, output, quick=quick, force=force, scenarios=scenarios)
     if measurements:

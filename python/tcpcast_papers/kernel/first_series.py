@@ -50,7 +50,7 @@ UNSUPPORTED_VARIANTS = {
 SEGMENT_BYTES = 1448
 
 
-def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+def long_flow_cells(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``A_pftk_grid``, ``B_modern_stacks``, ``C1_*`` and ``C2_*``."""
     keys = ("variant", "stack", "rtt_ms", "asked_loss_prob", "n_flows")
     for first, same in _runs_by_cell(runs, keys):
@@ -103,7 +103,7 @@ def _measure_long_flows(same: Sequence[Run], *, at_queue: bool) -> dict[str, Mea
     return result
 
 
-def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+def short_transfer_cells(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``D_short_transfers``."""
     keys = ("stack", "initcwnd_pkts", "asked_loss_prob", "file_size_segs")
     for first, same in _runs_by_cell(runs, keys):
@@ -128,7 +128,7 @@ def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
         )
 
 
-def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+def on_off_cells(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``E_onoff_sources``, with the realised mean size."""
     for first, same in _runs_by_cell(runs, ("stack",)):
         size = mean_over_runs([float(run["mean_file_segs"]) for run in same])
@@ -166,11 +166,11 @@ def _runs_by_cell(runs: Sequence[Run], keys: Sequence[str]) -> Iterator[tuple[Ru
 
 
 READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {
-    "A_pftk_grid.csv": ("A", long_flows),
-    "B_modern_stacks.csv": ("B", long_flows),
-    "C1_parallel_flows_random_loss.csv": ("C1", long_flows),
-    "C2_parallel_flows_droptail.csv": ("C2", long_flows),
-    "D_short_transfers.csv": ("D", short_transfers),
-    "E_onoff_sources.csv": ("E", on_off),
+    "A_pftk_grid.csv": ("A", long_flow_cells),
+    "B_modern_stacks.csv": ("B", long_flow_cells),
+    "C1_parallel_flows_random_loss.csv": ("C1", long_flow_cells),
+    "C2_parallel_flows_droptail.csv": ("C2", long_flow_cells),
+    "D_short_transfers.csv": ("D", short_transfer_cells),
+    "E_onoff_sources.csv": ("E", on_off_cells),
 }
 """Files of the series: the letter of each, and the function that converts its lines to cells."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 READERS = first_series.READERS | second_series.READERS
 
 
-def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
+def read_cells_in_folders(folders: Sequence[Path]) -> tuple[Cell, ...]:
     """Return the cells of all measurement files in folders, or in their direct subfolders.
 
     Parameters

@@ -23,7 +23,7 @@ from tcpcast_papers.kernel.cells import (
     mean_count_of_column,
     mean_of_column,
     mean_over_runs,
-    percentile,
+    percentile_with_interval,
     ratio_of_sums,
 )
 
@@ -55,7 +55,7 @@ def select_usable_runs(runs: Sequence[Run]) -> list[Run]:
     return [run for run in in_time if run["burst_risk"] == "0"]
 
 
-def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+def long_flow_cells(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``F1``, ``F2``, ``F4`` and ``F6``."""
     for name, every in _runs_by_cell(runs).items():
         same = select_usable_runs(every)
@@ -63,7 +63,7 @@ def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             continue
         first = same[0]
         groups = _parse_groups(first["flows"])
-        kind = _kind(first, groups)
+        kind = _kind_of_cell(first, groups)
         yield Cell(
             series,
             name,
@@ -83,7 +83,7 @@ def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
         )
 
 
-def _kind(run: Run, groups: tuple[FlowGroup, ...]) -> str:
+def _kind_of_cell(run: Run, groups: tuple[FlowGroup, ...]) -> str:
     if run["discipline"] != "droptail":
         return AQM
     if len(groups) > 1:
@@ -120,7 +120,7 @@ def _measure_several_flows(same: Sequence[Run]) -> dict[str, Measured]:
     return result
 
 
-def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+def startup_cells(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``F3_startup``: bytes delivered at times after the accept."""
     for name, every in _runs_by_cell(runs).items():
         same = select_usable_runs(every)
@@ -143,7 +143,7 @@ def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
         )
 
 
-def short_transfers(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
+def short_transfer_cells(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``F5_short_transfers``, with one line per transfer."""
     for name, same in _runs_by_cell(transfers).items():
         first = same[0]
@@ -160,7 +160,7 @@ def short_transfers(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
             traffic=(("size", [f"{int(first['size_segs_count'])}pkt"]),),
             measured={
                 "delivery_time_s": mean_over_runs(times),
-                "delivery_time_p99_s": percentile(times, 0.99),
+                "delivery_time_p99_s": percentile_with_interval(times, 0.99),
                 "total_time_s": mean_over_runs(
                     [float(each["total_from_connect_s"]) for each in same]
                 ),
@@ -189,11 +189,11 @@ def _runs_by_cell(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {
-    "F1_single_droptail.csv": ("F1", long_flows),
-    "F2_two_flows_droptail.csv": ("F2", long_flows),
-    "F3_startup.csv": ("F3", startup),
-    "F4_aqm.csv": ("F4", long_flows),
-    "F5_short_transfers.csv": ("F5", short_transfers),
-    "F6_random_loss.csv": ("F6", long_flows),
+    "F1_single_droptail.csv": ("F1", long_flow_cells),
+    "F2_two_flows_droptail.csv": ("F2", long_flow_cells),
+    "F3_startup.csv": ("F3", startup_cells),
+    "F4_aqm.csv": ("F4", long_flow_cells),
+    "F5_short_transfers.csv": ("F5", short_transfer_cells),
+    "F6_random_loss.csv": ("F6", long_flow_cells),
 }
 """Files of the series: the letter of each, and the function that converts its lines to cells."""

@@ -36,7 +36,7 @@ from tcpcast_papers.parallel.settings import (
     RTT_SPREADS,
     SETTINGS,
     TEXAS,
-    points,
+    points_of_setup,
 )
 from tcpcast_papers.reproduction import Row, Section
 
@@ -170,7 +170,7 @@ FIGURES = (
 def request(runs: Runs) -> None:
     """Request the points of all figures."""
     for setting in SETTINGS:
-        request_measurements(runs, points(setting, runs.sample_sizes))
+        request_measurements(runs, points_of_setup(setting, runs.sample_sizes))
 
 
 def sections(runs: Runs, folder: Path) -> Iterator[Section]:
@@ -184,7 +184,7 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
         ("model", "fed with", "mean |error| over"),
         others=(INDICATIONS_COLUMN,),
     )
-    pairs = measured_two_ways(runs, points(figure.setting, runs.sample_sizes))
+    pairs = measured_two_ways(runs, points_of_setup(figure.setting, runs.sample_sizes))
     seen = [pair.by_losses for pair in pairs]
     drawn, panels = drawing.create_panels(1 + len(figure.plotted_models), width=5.0, height=4.0)
     if figure.setting in REAL_DELAYS_S:
@@ -195,7 +195,7 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
     section.figures.append(drawing.Plot(drawn, folder / figure.file))
     for model in (*figure.plotted_models, *figure.others):
         section.rows += error_rows(model, pairs)
-    section.remarks = [_remark(figure, seen)]
+    section.remarks = [_interval_and_loss_remark(figure, seen)]
     return section
 
 
@@ -207,7 +207,7 @@ def error_rows(model: Prediction, pairs: list[MeasuredTwoWays]) -> list[Row]:
     rows = []
     for name, group in (("all points", pairs), *_group_by_flows(pairs), *group_by_loss(pairs)):
         seen = [pair.by_losses for pair in group]
-        result = 100 * predictions.errors(model, seen)
+        result = 100 * predictions.relative_rate_errors(model, seen)
         if not np.isfinite(result).any():
             continue
         kept = result[np.isfinite(result)]
@@ -240,7 +240,7 @@ def _group_by_flows(pairs: list[MeasuredTwoWays]) -> Iterator[tuple[str, list[Me
         yield f"n = {n}", [pair for pair in pairs if pair.by_losses.point.flows == n]
 
 
-def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
+def _interval_and_loss_remark(figure: Figure, seen: Sequence[Measured]) -> str:
     widths = np.array([100 * each.half_width for each in seen if math.isfinite(each.half_width)])
     lossless = sum(not figure.plotted_models[0].applies(each) for each in seen)
     text = (

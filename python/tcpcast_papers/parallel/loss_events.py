@@ -18,8 +18,8 @@ import numpy as np
 from tcpcast_papers import drawing
 from tcpcast_papers.parallel import plots
 from tcpcast_papers.parallel.predictions import ALGORITHM_1, ALGORITHM_2, PFTK
-from tcpcast_papers.parallel.runs import TRACE_WARMUP_CYCLES, measured
-from tcpcast_papers.parallel.settings import DROP_TAIL, RANDOM_30, points
+from tcpcast_papers.parallel.runs import TRACE_WARMUP_CYCLES, make_measured_point
+from tcpcast_papers.parallel.settings import DROP_TAIL, RANDOM_30, points_of_setup
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def count_loss_events(times_s: Floats, gap_s: float) -> int:
 
 def measured_by_lost_packets(point: Point, result: Answer) -> Measured:
     """Return the measurements of a traced run, with p and p_e counted from lost packets."""
-    seen = measured(point, result)
+    seen = make_measured_point(point, result)
     marks = result.tables["sequences"]
     kept = marks["time_s"] >= (result.warmup_s or 0.0)
     times, flows, kinds = (marks[name][kept] for name in ("time_s", "flow", "event"))
@@ -130,7 +130,9 @@ def measured_by_lost_packets(point: Point, result: Answer) -> Measured:
 
 def measured_trace_two_ways(point: Point, result: Answer) -> MeasuredTwoWays:
     """Return the measurements of a traced run, by lost packets and by loss indications."""
-    return MeasuredTwoWays(measured_by_lost_packets(point, result), measured(point, result))
+    return MeasuredTwoWays(
+        measured_by_lost_packets(point, result), make_measured_point(point, result)
+    )
 
 
 def group_by_loss(pairs: list[MeasuredTwoWays]) -> list[tuple[str, list[MeasuredTwoWays]]]:
@@ -158,7 +160,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     )
     figure, panels = drawing.create_panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
     for index, setting in enumerate(SETTINGS):
-        pairs = measured_two_ways(runs, points(setting, runs.sample_sizes))
+        pairs = measured_two_ways(runs, points_of_setup(setting, runs.sample_sizes))
         for over, group in (("all points", pairs), *group_by_loss(pairs)):
             result.rows += _ratio_rows((setting, over), group)
         row = panels[index * len(MODELS) : (index + 1) * len(MODELS)]

@@ -18,11 +18,11 @@ from tcpcast_papers.parallel.predictions import (
     PFTK,
     PFTK_CUMULATIVE_LOSS,
     Prediction,
-    errors,
     mean_absolute_error,
+    relative_rate_errors,
 )
 from tcpcast_papers.parallel.published import model_errors
-from tcpcast_papers.parallel.settings import points
+from tcpcast_papers.parallel.settings import points_of_setup
 from tcpcast_papers.sheet import Quantity, Sheet
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ class ClaimedModel:
         return place, over, "fitted T for which algorithm 1 is correct"
 
 
-def _cases(runs: Runs) -> Iterator[ClaimedModel]:
+def _iter_claimed_models(runs: Runs) -> Iterator[ClaimedModel]:
     for line in model_errors():
         chosen = [
             point
-            for point in points(line["setting"], runs.sample_sizes)
+            for point in points_of_setup(line["setting"], runs.sample_sizes)
             if _is_within(point.flows, line, "fewest", "most")
         ]
         among = LIMITED_QUANTITIES[line["among"]]
@@ -124,12 +124,14 @@ def _nearer_note(case: ClaimedModel) -> str:
     if case.name == case.line["other"] or not case.line["other"]:
         return ""
     other = MODELS[case.line["other"]]
-    better = np.abs(errors(case.model, case.seen)) < np.abs(errors(other, case.seen))
+    better = np.abs(relative_rate_errors(case.model, case.seen)) < np.abs(
+        relative_rate_errors(other, case.seen)
+    )
     return f"nearer in {int(better.sum())} of {len(case.seen)} points"
 
 
 def _finite_errors_percent(model: Prediction, seen: list[Measured]) -> np.ndarray:
-    result = 100 * errors(model, seen)
+    result = 100 * relative_rate_errors(model, seen)
     return result[np.isfinite(result)]
 
 
@@ -185,7 +187,7 @@ SHEET: Sheet[Runs, ClaimedModel] = Sheet(
     ("where", "over", "error of"),
     "%",
     lambda case: case.label,
-    _cases,
+    _iter_claimed_models,
     (
         _quantity_of_claims(
             ("nearer", "error"),

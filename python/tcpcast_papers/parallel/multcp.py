@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.parallel.points import Choice, Point
+from tcpcast_papers.parallel.points import OpenChoice, Point
 from tcpcast_papers.parallel.predictions import ALGORITHM_1, ALGORITHM_2, PFTK
 from tcpcast_papers.reproduction import Row, Section
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.parallel.runs import Runs
 
-N_RENO_FLOWS = Choice("n Reno flows with SACK", (("stack", "linux-reno"),))
-MULTCP = Choice("MulTCP(n)", (("stack", "multcp"),), is_multcp=True)
+N_RENO_FLOWS = OpenChoice("n Reno flows with SACK", (("stack", "linux-reno"),))
+MULTCP = OpenChoice("MulTCP(n)", (("stack", "multcp"),), is_multcp=True)
 FLOWS = (2, 5, 10)
 LOSSES = (0.001, 0.01, 0.05)
 
 
-def _points(choice: Choice) -> list[Point]:
+def _points_of_sender(choice: OpenChoice) -> list[Point]:
     return [Point(n, loss=loss, choice=choice) for n in FLOWS for loss in LOSSES]
 
 
 def request(runs: Runs) -> None:
     """Request each point with n flows, and with one connection of MulTCP."""
     for choice in (N_RENO_FLOWS, MULTCP):
-        runs.request(_points(choice))
+        runs.request(_points_of_sender(choice))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -36,7 +36,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         Section(
             "Section I. MulTCP instead of n flows",
             ("n", "loss", "sender or model"),
-            list(_rows(runs)),
+            list(_rate_comparison_rows(runs)),
             remarks=[
                 "The values are send rates relative to the rate of n simulated flows of Reno with "
                 "SACK (linux-reno), with random loss and a shared link of 30 ms. MulTCP(n) is one "
@@ -50,8 +50,8 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     ]
 
 
-def _rows(runs: Runs) -> Iterator[Row]:
-    for flows, one in zip(_points(N_RENO_FLOWS), _points(MULTCP), strict=True):
+def _rate_comparison_rows(runs: Runs) -> Iterator[Row]:
+    for flows, one in zip(_points_of_sender(N_RENO_FLOWS), _points_of_sender(MULTCP), strict=True):
         seen = runs[flows]
         rates = {MULTCP.name: runs[one].send_rate_pps} | {
             model.model: model.rate_pps(seen) for model in (ALGORITHM_1, ALGORITHM_2, PFTK)

@@ -12,14 +12,14 @@ from tcpcast_papers.parallel.loss_events import (
     measured_two_ways,
     request_measurements,
 )
-from tcpcast_papers.parallel.points import NS2_DEFAULTS, Choice, Point
+from tcpcast_papers.parallel.points import NS2_DEFAULTS, OpenChoice, Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_2,
     EQUATION_48,
     PFTK,
     PFTK_CUMULATIVE_LOSS,
-    errors,
+    relative_rate_errors,
 )
 from tcpcast_papers.reproduction import Row, Section
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 CHOICES = (
     NS2_DEFAULTS,
-    Choice("delayed acks, b = 2", packets_per_ack=2),
-    Choice("minimum timeout 1 s (RFC 6298)", (("min_rto", "1s"),)),
-    Choice("no limited transmit", (("limited_transmit", False),)),
-    Choice("each retransmission restarts the timer", (("rules.recovery", "newreno"),)),
-    Choice("Reno", (("rules.recovery", "reno"),)),
+    OpenChoice("delayed acks, b = 2", packets_per_ack=2),
+    OpenChoice("minimum timeout 1 s (RFC 6298)", (("min_rto", "1s"),)),
+    OpenChoice("no limited transmit", (("limited_transmit", False),)),
+    OpenChoice("each retransmission restarts the timer", (("rules.recovery", "newreno"),)),
+    OpenChoice("Reno", (("rules.recovery", "reno"),)),
 )
 MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2, EQUATION_48, PFTK_CUMULATIVE_LOSS)
 LOSSES = (0.001, 0.01, 0.05, 0.1)
@@ -46,7 +46,7 @@ TIMEOUTS_MS = (70, 100, 120, 150, 200, 300, 500, 1000)
 """Minimum timeouts of the range over T."""
 
 
-def points(choice: Choice, sample_sizes: SampleSizes) -> list[Point]:
+def points_of_open_choice(choice: OpenChoice, sample_sizes: SampleSizes) -> list[Point]:
     """Return the points for a choice: some of those with random loss and 30 ms."""
     return [
         Point(n, loss=loss, choice=choice) for n in sample_sizes.varied_flows for loss in LOSSES
@@ -56,7 +56,7 @@ def points(choice: Choice, sample_sizes: SampleSizes) -> list[Point]:
 def timeout_points(timeout_ms: int, sample_sizes: SampleSizes) -> list[Point]:
     """Return the points of Figure 16 with the highest loss, and a minimum timeout."""
     name = f"minimum timeout {timeout_ms} ms"
-    choice = Choice(name, (("min_rto", f"{timeout_ms}ms"),))
+    choice = OpenChoice(name, (("min_rto", f"{timeout_ms}ms"),))
     return [Point(n, loss=LOSSES[-1], choice=choice) for n in sample_sizes.varied_flows]
 
 
@@ -64,7 +64,7 @@ def request(runs: Runs) -> None:
     """Request the points of every choice and of the range over T."""
     sizes = runs.sample_sizes
     for choice in CHOICES:
-        request_measurements(runs, points(choice, sizes))
+        request_measurements(runs, points_of_open_choice(choice, sizes))
     for timeout_ms in TIMEOUTS_MS:
         request_measurements(runs, timeout_points(timeout_ms, sizes))
 
@@ -85,7 +85,7 @@ def _min_timeout_section(runs: Runs) -> Section:
         rtts = fmean(pair.by_losses.t0_s / pair.by_losses.rtt_s for pair in pairs)
         for model in (ALGORITHM_1, PFTK):
             label = (f"{rtts:.1f} RTT", f"{timeout_ms} ms", model.model)
-            result.rows.append(_row(label, model, pairs))
+            result.rows.append(_error_row(label, model, pairs))
     result.remarks = [
         "The paper does not state its minimum timeout, and at the highest loss the models depend "
         f"on T. The rows are for the simulations of Figure 16 with {100 * LOSSES[-1]:g} % loss, by "
@@ -94,11 +94,11 @@ def _min_timeout_section(runs: Runs) -> Section:
     return result
 
 
-def _row(
+def _error_row(
     label: tuple[str, ...], model: Prediction, pairs: list[MeasuredTwoWays], note: str = ""
 ) -> Row:
     own, other = (
-        100 * errors(model, seen)
+        100 * relative_rate_errors(model, seen)
         for seen in ([pair.by_losses for pair in pairs], [pair.by_indications for pair in pairs])
     )
     mean = f"{own.mean():+.0f} % on average"
@@ -113,15 +113,15 @@ def _choices_section(runs: Runs) -> Section:
         others=(INDICATIONS_COLUMN,),
     )
     for choice in CHOICES:
-        pairs = measured_two_ways(runs, points(choice, runs.sample_sizes))
+        pairs = measured_two_ways(runs, points_of_open_choice(choice, runs.sample_sizes))
         losses = np.array([pair.by_losses.point.loss for pair in pairs])
         for model in MODELS:
-            each = 100 * errors(model, [pair.by_losses for pair in pairs])
+            each = 100 * relative_rate_errors(model, [pair.by_losses for pair in pairs])
             by_loss = ", ".join(
                 f"{each[losses == loss].mean():+.0f}" for loss in dict.fromkeys(losses.tolist())
             )
             label = (choice.name, model.model, model.measure)
-            result.rows.append(_row(label, model, pairs, f"by loss {by_loss} %"))
+            result.rows.append(_error_row(label, model, pairs, f"by loss {by_loss} %"))
     tried = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
     flows = ", ".join(str(n) for n in runs.sample_sizes.varied_flows)
     result.remarks = [

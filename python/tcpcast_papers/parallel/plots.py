@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.parallel.predictions import BOTH, PER_FLOW, ratios
+from tcpcast_papers.parallel.predictions import BOTH, PER_FLOW, rate_ratios
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def draw_ratios(
     panels: Sequence[Axes], models: Sequence[Prediction], seen: Sequence[Measured]
 ) -> None:
     """Draw each model divided by the simulation, one panel each, on one logarithmic scale."""
-    result = np.concatenate([ratios(model, seen) for model in models])
+    result = np.concatenate([rate_ratios(model, seen) for model in models])
     low = max(MIN_RATIO, min(0.5, 0.8 * float(np.nanmin(result))))
     high = min(MAX_RATIO, max(2.0, 1.25 * float(np.nanmax(result))))
     shown = [ratio for ratio in RATIO_TICKS if low <= ratio <= high]
@@ -56,7 +56,7 @@ def draw_ratios(
             loss = [model.loss(each) for each in group]
             axes.plot(
                 loss,
-                np.clip(ratios(model, group), low, high),
+                np.clip(rate_ratios(model, group), low, high),
                 linewidth=1.0,
                 markersize=4.5,
                 label=f"n = {n}",
@@ -82,7 +82,7 @@ def draw_by_flows(
     axes.plot(flows, rates, linestyle="none", marker="o", color="black", label="simulation")
     for style, model in zip(drawing.series_styles(), models, strict=False):
         label = f"{model.model}, fed with {model.measure}"
-        shares = ratios(model, seen)
+        shares = rate_ratios(model, seen)
         axes.plot(flows, shares * rates, label=label, **style)
         ratio_axes.plot(flows, shares, label=label, **style)
     ratio_axes.axhline(1.0, color=drawing.REFERENCE_COLOUR, linewidth=1.0)

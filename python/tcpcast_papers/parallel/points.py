@@ -21,7 +21,7 @@ the transmission time of 1000 B."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OpenChoice:
     """Values for what the paper leaves open.
 
     Attributes
@@ -43,7 +43,7 @@ class Choice:
     is_multcp: bool = False
 
 
-NS2_DEFAULTS = Choice("as ns-2 had it")
+NS2_DEFAULTS = OpenChoice("as ns-2 had it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Point:
     delay_s: float = 0.03
     rtt_spread: float = 0.0
     jitter_s: float = 0.0
-    choice: Choice = field(default=NS2_DEFAULTS)
+    choice: OpenChoice = field(default=NS2_DEFAULTS)
 
     @property
     def rtt_s(self) -> float:

@@ -54,7 +54,7 @@ class Prediction:
         return 0 < self.loss(seen) < 1 and 0 < seen.p_r < 1
 
 
-def _inputs(seen: Measured) -> dict[str, float]:
+def _flows_times_and_acks(seen: Measured) -> dict[str, float]:
     return {
         "flows": seen.point.flows,
         "rtt_s": seen.rtt_s,
@@ -65,13 +65,15 @@ def _inputs(seen: Measured) -> dict[str, float]:
 
 def _algorithm_1(seen: Measured, measure: str = PER_FLOW, *, equations: bool = False) -> float:
     loss = seen.p if measure == PER_FLOW else seen.p_e
-    result = parallel_throughput(**_inputs(seen), loss_event_ratio=loss, equations=equations)
+    result = parallel_throughput(
+        **_flows_times_and_acks(seen), loss_event_ratio=loss, equations=equations
+    )
     return float(result.rate_pps)
 
 
 def _algorithm_2(seen: Measured, *, equations: bool = False, flows_hit: bool = False) -> float:
     result = cumulative_throughput(
-        **_inputs(seen),
+        **_flows_times_and_acks(seen),
         loss_event_ratio_cumulative=seen.p_e,
         loss_ratio=seen.p if flows_hit else seen.p_r,
         equations=equations,
@@ -81,7 +83,9 @@ def _algorithm_2(seen: Measured, *, equations: bool = False, flows_hit: bool = F
 
 def _n_times_pftk(seen: Measured, measure: str = PER_FLOW) -> float:
     loss = seen.p if measure == PER_FLOW else seen.p_e
-    return float(multiplied_pftk_rate_pps(**_inputs(seen), loss_indication_ratio=loss))
+    return float(
+        multiplied_pftk_rate_pps(**_flows_times_and_acks(seen), loss_indication_ratio=loss)
+    )
 
 
 ALGORITHM_1 = Prediction("algorithm 1", PER_FLOW, _algorithm_1)
@@ -101,7 +105,7 @@ ALGORITHM_2_FLOWS_HIT = Prediction(
 EQUATION_48 = Prediction("equation (48)", BOTH, partial(_algorithm_2, equations=True))
 
 
-def ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:
+def rate_ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:
     """Return model rates / simulated rates, nan if the model does not apply, ``[points]``."""
     return np.array(
         [
@@ -111,13 +115,13 @@ def ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:
     )
 
 
-def errors(model: Prediction, seen: Sequence[Measured]) -> Floats:
+def relative_rate_errors(model: Prediction, seen: Sequence[Measured]) -> Floats:
     """Return the errors of the model, relative to the simulated rates, ``[points]``."""
-    return ratios(model, seen) - 1
+    return rate_ratios(model, seen) - 1
 
 
 def mean_absolute_error(model: Prediction, seen: Sequence[Measured]) -> float:
     """Return the mean of |model - simulation| / simulation over the points to which it applies."""
-    result = errors(model, seen)
+    result = relative_rate_errors(model, seen)
     kept = result[np.isfinite(result)]
     return float(np.abs(kept).mean()) if kept.size else float("nan")

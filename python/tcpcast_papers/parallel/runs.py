@@ -128,7 +128,7 @@ class Measured:
     timeout_share: float
 
 
-def measured(point: Point, result: Answer) -> Measured:
+def make_measured_point(point: Point, result: Answer) -> Measured:
     """Return the measurements of a point from a ``packet`` answer.
 
     If no timer expired, T is its minimum: the larger of the minimum timeout and the RTT, as with
@@ -174,7 +174,7 @@ class PointJob:
             replications=self.replications,
             seed=SEED,
         )
-        return measured(self.point, simulate_scenario(scenario, progress))
+        return make_measured_point(self.point, simulate_scenario(scenario, progress))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.parallel.points import Choice, Point
+from tcpcast_papers.parallel.points import OpenChoice, Point
 
 if TYPE_CHECKING:
     from tcpcast_papers.parallel.runs import SampleSizes
@@ -24,13 +24,13 @@ REAL_DELAYS_S = {IRELAND: 0.024, TEXAS: 0.077}
 """Delays of the shared link for the RTTs in the traceroutes of section VI: 52 and 158 ms."""
 REAL_RATE_MBIT = 10
 """Rate of the sender's network card, which was reduced to get losses."""
-REAL_HOST_TCP = Choice("SACK, delayed acks", (("stack", "rfc-sack"), ("min_rto", "200ms")), 2)
+REAL_HOST_TCP = OpenChoice("SACK, delayed acks", (("stack", "rfc-sack"), ("min_rto", "200ms")), 2)
 """Linux of 2006; its BIC is not simulated."""
 
 SETTINGS = (*DELAYS_S, *RTT_SPREADS, *JITTERS_S, *REAL_DELAYS_S)
 
 
-def points(setting: str, sample_sizes: SampleSizes) -> list[Point]:
+def points_of_setup(setting: str, sample_sizes: SampleSizes) -> list[Point]:
     """Return the points of a set-up, by n, then by increasing loss."""
     if setting in DELAYS_S:
         return [

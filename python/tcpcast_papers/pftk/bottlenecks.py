@@ -66,16 +66,16 @@ def request(runs: Runs) -> None:
         runs.request(_rounds_job(path))
 
 
-def _weight(path: Path) -> float:
+def _job_weight(path: Path) -> float:
     return {SHARED_QUEUE_PATH: 4e6, _RANDOM_LOSS_PATH: 1e5}.get(path, 3e4)
 
 
 def _trace_job(path: Path) -> TraceJob:
-    return TraceJob(path, INTERVALS, INTERVAL_S, 1, _weight(path))
+    return TraceJob(path, INTERVALS, INTERVAL_S, 1, _job_weight(path))
 
 
 def _rounds_job(path: Path) -> RoundsJob:
-    return RoundsJob(path, HOUR_S, _weight(path))
+    return RoundsJob(path, HOUR_S, _job_weight(path))
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
@@ -85,7 +85,7 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     )
     figure, panels = drawing.create_panels(2, width=5.0, height=3.8)
     for path in (SHARED_QUEUE_PATH, *MODEM_PATHS):
-        section.rows += _rows(path, runs[_trace_job(path)])
+        section.rows += _path_rows(path, runs[_trace_job(path)])
         section.rows.append(_correlation_row(path.name, runs[_rounds_job(path)]))
     for axes, path in zip(panels, (SHARED_QUEUE_PATH, PLOTTED_MODEM_PATH), strict=True):
         draw_scatter(axes, path, runs[_trace_job(path)].pieces, PLOTTED_MODELS)
@@ -105,7 +105,7 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     return [section]
 
 
-def _rows(path: Path, done: SimulatedTrace) -> list[Row]:
+def _path_rows(path: Path, done: SimulatedTrace) -> list[Row]:
     seen = done.pieces
     rows = [
         Row((path.name, "packets sent in an hour"), "packets", None, float(seen.sent.sum())),

@@ -70,7 +70,7 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     file = folder / "figures07-12.png"
     plot, plotted = draw_scatter_plots(runs, 2, request(runs), FIGURES, file)
     section.figures.append(plot)
-    section.rows = [row for each in plotted for row in _rows(*each)]
+    section.rows = [row for each in plotted for row in _trace_rows(*each)]
     section.remarks = [
         "RTT and minimum timeout are from Table 2. W_max is fitted to the row of the table (at "
         "least 4 packets; 32 if no value fits), and the loss is set to give p. Packets sent, the "
@@ -83,7 +83,7 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     return section
 
 
-def _rows(row: Trace, loss: str, done: SimulatedTrace) -> list[Row]:
+def _trace_rows(row: Trace, loss: str, done: SimulatedTrace) -> list[Row]:
     seen, label = done.pieces, (row.name, loss)
     depths = np.minimum(seen.deepest, len(TIMEOUT_CLASSES) - 1)
     classes = ", ".join(

@@ -65,8 +65,8 @@ class Trace:
 
     @property
     def sender(self) -> Line:
-        """The sender's line of :func:`hosts`."""
-        return hosts().line_with(host=self.line["sender"])
+        """The sender's line of :func:`table_of_hosts`."""
+        return table_of_hosts().line_with(host=self.line["sender"])
 
     @property
     def packets(self) -> int:
@@ -105,7 +105,7 @@ class Trace:
 
 
 @cache
-def hosts() -> PublishedTable:
+def table_of_hosts() -> PublishedTable:
     """Return Table 1: hosts and systems, with the rules of their TCP in section 4.
 
     ``duplicate_threshold`` duplicate acks indicate a loss, timeouts double up to
@@ -115,7 +115,7 @@ def hosts() -> PublishedTable:
 
 
 @cache
-def table(number: int) -> PublishedTable:
+def published_table(number: int) -> PublishedTable:
     """Return Table 2 or 3.
 
     Raises
@@ -135,7 +135,7 @@ def traces(number: int) -> tuple[Trace, ...]:
         The paper has no such numeric table.
     """
     duration_s = HOUR_S if number == 2 else CONNECTIONS * CONNECTION_S
-    return tuple(Trace(line, duration_s) for line in table(number))
+    return tuple(Trace(line, duration_s) for line in published_table(number))
 
 
 def trace(number: int, name: str) -> Trace:

@@ -15,7 +15,7 @@ from tcpcast_papers.pftk.paths import (
     simulated_windows,
 )
 from tcpcast_papers.pftk.predictions import fitted_windows
-from tcpcast_papers.pftk.published import hosts, traces
+from tcpcast_papers.pftk.published import table_of_hosts, traces
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ _REMARK = (
 def _rule_remarks() -> Iterator[str]:
     senders = {row.line["sender"] for number in (2, 3) for row in traces(number)}
     for sender in sorted(senders):
-        line = hosts().line_with(host=sender)
+        line = table_of_hosts().line_with(host=sender)
         yield (
             f"{sender} ({line['system']}): {line['recovery']}, {line['duplicate_threshold']} "
             f"duplicate acks, timeouts up to {line['longest_backoff']} times the first."
         )
-    tahoe = [line["host"] for line in hosts() if line["recovery"] == "tahoe"]
+    tahoe = [line["host"] for line in table_of_hosts() if line["recovery"] == "tahoe"]
     yield (
         f"The hosts with Tahoe (SunOS 4), {', '.join(tahoe)}, only receive in Tables 2 and 3, so "
         "Tahoe has no effect there."

@@ -110,7 +110,7 @@ def _prediction_section(number: int, folder: Path) -> Section:
     """Return the models' predictions for each trace, next to the printed number of packets."""
     rows = traces(number)
     section = Section(
-        f"{published.table(number).title}: predicted", ("trace", "p", "W_max", "model")
+        f"{published.published_table(number).title}: predicted", ("trace", "p", "W_max", "model")
     )
     seconds = values_of_traces(rows, lambda row: row.duration_s)
     windows = {model: fitted_windows(rows, model) for model in (FULL, APPROXIMATE)}

@@ -123,7 +123,7 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
             shares.setdefault((formula, rtt_s, b), []).append(own / 100)
     figure, panels = drawing.create_panels(len(ACK_FREQUENCIES), width=4.8, share_y=True)
     for axes, b in zip(panels, ACK_FREQUENCIES, strict=True):
-        _draw(axes, b, shares)
+        _draw_rate_ratios(axes, b, shares)
         axes.set_ylim(0, 1.1 * max(share for result in shares.values() for share in result))
     section.figures.append(drawing.Plot(figure, folder / "newreno.png"))
     section.remarks = [
@@ -145,7 +145,9 @@ def _range_text(shares: dict[tuple[str, float, int], list[float]], formula: str)
     return f"{min(result):.2f} to {max(result):.2f}"
 
 
-def _draw(axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]]) -> None:
+def _draw_rate_ratios(
+    axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]]
+) -> None:
     for (formula, rtt_s, acked), result in shares.items():
         if acked != b:
             continue

@@ -11,7 +11,7 @@ from tcpcast.answer import Metric
 
 from tcpcast_papers.reproduction import scale_metric
 from tcpcast_papers.sheet import Quantity, Sheet
-from tcpcast_papers.short.methods import MODEL, PACKETS, latency
+from tcpcast_papers.short.methods import MODEL, PACKETS, latency_by_method
 from tcpcast_papers.short.published import HEADER_BYTES, LOSS, MSS_BYTES
 from tcpcast_papers.short.runs import Job
 from tcpcast_papers.short.settings import (
@@ -100,7 +100,9 @@ COMPARED_SETTINGS = (LIMITED_TRANSMIT, NEWRENO_W3, NEWRENO_W4)
 
 def _latency_reduction_quantity(method: str) -> Quantity[Runs, Setting]:
     def computed(runs: Runs, setting: Setting) -> Metric:
-        base, changed = (latency(runs, each, method).expected for each in (NEWRENO, setting))
+        base, changed = (
+            latency_by_method(runs, each, method).expected for each in (NEWRENO, setting)
+        )
         ratio = changed[0] / base[0]
         return Metric(100 * float(1 - ratio.mean()))
 

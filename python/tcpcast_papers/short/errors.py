@@ -13,7 +13,7 @@ from tcpcast_papers.short.methods import (
     PACKETS_RESET_BY_ACKS,
     REFINED,
     VARIANTS,
-    latency,
+    latency_by_method,
     mean_error,
 )
 from tcpcast_papers.short.runs import BACKOFF_UNTIL_ACK, DEFAULT_RULES
@@ -32,7 +32,9 @@ Case = tuple[Setting, int]
 
 def _mean_error_of_case(runs: Runs, case: Case, variant: str, packets: str = PACKETS) -> Metric:
     setting, losses = case
-    curves = (latency(runs, setting, method).given[losses] for method in (variant, packets))
+    curves = (
+        latency_by_method(runs, setting, method).given[losses] for method in (variant, packets)
+    )
     return mean_error(*curves)
 
 

@@ -17,7 +17,7 @@ from tcpcast_papers.short.methods import (
     PACKETS,
     PACKETS_RESET_BY_ACKS,
     REFINED,
-    latency,
+    latency_by_method,
     mean_error,
 )
 from tcpcast_papers.short.published import (
@@ -25,7 +25,7 @@ from tcpcast_papers.short.published import (
     LOSS,
     MSS_BYTES,
     REDUCTION_BYTES,
-    reductions,
+    published_reductions,
 )
 from tcpcast_papers.short.settings import (
     BY_NAME,
@@ -62,7 +62,7 @@ Case = tuple[Setting, int | None]
 X_LABEL, X_MAX = "file size, packets", SIZES[-1] + 1
 
 
-def cardwell() -> Floats:
+def cardwell_curve() -> Floats:
     """Return the curve of Cardwell, Savage and Anderson for the NewReno sender."""
     sender = NEWRENO.transfer
     result = cardwell_latency(
@@ -86,14 +86,14 @@ def combine_with_proposal(limited: Floats, proposal: Floats) -> Floats:
 def expected_latency(runs: Runs, sender: Setting, method: str) -> Floats:
     """Return the curve of expected latencies of a sender of Figure 9."""
     if method == CARDWELL:
-        return cardwell()
-    own = latency(runs, sender, method).expected
+        return cardwell_curve()
+    own = latency_by_method(runs, sender, method).expected
     if sender is not PROPOSAL:
         return own
-    return combine_with_proposal(latency(runs, LIMITED_TRANSMIT, method).expected, own)
+    return combine_with_proposal(latency_by_method(runs, LIMITED_TRANSMIT, method).expected, own)
 
 
-def at_size(curve: Floats, place: int) -> Metric:
+def curve_point_at(curve: Floats, place: int) -> Metric:
     """Return the point of a curve at an index of the sizes."""
     return metric_from_half_width(*curve[:, place].tolist())
 
@@ -101,7 +101,7 @@ def at_size(curve: Floats, place: int) -> Metric:
 def _latency_quantity(method: str) -> Quantity[Runs, Case]:
     def computed(runs: Runs, case: Case) -> Metric:
         sender, size = case
-        return at_size(expected_latency(runs, sender, method), SIZES.index(size or 0))
+        return curve_point_at(expected_latency(runs, sender, method), SIZES.index(size or 0))
 
     newreno = method in {PACKETS_RESET_BY_ACKS, CARDWELL}
     return Quantity(
@@ -204,16 +204,18 @@ CONDITIONS: dict[str, Callable[[LatencyCurves | ModelLatency], Floats]] = {
 }
 
 
-def reduction(base: Floats, changed: Floats) -> Floats:
+def relative_reduction(base: Floats, changed: Floats) -> Floats:
     """Return the relative reduction from ``base`` to ``changed`` as a curve."""
     ratio = changed[0] / base[0]
     half = ratio * np.hypot(base[1:] / base[0], changed[1:] / changed[0])
     return np.vstack([1 - ratio, half])
 
 
-def _reduction(runs: Runs, setting: Setting, given: str, method: str) -> Floats:
-    base, changed = (CONDITIONS[given](latency(runs, each, method)) for each in (NEWRENO, setting))
-    return 100 * reduction(base, changed)
+def _latency_reduction_percent(runs: Runs, setting: Setting, given: str, method: str) -> Floats:
+    base, changed = (
+        CONDITIONS[given](latency_by_method(runs, each, method)) for each in (NEWRENO, setting)
+    )
+    return 100 * relative_reduction(base, changed)
 
 
 def _reduction_quantity(
@@ -221,8 +223,9 @@ def _reduction_quantity(
 ) -> Quantity[Runs, Line]:
     return Quantity(
         (label, method),
-        lambda runs, line: at_size(
-            _reduction(runs, BY_NAME[line["setting"]], given, method), REDUCTION_INDEX
+        lambda runs, line: curve_point_at(
+            _latency_reduction_percent(runs, BY_NAME[line["setting"]], given, method),
+            REDUCTION_INDEX,
         ),
         read_column(published),
         tolerance,
@@ -236,13 +239,13 @@ TENS_TOLERANCE = Tolerance(absolute=5.0)
 def _panel_of_figure10(runs: Runs, given: str, legend: dict[str, object] | None) -> Panel:
     series = []
     for setting, look in zip((LIMITED_TRANSMIT, PROPOSAL), drawing.series_styles(), strict=False):
-        points = _reduction(runs, setting, given, PACKETS)
+        points = _latency_reduction_percent(runs, setting, given, PACKETS)
         series.append(
             drawing.curve_with_intervals(SIZES, points, setting.sender, look | {"linestyle": ""})
         )
         for method, style in ((MODEL, "-"), (REFINED, "--")):
             line = {"linestyle": style, "color": look["color"], "linewidth": 1.2}
-            rows = _reduction(runs, setting, given, method)
+            rows = _latency_reduction_percent(runs, setting, given, method)
             series.append(drawing.curve_with_intervals(SIZES, rows, style=line))
     y = Axis("" if legend else "reduction from NewReno, %")
     return Panel(series, Axis(X_LABEL, 0, X_MAX), y, f"given {given}", legend)
@@ -263,7 +266,7 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
     ("sender", "given", "by"),
     "%",
     lambda line: (BY_NAME[line["setting"]].sender,),
-    lambda _: reductions(),
+    lambda _: published_reductions(),
     (
         # The refined model is not the paper's.
         *(

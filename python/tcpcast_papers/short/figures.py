@@ -19,7 +19,7 @@ from tcpcast_papers.short.methods import (
     PACKETS,
     REFINED,
     VARIANTS,
-    latency,
+    latency_by_method,
 )
 from tcpcast_papers.short.published import min_file_sizes
 from tcpcast_papers.short.settings import BY_NAME, PROPOSAL, SIZES
@@ -37,7 +37,7 @@ PLOT_STYLES = {
 """Plot style of each variant of the model."""
 
 
-def _sheet(line: Line) -> Sheet[Runs, Line]:
+def _figure_sheet(line: Line) -> Sheet[Runs, Line]:
     setting = BY_NAME[line["setting"]]
     published = read_column("least_pkts")
     return Sheet(
@@ -62,11 +62,11 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
             ),
             *(_peak_quantity(setting, method) for method in (*VARIANTS, PACKETS)),
         ),
-        notes=lambda runs: _notes(runs, setting),
+        notes=lambda runs: _peak_notes(runs, setting),
         request=lambda runs: runs.request(runs.figure_job(setting)),
         figure=lambda runs, folder: drawing.Plot(
             Chart(
-                panels=[_panel(runs, setting, losses) for losses in range(MAX_LOSSES + 1)],
+                panels=[_latency_panel(runs, setting, losses) for losses in range(MAX_LOSSES + 1)],
                 columns=2,
                 size=(9.6, 6.4),
             ).draw(),
@@ -77,7 +77,7 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
 
 def peak_pkts(runs: Runs, setting: Setting, method: str) -> float:
     """Return the size with the highest latency for one loss."""
-    return float(SIZES[int(np.nanargmax(latency(runs, setting, method).given[1, 0]))])
+    return float(SIZES[int(np.nanargmax(latency_by_method(runs, setting, method).given[1, 0]))])
 
 
 def _peak_quantity(setting: Setting, method: str) -> Quantity[Runs, Line]:
@@ -88,18 +88,20 @@ def _peak_quantity(setting: Setting, method: str) -> Quantity[Runs, Line]:
         lambda runs, _: Metric(peak_pkts(runs, setting, method)),
         read_column("least_pkts"),
         PRINTED_DIGITS if checked else None,
-        note=lambda runs, _: f"{np.nanmax(latency(runs, setting, method).given[1, 0]):.3f} s",
+        note=lambda runs, _: (
+            f"{np.nanmax(latency_by_method(runs, setting, method).given[1, 0]):.3f} s"
+        ),
     )
 
 
-def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
+def _latency_panel(runs: Runs, setting: Setting, losses: int) -> Panel:
     points = {"linewidth": 1, "color": drawing.COLOURS[losses]}
     curves = [(PACKETS, PACKETS, points)]
     curves += [(each, f"model, {each}", style) for each, style in PLOT_STYLES.items()]
     return Panel(
         [
             drawing.curve_with_intervals(
-                SIZES, latency(runs, setting, method).given[losses], label, style
+                SIZES, latency_by_method(runs, setting, method).given[losses], label, style
             )
             for method, label, style in curves
         ],
@@ -110,7 +112,7 @@ def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
     )
 
 
-def _notes(runs: Runs, setting: Setting) -> list[str]:
+def _peak_notes(runs: Runs, setting: Setting) -> list[str]:
     if setting is PROPOSAL:
         return [
             "The curve for one loss has no peak. The latency falls from files of one packet, which "
@@ -132,4 +134,4 @@ def _notes(runs: Runs, setting: Setting) -> list[str]:
     return notes
 
 
-SHEETS = tuple(map(_sheet, min_file_sizes()))
+SHEETS = tuple(map(_figure_sheet, min_file_sizes()))

@@ -63,7 +63,7 @@ def model_latency(setting: Setting, variant: str) -> ModelLatency:
     return ModelLatency(transfers[VARIANTS.index(variant)])
 
 
-def latency(runs: Runs, setting: Setting, method: str) -> LatencyCurves | ModelLatency:
+def latency_by_method(runs: Runs, setting: Setting, method: str) -> LatencyCurves | ModelLatency:
     """Return the curves of a setting for a variant of the model or for packets."""
     if method in VARIANTS:
         return model_latency(setting, method)

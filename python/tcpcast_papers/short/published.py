@@ -42,7 +42,7 @@ REDUCTION_BYTES = 4_000
 
 
 @cache
-def table(number: int) -> PublishedTable:
+def published_table(number: int) -> PublishedTable:
     """Return Table 1 or 2.
 
     Raises
@@ -60,7 +60,7 @@ def min_file_sizes() -> PublishedTable:
 
 
 @cache
-def values() -> PublishedTable:
+def published_latencies() -> PublishedTable:
     """Return latencies by size and losses: from the recursion, and over all loss patterns."""
     return PublishedTable(
         "Values of the recursion and of packets", read_lines(_PACKAGE, "values.csv")
@@ -68,6 +68,6 @@ def values() -> PublishedTable:
 
 
 @cache
-def reductions() -> PublishedTable:
+def published_reductions() -> PublishedTable:
     """Return the relative reductions of the latency for one loss by both methods."""
     return PublishedTable("Reductions at 8 packets", read_lines(_PACKAGE, "reductions.csv"))

@@ -152,19 +152,19 @@ def latency_curves(
     losses, count = table["losses"], table["transfers"]
     given = np.full((max_losses + 1, 2, len(sizes_pkts)), np.nan)
     shown = (losses <= max_losses) & (count >= MIN_TRANSFERS)
-    given[losses[shown], :, index[shown]] = _curve(table).T[shown]
-    expected = _curve(means)
+    given[losses[shown], :, index[shown]] = _mean_and_half_width_curve(table).T[shown]
+    expected = _mean_and_half_width_curve(means)
     lossless = np.zeros(len(sizes_pkts))
     lossless[index[losses == 0]] = count[losses == 0]
-    given_loss = _given_loss(given[0, 0], lossless, expected, means["transfers"])
+    given_loss = _curve_given_loss(given[0, 0], lossless, expected, means["transfers"])
     return LatencyCurves(given, given_loss, expected)
 
 
-def _curve(table: dict[str, Floats]) -> Floats:
+def _mean_and_half_width_curve(table: dict[str, Floats]) -> Floats:
     return np.stack([table["completion_time_s"], (table["high"] - table["low"]) / 2])
 
 
-def _given_loss(
+def _curve_given_loss(
     lossless_s: Floats, lossless: Floats, expected: Floats, transfers: Floats
 ) -> Floats:
     """Return the curve of transfers with at least one loss.

@@ -96,7 +96,7 @@ class Setting:
             "size": [f"{size}pkt" for size in sizes_pkts],
             "count": transfers,
         }
-        document = self._document(loss) | {"traffic": traffic, "run": {"seed": seed}}
+        document = self._scenario_tables(loss) | {"traffic": traffic, "run": {"seed": seed}}
         document["tcp"]["rules"] |= dict(rules)
         return Scenario.model_validate(document)
 
@@ -109,9 +109,11 @@ class Setting:
             "seed": seed,
         }
         traffic = {"kind": "bulk", "flows": 1}
-        return Scenario.model_validate(self._document(loss) | {"traffic": traffic, "run": run})
+        return Scenario.model_validate(
+            self._scenario_tables(loss) | {"traffic": traffic, "run": run}
+        )
 
-    def _document(self, loss: float) -> dict[str, Any]:
+    def _scenario_tables(self, loss: float) -> dict[str, Any]:
         link: dict[str, Any] = {"rate": f"{RATE_MBIT}mbit", "buffer": "unlimited"}
         network: dict[str, Any] = {
             "rtt": f"{RTT_S}s",
@@ -121,9 +123,9 @@ class Setting:
         if self.jitter_s:
             mean = {"distribution": "exponential", "mean": f"{1e6 * self.jitter_s:g}us"}
             network["jitter"] = mean | {"reorder": True}
-        return {"network": network, "tcp": self._tcp() | {"rules": self._rules()}}
+        return {"network": network, "tcp": self._tcp_table() | {"rules": self._tcp_rule_table()}}
 
-    def _tcp(self) -> dict[str, Any]:
+    def _tcp_table(self) -> dict[str, Any]:
         sender = self.transfer
         return {
             "stack": "short-newreno",
@@ -136,7 +138,7 @@ class Setting:
             "limited_transmit": sender.limited_transmit is not None,
         }
 
-    def _rules(self) -> dict[str, Any]:
+    def _tcp_rule_table(self) -> dict[str, Any]:
         sender = self.transfer
         return {
             "limited_transmit_on": LIMITED_TRANSMIT_ON[sender.limited_transmit],

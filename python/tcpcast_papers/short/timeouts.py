@@ -11,7 +11,7 @@ from tcpcast.models.short import timeout_packets
 
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Z95, Tolerance
 from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
-from tcpcast_papers.short.published import table
+from tcpcast_papers.short.published import published_table
 from tcpcast_papers.short.runs import Job
 from tcpcast_papers.short.settings import NEWRENO, Setting
 
@@ -34,7 +34,7 @@ DUP_LT_OF_CELL = {"without": None, "with": 2}
 """dup_LT of the columns without and with limited transmit."""
 
 
-def sender(line: Line) -> Setting:
+def sender_of_line(line: Line) -> Setting:
     """Return the sender of a cell of Table 1 or 2."""
     transfer = replace(
         NEWRENO.transfer,
@@ -57,12 +57,14 @@ def measured_packets(result: Answer, unprotected_pkts: int) -> Metric:
     return metric_from_half_width(SIZE_PKTS * share - unprotected_pkts, SIZE_PKTS * half, least=0.0)
 
 
-def _job(runs: Runs, line: Line) -> Job:
-    return Job(sender(line), (SIZE_PKTS,), runs.sample_sizes.table_transfers, RARE_LOSS)
+def _one_loss_job(runs: Runs, line: Line) -> Job:
+    return Job(sender_of_line(line), (SIZE_PKTS,), runs.sample_sizes.table_transfers, RARE_LOSS)
 
 
-def _by_packets(runs: Runs, line: Line) -> Metric:
-    return measured_packets(runs[_job(runs, line)], sender(line).transfer.unprotected_pkts)
+def _simulated_timeout_packets(runs: Runs, line: Line) -> Metric:
+    return measured_packets(
+        runs[_one_loss_job(runs, line)], sender_of_line(line).transfer.unprotected_pkts
+    )
 
 
 def _within_half_a_packet(line: Line) -> Tolerance | None:
@@ -71,40 +73,42 @@ def _within_half_a_packet(line: Line) -> Tolerance | None:
     return Tolerance(absolute=0.5) if checked else None
 
 
-def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
+def _timeout_table_sheet(number: int, note: str) -> Sheet[Runs, Line]:
     published = read_column("timeout_packets")
     return Sheet(
-        table(number).title,
+        published_table(number).title,
         ("W0", "phase", "limited transmit", "by"),
         "packets",
         lambda line: (line["initial_window_pkts"], line["phase"], line["limited_transmit"]),
-        lambda _: table(number),
+        lambda _: published_table(number),
         (
             Quantity(
                 ("rule",),
-                lambda _, line: Metric(timeout_packets(sender(line).transfer)),
+                lambda _, line: Metric(timeout_packets(sender_of_line(line).transfer)),
                 published,
                 lambda line: None if line.misprint else PRINTED_DIGITS,
                 note=lambda _, line: line.note,
             ),
-            Quantity(("packets",), _by_packets, published, _within_half_a_packet),
+            Quantity(("packets",), _simulated_timeout_packets, published, _within_half_a_packet),
         ),
         notes=lambda _: [
             f"In the rows *packets*, for files of {SIZE_PKTS} packets with one loss: the share of "
             "files with a timeout, times the number of packets, minus the last three packets.",
             note,
         ],
-        request=lambda runs: [runs.request(_job(runs, line)) for line in table(number)],
+        request=lambda runs: [
+            runs.request(_one_loss_job(runs, line)) for line in published_table(number)
+        ],
     )
 
 
 SHEETS = (
-    _sheet(
+    _timeout_table_sheet(
         1,
         "Two cells print 1, although the initial window is large enough. The rule of all other "
         "cells gives 0, and so do simulated packets.",
     ),
-    _sheet(
+    _timeout_table_sheet(
         2,
         "Two cells print 1 although the rule gives 0, as in Table 1. Simulated packets are not "
         "compared with the rule: delayed acks keep the window small for longer, so more losses "

@@ -11,7 +11,7 @@ from tcpcast.models.short import conditional_latency_s
 from tcpcast_papers.reproduction import Tolerance
 from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
 from tcpcast_papers.short.methods import MAX_LOSSES
-from tcpcast_papers.short.published import values
+from tcpcast_papers.short.published import published_latencies
 from tcpcast_papers.short.runs import BACKOFF_UNTIL_ACK, DEFAULT_RULES, FRACTIONAL_WINDOWS, Job
 from tcpcast_papers.short.settings import BY_NAME
 
@@ -28,14 +28,16 @@ RECURSION_TOLERANCE = Tolerance(absolute=5.5e-4)
 """Tolerance for the recursion: half of the last digit, plus the error of quadrature."""
 
 
-def _job(runs: Runs, line: Line, rules: Rules) -> Job:
+def _latency_job(runs: Runs, line: Line, rules: Rules) -> Job:
     size = int(line["size_pkts"])
     return Job(BY_NAME[line["setting"]], (size,), runs.sample_sizes.value_transfers, rules=rules)
 
 
 def _simulated_latency(rules: Rules) -> Callable[[Runs, Line], Metric]:
     def computed(runs: Runs, line: Line) -> Metric:
-        result = runs.latency_curves(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
+        result = runs.latency_curves(_latency_job(runs, line, rules)).given[
+            int(line["losses"]), :, 0
+        ]
         return metric_from_half_width(*result.tolist())
 
     return computed
@@ -61,7 +63,7 @@ SHEET: Sheet[Runs, Line] = Sheet(
         f"{line['size_pkts']} packets",
         line["losses"],
     ),
-    lambda _: values(),
+    lambda _: published_latencies(),
     (
         Quantity(
             ("recursion, d = 1",),
@@ -110,8 +112,8 @@ SHEET: Sheet[Runs, Line] = Sheet(
         "rules cancel.",
     ],
     request=lambda runs: [
-        runs.request(_job(runs, line, rules))
-        for line in values()
+        runs.request(_latency_job(runs, line, rules))
+        for line in published_latencies()
         for rules in (DEFAULT_RULES, BACKOFF_UNTIL_ACK, FRACTIONAL_WINDOWS)
     ],
 )

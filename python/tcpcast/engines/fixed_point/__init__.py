@@ -19,11 +19,11 @@ from tcpcast import _native
 from tcpcast.answer import UNITS, Answer, Status
 from tcpcast.engines.fixed_point.configuration import (
     certain_failure_reason,
-    check,
     compute_offered_load,
     flows_per_reference_flow,
     measured_duration_s,
     native_configuration,
+    raise_if_unsupported,
     reference_flow_counts,
 )
 from tcpcast.engines.fixed_point.convergence import ConvergenceResult, run_convergence_tests
@@ -82,7 +82,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     ----------
     INRIA report 4154, sections 5.1 to 5.4.
     """
-    check(scenario)
+    raise_if_unsupported(scenario)
     table = scenario.fixed_point or DEFAULT_SETTINGS
     config = make_configuration(scenario, 0.0)
     check_memory(scenario, config)

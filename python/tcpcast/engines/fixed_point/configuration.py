@@ -27,7 +27,7 @@ MIN_FLOWS_PER_REFERENCE = 10
 """At most one in this many flows is a reference flow; the others are cross flows."""
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable, with suggestions, if a scenario is not supported."""
     if scenario.captured is not None or scenario.isolated_transfers is not None:
         raise NotApplicable(

@@ -74,7 +74,7 @@ class ConvergenceResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _CommonRatio:
+class _RatioOfBothFlowKinds:
     """A ratio of counters that both kinds of flows have, its scale and minimum denominator."""
 
     quantity: str
@@ -86,12 +86,14 @@ class _CommonRatio:
 
 
 COMMON_RATIOS = (
-    _CommonRatio("rate while on", "transfer_packets", "on_time_ns", 1e9),
-    _CommonRatio("time on", "on_time_ns", "transfers", 1e-9),
-    _CommonRatio(
+    _RatioOfBothFlowKinds("rate while on", "transfer_packets", "on_time_ns", 1e9),
+    _RatioOfBothFlowKinds("time on", "on_time_ns", "transfers", 1e-9),
+    _RatioOfBothFlowKinds(
         "queue at own links", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerance_factor=2.0
     ),
-    _CommonRatio("loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerance_factor=2.0),
+    _RatioOfBothFlowKinds(
+        "loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerance_factor=2.0
+    ),
 )
 
 
@@ -127,7 +129,7 @@ class _ClassTests:
     tolerance: float
     classes: int
 
-    def _half_widths(self, level: float) -> float:
+    def _half_width_ratio(self, level: float) -> float:
         """Return (half-width at ``level`` over all classes) / (half-width at 95 %)."""
         normal = NormalDist()
         at_level = normal.inv_cdf(1 - (1 - level) / 2 / self.classes)
@@ -144,7 +146,7 @@ class _ClassTests:
         value = math.nan if estimate is None else estimate.value
         noise = math.inf if estimate is None else estimate.relative_half_width
         scale = 1e-9 if cells[0].endswith("_ns") else 1.0
-        limit = self._half_widths(0.99) * noise if noise <= MAX_BOUND else UNPASSABLE_LIMIT
+        limit = self._half_width_ratio(0.99) * noise if noise <= MAX_BOUND else UNPASSABLE_LIMIT
         self._add_verdict_row(quantity, (scale * value, scale * expected), limit)
 
     def compare_common_ratios(self) -> None:
@@ -168,7 +170,7 @@ class _ClassTests:
             for units, count in zip((self.reference, self.cross_flows), flows, strict=True)
         )
         self._compare_ratios(
-            _CommonRatio("rate", "delivered", "time_ns"), reference_sums, cross_sums
+            _RatioOfBothFlowKinds("rate", "delivered", "time_ns"), reference_sums, cross_sums
         )
 
     def compare_loss_at_own_hops(self) -> None:
@@ -179,7 +181,7 @@ class _ClassTests:
         )
         min_scale = MIN_LOSS
         self._compare_ratios(
-            _CommonRatio("loss at own hops", "hop_drops", "sent", 1.0, min_scale, 2.0),
+            _RatioOfBothFlowKinds("loss at own hops", "hop_drops", "sent", 1.0, min_scale, 2.0),
             reference_sums,
             cross_sums,
         )
@@ -201,14 +203,16 @@ class _ClassTests:
             for cell in ("inside_ns", "arrived")
         )
         every = self.reference.class_counter("arrived") + self.cross_flows.class_counter("arrived")
-        pair = _CommonRatio("time in the router", "inside_ns", "arrived", 1.0, min_wait_s, 2.0)
+        pair = _RatioOfBothFlowKinds(
+            "time in the router", "inside_ns", "arrived", 1.0, min_wait_s, 2.0
+        )
         inside = _SumRatio(1e-9 * reference_sums, arrived)
         self._compare_ratios(
             pair, inside, _SumRatio(1e-9 * self.reference.link("queue_integral"), every)
         )
 
     def _compare_ratios(
-        self, pair: _CommonRatio, reference_sums: _SumRatio, cross_sums: _SumRatio
+        self, pair: _RatioOfBothFlowKinds, reference_sums: _SumRatio, cross_sums: _SumRatio
     ) -> None:
         """Compare two ratios of sums, unless one has no observations.
 
@@ -223,7 +227,7 @@ class _ClassTests:
         )
         scale = max(abs(cross_sums.value), pair.min_scale)
         noise = math.inf if difference is None or not scale else difference.half_width / scale
-        limit = max(pair.tolerance_factor * self.tolerance, self._half_widths(0.95) * noise)
+        limit = max(pair.tolerance_factor * self.tolerance, self._half_width_ratio(0.95) * noise)
         if noise > MAX_BOUND:
             limit = UNPASSABLE_LIMIT
         self._add_verdict_row(
@@ -246,7 +250,7 @@ class _ClassTests:
         )
         noise = 0.0 if estimate is None else estimate.relative_half_width
         averaged_s = table.step * (table.steps - table.steps // 2 + 1)
-        noise *= self._half_widths(0.95) * math.sqrt(1 + measured_duration_s / averaged_s)
+        noise *= self._half_width_ratio(0.95) * math.sqrt(1 + measured_duration_s / averaged_s)
         limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
         self._add_verdict_row(quantity, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
 

@@ -79,7 +79,7 @@ def engset(scenario: Scenario) -> Answer:
 
         return engset_of_classes(scenario, class_inputs(scenario))
     result = engset_inputs(scenario).solve()
-    trusted_queue = not queue_exceeds_buffer(result)
+    trusted_queue = not mean_queue_exceeds_buffer(result)
     metrics = {
         "connection_rate_bps": Metric(result.rate_bps),
         "on_time_s": Metric(result.on_time_s),
@@ -101,7 +101,7 @@ def engset(scenario: Scenario) -> Answer:
     )
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable unless TCP-Engset covers a scenario, without solving the model."""
     class_inputs(scenario)
 
@@ -199,7 +199,7 @@ def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
             f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %: according to its authors, "
             "the model then greatly overestimates the rate; it also omits retransmissions"
         )
-    if queue_exceeds_buffer(result):
+    if mean_queue_exceeds_buffer(result):
         warnings.append(
             f"the model's mean queue, {digits(result.queue_mean_pkts)} packets, is above the "
             f"buffer of {digits(result.buffer_pkts or 0.0, 6)} packets, because the model has "
@@ -275,7 +275,7 @@ def _find_tcp_obstacles(tcp: Tcp) -> Iterator[_Obstacle]:
         )
 
 
-def queue_exceeds_buffer(result: EngsetResult | ClassesResult) -> bool:
+def mean_queue_exceeds_buffer(result: EngsetResult | ClassesResult) -> bool:
     """Return True if the mean queue is above the buffer, which the model does not limit."""
     return result.buffer_pkts is not None and result.queue_mean_pkts > result.buffer_pkts
 

@@ -11,7 +11,7 @@ from tcpcast.engines.formula.engset import (
     MAX_TRUSTED_LOSS,
     long_tail_and_own_link_warnings,
     loss_and_queue_warnings,
-    queue_exceeds_buffer,
+    mean_queue_exceeds_buffer,
     queue_table_positions,
 )
 from tcpcast.errors import DomainError, NotApplicable
@@ -49,24 +49,24 @@ def engset_of_classes(scenario: Scenario, inputs: Sequence[EngsetInputs]) -> Ans
     active = result.active_probability
     return Answer(
         engine="engset",
-        metrics=_metrics(result),
+        metrics=_metrics_of_all_classes(result),
         tables={
             "by_class": _class_table(scenario, result),
             "states": {"active": np.arange(active.size), "probability": active},
             "queue": _queue_table(result),
         },
-        notes=texts_to_notes(_warnings(scenario, result)),
-        provenance={"intermediates": _symbols(result)},
+        notes=texts_to_notes(_make_warnings(scenario, result)),
+        provenance={"intermediates": _symbol_values(result)},
     )
 
 
-def _metrics(result: ClassesResult) -> dict[str, Metric]:
+def _metrics_of_all_classes(result: ClassesResult) -> dict[str, Metric]:
     per_s = result.transfers_per_s / result.transfers_per_s.sum()
     bits = np.array([each.file_bits for each in result.classes])
     rate_bps = float(per_s @ bits) / float(per_s @ (bits / result.rate_bps))
-    on_time_s, sizes = float(per_s @ result.on_time_s), _sizes(result)
+    on_time_s, sizes = float(per_s @ result.on_time_s), _mean_sizes_pkts(result)
     sizes_alike = sizes.max() <= MAX_TRUSTED_SIZE_RATIO * sizes.min()
-    queue = sizes_alike and not queue_exceeds_buffer(result)
+    queue = sizes_alike and not mean_queue_exceeds_buffer(result)
     metrics = {
         "connection_rate_bps": Metric(rate_bps, trusted=sizes_alike),
         "on_time_s": Metric(on_time_s, trusted=sizes_alike),
@@ -82,7 +82,7 @@ def _metrics(result: ClassesResult) -> dict[str, Metric]:
     return metrics
 
 
-def _sizes(result: ClassesResult) -> Floats:
+def _mean_sizes_pkts(result: ClassesResult) -> Floats:
     return np.array([each.mean_size_pkts for each in result.classes])
 
 
@@ -92,7 +92,7 @@ def _class_table(scenario: Scenario, result: ClassesResult) -> Table:
         "sources": np.array([each.sources for each in result.classes]),
         "connection_rate_bps": result.rate_bps,
         "on_time_s": result.on_time_s,
-        "mean_size_pkts": _sizes(result),
+        "mean_size_pkts": _mean_sizes_pkts(result),
         "rtt_mean_s": result.rtt_s,
     }
 
@@ -106,8 +106,8 @@ def _queue_table(result: ClassesResult) -> Table:
     return {"queue_pkts": queue, "time_above": above}
 
 
-def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
-    warnings, sizes = [], _sizes(result)
+def _make_warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
+    warnings, sizes = [], _mean_sizes_pkts(result)
     if not result.can_overload_link:
         warnings.append(
             "the sources of all classes never fill the link: the values apply to isolated "
@@ -128,7 +128,7 @@ def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
     return warnings
 
 
-def _symbols(result: ClassesResult) -> dict[str, Any]:
+def _symbol_values(result: ClassesResult) -> dict[str, Any]:
     """Return the model's symbols, one value per class for lists."""
     return {
         "m": [one.rounds for one in result.isolated],

@@ -124,7 +124,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         engine="short",
         metrics={
             "completion_time_s": Metric(float(expected.mean())),
-            **_handshake_metric(scenario, expected, rtt["value"]),
+            **_time_from_syn_metric(scenario, expected, rtt["value"]),
         },
         tables={
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
@@ -170,7 +170,7 @@ def _domain_values(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -
     return bounds | {WINDOW_BDPS: 0.0, SACK_LOSSES: bounds[EXPECTED_LOSSES]}
 
 
-def _handshake_metric(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
+def _time_from_syn_metric(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
     """Return the time from the SYN, for connections with a TCP handshake.
 
     The server's SYN-ACK is lost as often as its data. The client retransmits its SYN after

@@ -16,7 +16,11 @@ import tcpcast
 from tcpcast import output, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_BINS_S, TrafficOutcome, run_traffic
-from tcpcast.engines.kernel.config import check, estimate_replication_s, run_arguments
+from tcpcast.engines.kernel.config import (
+    estimate_replication_s,
+    raise_if_unsupported,
+    run_arguments,
+)
 from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, MeasuredCounters
 from tcpcast.engines.kernel.isolated_transfers import IsolatedTransfers
 from tcpcast.engines.kernel.lateness import mark_late_results
@@ -73,7 +77,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     NotApplicable
         Keys that the kernel or the link does not support; a machine that cannot emulate links.
     """
-    check(scenario)
+    raise_if_unsupported(scenario)
     runs = _ReplicationRunner(scenario, options)
     with _temporary_capture_path(scenario, options) as place:
         outcomes = runs.run_all(place)
@@ -201,7 +205,7 @@ def _add_endless_flow_results(
     answer.notes += interval_notes.make_interval_notes(
         estimates, counted.snapshot, answer.tables.get("by_class", {})
     )
-    limited = counted.limited_ratio()
+    limited = counted.time_share_limited_by_hosts()
     if limited > MAX_LIMITED_SHARE:
         answer.warn(
             f"a socket buffer, not the network, limited the flows for {limited:.1%} of the time",

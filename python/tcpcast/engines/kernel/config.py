@@ -85,7 +85,7 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
     Parameters
     ----------
     scenario
-        A scenario that :func:`check` accepts.
+        A scenario that :func:`raise_if_unsupported` accepts.
     replication
         Index of the replication, from 0.
     """
@@ -210,7 +210,7 @@ def _sysctls_of_both_ends(tcp: Tcp) -> dict[str, str]:
     return both | (_CLASSIC_SYSCTLS if tcp.stack == "linux-reno-classic" else {})
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise an error for features that the kernel or the link does not support.
 
     Raises

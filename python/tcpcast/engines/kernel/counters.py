@@ -156,7 +156,7 @@ class MeasuredCounters:
         self.units = BatchCounters(rows, len(scenario.populations), begins_ns=begins_ns)
         self.flows = [make_flow_counters(o)[-1] - make_flow_counters(o)[index] for o, index in cut]
         self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
-        longest = self._longest_queue()
+        longest = self._longest_queue_pkts()
         # Inputs of the reliability rules: counters, and the largest queue.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
         totals = {"queue_time_ns": nothing, "queue_seen": nothing}
@@ -202,7 +202,7 @@ class MeasuredCounters:
                 counts[steps] = counts.get(steps, 0) + count
         return counts
 
-    def _longest_queue(self) -> int:
+    def _longest_queue_pkts(self) -> int:
         """Return the queue that corresponds to the longest wait, including the sent packet."""
         rate = self.scenario.network.bottleneck.rate_bps
         if math.isinf(rate) or not self._waits:
@@ -229,15 +229,15 @@ class MeasuredCounters:
     def tables(self) -> dict[str, Table]:
         """Return ``by_class``, ``by_flow`` (with several flows) and the tables of files."""
         groups = self.scenario.populations
-        tables = {"by_class": self._by_class()}
+        tables = {"by_class": self._class_table()}
         if sum(map(count_senders, groups)) > 1:
-            tables["by_flow"] = self._by_flow()
+            tables["by_flow"] = self._flow_table()
         tables = tables if len(groups) > 1 or "by_flow" in tables else {}
         if file_transfers.has_files(self.scenario):
             tables |= file_transfers.file_tables(self.scenario, self.units, self.files)
         return tables
 
-    def _by_class(self) -> Table:
+    def _class_table(self) -> Table:
         groups = self.scenario.populations
         estimates = [
             metric_estimates.estimate_class_metrics(self.scenario, self.units, index)
@@ -248,7 +248,7 @@ class MeasuredCounters:
             groups, add_class_interval_warnings(self.scenario, self.snapshot, estimates), columns
         )
 
-    def _by_flow(self) -> Table:
+    def _flow_table(self) -> Table:
         groups = self.scenario.populations
         counts = [count_senders(group) for group in groups]
         names = np.repeat([group.name for group in groups], counts)
@@ -269,7 +269,7 @@ class MeasuredCounters:
             "rtt_mean_s": of["rtt_sum_ns"] * 1e-9 / samples,
         }
 
-    def limited_ratio(self) -> float:
+    def time_share_limited_by_hosts(self) -> float:
         """Return the share of time in which a window or buffer of a host limited a flow."""
         totals = np.sum(self.flows, axis=0).sum(axis=0)
         return float(

@@ -95,7 +95,7 @@ class FinishedFiles:
         for index in range(classes):
             for name, values in of_class.items():
                 column = first + index * len(CLASS_COUNTER) + CLASS_COUNTER[name]
-                rows[:, column] = self._cumulative_sums(values, self.group == index, times_ns)
+                rows[:, column] = self._sums_of_ended_files(values, self.group == index, times_ns)
         rates = self.packets / (self.on_ns * 1e-9) * _native.RATE_UNITS
         of_size = {
             "transfers": of_class["transfers"],
@@ -109,9 +109,9 @@ class FinishedFiles:
         for index in np.unique(self.row):
             for name, values in of_size.items():
                 column = sizes + int(index) * len(SIZE_COUNTER) + SIZE_COUNTER[name]
-                rows[:, column] = self._cumulative_sums(values, self.row == index, times_ns)
+                rows[:, column] = self._sums_of_ended_files(values, self.row == index, times_ns)
 
-    def _cumulative_sums(
+    def _sums_of_ended_files(
         self, values: NDArray[Any], chosen: NDArray[np.bool_], times_ns: Floats
     ) -> Floats:
         ends = self.of["acked_ns"][chosen]
@@ -144,11 +144,11 @@ def file_tables(
     }
     if "on-off" in kinds:
         return tables if bits is None else tables | {"by_size": size_interval_table(units, bits)}
-    sizes, totals = size_interval_columns(scenario), _simulator_totals(scenario, runs)
+    sizes, totals = size_interval_columns(scenario), _make_simulator_totals(scenario, runs)
     return tables | {
-        "by_size": transfers.size_table(sizes, totals, mean_completion_times(units), {}),
-        "by_losses": transfers.losses_table(sizes, totals, independent=False),
-        "transfer_times": transfers.percentile_table(sizes, totals),
+        "by_size": transfers.times_by_size_table(sizes, totals, mean_completion_times(units), {}),
+        "by_losses": transfers.times_by_losses_table(sizes, totals, independent=False),
+        "transfer_times": transfers.time_percentile_table(sizes, totals),
     }
 
 
@@ -167,7 +167,7 @@ def _on_time_and_rate_percentiles(runs: Sequence[FinishedFiles], is_on_off: bool
     }
 
 
-def _simulator_totals(scenario: Scenario, runs: Sequence[FinishedFiles]) -> dict[str, Any]:
+def _make_simulator_totals(scenario: Scenario, runs: Sequence[FinishedFiles]) -> dict[str, Any]:
     """Return the simulator's totals that its tables of transfers need."""
     rows, on_ns, delivery_ns = (
         _concatenate_column(runs, n) for n in ("row", "on_ns", "delivery_ns")

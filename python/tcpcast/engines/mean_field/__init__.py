@@ -88,7 +88,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     The idea of a population in a random environment is from Baccelli, Hong and Liu, INRIA report
     4154 (2001), section 5; the random draws for the population are a development of this project.
     """
-    check(scenario)
+    raise_if_unsupported(scenario)
     small, scale = _scale_scenario(scenario)
     # The warnings about losses need the tables.
     answer = simulate_with_configuration(
@@ -97,7 +97,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     answer.engine = "mean-field"
     answer.provenance |= {
         "scenario": scenario.digest(),
-        "flows": sum(scale.sources(group.count) for group in scenario.populations),
+        "flows": sum(scale.scale_source_count(group.count) for group in scenario.populations),
         "each": scale.factor,
     }
     if scale.factor > 1:
@@ -119,7 +119,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
 _SUGGEST_PACKET = Suggestion(engine="packet")
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable unless some sources of a scenario can represent all."""
     others = [group for group in scenario.populations if not isinstance(group.traffic, OnOff)]
     if others:
@@ -216,7 +216,7 @@ def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
 
 
 def _warn_about_few_sources(scenario: Scenario, scale: NetworkScale) -> Iterator[str]:
-    simulated = sum(scale.sources(group.count) for group in scenario.populations)
+    simulated = sum(scale.scale_source_count(group.count) for group in scenario.populations)
     enough, why = _required_sources(scenario)
     if simulated < enough:
         yield (
@@ -239,8 +239,8 @@ def _warn_about_small_classes(scenario: Scenario, scale: NetworkScale) -> Iterat
     small = [
         group.name
         for group in scenario.populations
-        if group.count != scale.sources(group.count) * scale.factor
-        and scale.sources(group.count) < MIN_CLASS_SOURCES
+        if group.count != scale.scale_source_count(group.count) * scale.factor
+        and scale.scale_source_count(group.count) < MIN_CLASS_SOURCES
     ]
     if small:
         yield (

@@ -88,7 +88,7 @@ class _WarmUpResult:
     ended: EndReason = RUN_DONE
 
 
-def check(scenario: Scenario) -> None:
+def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable for a capture, or if the sources do not fit into free memory."""
     _check_not_a_capture(scenario)
     packet_sizes.check_packet_sizes(scenario)
@@ -190,7 +190,7 @@ def simulate_with_configuration(
         if config["probes"]["course"]:
             answer.tables |= time_series.time_series_tables(scenario, run)
         _add_delivered_table(answer, scenario, run)
-        captures.finish(answer)
+        captures.complete_and_rename(answer)
     answer.provenance = _provenance(scenario, run, estimates)
     answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
     # Each isolated transfer begins from the initial state and needs no warm-up.
@@ -218,7 +218,7 @@ def _run_to_precision(
 ) -> tuple[EndReason, metric_estimates.Snapshot, metric_estimates.Estimates]:
     """Run for the requested length, then continue until the precision is reached."""
     targets = scenario.run.precision or {}
-    first = length = _requested_length(scenario, warmup.seconds)
+    first = length = _requested_run_length(scenario, warmup.seconds)
     ended = warmup.ended
     while True:
         if ended == RUN_DONE:
@@ -239,7 +239,7 @@ def _run_to_precision(
         length = longer
 
 
-def _requested_length(scenario: Scenario, warmup_s: float) -> float:
+def _requested_run_length(scenario: Scenario, warmup_s: float) -> float:
     """Return the requested length: transfers, or seconds after the warm-up."""
     if scenario.isolated_transfers is not None:
         return scenario.isolated_transfers.total
@@ -270,7 +270,7 @@ def _find_warm_up(
     if scenario.run.warmup_s is not None:
         return _WarmUpResult(scenario.run.warmup_s, "given")
     run = _native.Simulation(configure(scenario, 0.0), 1)
-    whole = _requested_length(scenario, 0.0)
+    whole = _requested_run_length(scenario, 0.0)
     watch = MemoryWatch(configure(scenario, 0.0), 1, None)
     enough = MIN_PILOT_SHARE if len(scenario.populations) == 1 else MIN_PILOT_SHARE_OF_CLASSES
     latest, is_found = 0.0, False
@@ -378,7 +378,7 @@ def _add_trace_tables(answer: Answer, scenario: Scenario, run: _native.Simulatio
     if not scenario.probes.flows:
         return
     traces = run.traces()
-    answer.tables |= tables.trace_tables(traces)
+    answer.tables |= tables.traced_flow_tables(traces)
     answer.notes += tables.note_thinned_traces(traces)
 
 

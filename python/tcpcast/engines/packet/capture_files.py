@@ -75,7 +75,7 @@ def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
     Raises
     ------
     TcpcastError, MachineError
-        As for :func:`tcpcast.output.check_file`.
+        As for :func:`tcpcast.output.check_file_is_writable`.
     """
     _, folder = scenario.source_tables()
     if force and folder is not None and not output.is_of_kind_or_absent(file, _CAPTURE_KIND):
@@ -83,7 +83,7 @@ def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
             f"{file} exists and is not a capture: with --force, probes.pcap overwrites only "
             "captures; move the file, or use another name in probes.pcap"
         )
-    output.check_file(file, force=force)
+    output.check_file_is_writable(file, force=force)
 
 
 class CaptureFiles:
@@ -132,7 +132,7 @@ class CaptureFiles:
         for file in self._files:
             file.__exit__(kind, error, trace)
 
-    def finish(self, answer: Answer) -> None:
+    def complete_and_rename(self, answer: Answer) -> None:
         """Write the remaining packets, rename the files, and warn about truncated captures.
 
         If a file cannot be written, the answer is kept, and ``answer.write_errors`` contains the

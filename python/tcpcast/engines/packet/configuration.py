@@ -68,7 +68,7 @@ def make_configuration(
         "seed": scenario.run.seed,
         "packet_bytes": network.packet_bytes,
         "ack_bytes": network.ack_bytes,
-        "bottleneck_bps": scale.rate(_constant_rate_bps(network.bottleneck)),
+        "bottleneck_bps": scale.scale_rate_bps(_constant_rate_bps(network.bottleneck)),
         "buffer_pkts": _buffer_config(scenario, network.bottleneck, scale),
         "queue": queue_config(scenario, network.bottleneck),
         "loss": bottleneck_loss_config(network.bottleneck),
@@ -139,13 +139,13 @@ def _buffer_config(scenario: Scenario, link: Link, scale: NetworkScale) -> int |
     in_bytes = buffer_limit_bytes(scenario, link) is not None
     packets = math.inf if in_bytes else network.buffer_pkts(link)
     buffer_pkts = buffer_capacity(packets, link.rate, network.packet_bytes)
-    return scale.buffer_pkts(buffer_pkts, individual=individual)
+    return scale.scale_buffer_pkts(buffer_pkts, individual=individual)
 
 
 def _hop_config(scenario: Scenario, hop: Hop, scale: NetworkScale) -> Config:
     scale = scale if hop.shared else FULL_SCALE
     return {
-        "rate_bps": scale.rate(_constant_rate_bps(hop)),
+        "rate_bps": scale.scale_rate_bps(_constant_rate_bps(hop)),
         "delay_ns": to_nanoseconds(hop.delay_s or 0.0),
         "buffer_pkts": _buffer_config(scenario, hop, scale),
         "queue": queue_config(scenario, hop),
@@ -172,13 +172,13 @@ def _tcp_config(group: Population) -> Config:
         "backoff_until": rules.backoff_until,
         "last_packets_threshold": tcp.last_packets_threshold,
         "limited_transmit": sends,
-        "max_burst": _window_config(
+        "max_burst": _bounded_window_pkts(
             math.inf if isinstance(rules.max_burst, str) else rules.max_burst
         ),
         "window_unit": rules.window_unit,
-        "initial_ssthresh": _window_config(tcp.initial_ssthresh),
+        "initial_ssthresh": _bounded_window_pkts(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": rules.slow_start_at_ssthresh,
-        "receiver_window": _window_config(tcp.receiver_window),
+        "receiver_window": _bounded_window_pkts(tcp.receiver_window),
         "idle_restart": _idle_restart_config(tcp.idle_restart),
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
         "modern": _modern_tcp_config(tcp, group.payload_bytes) if tcp.is_modern else None,
@@ -191,7 +191,7 @@ def _modern_tcp_config(tcp: Tcp, payload_bytes: int) -> Config:
         **_common_tcp_config(tcp),
         "stack": tcp.stack,
         "mss": payload_bytes,
-        "receiver_window": None if unlimited else _window_config(tcp.receiver_window),
+        "receiver_window": None if unlimited else _bounded_window_pkts(tcp.receiver_window),
         "limited_transmit": tcp.limited_transmit,
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
@@ -220,7 +220,7 @@ def _idle_restart_config(rule: float | str) -> Choice:
     return {"after": to_nanoseconds(rule)}
 
 
-def _window_config(packets: float) -> int:
+def _bounded_window_pkts(packets: float) -> int:
     return int(min(packets, UNLIMITED_WINDOW))
 
 
@@ -236,7 +236,7 @@ def _class_config(
         of_byte = extra_byte_ns(scenario, scale)
         by_ns = of_byte * group.packet_bytes, of_byte * network.ack_bytes
         forward_ns, back_ns = subtract_delays(forward_ns, back_ns, by_ns)
-    sources = scale.sources(group.count)
+    sources = scale.scale_source_count(group.count)
     return {
         # The simulator creates senders for transfers.
         "sources": 0 if group.traffic.kind == "transfers" else sources,

@@ -73,7 +73,7 @@ def _drawn_sizes_message(
 
 def _files_needed(distribution: Distribution[float]) -> float:
     """Return the sufficient number of files, rounded up to 100, 200, 500, 1000, ..., or inf."""
-    if not distribution.has_variance():
+    if not distribution.has_finite_variance():
         return math.inf
     steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
     return next(

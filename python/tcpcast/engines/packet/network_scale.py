@@ -15,15 +15,15 @@ class NetworkScale:
 
     factor: float = 1.0
 
-    def sources(self, count: int) -> int:
+    def scale_source_count(self, count: int) -> int:
         """Return the number of simulated sources of a class, at least one."""
         return count if self.factor == 1 else max(1, round(count / self.factor))
 
-    def rate(self, bps: int | None) -> int | None:
+    def scale_rate_bps(self, bps: int | None) -> int | None:
         """Return the scaled rate of a shared link; None is unlimited."""
         return bps if bps is None or self.factor == 1 else max(1, round(bps / self.factor))
 
-    def buffer_pkts(self, pkts: int | None, *, individual: bool) -> int | None:
+    def scale_buffer_pkts(self, pkts: int | None, *, individual: bool) -> int | None:
         """Return the scaled buffer of a shared link; per-flow buffers keep their size."""
         if pkts is None or individual or self.factor == 1:
             return pkts

@@ -123,7 +123,7 @@ def _add_warnings(
         Metrics that have not converged, with reasons.
     """
     units = snapshot.units
-    missing = _too_few_in_run(scenario, units, classes)
+    missing = _few_data_text(scenario, units, classes)
     if has_too_few_files(scenario, units, classes):
         estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
@@ -227,7 +227,7 @@ def _add_metric_warnings(
 ) -> Estimate:
     if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
-    reason = missing or _too_few_in_metric(name, estimate, units)
+    reason = missing or _few_data_text_of_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
         reason = f"too few replications: {MIN_REPLICATIONS} are needed"
     if reason is None and estimate.low is None:
@@ -290,7 +290,7 @@ def has_too_few_files(
     return units.total("transfers", classes) < MIN_EVENTS
 
 
-def _too_few_in_run(scenario: Scenario, units: BatchCounters, classes: Sequence[int]) -> str | None:
+def _few_data_text(scenario: Scenario, units: BatchCounters, classes: Sequence[int]) -> str | None:
     """Return a message if all metrics rest on too few files, or on too few losses of flows."""
     kinds = {scenario.populations[index].traffic.kind for index in classes}
     if kinds & {"on-off", "transfers"}:
@@ -399,7 +399,7 @@ def count_effective_marks(
     return units.total("marked", responding) if responding else 0.0
 
 
-def _too_few_in_metric(name: str, estimate: Estimate, units: BatchCounters) -> str | None:
+def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters) -> str | None:
     """Return a message if the run has too few observations for this metric."""
     timeouts = units.total("timeout_sequences")
     losses, row = count_loss_indications(units), METRICS[name]

@@ -57,7 +57,7 @@ def rare_size_share_of_square_mean(distribution: Distribution[Any], files: float
     float
         0 to 1; 1 for a distribution with infinite variance.
     """
-    if not distribution.has_variance():
+    if not distribution.has_finite_variance():
         return 1.0
     if distribution.is_constant():
         return 0.0

@@ -60,7 +60,7 @@ def make_all_tables(
     ``by_share`` contains the goodputs of :func:`.file_goodputs.estimate_exceeded_goodputs`.
     """
     kinds = {group.traffic.kind for group in scenario.populations}
-    tables = {"by_class": _class_tables(scenario, snapshot)}
+    tables = {"by_class": _class_table(scenario, snapshot)}
     if scenario.isolated_transfers is None:
         tables["queue"] = _queue_distribution_table(snapshot.totals)
         if kinds & {"on-off", "transfers"}:
@@ -87,7 +87,7 @@ def _count_rows(table: Table) -> int:
     return len(next(iter(table.values()), ()))
 
 
-def _class_tables(scenario: Scenario, snapshot: Snapshot) -> Table:
+def _class_table(scenario: Scenario, snapshot: Snapshot) -> Table:
     groups = scenario.populations
     each = [estimate_class_metrics(scenario, snapshot.units, index) for index in range(len(groups))]
     estimates = add_class_interval_warnings(scenario, snapshot, each)
@@ -184,13 +184,15 @@ def _transfer_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
     is_isolated = scenario.isolated_transfers is not None
     means = {} if is_isolated else mean_completion_times(snapshot.units)
     tables = {
-        "by_size": transfers.size_table(
+        "by_size": transfers.times_by_size_table(
             sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
         ),
-        "by_losses": transfers.losses_table(sizes, snapshot.totals, independent=is_isolated),
+        "by_losses": transfers.times_by_losses_table(
+            sizes, snapshot.totals, independent=is_isolated
+        ),
     }
     if scenario.is_modern:
-        tables["transfer_times"] = transfers.percentile_table(sizes, snapshot.totals)
+        tables["transfer_times"] = transfers.time_percentile_table(sizes, snapshot.totals)
     return tables
 
 
@@ -441,7 +443,7 @@ def _loss_recovery_table(
     return quantity_table(rows)
 
 
-def trace_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
+def traced_flow_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
     """Return the windows and the sequence numbers of the traced flows, ordered by time."""
     unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
     # Some drops are reported after later events.

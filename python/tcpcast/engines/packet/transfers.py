@@ -133,7 +133,7 @@ def _sum_total_times(totals: Mapping[str, Any]) -> list[TimeSums]:
     return [TimeSums(count, *sums) for count, sums in totals["opened"]]
 
 
-def size_table(
+def times_by_size_table(
     sizes: Table,
     totals: Mapping[str, Any],
     means: Mapping[int, Estimate | None],
@@ -160,7 +160,7 @@ def size_table(
     mean = {
         index: means[index]
         if index in means
-        else _estimate_size(completions[index], min_files.get(index, MIN_FILES))
+        else _estimate_mean_time_of_size(completions[index], min_files.get(index, MIN_FILES))
         for index in order
     }
     counts = np.array([sum(sums.count for sums in completions[index]) for index in order])
@@ -193,7 +193,7 @@ TIME_NAMES = ("completion_time", "delivery_time", "total_time")
 TIME_PERCENTILES = (50, 90, 95, 99)
 
 
-def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
+def time_percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     """Return percentiles of times in seconds, one row per size and kind of time (modern TCP only).
 
     Parameters
@@ -227,7 +227,7 @@ def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     }
 
 
-def losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> Table:
+def times_by_losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> Table:
     """Return one row per size and number of lost packets, including lost retransmissions.
 
     Transfers that share a network are not independent, so they have no interval here.
@@ -251,7 +251,9 @@ def losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) 
     return table
 
 
-def _estimate_size(sums_by_losses: Sequence[TimeSums], min_files: int) -> Estimate | None:
+def _estimate_mean_time_of_size(
+    sums_by_losses: Sequence[TimeSums], min_files: int
+) -> Estimate | None:
     """Estimate the mean completion time of one size, without an interval for too few transfers."""
     result = estimate_mean_time([sums_by_losses])
     if result is None or result.units >= min_files:

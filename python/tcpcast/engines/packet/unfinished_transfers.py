@@ -74,7 +74,7 @@ def replace_by_lower_bounds(
 def _replace_by_lower_bound(
     name: str, estimate: Estimate, scenario: Scenario, snapshot: Snapshot, classes: Sequence[int]
 ) -> Estimate:
-    unfinished = _unfinished_share_and_bound(scenario, snapshot, classes, METRICS[name].file_kinds)
+    unfinished = _unfinished_count_and_bound(scenario, snapshot, classes, METRICS[name].file_kinds)
     if unfinished is None:
         return estimate
     share, at_least = unfinished
@@ -91,12 +91,12 @@ def _replace_by_lower_bound(
 def has_many_unfinished(scenario: Scenario, snapshot: Snapshot, classes: Sequence[int]) -> bool:
     """Return True if too many transfers of these classes were unfinished for their percentiles."""
     return (
-        _unfinished_share_and_bound(scenario, snapshot, classes, ("on-off", "transfers"))
+        _unfinished_count_and_bound(scenario, snapshot, classes, ("on-off", "transfers"))
         is not None
     )
 
 
-def _unfinished_share_and_bound(
+def _unfinished_count_and_bound(
     scenario: Scenario, snapshot: Snapshot, classes: Sequence[int], kinds: Collection[str]
 ) -> tuple[str, float] | None:
     """Return the number of unfinished transfers as text, and the lower bound of the mean time.

@@ -158,9 +158,9 @@ def class_log_probabilities(classes: Sequence[EngsetClass], peak_bps: Sequence[f
         No class, links that differ, a number outside its domain, or more than
         :data:`MAX_STATES` states.
     """
-    shape = check_classes(classes)
+    shape = get_state_shape(classes)
     link_bps = classes[0].path.bottleneck_bps
-    active, full = _active_and_full(classes, peak_bps)
+    active, full = _active_counts_and_full_mask(classes, peak_bps)
     counts = np.array(shape)[:, None] - 1
     ratios = np.array(
         [c.file_bits / (h * c.mean_off_s) for c, h in zip(classes, peak_bps, strict=True)]
@@ -266,7 +266,7 @@ def _total_throughputs_bps(
 ) -> list[float]:
     """Return U1 C and, if the link can be overloaded, U2 C: the throughput by both methods."""
     shape, flat = logs.shape, logs.ravel()
-    active, full = _active_and_full(classes, peak_bps)
+    active, full = _active_counts_and_full_mask(classes, peak_bps)
     probability, offered = np.exp(flat), [c.file_bits / c.mean_off_s for c in classes]
     # In equilibrium as many files start as end, in each class.
     first = sum(
@@ -309,7 +309,7 @@ def _wait_s(
         wait_s += step_s
 
 
-def _active_and_full(
+def _active_counts_and_full_mask(
     classes: Sequence[EngsetClass], peak_bps: Sequence[float]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return j_k of each state, shape (K, states), and whether sum_k j_k h_k exceeds the link."""
@@ -318,7 +318,7 @@ def _active_and_full(
     return active, wanted_bps > classes[0].path.bottleneck_bps * (1 + ROUNDING_TOLERANCE)
 
 
-def check_classes(classes: Sequence[EngsetClass]) -> tuple[int, ...]:
+def get_state_shape(classes: Sequence[EngsetClass]) -> tuple[int, ...]:
     """Return the shape of the states; raise DomainError as :func:`class_log_probabilities`."""
     if not classes:
         raise DomainError("classes must have at least one class")

@@ -197,17 +197,17 @@ class SharingResult:
     @property
     def rate_bps(self) -> float:
         """Mean connection rate h (eq. 10)."""
-        return _mean_with_weights(self.rate1_bps, self.rate2_bps)
+        return _mean_of_both_methods(self.rate1_bps, self.rate2_bps)
 
     @property
     def on_time_s(self) -> float:
         """Mean ON time (eq. 10)."""
-        return _mean_with_weights(self.on_time1_s, self.on_time2_s)
+        return _mean_of_both_methods(self.on_time1_s, self.on_time2_s)
 
     @property
     def utilisation(self) -> float:
         """Utilisation U (eq. 10)."""
-        return _mean_with_weights(self.utilisation1, self.utilisation2)
+        return _mean_of_both_methods(self.utilisation1, self.utilisation2)
 
     @property
     def closed_loop_load(self) -> float:
@@ -406,7 +406,7 @@ def _average_over_states(
     )
 
 
-def _mean_with_weights(first: float, second: float | None) -> float:
+def _mean_of_both_methods(first: float, second: float | None) -> float:
     return first if second is None else (first + second) / 2
 
 

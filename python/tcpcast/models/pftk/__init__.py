@@ -42,8 +42,8 @@ from tcpcast.models.pftk.closed_form import (
     window_limit_loss_ratio,
 )
 from tcpcast.models.pftk.comparison import ClosedFormError, closed_form_error
-from tcpcast.models.pftk.domain_values import path_domain_values
 from tcpcast.models.pftk.inverse import tolerated_loss_ratio, tolerated_loss_ratio_approximate
+from tcpcast.models.pftk.path_domain_values import path_domain_values
 from tcpcast.models.pftk.tcp_friendly import tcp_friendly_loss_event_ratio, tcp_friendly_rate_pps
 from tcpcast.models.pftk.timeouts import (
     timeout_probability,

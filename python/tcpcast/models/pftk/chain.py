@@ -214,15 +214,15 @@ def window_chain(
     walk = _PeriodProbabilities.up_to_window(largest, p, b)
     repair = newreno_recovery(largest, p, later) if repairs else no_recovery(largest)
     timeout = walk.timeout_given_loss(later) + repair.failed
-    reached, slow, early = walk.stationary(timeout, repair, after_timeout)
+    reached, slow, early = walk.stationary_probabilities(timeout, repair, after_timeout)
 
-    lost, last = walk.losses(reached, slow, early)
+    lost, last = walk.first_loss_distribution(reached, slow, early)
     visits = reached * walk.rounds_at + slow
     rounds = float(visits.sum())
     return WindowChain(
         window_pkts=walk.windows,
         loss_distribution=lost,
-        end_distribution=walk.ends(lost, last),
+        end_distribution=walk.end_window_distribution(lost, last),
         round_distribution=visits / rounds,
         rounds=rounds,
         recovery_rounds=dot_product(lost, repair.rounds),
@@ -305,7 +305,7 @@ class _PeriodProbabilities:
         p = self.p
         return np.asarray((1 - p) / p * (self.lost_in_round - p) / (2 - p))
 
-    def period(self, starts: Floats, thresholds: Floats) -> tuple[Floats, Floats]:
+    def reach_probabilities(self, starts: Floats, thresholds: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of reaching each window in linear growth, and in slow start.
 
         ``starts`` and ``thresholds`` are the distributions of the start of a period: linear growth
@@ -315,7 +315,9 @@ class _PeriodProbabilities:
         linear = starts + thresholds * self.slow_through
         return self.survival * np.cumsum(linear / self.survival), slow
 
-    def losses(self, reached: Floats, slow: Floats, early: Floats) -> tuple[Floats, Floats]:
+    def first_loss_distribution(
+        self, reached: Floats, slow: Floats, early: Floats
+    ) -> tuple[Floats, Floats]:
         """Return the distribution of the window at the first loss, and the part in the last round.
 
         The last round is the last of the b rounds of a period with this window. ``early`` is the
@@ -327,16 +329,16 @@ class _PeriodProbabilities:
         )
 
     @staticmethod
-    def ends(lost: Floats, last: Floats) -> Floats:
+    def end_window_distribution(lost: Floats, last: Floats) -> Floats:
         """Return the distribution of W from the distribution of the window at the first loss."""
         distribution = lost - last
         distribution[1:] += last[:-1]
         return distribution
 
-    def stationary(
+    def stationary_probabilities(
         self, timeout: Floats, repair: Recovery, after_timeout: AfterTimeout
     ) -> tuple[Floats, Floats, Floats]:
-        """Return :meth:`period` of the stationary distribution at the start of a period.
+        """Return :meth:`reach_probabilities` of the stationary distribution at the period start.
 
         The last array is the probability that the first loss is in the preceding recovery.
         """
@@ -347,11 +349,11 @@ class _PeriodProbabilities:
         starts[0] = 1.0
         moved = math.inf
         for _ in range(MAX_SWEEPS):
-            reached, slow = self.period(starts, thresholds)
-            lost, last = self.losses(reached, slow, early)
-            ends = self.ends(lost, last)
-            timed_out = self.ends(lost * timeout, last * timeout)
-            lost_new = self.ends(lost * repair.lost_new, last * repair.lost_new)
+            reached, slow = self.reach_probabilities(starts, thresholds)
+            lost, last = self.first_loss_distribution(reached, slow, early)
+            ends = self.end_window_distribution(lost, last)
+            timed_out = self.end_window_distribution(lost * timeout, last * timeout)
+            lost_new = self.end_window_distribution(lost * repair.lost_new, last * repair.lost_new)
             halved = ends - lost_new if after_timeout == "half" else ends - lost_new - timed_out
             after, slowly = _map_distribution(halved, half), np.zeros(size)
             again = _map_distribution(lost_new, half)
@@ -365,7 +367,7 @@ class _PeriodProbabilities:
             starts, thresholds, early = np.stack([after, slowly, again]) / total
             moved = float(np.abs(np.stack([starts, thresholds, early]) - before).sum())
             if moved < STATIONARY_TOLERANCE:
-                return (*self.period(starts, thresholds), early)
+                return (*self.reach_probabilities(starts, thresholds), early)
         raise ArithmeticError(
             f"the distribution of the window still changes by {moved:.1e} after {MAX_SWEEPS} "
             "iterations"

@@ -27,7 +27,7 @@ curve."""
 DISTRIBUTIONS = ("generalised-poisson", "negative-binomial", "as-printed")
 
 
-def require_loss(loss: float) -> None:
+def require_loss_probability(loss: float) -> None:
     """Raise DomainError unless ``loss`` is a probability above 0 and below 1."""
     if not 0 < loss < 1:
         raise DomainError(f"loss must be a probability above 0 and below 1, not {loss!r}")
@@ -65,7 +65,7 @@ def loss_probability(
     DomainError
         An argument outside the domain above.
     """
-    require_loss(loss)
+    require_loss_probability(loss)
     k, n = np.asarray(losses, dtype=np.float64), file_sizes(size_pkts)
     if not np.all((k >= 0) & np.isfinite(k)):
         raise DomainError("losses must be at least 0 and finite")
@@ -97,7 +97,7 @@ def first_negligible_loss_count(
         An argument outside the domain of :func:`loss_probability`, or more than 5000 losses to
         consider: the transfer is then not short.
     """
-    require_loss(loss)
+    require_loss_probability(loss)
     file_sizes(size_pkts)
     mean = math.ceil(size_pkts * loss / (1 - loss))
     if mean < MAX_LOSSES:

@@ -41,7 +41,7 @@ def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
     grown = WindowGrowth.from_transfer(
         transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts
     )
-    return np.asarray(transfer.rtt_s * grown.rounds(sizes, grown.window(sizes)))
+    return np.asarray(transfer.rtt_s * grown.rounds_to_send(sizes, grown.window_after(sizes)))
 
 
 def full_rounds_excess_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
@@ -72,7 +72,7 @@ def lossless_rest_latency_s(transfer: ShortTransfer, left: Floats, grown: Window
     probability (b - 1)/b. If only the retransmission remains, it fills a gap and is acknowledged
     immediately.
     """
-    latency = transfer.rtt_s * grown.rounds(left, grown.window(left))
+    latency = transfer.rtt_s * grown.rounds_to_send(left, grown.window_after(left))
     if transfer.delayed_ack_timer_s is None:
         return latency
     b = transfer.acked_packets

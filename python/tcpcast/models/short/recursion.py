@@ -16,7 +16,7 @@ from tcpcast.models.short.losses import (
     LossDistribution,
     first_negligible_loss_count,
     loss_probability,
-    require_loss,
+    require_loss_probability,
 )
 from tcpcast.models.short.lossless_latency import (
     first_stage_ack_wait_s,
@@ -154,7 +154,7 @@ def expected_latency_s(
     handshake is :func:`tcpcast.models.cardwell.connection_latency_s`.
     """
     sizes = file_sizes(size_pkts)
-    require_loss(loss)
+    require_loss_probability(loss)
     resent = _handshake_beyond_rtt_s(transfer, loss)
     if not sizes.size:
         return np.empty(sizes.shape)

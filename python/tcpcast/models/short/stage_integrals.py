@@ -67,7 +67,7 @@ class LatencyMeshes:
         start = WindowGrowth.from_transfer(
             transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts
         )
-        widest = float(start.window(np.asarray(top)))
+        widest = float(start.window_after(np.asarray(top)))
         # From half a window, the remaining packets reach at most this window.
         widest = max(widest, math.sqrt(8 * top / (3 * transfer.acked_packets)))
         widest = min(widest, transfer.max_window_pkts)
@@ -176,7 +176,7 @@ def _split_loss_positions(transfer: ShortTransfer, rows: TransferRows) -> Iterat
     left, kept = rows.left, transfer.unprotected_pkts
     tail = np.maximum(left - kept, 0.0)
     needed = transfer.recovery_window_pkts
-    early = np.clip(rows.grown.sent_at(needed), 0.0, tail)
+    early = np.clip(rows.grown.sent_until_window(needed), 0.0, tail)
     bends = _find_kinks(transfer, rows)
     inner = np.sort(np.clip(np.stack(bends), early, tail), axis=0)
     start = rows.skipped
@@ -201,11 +201,13 @@ def _find_kinks(transfer: ShortTransfer, rows: TransferRows) -> list[Floats]:
     if transfer.sack:
         # The window suffices to recover the next loss; it is full; slow start ends; too few packets
         # remain.
-        full = [grown.sent_at(window) for window in (needed / transfer.decrease, grown.cap)]
+        full = [
+            grown.sent_until_window(window) for window in (needed / transfer.decrease, grown.cap)
+        ]
         kept = transfer.unprotected_pkts
-        return [*full, grown.slow_start_pkts(), grown.sent_at_total(left - kept)]
+        return [*full, grown.slow_start_pkts(), grown.sent_until_total(left - kept)]
     # W/2 - 1 exceeds 1 from W = 4, and suffices to recover the next loss from W = 2 (1 + dup) + 2.
-    bends = [grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
+    bends = [grown.sent_until_window(window) for window in {max(4, needed), 2 * needed + 2}]
     return [*bends, left - last_kink_pkts(transfer)]
 
 
@@ -334,14 +336,14 @@ def _quadrature_nodes(
     v = far + (near - far) * (abscissae + 1) / 2
     share = v ** (1 / exponent)
     sent = left - share * whole
-    path = rows.grown.select(which)
-    window = path.window(sent)
+    path = rows.grown.select_transfers(which)
+    window = path.window_after(sent)
     after = _outcome_after_loss(
         transfer, tables, rows, part.case, left=left, sent=sent, window=window
     )
     cost = np.full(sent.size, after.cost)
     if part.case != REPEATED_TIMEOUT_OUTCOME:
-        cost += (transfer.rtt_s * path.rounds(sent, window)).ravel()
+        cost += (transfer.rtt_s * path.rounds_to_send(sent, window)).ravel()
     return _QuadratureNodes(
         np.repeat(which, len(abscissae)),
         share.ravel(),

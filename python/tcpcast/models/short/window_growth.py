@@ -193,11 +193,11 @@ class WindowGrowth:
         threshold = np.maximum(first, np.minimum(np.asarray(ssthresh, dtype=np.float64), cap))
         return cls(first, threshold, cap, float(transfer.acked_packets))
 
-    def select(self, which: NDArray[np.intp]) -> WindowGrowth:
+    def select_transfers(self, which: NDArray[np.intp]) -> WindowGrowth:
         """Return the growth of the selected transfers, one row per transfer."""
         return WindowGrowth(self.start[which, None], self.threshold[which, None], self.cap, self.b)
 
-    def window(self, sent: Floats) -> Floats:
+    def window_after(self, sent: Floats) -> Floats:
         """Return W_f after ``sent`` packets."""
         slow = self.start + sent / self.b
         # An infinite threshold is never reached, and inf - inf is nan.
@@ -206,7 +206,7 @@ class WindowGrowth:
         avoiding = np.sqrt(threshold**2 + 2 * beyond / self.b)
         return np.minimum(np.where(slow <= self.threshold, slow, avoiding), self.cap)
 
-    def sent_at(self, window: float) -> Floats:
+    def sent_until_window(self, window: float) -> Floats:
         """Return the packets sent until W_f reaches ``window``.
 
         0 for a window of at most W_0, and ``inf`` for a window above M.
@@ -222,7 +222,7 @@ class WindowGrowth:
         """Return the packets sent in slow start; ``inf`` if slow start does not end."""
         return self.b * (self.threshold - self.start)
 
-    def sent_at_total(self, packets: Floats) -> Floats:
+    def sent_until_total(self, packets: Floats) -> Floats:
         """Return the number y of sent packets at which y + W_f(y) = ``packets``.
 
         W_f(y) packets are then in flight. Negative if W_0 exceeds ``packets``.
@@ -236,12 +236,12 @@ class WindowGrowth:
         sent = np.where(slow <= self.slow_start_pkts(), slow, avoiding)
         return np.maximum(sent, packets - self.cap)
 
-    def rounds(self, sent: Floats, last: Floats) -> Floats:
+    def rounds_to_send(self, sent: Floats, last: Floats) -> Floats:
         """Return L_0, the RTTs to send and acknowledge ``sent``; ``last`` is the final W_f."""
         slow = np.minimum(last, self.threshold)
         rounds = np.log(slow / self.start) / math.log1p(1 / self.b) + self.b * (last - slow)
         if self.cap < math.inf:
-            rounds = rounds + np.maximum(sent - self.sent_at(self.cap), 0.0) / self.cap
+            rounds = rounds + np.maximum(sent - self.sent_until_window(self.cap), 0.0) / self.cap
         return rounds
 
 
@@ -254,7 +254,7 @@ def fluid_timeout_pkts(transfer: ShortTransfer) -> float:
     grown = WindowGrowth.from_transfer(
         transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts
     )
-    return float(grown.sent_at(transfer.recovery_window_pkts))
+    return float(grown.sent_until_window(transfer.recovery_window_pkts))
 
 
 def timeout_packets(transfer: ShortTransfer) -> float:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MAX_DIRECTIONS = 8
 
 
-def plot(
+def write_capture_figures(
     captures: Sequence[Capture], folder: str | Path, *, force: bool = False, form: str = "png"
 ) -> list[Path]:
     """Write figures of the worst directions of each capture.
@@ -69,12 +69,12 @@ def plot(
     target = Path(folder)
     written = []
     for capture, stem in zip(captures, file_name_prefixes(captures), strict=True):
-        for name, figure in _figures(capture):
+        for name, figure in _iter_capture_figures(capture):
             written.append(save_figure(figure, target / f"{stem}-{name}.{form}", force=force))
     return written
 
 
-def _figures(capture: Capture) -> Iterator[tuple[str, Figure]]:
+def _iter_capture_figures(capture: Capture) -> Iterator[tuple[str, Figure]]:
     """Yield names and figures, one at a time to save memory."""
     for direction in worst_directions(capture, MAX_DIRECTIONS):
         yield from _direction_figures(direction)

@@ -58,9 +58,9 @@ def model_figures(capture: Capture, max_count: int) -> Iterator[tuple[str, Figur
         if path is None or np.count_nonzero(points["loss_indication_ratio"] > 0) < MIN_INTERVALS:
             continue
         figure = new_figure(FIGURE_SIZE_IN, TRACE_DPI)
-        _draw(figure.add_subplot(), points, path)
+        _draw_rate_against_loss(figure.add_subplot(), points, path)
         setup = f"{file_name(capture)}: {' > '.join(ends)}; {_subtitle(points, path)}"
-        write_titles(figure, _title(points, path), setup)
+        write_titles(figure, _model_error_title(points, path), setup)
         yield "-".join(map(file_stem, ends)), figure
         drawn += 1
         if drawn == max_count:
@@ -99,7 +99,7 @@ def interval_points(capture: Capture, rows: Counts) -> Table:
     return points | {"pkts_in_100_s": points["sent_pkts"] * INTERVAL_S / points["length_s"]}
 
 
-def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
+def _draw_rate_against_loss(axes: Axes, points: Table, path: dict[str, float]) -> None:
     complete = points["length_s"] >= INTERVAL_S
     for classes, look in CLASS_MARKS.items():
         of_class = (
@@ -134,7 +134,7 @@ def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
     label_line_ends(axes, ends)
 
 
-def _title(points: Table, path: dict[str, float]) -> str:
+def _model_error_title(points: Table, path: dict[str, float]) -> str:
     """Return the title with the median relative error of PFTK over complete lossy intervals."""
     lossy = points["loss_indication_ratio"] > 0
     full = lossy & (points["length_s"] >= INTERVAL_S)

@@ -56,10 +56,10 @@ def draw_sequence(direction: Direction) -> Figure | None:
     figure = new_figure((WIDTH_IN, 3.6 if part is None else 6.4), TRACE_DPI)
     panels = figure.subplots(1 if part is None else 2, squeeze=False)[:, 0]
     label = "sent" if thinned == 1 else f"sent (one of {thinned} packets)"
-    _draw(panels[0], time, trail, full, label)
+    _draw_segments(panels[0], time, trail, full, label)
     direction.add_title(figure, _title(direction))
     if part is not None:
-        _draw(panels[1], time, trail, part, label)
+        _draw_segments(panels[1], time, trail, part, label)
         panels[0].axvspan(*part, color="#f2e6b8", zorder=0)
         where = (
             "the beginning"
@@ -128,7 +128,7 @@ def _draw_vertical_lines(axes: Axes, x: Floats, low: Floats, high: Floats, **loo
     axes.add_collection(LineCollection(segments, **look), autolim=False)
 
 
-def _draw(
+def _draw_segments(
     axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sent_label: str
 ) -> None:
     margin = 0.02 * (span[1] - span[0]) or 0.01

@@ -11,10 +11,10 @@ from tcpcast.web.questions.question_form import Question
 QUESTIONS = {q.name: q for q in (PATH, PARALLEL, TRANSFER, WINNER, USERS, BUFFERS)}
 """Questions in the order of the page."""
 
-__all__ = ["QUESTIONS", "Question", "question"]
+__all__ = ["QUESTIONS", "Question", "find_question"]
 
 
-def question(name: object) -> Question:
+def find_question(name: object) -> Question:
     """Return a question by its name.
 
     Raises

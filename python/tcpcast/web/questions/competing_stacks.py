@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.compare import metric_with_interval
+from tcpcast.compare import make_metric_with_interval
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import select_path_formulas
@@ -20,7 +20,7 @@ from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
     Question,
-    verdict,
+    verdict_on_displayed_answers,
 )
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _run_duration(values: Values) -> str:
     return units.format_duration(round(DURATION_S * deeper))
 
 
-def _winner_tables(values: Values) -> Mapping[str, Any]:
+def _competition_tables(values: Values) -> Mapping[str, Any]:
     return {
         "name": "who-wins",
         "network": {"rtt": values["rtt-a"], "bottleneck": _bottleneck_table(values)},
@@ -154,9 +154,11 @@ def _isolated_scenario(values: Values, group: str) -> Scenario:
     )
 
 
-def _winner_formulas(values: Values, omitted_formulas: Collection[str]) -> list[DisplayedAnswer]:
+def _formulas_of_each_group(
+    values: Values, omitted_formulas: Collection[str]
+) -> list[DisplayedAnswer]:
     """Return the answers of formulas for each group without the other group."""
-    Scenario.from_dict(_winner_tables(values))
+    Scenario.from_dict(_competition_tables(values))
     found = []
     for group in CLASS_NAMES:
         scenario = _isolated_scenario(values, group)
@@ -194,9 +196,11 @@ def _payload_share(scenario: Scenario) -> float:
     return scenario.payload_bytes / scenario.network.packet_bytes
 
 
-def _winner_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
+def _competition_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
     each = three_digit_text(_equal_share_bps(values), "bit/s")
-    first = verdict(Scenario.from_dict(_winner_tables(values)), [], simulated)
+    first = verdict_on_displayed_answers(
+        Scenario.from_dict(_competition_tables(values)), [], simulated
+    )
     missing = [] if first else ["No formula predicts how two TCPs share a queue; press Simulate."]
     return Facts(first, [*missing, f"Equal shares are {each} per flow."])
 
@@ -219,7 +223,7 @@ def _simulated_goodputs(values: Values, given: Answer) -> dict[str, Metric]:
             if "goodput_bps_interval_warning" in table
             else None
         )
-        found[name] = metric_with_interval(value, low, high, doubt or None)
+        found[name] = make_metric_with_interval(value, low, high, doubt or None)
     return found
 
 
@@ -241,11 +245,11 @@ WINNER = Question(
     ),
     metric="goodput_bps",
     curve_fields=("buffer", "rate"),
-    tables=_winner_tables,
-    formulas=_winner_formulas,
-    facts=_winner_facts,
-    command=lambda values, _: commands_for_scenario_file(_winner_tables(values), ["packet"]),
-    program=lambda values, _: program_of_tables(_winner_tables(values), ["packet"]),
+    tables=_competition_tables,
+    formulas=_formulas_of_each_group,
+    facts=_competition_facts,
+    command=lambda values, _: commands_for_scenario_file(_competition_tables(values), ["packet"]),
+    program=lambda values, _: program_of_tables(_competition_tables(values), ["packet"]),
     metrics_by_class=_simulated_goodputs,
     references=lambda values: {"equal shares": _equal_share_bps(values)},
 )

@@ -28,7 +28,7 @@ from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
     Question,
-    verdict,
+    verdict_on_displayed_answers,
 )
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ _SCENARIO_KEYS = {
 _COMMON_FIELDS = (SOURCES, _RATE, RTT, MEAN_SIZE, THINK_TIME, _ACCESS, _STACK)
 
 
-def _users_changes(values: Values) -> dict[str, Any]:
+def _shared_link_changes(values: Values) -> dict[str, Any]:
     """Return the changes to the packaged scenario, by dotted key."""
     changes: dict[str, Any] = {
         _SCENARIO_KEYS[name]: values[name] for name in _SCENARIO_KEYS if name in values
@@ -163,22 +163,27 @@ def _users_changes(values: Values) -> dict[str, Any]:
     return changes | {"run.transfers": TRANSFERS_PER_POINT, "run.max_wall": MAX_WALL}
 
 
-def _users_tables(values: Values) -> Mapping[str, Any]:
+def _shared_link_tables(values: Values) -> Mapping[str, Any]:
     return apply_changes(
-        parse_toml(read_packaged_text(PACKAGED_SCENARIO), PACKAGED_SCENARIO), _users_changes(values)
+        parse_toml(read_packaged_text(PACKAGED_SCENARIO), PACKAGED_SCENARIO),
+        _shared_link_changes(values),
     )
 
 
-def _users_formulas(
+def _shared_link_formulas(
     values: Values, omitted_formulas: Collection[str], engines: Sequence[str] = _ENGINES
 ) -> list[DisplayedAnswer]:
-    scenario = Scenario.from_dict(_users_tables(values))
+    scenario = Scenario.from_dict(_shared_link_tables(values))
     names = [name for name in engines if name not in omitted_formulas]
     return [DisplayedAnswer(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
-def _users_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
-    first = verdict(Scenario.from_dict(_users_tables(values)), given, simulated, LEADING_FORMULA)
+def _shared_link_facts(
+    values: Values, given: list[DisplayedAnswer], simulated: Answer | None
+) -> Facts:
+    first = verdict_on_displayed_answers(
+        Scenario.from_dict(_shared_link_tables(values)), given, simulated, LEADING_FORMULA
+    )
     if not first:
         return Facts("", ["No formula supports this stack; press Simulate."])
     quoted = (each.answer for each in given if each.name == LEADING_FORMULA and each.answer.metrics)
@@ -190,23 +195,23 @@ def _engines_of_run(simulated: bool) -> list[str]:
     return [*_ENGINES, *(["packet"] if simulated else [])]
 
 
-def _users_command(values: Values, simulated: bool) -> str:
+def _shared_link_command(values: Values, simulated: bool) -> str:
     engines = ",".join(_engines_of_run(simulated))
     return shell_command(
         [
             "tcpcast",
             "run",
             PACKAGED_SCENARIO,
-            *set_arguments(_users_changes(values)),
+            *set_arguments(_shared_link_changes(values)),
             "--engine",
             engines,
         ]
     )
 
 
-def _users_program(values: Values, simulated: bool) -> str:
+def _shared_link_program(values: Values, simulated: bool) -> str:
     return program_of_packaged(
-        PACKAGED_SCENARIO, _users_changes(values), _engines_of_run(simulated)
+        PACKAGED_SCENARIO, _shared_link_changes(values), _engines_of_run(simulated)
     )
 
 
@@ -217,26 +222,26 @@ USERS = Question(
     fields=(*_COMMON_FIELDS, BUFFER),
     metric="connection_rate_bps",
     curve_fields=("sources", "rate", "rtt"),
-    tables=_users_tables,
-    formulas=_users_formulas,
-    facts=_users_facts,
-    command=_users_command,
-    program=_users_program,
+    tables=_shared_link_tables,
+    formulas=_shared_link_formulas,
+    facts=_shared_link_facts,
+    command=_shared_link_command,
+    program=_shared_link_program,
 )
 
 
 def _plan_changes(values: Values) -> dict[str, Any]:
     """Return the changes to the scenario of a plan, without the buffer, which the plan computes."""
     left = {"network.bottleneck.buffer", "run.transfers", "run.max_wall"}
-    return {key: value for key, value in _users_changes(values).items() if key not in left}
+    return {key: value for key, value in _shared_link_changes(values).items() if key not in left}
 
 
 def _run_plan(values: Values) -> Plan:
-    return _plan_of_values(tuple(sorted(values.items())))
+    return _cached_plan(tuple(sorted(values.items())))
 
 
 @functools.lru_cache(maxsize=64)  # all points of a curve need the same plan
-def _plan_of_values(given: tuple[tuple[str, str], ...]) -> Plan:
+def _cached_plan(given: tuple[tuple[str, str], ...]) -> Plan:
     values = {name: text for name, text in given if name != "buffer"}
     tables = apply_changes(
         parse_toml(read_packaged_text(PACKAGED_SCENARIO), PACKAGED_SCENARIO), _plan_changes(values)
@@ -249,17 +254,19 @@ def _value_on_axis(values: Values, axis: str = "buffer") -> str:
     return values.get(axis) or f"{_run_plan(values).value:.0f}pkt"
 
 
-def _buffer_tables(values: Values) -> Mapping[str, Any]:
-    return _users_tables({**values, "buffer": _value_on_axis(values)})
+def _buffer_plan_tables(values: Values) -> Mapping[str, Any]:
+    return _shared_link_tables({**values, "buffer": _value_on_axis(values)})
 
 
-def _buffer_formulas(values: Values, omitted_formulas: Collection[str]) -> list[DisplayedAnswer]:
-    return _users_formulas(
+def _buffer_plan_answers(
+    values: Values, omitted_formulas: Collection[str]
+) -> list[DisplayedAnswer]:
+    return _shared_link_formulas(
         {**values, "buffer": _value_on_axis(values)}, omitted_formulas, [LEADING_FORMULA]
     )
 
 
-def _buffer_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
+def _buffer_plan_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
     plan = _run_plan(values)
     rules = plan.tables["rules"]
     rows = [
@@ -284,14 +291,14 @@ def _simulated_loss_sentence(simulated: Answer | None) -> list[str]:
     return [f"With this buffer, the simulated loss is {text}."]
 
 
-def _buffer_command(values: Values, simulated: bool) -> str:
+def _buffer_plan_command(values: Values, simulated: bool) -> str:
     checked = ["--verify"] if simulated else []
     changes = set_arguments(_plan_changes(values))
     words = ["tcpcast", "plan", "buffer", PACKAGED_SCENARIO, "--loss", values["loss"], *changes]
     return shell_command([*words, *checked])
 
 
-def _buffer_program(values: Values, simulated: bool) -> str:
+def _buffer_plan_program(values: Values, simulated: bool) -> str:
     loss = MAX_LOSS.number(values["loss"])
     return program_of_buffer_plan(PACKAGED_SCENARIO, _plan_changes(values), loss, simulated)
 
@@ -304,11 +311,11 @@ BUFFERS = Question(
     computed_fields=(BUFFER,),
     metric="loss_ratio",
     curve_fields=("buffer",),
-    tables=_buffer_tables,
-    formulas=_buffer_formulas,
-    facts=_buffer_facts,
-    command=_buffer_command,
-    program=_buffer_program,
+    tables=_buffer_plan_tables,
+    formulas=_buffer_plan_answers,
+    facts=_buffer_plan_facts,
+    command=_buffer_plan_command,
+    program=_buffer_plan_program,
     references=lambda values: {"maximum loss": MAX_LOSS.number(values["loss"])},
     value_on_axis=_value_on_axis,
 )

@@ -24,23 +24,23 @@ from tcpcast.report.prediction import (
     SIMULATION,
     Prediction,
     handshake_time_text,
-    headline,
     leading_formula,
     limits_text,
     no_trusted_answer_sentence,
+    rate_headline,
     transfer_headline,
     transfer_rates_text,
 )
 from tcpcast.report.quantity import three_digit_text
 from tcpcast.web.copied_texts import program_of_tables, shell_command
 from tcpcast.web.questions.fields import Field, stack_field
-from tcpcast.web.questions.names import PageNames
+from tcpcast.web.questions.page_suggestions import PageSuggestionSyntax
 from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
     Question,
     remove_omitted_keys,
-    verdict,
+    verdict_on_displayed_answers,
 )
 
 if TYPE_CHECKING:
@@ -131,20 +131,22 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
         bulk = make_bulk_scenario(options, point)
         steady = Answers(answer(bulk, select_path_formulas("bulk")), bulk)
         prediction = Prediction(steady, answers, size_pkts=size)
-    names = PageNames({})
+    names = PageSuggestionSyntax({})
     if size is None:
         if prediction.untrusted:
             return Facts("", [no_trusted_answer_sentence(prediction, names)])
-        first = verdict(scenario, given, simulated, leading_formula(scenario))
+        first = verdict_on_displayed_answers(scenario, given, simulated, leading_formula(scenario))
         return Facts(
-            first, [_limits_sentence(prediction)] if first else [headline(prediction, names)]
+            first, [_limits_sentence(prediction)] if first else [rate_headline(prediction, names)]
         )
     if prediction.has_time_from_goodput:  # the transfer time is derived from the goodput
-        return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
+        return Facts("", [rate_headline(prediction, names), transfer_headline(prediction, names)])
     if prediction.leading_time_answer is None:
         text = transfer_headline(prediction, names)
         return Facts("", [text or f"No formula supports this stack; {names.engine(SIMULATION)}."])
-    first = verdict(scenario, given, simulated, prediction.leading_time_answer.engine)
+    first = verdict_on_displayed_answers(
+        scenario, given, simulated, prediction.leading_time_answer.engine
+    )
     return Facts(first, [_transfer_sentence(prediction)])
 
 

@@ -9,7 +9,7 @@ from tcpcast.compare import compare_all
 from tcpcast.engines import REGISTRY
 from tcpcast.report.headline import run_verdict
 from tcpcast.scenario import Scenario
-from tcpcast.web.questions.names import PageNames
+from tcpcast.web.questions.page_suggestions import PageSuggestionSyntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -104,9 +104,11 @@ class Question:
         return {} if value is None else {answer.engine: value}
 
     @property
-    def names(self) -> PageNames:
+    def names(self) -> PageSuggestionSyntax:
         """Wording of suggestions with the labels of the fields."""
-        return PageNames({key: field.label for field in self.fields for key in field.keys})
+        return PageSuggestionSyntax(
+            {key: field.label for field in self.fields for key in field.keys}
+        )
 
     def scenario(self, values: Values) -> Scenario:
         """Return the scenario of the values.
@@ -130,7 +132,7 @@ class Question:
         }
 
 
-def verdict(
+def verdict_on_displayed_answers(
     scenario: Scenario, given: Sequence[DisplayedAnswer], simulated: Answer | None, lead: str = ""
 ) -> str:
     """Return the verdict of ``tcpcast run`` on these answers.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SIMULATION = "packet"
 
 
-class PageNames(SuggestionSyntax):
+class PageSuggestionSyntax(SuggestionSyntax):
     """Wording of suggestions on the page.
 
     Parameters
