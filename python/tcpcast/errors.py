@@ -174,6 +174,12 @@ class QueryStopped(TcpcastError):  # noqa: N818 - incomplete rather than a fault
     exit_code = 1
 
 
+class WorkerDied(TcpcastError):  # noqa: N818 - says what happened
+    """A process ended without a result, or had an internal error."""
+
+    exit_code = 3
+
+
 class MachineError(TcpcastError):
     """A requirement that the machine lacks: an optional package, a writable directory."""
 

@@ -311,10 +311,11 @@ def _less_loss_advice(gains: GainPredictor, before: list[str]) -> list[Remedy]:
             action = f"reduce loss: according to {model}, {gain}"
             end = (
                 f" {'Then' if start else 'First'} reduce loss. According to {model}, {gain} "
-                f"({format_rate(gained[at])}), and half the RTT gives {format_times(min(near[at], most[at]))} "
-                "the rate. According to "
+                f"({format_rate(gained[at])}), and half the RTT gives "
+                f"{format_times(min(near[at], most[at]))} the rate. According to "
                 f"{'n times PFTK' if by_n_times[at] else 'the model of parallel flows'}, "
-                f"{PARALLEL_FLOWS} parallel flows give {format_times(min(many[at], most[at]))} the rate."
+                f"{PARALLEL_FLOWS} parallel flows give {format_times(min(many[at], most[at]))} the "
+                "rate."
                 f"{' The link limits at least one of these rates.' if too_much[at] else ''}"
             )
         seen = f", one loss indication per {every} packets"

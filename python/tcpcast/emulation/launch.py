@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tcpcast.emulation.link_outcome import LinkOutcome
-from tcpcast.errors import MachineError
+from tcpcast.errors import MachineError, WorkerDied
 
 _PROCESS_MODULE = "tcpcast.emulation.link_process"
 _PROGRAM_SIGNALS = [
@@ -41,8 +41,9 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     Raises
     ------
     MachineError
-        The system is not Linux, namespaces are not available, a program does not exist, or the
-        process was killed.
+        The system is not Linux, namespaces are not available, or a program does not exist.
+    WorkerDied
+        The process was killed.
     """
     if sys.platform != "linux":
         raise MachineError("a link needs Linux network namespaces; this system is not Linux")
@@ -51,7 +52,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     if "fault" in messages:
         raise MachineError(messages["fault"])
     if "way" not in messages:
-        raise MachineError(f"the link's process ended without a result, status {status}")
+        raise WorkerDied(f"the link's process ended without a result, status {status}")
     return LinkOutcome.from_lines(messages)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tcpcast.emulation.launch import start_link
-from tcpcast.errors import MachineError
+from tcpcast.errors import MachineError, WorkerDied
 
 FLOW_COUNTERS = (
     *("arrived", "queue_drops", "random_drops", "passed", "waited_ns", "marked"),
@@ -78,6 +78,8 @@ def run_traffic(
     ------
     MachineError
         The system is not Linux, namespaces are not available, or a system call failed.
+    WorkerDied
+        The link's process ended without a result.
     """
     if sys.platform != "linux":
         raise MachineError("a link needs Linux network namespaces; this system is not Linux")
@@ -94,7 +96,7 @@ def run_traffic(
         outcome.stop_reason = "interrupted"
         return outcome
     if outcome.final_report is None:
-        raise MachineError("the link's process ended without a result")
+        raise WorkerDied("the link's process ended without a result")
     return outcome
 
 

@@ -482,10 +482,8 @@ class Uniform(Distribution[Quantity]):
     @model_validator(mode="after")
     def _check_low_is_below_high(self) -> Self:
         if self.low >= self.high:
-            message = (
-                f"{self._with_unit(self.high)} must be above low ({self._with_unit(self.low)})"
-            )
-            raise make_key_error(f"{message}; write a larger high", "high")
+            high, low = self._with_unit(self.high), self._with_unit(self.low)
+            raise make_key_error(f"{high} must be above low ({low}); write a larger high", "high")
         return self
 
     def mean_value(self) -> float:

@@ -18,10 +18,10 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import TcpcastError, WorkerDied
 from tcpcast.web.guard import Access, Guard
 from tcpcast.web.jobs import Job, Jobs, TooManyJobs, UnknownJob
-from tcpcast.web.processes import FormulaProcess, TimeLimitExceeded, WorkerDied
+from tcpcast.web.processes import FormulaProcess, TimeLimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

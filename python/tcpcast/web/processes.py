@@ -8,7 +8,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import TcpcastError, WorkerDied
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -27,10 +27,6 @@ class InvalidRequest(TcpcastError):  # noqa: N818 - the request is invalid
 
 class TimeLimitExceeded(TcpcastError):  # noqa: N818 - as above
     """The calculation exceeded its time limit."""
-
-
-class WorkerDied(TcpcastError):  # noqa: N818 - as above
-    """The process ended without a response, or had an internal error."""
 
 
 class Worker:

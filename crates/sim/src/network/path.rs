@@ -27,6 +27,8 @@ pub(crate) struct ClassPath {
     pub back: Nanos,
     /// Whether the access links cannot lose packets.
     pub is_lossless: bool,
+    /// Whether packets may be lost before the first shared hop.
+    pub may_lose_before_shared_hop: bool,
     /// Whether packets may be lost behind the ingress link: then a packet that waits there cannot
     /// rely on an event of the previous packet.
     pub ingress_loses_behind: bool,
@@ -77,6 +79,7 @@ impl ClassPath {
         let is_lossless = |access: &AccessConfig| access.limit.is_none() && access.loss.is_none();
         let loses_behind =
             |access: &AccessConfig| access.loss.is_some_and(|loss| loss.at == LossPlace::Behind);
+        let mut per_source_hops = config.hops_before.iter().take_while(|hop| !hop.shared);
         let (ingress, egress) = (link(&class.ingress), link(&class.egress));
         let mut path = Self {
             ingress,
@@ -89,6 +92,8 @@ impl ClassPath {
             egress_to_event: 0,
             back: class.back + ingress.delay + config.unloaded_ack_time_over(&config.hops_before),
             is_lossless: is_lossless(&class.ingress) && is_lossless(&class.egress),
+            may_lose_before_shared_hop: !is_lossless(&class.ingress)
+                || per_source_hops.any(|hop| hop.buffer.is_some() || hop.loss.is_some()),
             ingress_loses_behind: loses_behind(&class.ingress),
             egress_loses_behind: loses_behind(&class.egress),
             progress: match class.traffic {

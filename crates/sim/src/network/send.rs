@@ -154,9 +154,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             due = due.max(self.now);
         }
         // The loss of a later packet of the burst may reach the sender before `due`.
-        let may_lose_later_packets = S::HAS_LOSS_FEEDBACK
-            && (!path.is_lossless || (HAS_HOP && self.hops.starts_with_per_source_hop()));
-        if !may_lose_later_packets
+        if !(S::HAS_LOSS_FEEDBACK && path.may_lose_before_shared_hop)
             && self.precedes_all_events(due)
             && !self.would_overtake_due_packet(source, due)
         {

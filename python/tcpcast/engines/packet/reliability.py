@@ -190,15 +190,14 @@ def warn_about_goodput_quantiles(
     load = scenario.arriving_load
     relaxation_s = 0.0 if load is None or load >= 1.0 else _queue_relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
-    withheld = set[str]()
+    withheld = ""
     lacking = [share for share, e in estimates.items() if e.low is None or files < MIN_FILES]
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
         found = count_text(files, "file")
-        why = f"too few files: {found}, but {needed:,} are needed; no interval for"
-        reasons[why] = lacking
-        withheld = {why}
+        withheld = f"too few files: {found}, but {needed:,} are needed; no interval for"
+        reasons[withheld] = lacking
     short = find_correlated_metrics(estimates)
     for share, e in estimates.items():
         needed_s = MIN_TAIL_CORRELATION_TIMES * relaxation_s / min(share, 1.0 - share)
@@ -212,7 +211,7 @@ def warn_about_goodput_quantiles(
             f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of "
             "files reach",
             ("file_goodput",),
-            kind="withheld" if why in withheld else "check",
+            kind="withheld" if why == withheld else "check",
         )
         for why, shares in reasons.items()
     ]
@@ -229,7 +228,7 @@ def _add_metric_warnings(
         return estimate
     reason = missing or _few_data_text_of_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
-        reason = f"too few replications: {MIN_REPLICATIONS} are needed"
+        reason = f"too few replications: at least {MIN_REPLICATIONS} are needed"
     if reason is None and estimate.low is None:
         reason = "all events were in one batch of the run"
     if reason is not None:
@@ -247,14 +246,15 @@ def _add_batch_warnings(
     for warning in _short_run_warnings_by_metric(estimate, correlated=correlated):
         # The batches of this metric may differ because few packets wait for a timeout.
         timeouts = units.total("timeouts") if name == "rtt_packet_mean_s" else 0.0
-        estimate = estimate.with_warning((timeouts and _rare_timeouts_text(timeouts)) or warning)
+        text = timeouts and _few_events_text("timeouts", timeouts, "timeout")
+        estimate = estimate.with_warning(text or warning)
     return estimate
 
 
-def _rare_timeouts_text(timeouts: float) -> str | None:
-    if timeouts >= MIN_EVENTS:
+def _few_events_text(events: str, count: float, noun: str) -> str | None:
+    if count >= MIN_EVENTS:
         return None
-    return f"too few timeouts: {count_text(timeouts, 'timeout')}, but {MIN_EVENTS} are needed"
+    return f"too few {events}: {count_text(count, noun)}, but {MIN_EVENTS} are needed"
 
 
 def _rule_of_three_interval(name: str, estimate: Estimate, units: BatchCounters) -> Estimate:
@@ -300,11 +300,10 @@ def _few_data_text(scenario: Scenario, units: BatchCounters, classes: Sequence[i
             return f"too few files: {count_text(files, 'file')}, but {enough} are needed"
         return None
     losses = count_loss_indications(units, classes)
-    if losses >= MIN_EVENTS or (losses == 0 and not scenario.has_random_loss):
+    has_marks = count_effective_marks(scenario, units, classes) >= MIN_EVENTS
+    if has_marks or (losses == 0 and not scenario.has_random_loss):
         return None
-    if count_effective_marks(scenario, units, classes) >= MIN_EVENTS:
-        return None
-    return f"too few losses: {count_text(losses, 'loss indication')}, but {MIN_EVENTS} are needed"
+    return _few_events_text("losses", losses, "loss indication")
 
 
 def min_transfers_by_size(scenario: Scenario, snapshot: Snapshot) -> dict[int, int]:
@@ -404,14 +403,12 @@ def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters
     timeouts = units.total("timeout_sequences")
     losses, row = count_loss_indications(units), METRICS[name]
     is_of_timeouts = row.ratio_of[1] == TIMEOUT_SEQUENCES
-    if is_of_timeouts and _rare_timeouts_text(timeouts):
-        return _rare_timeouts_text(timeouts)
+    if is_of_timeouts and timeouts < MIN_EVENTS:
+        return _few_events_text("timeouts", timeouts, "timeout")
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
-        return (
-            f"too few losses: {count_text(losses, 'loss indication')}, but {MIN_EVENTS} are needed"
-        )
+        return _few_events_text("losses", losses, "loss indication")
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
-        return f"too few fast retransmits: {losses - timeouts:.0f}, but {MIN_EVENTS} are needed"
+        return _few_events_text("fast retransmits", losses - timeouts, "fast retransmit")
     if row.can_be_constant and estimate.differing_units is not None:
         return _equal_batches_warning(
             estimate.differing_units, timeouts if is_of_timeouts else None
