@@ -189,11 +189,11 @@ def mean_completion_time_metrics(table: Mapping[str, np.ndarray[Any, Any]]) -> l
 
 
 def make_metric_with_interval(
-    value: float, low: float, high: float, missing_reason: str | None = TOO_FEW_FILES
+    value: float, low: float, high: float, missing_interval_reason: str | None = TOO_FEW_FILES
 ) -> Metric:
-    """Return a value with its interval; ``missing_reason`` explains an interval of NaN."""
+    """Return a value with its interval; ``missing_interval_reason`` explains an interval of NaN."""
     if math.isnan(low):
-        return Metric(value, interval_warning=missing_reason)
+        return Metric(value, interval_warning=missing_interval_reason)
     return Metric(value, low, high)
 
 

@@ -27,7 +27,7 @@ Simulated_contra = TypeVar("Simulated_contra", bound=Simulations[Any], contravar
 
 
 class HasSections(Protocol[Simulated_contra]):
-    """A module, or a sheet, with sections of a paper.
+    """A module, or a definition of a section, with sections of a paper.
 
     An optional attribute ``request`` is a function that requests their simulations.
     """

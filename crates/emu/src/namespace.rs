@@ -38,7 +38,8 @@ impl NetworkNamespace {
     /// Runs `act` in the namespace on a new thread. Descriptors opened there, and programs started
     /// there, stay in the namespace.
     ///
-    /// # Errors Returns the error of `act`, or the error of entering the namespace.
+    /// # Errors
+    /// Returns the error of `act`, or the error of entering the namespace.
     pub fn run_in_namespace<T: Send>(
         &self,
         act: impl FnOnce() -> io::Result<T> + Send,

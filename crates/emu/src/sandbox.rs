@@ -48,10 +48,11 @@ pub enum SandboxError {
 ///
 /// The caller must have one thread, and must not use descriptors that `inside` needs.
 ///
-/// # Errors Fails if the machine does not allow new namespaces.
+/// # Errors
+/// Fails if the machine does not allow new namespaces.
 pub fn run_in_sandbox(inside: impl FnOnce() -> i32) -> Result<i32, SandboxError> {
     enter_namespaces()?;
-    // SAFETY: the process has one thread (otherwise `enter` would have failed), so the child does
+    // SAFETY: the process has one thread (otherwise `enter_namespaces` would have failed), so the child does
     // not inherit a lock held by another thread.
     #[allow(unsafe_code)]
     let forked = unsafe { fork() };

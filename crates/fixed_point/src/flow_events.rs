@@ -23,8 +23,8 @@ pub(super) enum FlowEvent {
     Arrival,
     /// An ACK reaches the sender of a reference flow.
     Ack,
-    /// The timer of a reference flow.
-    Timer,
+    /// The retransmission timer of a reference flow.
+    RetransmissionTimer,
     /// The end of an OFF time.
     FileStart,
 }
@@ -34,7 +34,7 @@ const FLOW_EVENTS: [FlowEvent; 6] = [
     FlowEvent::Entry,
     FlowEvent::Arrival,
     FlowEvent::Ack,
-    FlowEvent::Timer,
+    FlowEvent::RetransmissionTimer,
     FlowEvent::FileStart,
 ];
 
@@ -45,7 +45,7 @@ impl FlowEvent {
             Self::LossFeedback => 0,
             Self::Entry => 1,
             Self::Arrival | Self::Ack => 2,
-            Self::Timer => 3,
+            Self::RetransmissionTimer => 3,
             Self::FileStart => 4,
         }
     }

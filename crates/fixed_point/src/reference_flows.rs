@@ -80,7 +80,11 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
         let deadline = flow.sender.timer_deadline();
         if deadline < flow.timer {
             flow.timer = deadline;
-            events.push(deadline + paths[flow.record.class()].up_delay, FlowEvent::Timer, id);
+            events.push(
+                deadline + paths[flow.record.class()].up_delay,
+                FlowEvent::RetransmissionTimer,
+                id,
+            );
         }
     }
 
@@ -113,7 +117,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
         }
     }
 
-    pub(super) fn on_reference_timer(&mut self, id: u32) {
+    pub(super) fn on_reference_retransmission_timer(&mut self, id: u32) {
         let (at, up) = (self.reference_sender_time(id), self.upstream_delay(id));
         let flow = &mut self.references[id as usize];
         if flow.timer != at {
@@ -127,7 +131,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
             });
         } else if deadline != NEVER {
             flow.timer = deadline;
-            self.events.push(deadline + up, FlowEvent::Timer, id);
+            self.events.push(deadline + up, FlowEvent::RetransmissionTimer, id);
         }
     }
 

@@ -206,7 +206,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
                 self.enter_router_after_entry_hops(flow)
             }
             FlowEvent::Arrival => self.on_cross_event(flow),
-            FlowEvent::Timer => self.on_reference_timer(flow),
+            FlowEvent::RetransmissionTimer => self.on_reference_retransmission_timer(flow),
             FlowEvent::FileStart if self.is_reference_flow(flow) => self.start_reference_file(flow),
             FlowEvent::FileStart => self.start_cross_file(flow),
         }

@@ -206,7 +206,7 @@ class Scenario(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _merge_classes(cls, data: Any, info: ValidationInfo) -> Any:
+    def _complete_tables(cls, data: Any, info: ValidationInfo) -> Any:
         if not isinstance(data, Mapping):
             return data
         if not is_captured(data):

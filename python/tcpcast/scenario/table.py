@@ -277,7 +277,7 @@ def _join_quoted(words: Sequence[str]) -> str:
 
 
 def did_you_mean_text(word: object, known: Iterable[str]) -> str:
-    """Return ``, did you mean "..."?`` for the nearest known word, or nothing."""
+    """Return `` (did you mean "..."?)`` with the nearest known word, or an empty text."""
     near = find_nearest_word(word, known)
     return f' (did you mean "{near}"?)' if near else ""
 
@@ -324,7 +324,7 @@ def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     if kind == "extra_forbidden":
         return make_error_at(unknown_key_message(table, location[-1]), *location)
     example = (
-        _example_toml_value(table, str(location[0])) if location else _example_toml_table(table)
+        _example_toml_value(table, str(location[0])) if location else _example_inline_table(table)
     )
     if kind == "missing":
         return make_missing_key_error(f"missing; write {location[-1]} = {example}", *location)
@@ -357,7 +357,7 @@ def _example_toml_value(table: type[Table], key: str) -> str | None:
     return None if value is None else write_value(value)
 
 
-def _example_toml_table(table: type[Table]) -> str:
+def _example_inline_table(table: type[Table]) -> str:
     examples = ((key, _example_toml_value(table, key)) for key in table.fields_by_key())
     key, value = next((key, value) for key, value in examples if value)
     return f"{{ {key} = {value} }}"

@@ -11,7 +11,7 @@ from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast_papers.parallel.points import Point
 from tcpcast_papers.parallel.published import printed_values
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Tolerance
-from tcpcast_papers.sheet import Quantity, Sheet, read_column
+from tcpcast_papers.section_definition import Quantity, SectionDefinition, read_column
 
 if TYPE_CHECKING:
     from tcpcast_papers.parallel.runs import Runs
@@ -42,7 +42,7 @@ def _quantity_in_unit(unit: str, tolerance: Tolerance) -> Quantity[Runs, Line]:
     )
 
 
-PRINTED_VALUE_SHEET: Sheet[Runs, Line] = Sheet(
+PRINTED_VALUE_SECTION: SectionDefinition[Runs, Line] = SectionDefinition(
     "Text. Values in the text",
     ("place", "quantity"),
     "ms",
@@ -84,7 +84,7 @@ def _difference_percent(case: Case) -> float:
     return 100 * (_rate_pps(case, equations=False) / _rate_pps(case, equations=True) - 1)
 
 
-ALGORITHM_SHEET: Sheet[Runs, Case] = Sheet(
+ALGORITHM_SECTION: SectionDefinition[Runs, Case] = SectionDefinition(
     "Appendix. The algorithms compared with the equations",
     ("algorithm", "n", "p or p_e"),
     "%",

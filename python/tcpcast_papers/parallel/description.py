@@ -38,12 +38,12 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
     quick=QUICK,
     parts=(
         figures,
-        model_errors.SHEET,
+        model_errors.SECTION,
         open_choices,
         multcp,
         loss_events,
-        appendix.PRINTED_VALUE_SHEET,
-        appendix.ALGORITHM_SHEET,
+        appendix.PRINTED_VALUE_SECTION,
+        appendix.ALGORITHM_SECTION,
     ),
     preface=_preface,
 )

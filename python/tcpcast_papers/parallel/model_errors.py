@@ -23,7 +23,7 @@ from tcpcast_papers.parallel.predictions import (
 )
 from tcpcast_papers.parallel.published import model_errors
 from tcpcast_papers.parallel.settings import points_of_setup
-from tcpcast_papers.sheet import Quantity, Sheet
+from tcpcast_papers.section_definition import Quantity, SectionDefinition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -182,7 +182,7 @@ def _quantity_of_claims(
     )
 
 
-SHEET: Sheet[Runs, ClaimedModel] = Sheet(
+SECTION: SectionDefinition[Runs, ClaimedModel] = SectionDefinition(
     "Model errors. Points of the statements in Sections III, V and VII",
     ("where", "over", "error of"),
     "%",

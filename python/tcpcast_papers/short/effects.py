@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Metric
 
 from tcpcast_papers.reproduction import scale_metric
-from tcpcast_papers.sheet import Quantity, Sheet
+from tcpcast_papers.section_definition import Quantity, SectionDefinition
 from tcpcast_papers.short.methods import MODEL, PACKETS, latency_by_method
 from tcpcast_papers.short.published import HEADER_BYTES, LOSS, MSS_BYTES
 from tcpcast_papers.short.runs import Job
@@ -47,7 +47,7 @@ def _one_loss_job(runs: Runs, setting: Setting) -> Job:
     return Job(setting, (SIZE_PKTS,), runs.sample_sizes.table_transfers, RARE_LOSS)
 
 
-ONE_LOSS_SHEET: Sheet[Runs, Setting] = Sheet(
+ONE_LOSS_SECTION: SectionDefinition[Runs, Setting] = SectionDefinition(
     "Section 3.1. Packets whose loss causes a timeout",
     ("sender",),
     "packets",
@@ -80,7 +80,7 @@ def _timeout_percent(runs: Runs, case: LongCase) -> Metric:
     return scale_metric(runs[runs.long_flow_job(*case)].metrics["timeout_share"], 100)
 
 
-LONG_FLOW_SHEET: Sheet[Runs, LongCase] = Sheet(
+LONG_FLOW_SECTION: SectionDefinition[Runs, LongCase] = SectionDefinition(
     "Section 4.2. Share of timeouts of a long flow",
     ("sender", "loss"),
     "%",
@@ -109,7 +109,7 @@ def _latency_reduction_quantity(method: str) -> Quantity[Runs, Setting]:
     return Quantity((method,), computed)
 
 
-WINDOW_SHEET: Sheet[Runs, Setting] = Sheet(
+WINDOW_SECTION: SectionDefinition[Runs, Setting] = SectionDefinition(
     "Section 4.1. Limited transmit compared with a larger initial window",
     ("sender", "by"),
     "%",
@@ -155,7 +155,7 @@ def _latency_note(runs: Runs, case: LoadCase) -> str:
     return f"mean latency {runs[_load_job(runs, case)].metrics['completion_time_s'].value:.3f} s"
 
 
-LOAD_SHEET: Sheet[Runs, LoadCase] = Sheet(
+LOAD_SECTION: SectionDefinition[Runs, LoadCase] = SectionDefinition(
     "Section 5. Network load and reordering",
     ("sender", "loss", "reordered"),
     "%",
@@ -177,4 +177,4 @@ LOAD_SHEET: Sheet[Runs, LoadCase] = Sheet(
     request=lambda runs: [runs.request(_load_job(runs, case)) for case in LOAD_CASES],
 )
 
-SHEETS = (ONE_LOSS_SHEET, WINDOW_SHEET, LONG_FLOW_SHEET, LOAD_SHEET)
+SECTION_DEFINITIONS = (ONE_LOSS_SECTION, WINDOW_SECTION, LONG_FLOW_SECTION, LOAD_SECTION)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast_papers import drawing
-from tcpcast_papers.sheet import Quantity, Sheet
+from tcpcast_papers.section_definition import Quantity, SectionDefinition
 from tcpcast_papers.short.methods import (
     MAX_LOSSES,
     MODEL,
@@ -77,7 +77,7 @@ def _draw_figure(runs: Runs, folder: Path) -> drawing.Plot:
     return drawing.Plot(figure, folder / "errors.png")
 
 
-SHEET: Sheet[Runs, Case] = Sheet(
+SECTION: SectionDefinition[Runs, Case] = SectionDefinition(
     "Section 4. Errors of the model",
     ("setting", "losses", "model"),
     "%",

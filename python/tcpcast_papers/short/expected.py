@@ -11,7 +11,12 @@ from tcpcast.report.chart import Axis, Chart, Panel, ReferenceLine
 
 from tcpcast_papers import drawing
 from tcpcast_papers.reproduction import Tolerance
-from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
+from tcpcast_papers.section_definition import (
+    Quantity,
+    SectionDefinition,
+    metric_from_half_width,
+    read_column,
+)
 from tcpcast_papers.short.methods import (
     MODEL,
     PACKETS,
@@ -171,7 +176,7 @@ def _draw_panels(panels: Sequence[Panel], path: Path, height: float) -> drawing.
     return drawing.Plot(chart.draw(), path)
 
 
-FIGURE9: Sheet[Runs, Case] = Sheet(
+FIGURE9: SectionDefinition[Runs, Case] = SectionDefinition(
     "Figure 9. Expected transfer time",
     ("sender", "size", "by"),
     "s",
@@ -261,7 +266,7 @@ def _draw_figure10(runs: Runs, folder: Path) -> drawing.Plot:
     return _draw_panels(panels, folder / "figure10.png", 3.6)
 
 
-FIGURE10: Sheet[Runs, Line] = Sheet(
+FIGURE10: SectionDefinition[Runs, Line] = SectionDefinition(
     "Figure 10. Relative reduction of the latency given a loss",
     ("sender", "given", "by"),
     "%",

@@ -11,7 +11,7 @@ from tcpcast.report.chart import Axis, Chart, Panel
 
 from tcpcast_papers import drawing
 from tcpcast_papers.reproduction import PRINTED_DIGITS
-from tcpcast_papers.sheet import Quantity, Sheet, read_column
+from tcpcast_papers.section_definition import Quantity, SectionDefinition, read_column
 from tcpcast_papers.short.methods import (
     AS_PRINTED,
     MAX_LOSSES,
@@ -37,10 +37,10 @@ PLOT_STYLES = {
 """Plot style of each variant of the model."""
 
 
-def _figure_sheet(line: Line) -> Sheet[Runs, Line]:
+def _figure_section(line: Line) -> SectionDefinition[Runs, Line]:
     setting = BY_NAME[line["setting"]]
     published = read_column("least_pkts")
-    return Sheet(
+    return SectionDefinition(
         f"{setting.name.capitalize()}. Latency by number of losses: {setting.description}",
         ("quantity", "by"),
         "packets",
@@ -60,7 +60,7 @@ def _figure_sheet(line: Line) -> Sheet[Runs, Line]:
                     fluid_timeout_pkts(setting.transfer) + setting.transfer.unprotected_pkts
                 ),
             ),
-            *(_peak_quantity(setting, method) for method in (*VARIANTS, PACKETS)),
+            *(_size_of_latency_peak_quantity(setting, method) for method in (*VARIANTS, PACKETS)),
         ),
         notes=lambda runs: _peak_notes(runs, setting),
         request=lambda runs: runs.request(runs.figure_job(setting)),
@@ -75,17 +75,17 @@ def _figure_sheet(line: Line) -> Sheet[Runs, Line]:
     )
 
 
-def peak_pkts(runs: Runs, setting: Setting, method: str) -> float:
+def size_at_latency_peak_pkts(runs: Runs, setting: Setting, method: str) -> float:
     """Return the size with the highest latency for one loss."""
     return float(SIZES[int(np.nanargmax(latency_by_method(runs, setting, method).given[1, 0]))])
 
 
-def _peak_quantity(setting: Setting, method: str) -> Quantity[Runs, Line]:
+def _size_of_latency_peak_quantity(setting: Setting, method: str) -> Quantity[Runs, Line]:
     # For b = 2, the fluid's window reaches 4 one packet later than by the rule of the table.
     checked = setting.transfer.acked_packets == 1 and method in {MODEL, PACKETS}
     return Quantity(
         ("peak of one loss", method),
-        lambda runs, _: Metric(peak_pkts(runs, setting, method)),
+        lambda runs, _: Metric(size_at_latency_peak_pkts(runs, setting, method)),
         read_column("least_pkts"),
         PRINTED_DIGITS if checked else None,
         note=lambda runs, _: (
@@ -120,8 +120,8 @@ def _peak_notes(runs: Runs, setting: Setting) -> list[str]:
             "rounds.",
         ]
     notes = [
-        f"Up to the peak at {peak_pkts(runs, setting, PACKETS):.0f} packets the loss of any packet "
-        "causes a timeout; for larger files, a growing share of losses is repaired by fast "
+        f"Up to the peak at {size_at_latency_peak_pkts(runs, setting, PACKETS):.0f} packets the "
+        "loss of any packet causes a timeout; for larger files, a growing share of losses is repaired by fast "
         "recovery."
     ]
     if setting.transfer.acked_packets > 1:
@@ -134,4 +134,4 @@ def _peak_notes(runs: Runs, setting: Setting) -> list[str]:
     return notes
 
 
-SHEETS = tuple(map(_figure_sheet, min_file_sizes()))
+SECTION_DEFINITIONS = tuple(map(_figure_section, min_file_sizes()))

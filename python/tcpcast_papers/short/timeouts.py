@@ -10,7 +10,12 @@ from tcpcast.answer import Metric
 from tcpcast.models.short import timeout_packets
 
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Z95, Tolerance
-from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
+from tcpcast_papers.section_definition import (
+    Quantity,
+    SectionDefinition,
+    metric_from_half_width,
+    read_column,
+)
 from tcpcast_papers.short.published import published_table
 from tcpcast_papers.short.runs import Job
 from tcpcast_papers.short.settings import NEWRENO, Setting
@@ -73,9 +78,9 @@ def _within_half_a_packet(line: Line) -> Tolerance | None:
     return Tolerance(absolute=0.5) if checked else None
 
 
-def _timeout_table_sheet(number: int, note: str) -> Sheet[Runs, Line]:
+def _timeout_table_section(number: int, note: str) -> SectionDefinition[Runs, Line]:
     published = read_column("timeout_packets")
-    return Sheet(
+    return SectionDefinition(
         published_table(number).title,
         ("W0", "phase", "limited transmit", "by"),
         "packets",
@@ -102,13 +107,13 @@ def _timeout_table_sheet(number: int, note: str) -> Sheet[Runs, Line]:
     )
 
 
-SHEETS = (
-    _timeout_table_sheet(
+SECTION_DEFINITIONS = (
+    _timeout_table_section(
         1,
         "Two cells print 1, although the initial window is large enough. The rule of all other "
         "cells gives 0, and so do simulated packets.",
     ),
-    _timeout_table_sheet(
+    _timeout_table_section(
         2,
         "Two cells print 1 although the rule gives 0, as in Table 1. Simulated packets are not "
         "compared with the rule: delayed acks keep the window small for longer, so more losses "

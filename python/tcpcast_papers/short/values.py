@@ -9,7 +9,12 @@ from tcpcast.answer import Metric
 from tcpcast.models.short import conditional_latency_s
 
 from tcpcast_papers.reproduction import Tolerance
-from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
+from tcpcast_papers.section_definition import (
+    Quantity,
+    SectionDefinition,
+    metric_from_half_width,
+    read_column,
+)
 from tcpcast_papers.short.methods import MAX_LOSSES
 from tcpcast_papers.short.published import published_latencies
 from tcpcast_papers.short.runs import BACKOFF_UNTIL_ACK, DEFAULT_RULES, FRACTIONAL_WINDOWS, Job
@@ -54,7 +59,7 @@ def _has_two_losses(line: Line) -> bool:
     return int(line["losses"]) > 1
 
 
-SHEET: Sheet[Runs, Line] = Sheet(
+SECTION: SectionDefinition[Runs, Line] = SectionDefinition(
     "Independent values",
     ("setting", "size", "losses", "by"),
     "s",

@@ -164,13 +164,13 @@ pub(crate) fn classes_of_sources(classes: &[ClassConfig]) -> Vec<u16> {
 pub(crate) struct AccessLoss {
     seed: u64,
     replication: u32,
-    ingress: AccessSideLoss,
-    egress: AccessSideLoss,
+    ingress: OneSideAccessLoss,
+    egress: OneSideAccessLoss,
 }
 
 /// Random loss on the links of one side.
 #[derive(Clone, Debug)]
-struct AccessSideLoss {
+struct OneSideAccessLoss {
     purpose: StreamPurpose,
     /// Model per class.
     losses: Vec<Option<LinkLossConfig>>,
@@ -180,7 +180,7 @@ struct AccessSideLoss {
 
 impl AccessLoss {
     pub(crate) fn new(config: &RunConfig, class_of: &[u16], replication: u32) -> Self {
-        let side = |purpose, link: fn(&ClassConfig) -> &AccessConfig| AccessSideLoss {
+        let side = |purpose, link: fn(&ClassConfig) -> &AccessConfig| OneSideAccessLoss {
             purpose,
             losses: config.classes.iter().map(|class| link(class).loss).collect(),
             processes: Vec::new(),
@@ -226,7 +226,7 @@ impl AccessLoss {
     }
 }
 
-impl AccessSideLoss {
+impl OneSideAccessLoss {
     #[inline(never)]
     fn loses_packet_at(&mut self, at: LossPlace, source: u32) -> bool {
         let process = self.processes.get_mut(source as usize).and_then(Option::as_mut);

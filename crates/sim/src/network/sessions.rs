@@ -223,7 +223,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             Traffic::Arrivals { .. } => self.end_transfer(source, index),
             Traffic::Bulk { .. } => {}
         }
-        if self.probes.transfers_after_warm_up() >= self.wanted {
+        if self.probes.transfers_finished_after_warm_up() >= self.wanted {
             self.limit = 0;
         }
     }

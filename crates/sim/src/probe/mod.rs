@@ -440,7 +440,7 @@ impl Probes {
     /// Number of transfers finished since the warm-up.
     #[inline]
     #[must_use]
-    pub fn transfers_after_warm_up(&self) -> u64 {
+    pub fn transfers_finished_after_warm_up(&self) -> u64 {
         self.finished
     }
 }

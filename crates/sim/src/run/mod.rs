@@ -87,7 +87,7 @@ where
         }
         self.network.limit = self.boundary.min(limit.until);
         self.network.wanted = if self.measuring { limit.transfers } else { u64::MAX };
-        if self.transfers_after_warm_up() >= limit.transfers {
+        if self.transfers_finished_after_warm_up() >= limit.transfers {
             return StopReason::Done;
         }
         if self.too_many_transfers {
@@ -144,15 +144,15 @@ where
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
-    fn transfers_after_warm_up(&self) -> u64 {
-        if self.measuring { self.network.probes.transfers_after_warm_up() } else { 0 }
+    fn transfers_finished_after_warm_up(&self) -> u64 {
+        if self.measuring { self.network.probes.transfers_finished_after_warm_up() } else { 0 }
     }
 
     /// Completed fraction of the run, from 0 to 1.
     #[inline(never)]
     fn completed_fraction(&self, limit: RunLimit) -> f64 {
         let by_time = self.network.now as f64 / limit.until as f64;
-        by_time.max(self.transfers_after_warm_up() as f64 / limit.transfers as f64)
+        by_time.max(self.transfers_finished_after_warm_up() as f64 / limit.transfers as f64)
     }
 
     /// End of the warm-up or of the current slot of the counters.
@@ -164,7 +164,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     /// Returns true at the end of the run.
     #[inline(never)]
     fn pass_boundary_or_end_run(&mut self, limit: RunLimit) -> bool {
-        if self.transfers_after_warm_up() >= limit.transfers {
+        if self.transfers_finished_after_warm_up() >= limit.transfers {
             return true;
         }
         if self.boundary > limit.until {

@@ -9,7 +9,7 @@ use crate::packet::PacketLabel;
 use tcpcast_link::ring_buffer::RingBuffer;
 
 /// A header that is stored while its packet is in flight.
-pub(crate) trait StoredHeader: Copy + Default {
+pub(crate) trait InFlightHeader: Copy + Default {
     /// Whether the packet is shorter than full size; its label then has fewer token bits.
     #[inline(always)]
     fn is_short(&self) -> bool {
@@ -17,17 +17,17 @@ pub(crate) trait StoredHeader: Copy + Default {
     }
 }
 
-impl StoredHeader for DataHeader {
+impl InFlightHeader for DataHeader {
     #[inline(always)]
     fn is_short(&self) -> bool {
         self.is_short()
     }
 }
 
-impl StoredHeader for AckHeader {}
+impl InFlightHeader for AckHeader {}
 
 /// A header of a packet that can be reordered.
-pub(crate) trait ReorderableHeader: StoredHeader {
+pub(crate) trait ReorderableHeader: InFlightHeader {
     /// Placeholder for a removed header.
     const PLACEHOLDER: Self;
 
@@ -67,7 +67,7 @@ pub(crate) struct HeadersInFlight<H> {
     gone: u32,
 }
 
-impl<H: StoredHeader> HeadersInFlight<H> {
+impl<H: InFlightHeader> HeadersInFlight<H> {
     /// Stores the header of a sent packet and returns its token.
     #[inline(always)]
     pub(crate) fn store_header(&mut self, header: H) -> u32 {
@@ -197,7 +197,7 @@ mod tests {
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
     struct Header(u32, bool);
 
-    impl StoredHeader for Header {
+    impl InFlightHeader for Header {
         fn is_short(&self) -> bool {
             self.1
         }

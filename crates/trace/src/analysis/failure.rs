@@ -169,8 +169,8 @@ impl ConnectionView<'_> {
         }
     }
 
-    /// Returns the failure if one end does not acknowledge data.
-    fn unacknowledged_data_failure(&self) -> Option<FailureDetails> {
+    /// Returns the failure if one end does not answer keep-alive probes or acknowledge data.
+    fn unanswered_packets_failure(&self) -> Option<FailureDetails> {
         self.unanswered_keep_alive_failure().or_else(|| {
             (0..2).find_map(|end| {
                 let (tries, waited) = self.flows[end].unanswered_transmissions();
@@ -246,7 +246,7 @@ impl FinRstTracker {
         end: ConnectionEnd,
         view: &ConnectionView<'_>,
     ) -> Option<FailureDetails> {
-        if let Some(silent) = view.unacknowledged_data_failure() {
+        if let Some(silent) = view.unanswered_packets_failure() {
             return Some(silent);
         }
         match self.reset.as_deref().filter(|_| end == ConnectionEnd::Reset) {

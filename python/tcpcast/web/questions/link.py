@@ -254,11 +254,11 @@ def _value_on_axis(values: Values, axis: str = "buffer") -> str:
     return values.get(axis) or f"{_run_plan(values).value:.0f}pkt"
 
 
-def _buffer_plan_tables(values: Values) -> Mapping[str, Any]:
+def _tables_with_planned_buffer(values: Values) -> Mapping[str, Any]:
     return _shared_link_tables({**values, "buffer": _value_on_axis(values)})
 
 
-def _buffer_plan_answers(
+def _formula_answers_at_planned_buffer(
     values: Values, omitted_formulas: Collection[str]
 ) -> list[DisplayedAnswer]:
     return _shared_link_formulas(
@@ -311,8 +311,8 @@ BUFFERS = Question(
     computed_fields=(BUFFER,),
     metric="loss_ratio",
     curve_fields=("buffer",),
-    tables=_buffer_plan_tables,
-    formulas=_buffer_plan_answers,
+    tables=_tables_with_planned_buffer,
+    formulas=_formula_answers_at_planned_buffer,
     facts=_buffer_plan_facts,
     command=_buffer_plan_command,
     program=_buffer_plan_program,

@@ -18,7 +18,7 @@ use super::stack::Stack;
 use crate::clock::Nanos;
 use serde::Deserialize;
 
-/// Handshake before the data of a connection.
+/// TCP and TLS handshakes before the data of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HandshakeKind {

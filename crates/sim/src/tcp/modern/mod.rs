@@ -7,7 +7,7 @@
 mod ack;
 mod ack_context;
 mod ack_fast_path;
-mod activity_times;
+mod activity_durations;
 pub mod cc;
 mod connection;
 mod delivery_rate;

@@ -10,7 +10,7 @@
 //! Sequence numbers count bytes and do not wrap. Windows are in packets of `mss` bytes; only the
 //! last packet written by the application can be shorter.
 
-use super::activity_times::ActivityTimes;
+use super::activity_durations::ActivityDurations;
 use super::cc::AnyCongestionControl;
 use super::delivery_rate::DeliveryCounter;
 use super::flight::Flight;
@@ -122,7 +122,7 @@ pub struct Sender {
     pub(super) rack: RackState,
     pub(super) rtt: RttEstimator,
     /// Present only if accounting is enabled.
-    pub(super) activity_times: Option<Box<ActivityTimes>>,
+    pub(super) activity_durations: Option<Box<ActivityDurations>>,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) delivery: DeliveryCounter,
     /// Send time of the first retransmission after the last acknowledged retransmission.
@@ -194,7 +194,7 @@ impl Sender {
             chunk: OffloadChunk::default(),
             pacer: Pacer::default(),
             counters: SenderCounters::default(),
-            activity_times: None,
+            activity_durations: None,
             control: AnyCongestionControl::new(stack, now, start, seed),
         };
         sender.delivery.set_time_recording(sender.control.sets_window_and_rate());
@@ -213,7 +213,7 @@ impl Sender {
     /// Enables accounting for users of sockets: busy times, and rate samples for any congestion
     /// control that may be selected later.
     pub(super) fn enable_socket_statistics(&mut self) {
-        self.activity_times = Some(Box::default());
+        self.activity_durations = Some(Box::default());
         self.delivery.set_time_recording(true);
     }
 
@@ -377,8 +377,8 @@ impl Sender {
 
     /// Busy and receiver-limited times, if accounting is enabled.
     #[must_use]
-    pub fn activity_times(&self) -> Option<&ActivityTimes> {
-        self.activity_times.as_deref()
+    pub fn activity_durations(&self) -> Option<&ActivityDurations> {
+        self.activity_durations.as_deref()
     }
 
     /// Counters of delivered packets.

@@ -60,9 +60,9 @@ impl Connection {
             rtt: sender.rtt().srtt().unwrap_or(0),
             rttvar: sender.rtt().deviation(),
             min_rtt: sender.rtt().min_rtt().unwrap_or(0),
-            busy_time: sender.activity_times().map_or(0, |times| times.busy_time(now)),
+            busy_time: sender.activity_durations().map_or(0, |times| times.busy_time(now)),
             rwnd_limited: sender
-                .activity_times()
+                .activity_durations()
                 .map_or(0, |times| times.receiver_limited_time(now)),
             bytes_acked: sender.una() - 1,
             notsent_bytes: sender.unsent_bytes(),

@@ -1,6 +1,6 @@
 //! Selects the next packet to send: packets forced by a timer, lost packets, new data.
 
-use super::activity_times::SenderActivity;
+use super::activity_durations::SenderActivity;
 use super::cc::TransmitStart;
 use super::offload::{DeferralReason, max_packets_per_buffer};
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
@@ -372,7 +372,7 @@ impl Sender {
         if sent {
             self.arm_loss_probe_timer(now, false, stack);
         }
-        if self.activity_times.is_some() {
+        if self.activity_durations.is_some() {
             self.record_activity(now, limited, deferral, stack);
         }
         if self.flight.packets_out() == 0 && self.timer == TimerPurpose::Off {
@@ -393,8 +393,8 @@ impl Sender {
         stack: &Stack,
     ) {
         let activity = self.current_activity(limited, deferral, stack);
-        if let Some(activity_times) = &mut self.activity_times {
-            activity_times.change_activity(now, activity);
+        if let Some(activity_durations) = &mut self.activity_durations {
+            activity_durations.change_activity(now, activity);
         }
     }
 

@@ -1,6 +1,6 @@
 """Sheets: a table or figure of a paper, described by data and functions.
 
-A sheet has cases, for example the lines of a CSV file, and quantities. Each quantity computes one
+A section has cases, for example the lines of a CSV file, and quantities. Each quantity computes one
 value per case, and returns the published value to compare it with.
 """
 
@@ -44,7 +44,7 @@ def read_column(name: str) -> Callable[[Line], Printed | None]:
 
 @dataclass(frozen=True, slots=True)
 class Quantity(Generic[Runs, Case]):
-    """A value that is computed for each case of a sheet.
+    """A value that is computed for each case of a section.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ class Quantity(Generic[Runs, Case]):
         Possible reasons for a difference, each with tcpcast's value after one change. The row
         states the first reason that explains the difference.
     unit
-        Unit, if it differs from that of the sheet.
+        Unit, if it differs from that of the section.
     others
-        Further values of tcpcast, one for each of the sheet's ``others``.
+        Further values of tcpcast, one for each of the section's ``others``.
     """
 
     method: tuple[str, ...]
@@ -106,7 +106,7 @@ class Quantity(Generic[Runs, Case]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet(Generic[Runs, Case]):
+class SectionDefinition(Generic[Runs, Case]):
     """A section of a reproduction.
 
     Parameters
@@ -118,11 +118,11 @@ class Sheet(Generic[Runs, Case]):
     label
         First cells of a row's label.
     cases, quantities
-        The sheet has one row for each case and quantity whose condition it meets.
+        The section has one row for each case and quantity whose condition it meets.
     notes
         Paragraphs below the table.
     request
-        Requests the simulations; None if there are none, or if other sheets request them.
+        Requests the simulations; None if there are none, or if other sections request them.
     figure
         Draws the figure and names its file in the folder.
     others

@@ -9,14 +9,19 @@ from tcpcast.report.chart import Axis, Chart, Panel
 from tcpcast_papers.drawing import curve_with_intervals
 from tcpcast_papers.published import Line
 from tcpcast_papers.reproduction import Section, Tolerance, Verdict
-from tcpcast_papers.sheet import Quantity, Sheet, metric_from_half_width, read_column
+from tcpcast_papers.section_definition import (
+    Quantity,
+    SectionDefinition,
+    metric_from_half_width,
+    read_column,
+)
 from tcpcast_papers.simulations import Runs
 
 LINES = [Line({"name": name, "rate": rate}) for name, rate in (("a", "10"), ("b", ""), ("c", "20"))]
 
 
 def section(*quantities: Quantity[Runs[None], Line]) -> Section:
-    sheet = Sheet(
+    sheet = SectionDefinition(
         "Table 1. Rates",
         ("name", "by"),
         "kbit/s",
@@ -36,7 +41,7 @@ def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:
     return Quantity(("model",), computed, read_column("rate"), **more)  # type: ignore[arg-type]
 
 
-def test_sheet_has_one_row_per_case_and_quantity() -> None:
+def test_section_has_one_row_per_case_and_quantity() -> None:
     result = section(quantity(11.0), quantity(19.0, condition=lambda line: line["name"] == "c"))
     assert [(row.label, row.own) for row in result.rows] == [
         (("a", "model"), 11.0),

@@ -1,4 +1,4 @@
-//! Times during which a sender was busy or limited by the receiver's window.
+//! Total times during which a sender was busy or limited by the receiver's window.
 
 use crate::clock::Nanos;
 
@@ -14,16 +14,16 @@ pub enum SenderActivity {
     ReceiverLimited,
 }
 
-/// Times as in `tcpi_busy_time` and `tcpi_rwnd_limited`.
+/// Durations as in `tcpi_busy_time` and `tcpi_rwnd_limited`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ActivityTimes {
+pub struct ActivityDurations {
     activity: SenderActivity,
     since: Nanos,
-    busy: Nanos,
-    limited: Nanos,
+    busy_total: Nanos,
+    receiver_limited_total: Nanos,
 }
 
-impl ActivityTimes {
+impl ActivityDurations {
     /// Changes the activity.
     #[inline(always)]
     pub fn change_activity(&mut self, now: Nanos, activity: SenderActivity) {
@@ -31,8 +31,8 @@ impl ActivityTimes {
             *self = Self {
                 activity,
                 since: now,
-                busy: self.busy_time(now),
-                limited: self.receiver_limited_time(now),
+                busy_total: self.busy_time(now),
+                receiver_limited_total: self.receiver_limited_time(now),
             };
         }
     }
@@ -41,14 +41,14 @@ impl ActivityTimes {
     #[must_use]
     pub fn busy_time(&self, now: Nanos) -> Nanos {
         let current = if self.activity == SenderActivity::Idle { 0 } else { now - self.since };
-        self.busy + current
+        self.busy_total + current
     }
 
     /// Total time limited by the receiver's window.
     #[must_use]
     pub fn receiver_limited_time(&self, now: Nanos) -> Nanos {
         let limited = self.activity == SenderActivity::ReceiverLimited;
-        self.limited + if limited { now - self.since } else { 0 }
+        self.receiver_limited_total + if limited { now - self.since } else { 0 }
     }
 }
 
@@ -58,17 +58,17 @@ mod tests {
 
     #[test]
     fn times_accumulate_per_activity() {
-        let mut activity_times = ActivityTimes::default();
-        activity_times.change_activity(10, SenderActivity::Busy);
-        activity_times.change_activity(10, SenderActivity::Busy);
-        activity_times.change_activity(30, SenderActivity::ReceiverLimited);
+        let mut activity_durations = ActivityDurations::default();
+        activity_durations.change_activity(10, SenderActivity::Busy);
+        activity_durations.change_activity(10, SenderActivity::Busy);
+        activity_durations.change_activity(30, SenderActivity::ReceiverLimited);
         assert_eq!(
-            (activity_times.busy_time(50), activity_times.receiver_limited_time(50)),
+            (activity_durations.busy_time(50), activity_durations.receiver_limited_time(50)),
             (40, 20)
         );
-        activity_times.change_activity(60, SenderActivity::Idle);
+        activity_durations.change_activity(60, SenderActivity::Idle);
         assert_eq!(
-            (activity_times.busy_time(99), activity_times.receiver_limited_time(99)),
+            (activity_durations.busy_time(99), activity_durations.receiver_limited_time(99)),
             (50, 30)
         );
     }
