@@ -472,8 +472,8 @@ def _unmet_reason(estimate: Estimate | None, target: float) -> str | None:
     relative = estimate.relative_half_width
     if relative > goal:
         return (
-            f"half-width {relative:.3g} of the value, but a precision of {target:.3g} "
-            f"needs at most {goal:.3g}"
+            f"the half-width is {relative:.3g} of the value, but must be at most {goal:.3g} for a "
+            f"precision of {target:.3g}"
         )
     if estimate.units < MIN_UNITS:
         return f"only {estimate.units} batches"

@@ -162,13 +162,13 @@ def test_failed_connections_are_reported_first(capsys: pytest.CaptureFixture[str
         "check the address, the port and the firewall. "
         "<bytes>: 21 TCP segments in 5 connections, 4 of them without data "
         "! 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
-        "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without a "
+        "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs in 3.00 s got no "
         "response."
     )
     assert "the server responded to the SYN with a RST after 30.0 ms." in output
     assert (
         "reset by the server while a request had no response yet. The request was sent after "
-        "90.0 s of inactivity: the server" in output
+        "90.0 s of inactivity. The server" in output
     )
     table = capture.failed
     assert table["tries"].tolist() == [3, 3, 3, 1, 0]

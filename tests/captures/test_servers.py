@@ -108,7 +108,7 @@ def test_unanswered_syn_is_reported() -> None:
     capture = read("synretry-client")
     assert capture.rest["unanswered"] == 1
     (line,) = failure_sentences(capture.failed)
-    assert "10.77.2.1:59564 > 10.77.1.99:80: 4 SYNs over 3.05 s without a response" in line
+    assert "10.77.2.1:59564 > 10.77.1.99:80: 4 SYNs in 3.05 s got no response" in line
 
 
 def test_answered_keepalives_are_counted() -> None:
@@ -160,5 +160,5 @@ def test_missing_acks_give_no_limit() -> None:
     assert capture.connections["cause"].tolist() == ["unknown"]
     assert np.isnan(capture.connections["initial_window_pkts"]).all()
     (text,) = capture.advice()
-    assert "Its acks are missing from the capture; 23 of 1,698 packets" in text
+    assert "The acks are missing from the capture, and 23 of 1,698 packets" in text
     assert read("one-direction-acks").rest["unanswered"] == 0

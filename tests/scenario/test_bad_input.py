@@ -286,7 +286,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write [[cross]]"),
         (
             "cross=[{model='fgn',mean='3%',sd='2%',hurst=1}]",
-            "cross.0.hurst: 1 is not between 0 and 1; write 0.7",
+            "cross.0.hurst: 1 is not between 0 and 1; write, for example, 0.7",
         ),
         (
             "cross=[{model='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}]",

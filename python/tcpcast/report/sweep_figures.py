@@ -142,9 +142,9 @@ def check_sweep_figures(
     if len(key_groups) > MAX_FIGURE_KEYS or any(len(group) > 1 for group in key_groups):
         keys = ", ".join(key for group in key_groups for key in group)
         raise TcpcastError(
-            f"--plot supports one or two keys that vary in all combinations, not {keys} (zip "
-            "and latin are not supported); fix the other keys with --set, or write the "
-            "values with --out and plot them with another program"
+            "--plot supports one or two keys that vary in all combinations, without zip and latin, "
+            f"but these keys vary: {keys}; fix some of the keys with --set, or write the values "
+            "with --out and plot them with another program"
         )
     names = [f"{metric}.{form}" for metric in dict.fromkeys((*HEADLINE_METRICS, *levels))]
     check_figure_files(folder, names, force=force)

@@ -34,7 +34,10 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
 
 def _read_connection(value: object) -> int | str:
     if isinstance(value, str) and not value.strip():
-        raise UnitError('is empty; write 0, or an endpoint such as "10.0.0.1:5001", or "all"')
+        raise UnitError(
+            "is empty; write the number of a connection, such as 0, or an endpoint such as "
+            '"10.0.0.1:5001", or "all"'
+        )
     if isinstance(value, str) and not value.strip().isdecimal():
         return value.strip()
     try:

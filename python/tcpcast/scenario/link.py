@@ -102,7 +102,7 @@ def read_buffer(value: object) -> Buffer:
     if isinstance(value, str) and value.strip().endswith("bdp"):
         amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
         if not 0 < amount <= 1e6:
-            raise UnitError(f'{units.quote(value)} is out of range; write "1bdp"')
+            raise UnitError(f'{units.quote(value)} is out of range; write, for example, "1bdp"')
         return Buffer("bdp", amount)
     if not isinstance(value, str) or not any(c.isalpha() for c in value):
         # Check 0 first: it is wrong in every unit. Other bare numbers need a unit.

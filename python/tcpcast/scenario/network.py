@@ -485,8 +485,8 @@ class Network(Table):
             follows = self.path_rtt_s(ingress, egress, packet_bytes)
             if abs(follows - rtt_s) > 1e-6:
                 return (
-                    f"{units.format_duration(rtt_s)} contradicts the links' delays, which "
-                    f"give {follows * 1e3:.6g}ms; write either network.rtt or the delays"
+                    f"{units.format_duration(rtt_s)} contradicts the links' delays, which give an "
+                    f"RTT of {follows * 1e3:.6g}ms; write either network.rtt or the delays"
                 )
         return None
 
