@@ -94,8 +94,8 @@ def kbps(text: str, before: str = "") -> float:
 
 def test_advice_shows_limit_share_and_other_large_shares() -> None:
     text = sentence("loss_recovery", share_loss_recovery=0.55, share_timeout=0.3)
-    assert text.startswith("Limited by: loss recovery 55 % of the time (timeouts 30 %), with one")
-    assert "(" not in sentence("bottleneck", share_bottleneck=0.9, share_timeout=0.1)
+    assert text.startswith("Limited by loss recovery (55 % of the time; timeouts 30 %), with one")
+    assert "timeouts" not in sentence("bottleneck", share_bottleneck=0.9, share_timeout=0.1)
     assert " of the time" not in sentence("bottleneck", share_bottleneck=np.nan)
 
 

@@ -78,7 +78,7 @@ def test_retransmission_is_the_cause_if_losses_raise_the_median() -> None:
     assert 1e3 * services["without_retransmission_p50_s"][0] == pytest.approx(35, abs=0.01)
     advice = set(capture.advice().tolist())
     (sentence,) = advice
-    assert sentence.startswith("Limited by: retransmission of lost packets: this cause delays 60 %")
+    assert sentence.startswith("Limited by retransmission of lost packets: this cause delays 60 %")
     assert "would be 35.0 ms instead of 285 ms" in sentence
 
 
@@ -93,7 +93,7 @@ def test_service_has_one_verdict_for_all_connections(capsys: pytest.CaptureFixtu
     assert capture.connections["service"].tolist() == [0] * 8
     assert len(set(capture.advice().tolist())) == 1
     output = text(capture, capsys)
-    assert output.count("Limited by:") == 1
+    assert output.count("Limited by ") == 1
     assert "Mean latency 35.0 ms: server 5.00 ms (14 %), network 30.0 ms (86 %)" in output
 
 

@@ -169,7 +169,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size={distribution='ee',mean=12,minimum=3,c=0.3}",
-            "traffic.size.c: with 0.3, the mean of the tail is below",
+            "traffic.size.c: with c = 0.3, the mean of the tail is below",
         ),
         ("traffic.size={distribution='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
         (
@@ -403,7 +403,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold=5}",
-            'network.bottleneck.queue.min_threshold: 5 is not a threshold; write "15pkt"',
+            "network.bottleneck.queue.min_threshold: 5 is not a threshold; write a size",
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold='0pkt'}",

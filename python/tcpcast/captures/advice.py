@@ -15,7 +15,7 @@ from tcpcast.captures.predicted_gain import GainPredictor
 from tcpcast.captures.quantity_text import percent, sentence_case
 from tcpcast.captures.service_advice import service_verdicts
 from tcpcast.captures.table import select_rows
-from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +95,12 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
     return result
 
 
+def limit_phrase(found: NamedLimit) -> str:
+    """Return a limit with its share of the time and the second limit, for a sentence."""
+    shares = "; ".join(filter(None, (found.share_text, found.second_limit)))
+    return limit_name_with_article(found.limit) + (f" ({shares})" if shares else "")
+
+
 def _second_action(table: Table, row: int, limit: str) -> str:
     """Return the action against the second limit of a row as a clause."""
     part = select_rows(table, [row])
@@ -112,10 +118,10 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
         return said
     more = cause_remedies.return_path_remarks(table)
     for row, found in enumerate(limit_of_each_direction(table)):
-        limit, share, also, remedy, then = found
-        start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))
+        start = "Limit unknown" if found.limit == "unknown" else f"Limited by {limit_phrase(found)}"
+        remedy, then = found.remedy, found.second_action
         second = f" {sentence_case(then)}." if then else ""
-        said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{second}{more[row]}"
+        said[row] = f"{start}{remedy.evidence}{remedy.rest}{second}{more[row]}"
     if not services:
         return said
     shared = np.array(["", *service_verdicts(services)], dtype=object)[table["service"] + 1]

@@ -119,7 +119,8 @@ def latency_sentence(row: Row) -> str:
 
 def _service_verdict(row: Row) -> str:
     cause = row["cause"]
-    found = [f"Limited by: {CAUSE_PHRASES[cause]}{_evidence_text(row)}.", REMEDY_OF_CAUSE[cause]]
+    start = "Limit unknown" if cause == service.UNKNOWN else f"Limited by {CAUSE_PHRASES[cause]}"
+    found = [f"{start}{_evidence_text(row)}.", REMEDY_OF_CAUSE[cause]]
     if cause == service.NETWORK:
         found += _ways_to_save_round_trips(row)
     return " ".join([*found, *_slowest_requests(row)])

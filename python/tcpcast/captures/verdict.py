@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.advice import NamedLimit, cause_or_limit_keys, limit_of_each_direction
+from tcpcast.captures.advice import (
+    NamedLimit,
+    cause_or_limit_keys,
+    limit_of_each_direction,
+    limit_phrase,
+)
 from tcpcast.captures.failed_connections import count_failures_with_loss, main_failure_clause
 from tcpcast.captures.groups import ANY_HOST, group_mask
 from tcpcast.captures.quantity_text import (
@@ -169,12 +174,12 @@ def _transfer_statement(table: Table, row: int, connections: int) -> str:
 
 def _limit_and_action(table: Table, row: int) -> str:
     """Return the limit of a direction with its evidence, and the action."""
-    limit, share, also, (evidence, _, action), then = _limit_of_row(table, row)
-    if limit == UNKNOWN:
+    found = _limit_of_row(table, row)
+    evidence, _, action = found.remedy
+    if found.limit == UNKNOWN:
         return f"; the capture does not show what limits the rate; {action}"
-    timed = "; ".join(filter(None, (share, also)))
-    name = limit_name_with_article(limit) + (f" ({timed})" if timed else "")
-    return f", limited by {name}{evidence}; {'; '.join(filter(None, (action, then)))}"
+    actions = "; ".join(filter(None, (action, found.second_action)))
+    return f", limited by {limit_phrase(found)}{evidence}; {actions}"
 
 
 def _limit_of_row(table: Table, row: int) -> NamedLimit:

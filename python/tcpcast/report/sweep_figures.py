@@ -96,7 +96,8 @@ def read_levels(texts: Iterable[str]) -> dict[str, list[float]]:
         if metric not in UNITS:
             near = did_you_mean_text(metric, UNITS)
             raise TcpcastError(
-                f"--level: {units.quote(metric)} is not a metric{near}; for example goodput_bps"
+                f"--level: {units.quote(metric)} is not a metric{near}; write, for example, "
+                "goodput_bps"
             )
         parse = _LEVEL_PARSERS.get(UNITS[metric], _parse_level)
         try:
@@ -110,7 +111,9 @@ def _parse_level(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UnitError(f"{units.quote(text.strip())} is not a number; for example 100") from None
+        raise UnitError(
+            f"{units.quote(text.strip())} is not a number; write, for example, 100"
+        ) from None
 
 
 def sweep_subtitle(scenario: Scenario, keys: Iterable[str]) -> str:

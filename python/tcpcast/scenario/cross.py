@@ -328,7 +328,8 @@ class TraceCross(CrossStream):
     offset: Duration | None = Field(
         default=None,
         examples=["0s"],
-        description="start position in the recording; default random in each replication",
+        description="start position in the recording; the default is a random position in each "
+        "replication",
     )
 
     @model_validator(mode="before")

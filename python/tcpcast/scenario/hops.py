@@ -25,7 +25,7 @@ class Hop(Link):
     measured: StrictBool = Field(
         default=False,
         examples=[True],
-        description="true: the bottleneck metrics describe this hop; default the slowest "
+        description="true: the bottleneck metrics describe this hop; the default is the slowest "
         "shared hop",
     )
     shared: StrictBool = Field(

@@ -54,7 +54,8 @@ class Network(Table):
     return_delay: Duration | None = Field(
         default=None,
         examples=["60ms"],
-        description="propagation delay of the return path; default the delay of the forward path",
+        description="propagation delay of the return path; the default is the delay of the "
+        "forward path",
     )
     packet: PacketSize = Field(
         default=1500, examples=["1500B"], description="size of a data packet, with headers"

@@ -62,7 +62,7 @@ class Probes(Table):
     goodput_packets: Annotated[int, *integer_annotation(1, 10**6)] | None = Field(
         default=None,
         examples=[10],
-        description="also report goodput per block of this many packets",
+        description="number of packets per block; the goodput of blocks is also reported",
     )
     goodput_least: Size = Field(
         default=10,

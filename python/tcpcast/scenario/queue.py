@@ -253,7 +253,7 @@ class FairQueue(Table):
         examples=["random"],
         description=(
             "which of several equally long queues loses a packet: the queue with the latest "
-            "arrival, or a random queue; default latest, or random with max-plus-reno"
+            "arrival, or a random queue; the default is latest, but random with max-plus-reno"
         ),
     )
 

@@ -68,7 +68,8 @@ class TokenBucket(_VaryingRate):
     policer: StrictBool = Field(
         default=False,
         examples=[True],
-        description="drop packets without tokens instead of queueing them",
+        description="if the bucket has too few tokens for a packet, drop the packet instead of "
+        "queueing it",
     )
 
     @model_validator(mode="after")

@@ -155,7 +155,7 @@ class Run(Table):
     transfers: Annotated[int, *integer_annotation(1, MAX_TRANSFERS)] | None = Field(
         default=None,
         examples=[200000],
-        description="transfers completed after the warm-up, per replication",
+        description="number of transfers that each replication completes after the warm-up",
     )
     duration: RunTime | None = Field(
         default=None,

@@ -141,7 +141,7 @@ class TcpRules(Table):
         default="unlimited",
         examples=[2],
         description=(
-            "maximum number of packets sent at once; a retransmission in recovery does not count. "
+            "maximum number of packets in a burst; a retransmission in recovery does not count. "
             "The TCP-Engset report (5.4.3) tried 2"
         ),
     )
