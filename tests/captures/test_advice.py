@@ -338,7 +338,7 @@ def test_bottleneck_advice_reports_rate_and_queueing_delay() -> None:
 
 
 def test_unknown_limit_recommends_another_capture() -> None:
-    assert "3 data packets are too few" in sentence("unknown", data_packets=3)
+    assert "3 data packets are not enough" in sentence("unknown", data_packets=3)
     assert "Capture at the sender" in sentence("unknown", tap_side="receiver")
     assert "share" not in sentence("unknown")
 

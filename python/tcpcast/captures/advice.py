@@ -60,7 +60,8 @@ class NamedLimit(NamedTuple):
     """The limit of a direction: its key, its share of the time, and the remedy.
 
     ``share_text`` is "" if unknown. ``second_limit`` names a second limit with a large share, and
-    ``second_action`` is the action against it; without such a limit, both are "".
+    ``second_action`` is the action against it, "" if it is the action against the first limit.
+    Without a second limit, both are "".
     """
 
     limit: str
@@ -90,7 +91,7 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
             )
             found = zip(rows.tolist(), shares, remedy(GainPredictor.from_table(part)), strict=True)
             for row, (share, also, second), each in found:
-                then = _second_action(table, row, second) if second else ""
+                then = _second_action(table, row, second, each.action) if second else ""
                 result[row] = NamedLimit(limit, share, also, each, then)
     return result
 
@@ -101,11 +102,13 @@ def limit_phrase(found: NamedLimit) -> str:
     return limit_name_with_article(found.limit) + (f" ({shares})" if shares else "")
 
 
-def _second_action(table: Table, row: int, limit: str) -> str:
-    """Return the action against the second limit of a row as a clause."""
+def _second_action(table: Table, row: int, limit: str, first: str) -> str:
+    """Return the action against the second limit of a row as a clause, unless it is ``first``."""
     part = select_rows(table, [row])
     remedy = REMEDIES_BY_LIMIT[limit](GainPredictor.from_table(part))[0]
-    return f"for the {LIMIT_NAMES[limit]}, {remedy.action}"
+    return (
+        "" if remedy.action == first else f"for {limit_name_with_article(limit)}, {remedy.action}"
+    )
 
 
 def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:

@@ -105,13 +105,13 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
         queue = table["queue_at_loss_s"][at]
         if table["tap_side"][at] != "sender":
             queue = table["queue_delay_s"][at]
-        action = "raise the rate of the policer, or shape the traffic to its rate at the sender"
+        action = "raise the rate of the policer, or shape the traffic at the sender"
         ends.append(
             Remedy(
                 f": losses occur whenever the rate exceeds about {rate(now)} (this rate varies "
                 f"by {percent(table['loss_rate_variation'][at])} between losses), and the queueing "
                 f"delay just before a loss is short ({time(queue)})",
-                f". Fewer losses at other hops do not increase the rate. First {action}: a shaper "
+                f". Fewer losses at other hops do not increase the rate. First {action}. A shaper "
                 "delays packets instead of dropping them.",
                 action,
             )

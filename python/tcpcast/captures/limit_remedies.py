@@ -361,11 +361,11 @@ def _advice_without_loss_indications(gains: GainPredictor, at: int) -> Remedy:
             ". No packet was lost, but a queue marked packets (ECN). First check this queue.",
             "check the queue that marked packets (ECN), because no packet was lost",
         )
-    sender = "check the sender: its congestion control, its pacing, or a cached ssthresh"
+    sender = "check the congestion control, the pacing, or a cached ssthresh of the sender"
     return Remedy(
         "",
         f". No packet was lost in the capture, so models of loss do not apply. First {sender}.",
-        f"no packet was lost, so {sender}",
+        f"{sender}, because no packet was lost",
     )
 
 
@@ -458,7 +458,7 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
     for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
         if packets < MIN_PACKETS_FOR_CONCLUSION:
             count = "one data packet is" if packets == 1 else f"{packets} data packets are"
-            short = f"{count} too few for a conclusion"
+            short = f"{count} not enough for a conclusion"
             ends.append(Remedy("", f". {short.capitalize()}.", short))
             continue
         start, end, action = "", "", "take a longer capture that includes the handshake"

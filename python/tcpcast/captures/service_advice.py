@@ -114,7 +114,7 @@ def latency_sentence(row: Row) -> str:
         if row[f"{part}_s"] >= MIN_COMPONENT_SHARE * mean
     ]
     parts = ", ".join(seen)
-    return f"{text}, limited by {CAUSE_PHRASES[cause]} ({parts}); {ACTION_OF_CAUSE[cause]}"
+    return f"{text}; the main cause is {CAUSE_PHRASES[cause]} ({parts}); {ACTION_OF_CAUSE[cause]}"
 
 
 def _service_verdict(row: Row) -> str:
@@ -192,7 +192,7 @@ def _slowest_requests(row: Row) -> list[str]:
         return []
     part = row[f"slowest_{cause}_s"]
     return [
-        f"The slowest 5 % of the requests take {time(slow)} on average. The component with the "
-        f"largest increase is {COMPONENT_PHRASES[cause]} ({time(part)})"
-        f"{'' if cause == row['cause'] else ', which is not the main cause'}."
+        f"The slowest 5 % of the requests take {time(slow)} on average. Of the components, "
+        f'"{COMPONENT_PHRASES[cause]}" increases most, to {time(part)}'
+        f"{'' if cause == row['cause'] else ', but is not the main cause of the latency'}."
     ]
