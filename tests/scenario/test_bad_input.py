@@ -60,9 +60,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'network.bottleneck.rate: "10mbps" may mean bits or bytes',
         ),
         ("network.rtt=50", 'network.rtt: 50 has no unit; write "50ms"'),
-        ("tcp.host_noise=zero", 'tcp.host_noise: "zero" is not a time; write "0.1ms"'),
+        (
+            "tcp.host_noise=zero",
+            'tcp.host_noise: "zero" is not a time; write, for example, "0.1ms"',
+        ),
         ("run.duration=60", 'run.duration: 60 has no unit; write "60s"'),
-        ("run.max_wall=soon", 'run.max_wall: "soon" is not a time; write "60s"'),
+        ("run.max_wall=soon", 'run.max_wall: "soon" is not a time; write, for example, "60s"'),
         ("network.rtt=50MB", 'network.rtt: "50MB" is not a time'),
         ("network.packet=1500", 'network.packet: 1500 has no unit; write "1500B"'),
         (
@@ -627,7 +630,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.goodput_shares=[]", "probes.goodput_shares: "),
         (
             "probes.goodput_shares=['100%']",
-            'probes.goodput_shares.0: "100%" is not a share of the files; write "95%", or 0.95',
+            'probes.goodput_shares.0: "100%" is not a share of the files; write, for example',
         ),
         (
             "probes.goodput_shares=[-1]",

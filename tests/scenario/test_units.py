@@ -105,7 +105,7 @@ def test_parse_count_reads_integers(typed: object, count: int) -> None:
     [
         (units.parse_rate, "10mbps", 'write "10mbit" for bits or "80mbit" for bytes'),
         (units.parse_rate, "10 Gbps", 'write "10gbit" for bits or "80gbit" for bytes'),
-        (units.parse_rate, "0", 'must be above 0; write "10mbit"'),
+        (units.parse_rate, "0", 'must be above 0; write, for example, "10mbit"'),
         (units.parse_rate, 0, "must be above 0"),
         (units.parse_bytes, "2PB", 'write "2000TB"'),
         (units.parse_bytes, "1EiB", 'write "1048576TiB"'),
