@@ -381,7 +381,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='fq_codel',quantum='0B'}",
-            'network.bottleneck.queue.quantum: must be above 0 and at most 1 GB; write "1514B"',
+            "network.bottleneck.queue.quantum: must be above 0 and at most 1 GB; write",
         ),
         (
             "network.bottleneck.queue={kind='codel',rules='bsd'}",
@@ -580,11 +580,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.loss={model='rest-of-round',rate='1%'}",
-            "network.ingress.loss: correlated loss within a round is for the bottleneck only",
+            "network.ingress.loss: correlated loss within a round is only for the bottleneck",
         ),
         (
             "network.egress.loss={model='rest-of-round',rate='0%'}",
-            "network.egress.loss: correlated loss within a round is for the bottleneck only",
+            "network.egress.loss: correlated loss within a round is only for the bottleneck",
         ),
         ("run.precision=0%", "run.precision: "),
         (

@@ -169,9 +169,9 @@ def test_parsers_reject_invalid_text_with_a_remedy(
         (-3, "write at least 1"),
         (1.5, "write 1"),
         (1e9, "write at most 1000"),
-        (True, "write 134"),
-        (float("inf"), "write 134"),
-        (float("nan"), "write 134"),
+        (True, "write, for example, 134"),
+        (float("inf"), "write, for example, 134"),
+        (float("nan"), "write, for example, 134"),
         pytest.param(10**5000, "too large", id="5000 digits"),
     ],
 )

@@ -132,7 +132,8 @@ def _read_buffer_time(value: str) -> Buffer:
     _check_buffer_size(value, seconds)
     if seconds > MAX_BUFFER_S:
         raise UnitError(
-            f'{units.quote(value)} is too large for a buffer; write "50ms", or "unlimited"'
+            f"{units.quote(value)} is too large for a buffer; write a shorter time, such as "
+            '"50ms", or "unlimited"'
         )
     return Buffer("seconds", seconds)
 

@@ -30,6 +30,7 @@ HEADER_BYTES = 40
 MAX_HOPS = 32
 
 MISSING_RTT_TEXT = 'missing; write rtt = "50ms", or a delay for each link'
+_RANDOM_LOSS = 'write a random loss here, such as "1%"'
 
 _TIMES = {"rtt", "ingress.delay", "egress.delay"}
 _RATES = {"ingress.rate", "egress.rate"}
@@ -308,7 +309,7 @@ class Network(Table):
             message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
             errors.append(make_error_at(message, RETURN, "buffer"))
         if isinstance(self.ack_loss_rule, RestOfRound):
-            message = 'correlated loss within a round is only for data packets; write "1%" here'
+            message = f"correlated loss within a round is only for data packets; {_RANDOM_LOSS}"
             errors.append(make_error_at(message, "ack_loss"))
         if any(hop.name == RETURN for hop in self.hops) and self.has_return:
             message = '"return" is the name of the return link; write another name'
@@ -403,7 +404,7 @@ class Network(Table):
             )
             problems.append(("rate", message))
         if isinstance(link.loss_rule, RestOfRound):
-            message = 'correlated loss within a round is for the bottleneck only; write "1%" here'
+            message = f"correlated loss within a round is only for the bottleneck; {_RANDOM_LOSS}"
             problems.append(("loss", message))
         return problems
 

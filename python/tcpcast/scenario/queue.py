@@ -166,7 +166,7 @@ class Red(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.max_probability == 0:
-            message = 'must be above 0, otherwise RED never drops early; write "10%"'
+            message = 'must be above 0, otherwise RED never drops early; write, for example, "10%"'
             raise make_key_error(message, "max_probability")
         return self
 

@@ -75,9 +75,9 @@ class TokenBucket(_VaryingRate):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 1 <= self.bucket < math.inf:
-            raise make_key_error('a bucket needs a rate; write "10mbit"', "bucket")
+            raise make_key_error('a bucket needs a rate; write, for example, "10mbit"', "bucket")
         if not 1 <= self.burst <= _MAX_BURST:
-            raise make_key_error('out of range; write "15KB"', "burst")
+            raise make_key_error('out of range; write, for example, "15KB"', "burst")
         return self
 
     @property
