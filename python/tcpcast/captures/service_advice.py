@@ -192,7 +192,7 @@ def _slowest_requests(row: Row) -> list[str]:
         return []
     part = row[f"slowest_{cause}_s"]
     return [
-        f"The slowest 5 % of the requests take {time(slow)} on average. Of the components, "
+        f"The slowest 5 % of the requests take {time(slow)} on average. The component "
         f'"{COMPONENT_PHRASES[cause]}" increases most, to {time(part)}'
         f"{'' if cause == row['cause'] else ', but is not the main cause of the latency'}."
     ]

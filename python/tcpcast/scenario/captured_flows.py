@@ -83,8 +83,9 @@ class CapturedFlows(Table):
         default=None,
         examples=[3],
         description=(
-            'number as in `tcpcast trace --csv`, an endpoint ("10.0.0.1:5001"), both endpoints '
-            '("10.0.0.1 > 10.0.0.2"), or "all"; the default is the direction with the most data'
+            "number of a connection in `tcpcast trace --csv`, an endpoint "
+            '("10.0.0.1:5001"), both endpoints ("10.0.0.1 > 10.0.0.2"), or "all"; the default is '
+            "the direction with the most data"
         ),
     )
 

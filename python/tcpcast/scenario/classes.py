@@ -66,7 +66,7 @@ class UserClass(Table):
     packet: PacketSize | None = Field(
         default=None,
         examples=["200B"],
-        description="as network.packet; at most network.packet",
+        description="size of a data packet; at most network.packet, which is the default",
     )
     start: Duration | None = Field(
         default=None,
