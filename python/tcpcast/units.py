@@ -469,9 +469,8 @@ def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str
         near = "TiB" if larger[2] else "TB"
     else:
         near = _nearest_unit(unit, known)
-    units = ", ".join(known)
     written = f'"{decimal_text(number)}{near or next(iter(known))}"'
-    return f"{quote(value)} is not a size ({units}); write {written}"
+    return f"{quote(value)} is not a size ({', '.join(known)}); write {written}"
 
 
 def _nearest_unit(unit: str, known: Mapping[str, Decimal]) -> str | None:
