@@ -153,7 +153,7 @@ def split_units(
     """
     tables = [np.asarray(table, dtype=np.float64) for table in counters]
     if not tables:
-        raise DomainError("split_units: no replication given; give one array of snapshots for each")
+        raise DomainError("split_units: no replication given; give at least one array of snapshots")
     if any(table.ndim != 2 or table.shape[1] != tables[0].shape[1] for table in tables):
         shapes = [table.shape for table in tables]
         raise DomainError(
@@ -163,7 +163,10 @@ def split_units(
     if fewest_slots < (1 if totals is None else 0):
         raise DomainError("split_units: a replication has no complete slot; simulate it for longer")
     if totals is not None and len(totals) != len(tables):
-        raise DomainError(f"split_units: {len(totals)} totals for {len(tables)} replications")
+        raise DomainError(
+            f"split_units: {len(totals)} totals for {len(tables)} replications; give one total "
+            "per replication"
+        )
     batches = max(1, min(math.ceil(TOTAL_BATCHES / len(tables)), fewest_slots))
     units = []
     for replication, table in enumerate(tables):
@@ -472,8 +475,8 @@ def _unmet_reason(estimate: Estimate | None, target: float) -> str | None:
     relative = estimate.relative_half_width
     if relative > goal:
         return (
-            f"half-width {relative:.3g} of the value, but a precision of {target:.3g} "
-            f"needs at most {goal:.3g}"
+            f"the half-width is {relative:.3g} of the value, but must be at most {goal:.3g} for a "
+            f"precision of {target:.3g}"
         )
     if estimate.units < MIN_UNITS:
         return f"only {estimate.units} batches"

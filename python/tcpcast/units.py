@@ -226,7 +226,7 @@ def parse_ratio(value: object) -> float:
     """
     number, unit = _split_quantity(value, "ratio", '"1%"', bare=True)
     if unit not in ("", "%"):
-        raise UnitError(f'{quote(value)} is not a ratio; write "1%" or 0.01')
+        raise UnitError(f'{quote(value)} is not a ratio; write, for example, "1%" or 0.01')
     if unit == "" and 1 < number <= 100:
         raise UnitError(
             f'{quote(value)} is above 1; write "{decimal_text(number)}%" for a percentage'
@@ -389,7 +389,7 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
     elif isinstance(value, numbers.Real) and not isinstance(value, bool):
         text = _number_text(value, what, example)
     else:
-        raise UnitError(f"{quote(value)} is not a {what}; write {example}")
+        raise UnitError(f"{quote(value)} is not a {what}; write, for example, {example}")
     match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         raise UnitError(_not_a_number_text(value, what, example))
@@ -401,7 +401,7 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
             raise UnitError(f"{quote(value)} is negative; write {written}")
         number = -number
     if number == 0 and what in _POSITIVE_QUANTITIES:
-        raise UnitError(f"{quote(value)} must be above 0; write {example}")
+        raise UnitError(f"{quote(value)} must be above 0; write, for example, {example}")
     if not unit and not bare and not (zero_needs_no_unit and number == 0):
         unit = example.strip('"').lstrip("0123456789.")
         raise UnitError(f'{quote(value)} has no unit; write "{decimal_text(number)}{unit}"')
@@ -410,21 +410,22 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
 
 def _number_text(value: numbers.Real, what: str, example: str) -> str:
     """Return the text of a number, including numpy scalars."""
+    needs = f"write, for example, {example}"
     if isinstance(value, numbers.Integral):
         whole = int(value)
         if abs(whole) >= 10**_MAX_LENGTH:
-            raise UnitError(f"{quote(whole)} is too large for a {what}; write {example}")
+            raise UnitError(f"{quote(whole)} is too large for a {what}; {needs}")
         return str(whole)
     if not math.isfinite(value):
-        raise UnitError(f"{quote(value)} is not a {what}; write {example}")
+        raise UnitError(f"{quote(value)} is not a {what}; {needs}")
     return repr(float(value))
 
 
 def _not_a_number_text(value: object, what: str, example: str) -> str:
-    words = str(value).strip().lower()
+    words, needs = str(value).strip().lower(), f"write, for example, {example}"
     if words in ("inf", "infinity", "infinite", "none", "unlimited"):
-        return f"{quote(value)} is not a {what} here; write {example}, or leave the key out"
-    return f"{quote(value)} is not a {what}; write {example}"
+        return f"{quote(value)} is not a {what} here; {needs}, or leave the key out"
+    return f"{quote(value)} is not a {what}; {needs}"
 
 
 def _bad_rate_text(value: object, number: Decimal, unit: str) -> str:
@@ -468,9 +469,8 @@ def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str
         near = "TiB" if larger[2] else "TB"
     else:
         near = _nearest_unit(unit, known)
-    units = ", ".join(known)
     written = f'"{decimal_text(number)}{near or next(iter(known))}"'
-    return f"{quote(value)} is not a size ({units}); write {written}"
+    return f"{quote(value)} is not a size ({', '.join(known)}); write {written}"
 
 
 def _nearest_unit(unit: str, known: Mapping[str, Decimal]) -> str | None:

@@ -82,4 +82,4 @@ def test_predict_names_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", *path, "--packet"]) == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "by simulation; limited by loss" in output
-    assert "the formula assumes periodic losses; with random losses CUBIC sends 13%" in output
+    assert "the formula assumes periodic losses, but with random losses, CUBIC sends 13%" in output

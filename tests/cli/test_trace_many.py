@@ -46,7 +46,7 @@ def test_port_scan_has_bounded_memory_and_summary() -> None:
         in output
     )
     left = FLOWS // 2 - 65_536
-    assert f"… and {left:,} with less data, total: {left:,} data packets" in output
+    assert f"… and {left:,} directions with less data. In total, these have {left:,}" in output
     assert f"{FLOWS * 3 // 2:,} directions without data: {FLOWS // 2:,} packets" in output
     assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them had one packet\)", output)
     assert "raise --max-connections" in output

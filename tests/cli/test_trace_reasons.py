@@ -88,8 +88,11 @@ def test_limit_has_one_name_in_all_places(limit: str) -> None:
     share = "" if limit == "unknown" else " 100%"
     assert row.endswith(f"  {name}{share}")
     assert any(re.match(rf" limited by +{name} +100 %", line) for line in lines)
-    assert advise_each_direction(capture.connections)[0].startswith(f"Limited by: {name}")
-    assert f"limited by {limit_name_with_article(limit)}" in verdict or limit == "unknown"
+    phrase = f"imited by {limit_name_with_article(limit)}"
+    is_unknown = limit == "unknown"
+    expected = "Limit unknown." if is_unknown else f"L{phrase}"
+    assert advise_each_direction(capture.connections)[0].startswith(expected)
+    assert phrase in verdict or is_unknown
     (summed,) = iter_plain_rows(bytes_by_limit(capture.connections))
     assert summed["limit"] == limit
 
@@ -119,7 +122,7 @@ def test_three_worst_directions_have_advice() -> None:
         worst_first_order(capture.connections)
     ]
     assert [lines[index + 1].strip() for index in titles] == advice_texts[:3].tolist()
-    assert "Limited by: timeouts 70 % of the time (application 30 %)" in advice_texts[0]
+    assert "Limited by timeouts (70 % of the time; application 30 %)" in advice_texts[0]
 
 
 def test_single_connection_is_shown_in_detail() -> None:
@@ -179,7 +182,7 @@ def test_json_contains_advice() -> None:
     (document,) = capture.to_json()["captures"]
     advice_texts = [row["advice"] for row in document["connections"]]
     assert advice_texts == capture.advice().tolist()
-    assert advice_texts[1].startswith("Limited by: link 100 % of the time")
+    assert advice_texts[1].startswith("Limited by the link (100 % of the time)")
 
 
 @pytest.mark.parametrize("by", GROUPINGS)

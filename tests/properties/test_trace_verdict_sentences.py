@@ -110,8 +110,9 @@ def test_every_output_begins_with_the_verdict() -> None:
     capture = trace(TRANSFER)
     verdict = capture_verdict(capture)
     assert verdict.startswith(
-        "10.99.0.1:47174 sends 192 KiB to 10.99.0.2:5001 at 424 kbit/s with retransmissions, "
-        "limited by the congestion window (71 % of the time; loss recovery 25 %)"
+        "10.99.0.1:47174 sends 192 KiB to 10.99.0.2:5001 at 424 kbit/s "
+        "(including retransmissions), limited by the congestion window (71 % of the time; "
+        "loss recovery 25 %)"
     )
     assert plain_text(capture_parts(capture), 10_000).splitlines()[0] == verdict
     document = captures_document([capture], "tcpcast report transfer.pcap.gz")

@@ -60,9 +60,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'network.bottleneck.rate: "10mbps" may mean bits or bytes',
         ),
         ("network.rtt=50", 'network.rtt: 50 has no unit; write "50ms"'),
-        ("tcp.host_noise=zero", 'tcp.host_noise: "zero" is not a time; write "0.1ms"'),
+        (
+            "tcp.host_noise=zero",
+            'tcp.host_noise: "zero" is not a time; write, for example, "0.1ms"',
+        ),
         ("run.duration=60", 'run.duration: 60 has no unit; write "60s"'),
-        ("run.max_wall=soon", 'run.max_wall: "soon" is not a time; write "60s"'),
+        ("run.max_wall=soon", 'run.max_wall: "soon" is not a time; write, for example, "60s"'),
         ("network.rtt=50MB", 'network.rtt: "50MB" is not a time'),
         ("network.packet=1500", 'network.packet: 1500 has no unit; write "1500B"'),
         (
@@ -169,7 +172,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size={distribution='ee',mean=12,minimum=3,c=0.3}",
-            "traffic.size.c: with 0.3, the mean of the tail is below",
+            "traffic.size.c: with c = 0.3, the mean of the tail is below",
         ),
         ("traffic.size={distribution='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
         (
@@ -286,7 +289,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write [[cross]]"),
         (
             "cross=[{model='fgn',mean='3%',sd='2%',hurst=1}]",
-            "cross.0.hurst: 1 is not between 0 and 1; write 0.7",
+            "cross.0.hurst: 1 is not between 0 and 1; write, for example, 0.7",
         ),
         (
             "cross=[{model='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}]",
@@ -378,7 +381,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='fq_codel',quantum='0B'}",
-            'network.bottleneck.queue.quantum: must be above 0 and at most 1 GB; write "1514B"',
+            "network.bottleneck.queue.quantum: must be above 0 and at most 1 GB; write",
         ),
         (
             "network.bottleneck.queue={kind='codel',rules='bsd'}",
@@ -403,7 +406,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold=5}",
-            'network.bottleneck.queue.min_threshold: 5 is not a threshold; write "15pkt"',
+            "network.bottleneck.queue.min_threshold: 5 is not a threshold; write a size",
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold='0pkt'}",
@@ -577,11 +580,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.loss={model='rest-of-round',rate='1%'}",
-            "network.ingress.loss: correlated loss within a round is for the bottleneck only",
+            "network.ingress.loss: correlated loss within a round is only for the bottleneck",
         ),
         (
             "network.egress.loss={model='rest-of-round',rate='0%'}",
-            "network.egress.loss: correlated loss within a round is for the bottleneck only",
+            "network.egress.loss: correlated loss within a round is only for the bottleneck",
         ),
         ("run.precision=0%", "run.precision: "),
         (
@@ -627,7 +630,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.goodput_shares=[]", "probes.goodput_shares: "),
         (
             "probes.goodput_shares=['100%']",
-            'probes.goodput_shares.0: "100%" is not a share of the files; write "95%", or 0.95',
+            'probes.goodput_shares.0: "100%" is not a share of the files; write, for example',
         ),
         (
             "probes.goodput_shares=[-1]",

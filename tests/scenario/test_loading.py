@@ -90,7 +90,7 @@ def test_csv_names_are_relative_to_scenario_folder(
         ("nothing-like-it", "write the name of a file, or one of bufferbloat, cubic-and-bbr, "),
         ("/", "a folder, not a scenario file"),
         ("/dev/null", "a pipe or a device, not a scenario file"),
-        ("", '"": no name, nor a packaged scenario'),
+        ("", '"": no name, and no packaged scenario'),
         ("a\0b", "no such file"),
         ("x" * 5000, "cannot be read"),
     ],

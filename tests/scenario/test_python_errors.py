@@ -32,12 +32,12 @@ WRONG: list[tuple[Callable[[], Any], type[tcpcast.TcpcastError], str]] = [
     (
         lambda: tcpcast.load("one-path", changes={5: 1}),  # type: ignore[dict-item]
         tcpcast.ScenarioError,
-        "write {'run.seed': 2}",
+        "write, for example, {'run.seed': 2}",
     ),
     (
         lambda: tcpcast.load("one-path", changes=[1]),  # type: ignore[arg-type]
         tcpcast.ScenarioError,
-        "write {'run.seed': 2}",
+        "write, for example, {'run.seed': 2}",
     ),
     (lambda: tcpcast.Scenario.from_dict(5), tcpcast.ScenarioError, "is not a table"),  # type: ignore[arg-type]
 ]

@@ -218,7 +218,7 @@ def test_class_transfers_need_arrivals() -> None:
     alone = tables(size="3pkt") | {"class": [{"name": "a"}], "run": {"duration": "9s"}}
     (line,) = refused(alone)
     assert line.startswith(
-        "class.a.traffic.arrivals: isolated transfers cannot share the path with a class; write"
+        "class.a.traffic.arrivals: isolated transfers cannot share the path with another class"
     )
     given = tables(size="3pkt", arrivals=ARRIVALS)
     scenario = Scenario.from_dict(given | {"class": [{"name": "a"}, {"name": "b", "rtt": "90ms"}]})

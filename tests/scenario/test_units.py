@@ -105,7 +105,7 @@ def test_parse_count_reads_integers(typed: object, count: int) -> None:
     [
         (units.parse_rate, "10mbps", 'write "10mbit" for bits or "80mbit" for bytes'),
         (units.parse_rate, "10 Gbps", 'write "10gbit" for bits or "80gbit" for bytes'),
-        (units.parse_rate, "0", 'must be above 0; write "10mbit"'),
+        (units.parse_rate, "0", 'must be above 0; write, for example, "10mbit"'),
         (units.parse_rate, 0, "must be above 0"),
         (units.parse_bytes, "2PB", 'write "2000TB"'),
         (units.parse_bytes, "1EiB", 'write "1048576TiB"'),
@@ -169,9 +169,9 @@ def test_parsers_reject_invalid_text_with_a_remedy(
         (-3, "write at least 1"),
         (1.5, "write 1"),
         (1e9, "write at most 1000"),
-        (True, "write 134"),
-        (float("inf"), "write 134"),
-        (float("nan"), "write 134"),
+        (True, "write, for example, 134"),
+        (float("inf"), "write, for example, 134"),
+        (float("nan"), "write, for example, 134"),
         pytest.param(10**5000, "too large", id="5000 digits"),
     ],
 )

@@ -390,7 +390,7 @@ def test_all_reasons_to_continue_are_reported() -> None:
     assert list(reasons) == ["wide", "few", "units", "slow", "none", "nothing", "absent"]
     assert (
         reasons["wide"]
-        == "half-width 0.5 of the value, but a precision of 0.01 needs at most 0.0099"
+        == "the half-width is 0.5 of the value, but must be at most 0.0099 for a precision of 0.01"
     )
     assert "10 events" in reasons["few"]
     assert "8 batches" in reasons["units"]

@@ -225,7 +225,7 @@ def test_sweep_rejects_folder_with_other_files_or_running_sweep(
     path: Scenario, tmp_path: Path
 ) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(TcpcastError, match=r"contains no sweep \(but letter\.txt\)"):
+    with pytest.raises(TcpcastError, match=r"is not a sweep: it contains letter\.txt"):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path)
     plan = prepare_sweep(path, VARY, engines="pftk")
     with (

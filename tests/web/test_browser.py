@@ -368,7 +368,7 @@ def test_capture_is_analysed_and_its_name_is_escaped(served: Served, tmp_path: P
     tab.locator("#capture-answer article").wait_for()
     assert name in tab.locator("#capture-answer").inner_text()
     assert tab.locator("#capture-answer img").count() == 0
-    assert "Limited by:" in tab.locator("#capture-answer").inner_text()
+    assert "Limited by the" in tab.locator("#capture-answer").inner_text()
 
 
 def upload_data(name: str, content: bytes) -> Any:

@@ -90,7 +90,7 @@ def test_capture_result_has_limiting_factor_and_advice(page: Page, tmp_path: Pat
     assert result["file"] == '<img src=x onerror="alert(1)">\\x1b[31m.pcap'
     (row,) = result["rows"]
     assert row["limited_by"]
-    assert row["advice"].startswith("Limited by:")
+    assert row["advice"].startswith("Limited by ")
     assert result["verdict"]
     assert row["shares"][0]["share"] > 0
 

@@ -15,7 +15,7 @@ from tcpcast.captures.predicted_gain import GainPredictor
 from tcpcast.captures.quantity_text import format_percent, sentence_case
 from tcpcast.captures.service_advice import service_verdicts
 from tcpcast.captures.table import select_rows
-from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,8 @@ class NamedLimit(NamedTuple):
     """The limit of a direction: its key, its share of the time, and the remedy.
 
     ``share_text`` is "" if unknown. ``second_limit`` names a second limit with a large share, and
-    ``second_action`` is the action against it; without such a limit, both are "".
+    ``second_action`` is the action against it, "" if it is the action against the first limit.
+    Without a second limit, both are "".
     """
 
     limit: str
@@ -90,16 +91,26 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
             )
             found = zip(rows.tolist(), shares, remedy(GainPredictor.from_table(part)), strict=True)
             for row, (share, also, second), each in found:
-                then = _action_against_second_limit(table, row, second) if second else ""
+                then = (
+                    _action_against_second_limit(table, row, second, each.action) if second else ""
+                )
                 result[row] = NamedLimit(limit, share, also, each, then)
     return result
 
 
-def _action_against_second_limit(table: Table, row: int, limit: str) -> str:
-    """Return the action against the second limit of a row as a clause."""
+def limit_phrase(found: NamedLimit) -> str:
+    """Return a limit with its share of the time and the second limit, for a sentence."""
+    shares = "; ".join(filter(None, (found.share_text, found.second_limit)))
+    return limit_name_with_article(found.limit) + (f" ({shares})" if shares else "")
+
+
+def _action_against_second_limit(table: Table, row: int, limit: str, first: str) -> str:
+    """Return the action against the second limit of a row as a clause, unless it is ``first``."""
     part = select_rows(table, [row])
     remedy = REMEDIES_BY_LIMIT[limit](GainPredictor.from_table(part))[0]
-    return f"for the {LIMIT_NAMES[limit]}, {remedy.action}"
+    return (
+        "" if remedy.action == first else f"for {limit_name_with_article(limit)}, {remedy.action}"
+    )
 
 
 def advise_each_direction(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
@@ -112,10 +123,10 @@ def advise_each_direction(table: Table, services: Table | None = None) -> np.nda
         return said
     more = cause_remedies.return_path_remarks(table)
     for row, found in enumerate(limit_of_each_direction(table)):
-        limit, share, also, remedy, then = found
-        start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))
+        start = "Limit unknown" if found.limit == "unknown" else f"Limited by {limit_phrase(found)}"
+        remedy, then = found.remedy, found.second_action
         second = f" {sentence_case(then)}." if then else ""
-        said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{second}{more[row]}"
+        said[row] = f"{start}{remedy.evidence}{remedy.rest}{second}{more[row]}"
     if not services:
         return said
     shared = np.array(["", *service_verdicts(services)], dtype=object)[table["service"] + 1]

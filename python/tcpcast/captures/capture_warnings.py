@@ -20,7 +20,11 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         if count:
             lines.append(f"{count_text(count, noun)} {fact}")
 
-    add(int(connections["capture_duplicates"].sum()), "frame", "captured twice; counted once")
+    add(
+        int(connections["capture_duplicates"].sum()),
+        "frame",
+        "captured twice, but counted once",
+    )
     add(
         int(connections["missing_bytes"].sum()),
         "byte",
@@ -42,8 +46,8 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     add(
         int(connections["out_of_window"].sum()),
         "segment",
-        "with sequence numbers more than 1 GiB outside the window (damaged, or from "
-        "another connection between the same ports); counted but not analysed",
+        "with sequence numbers more than 1 GiB outside the window: damaged, or from another "
+        "connection between the same ports. Such segments are counted but not analysed",
     )
     add(
         int(connections["rtt_withheld"].sum()),
@@ -72,8 +76,8 @@ def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
         )
     if rest["directions"]:
         lines.append(
-            f"the table omits the {rest['directions']:,} directions with the least data; in "
-            f"total, they sent {rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
+            f"the table omits the {rest['directions']:,} directions with the least data. In "
+            f"total, they sent {rest['data_packets']:,} data packets ({rest['bytes']:,} bytes), "
             f"with {rest['retransmissions']:,} retransmissions and {rest['timeouts']:,} timeouts"
         )
     if rest["uncaptured"]:

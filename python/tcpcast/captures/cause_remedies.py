@@ -72,12 +72,11 @@ def remedies_for_pacing(gains: GainPredictor) -> list[Remedy]:
     raised = "raise the pacing rate"
     return [
         Remedy(
-            ": data are sent at even gaps (variation "
-            f"{format_percent(table['pacing_variation'][at])}) "
-            f"and without waiting for acks, at {format_rate(now)}",
-            f". The network is not the limit; {raised} (SO_MAX_PACING_RATE of the socket, or "
+            f": data are sent at {format_rate(now)}, with even gaps (variation "
+            f"{format_percent(table['pacing_variation'][at])}) and without waiting for acks",
+            f". The network is not the limit. First {raised} (SO_MAX_PACING_RATE of the socket, or "
             "maxrate of the fq queue).",
-            f"the network is not the limit; {raised}",
+            f"{raised}, because the network is not the limit",
         )
         for at, now in enumerate(table["goodput_bps"].tolist())
     ]
@@ -89,9 +88,9 @@ def remedies_for_reordering(gains: GainPredictor) -> list[Remedy]:
     ends = []
     counts = zip(reordered_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)
     for at, (late, again) in enumerate(counts):
-        action = "find the parallel links or the queue that reorders packets of one flow"
+        action = "find out where packets of one flow are reordered, for example on parallel links"
         seen = (
-            f": {late:,} packets were reordered, not lost, which caused "
+            f": {late:,} packets were reordered, but not lost. They caused "
             f"{table['duplicate_acks'][at]:,} duplicate acks and {again:,} retransmissions"
         )
         ends.append(Remedy(seen, f". First {action}.", action))
@@ -106,15 +105,14 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
         queue = table["queue_at_loss_s"][at]
         if table["tap_side"][at] != "sender":
             queue = table["queue_delay_s"][at]
-        action = "raise the rate of the policer, or shape the traffic to this rate at the sender"
+        action = "raise the rate of the policer, or shape the traffic at the sender"
         ends.append(
             Remedy(
                 f": losses occur whenever the rate exceeds about {format_rate(now)} (this rate "
                 "varies "
                 f"by {format_percent(table['loss_rate_variation'][at])} between losses), and the "
-                "queueing "
-                f"delay just before a loss is short ({format_time(queue)})",
-                f". Fewer losses at other hops do not increase the rate. First {action}: a shaper "
+                f"queueing delay just before a loss is short ({format_time(queue)})",
+                f". Fewer losses at other hops do not increase the rate. First {action}. A shaper "
                 "delays packets instead of dropping them.",
                 action,
             )

@@ -142,9 +142,9 @@ def _failure_line(table: Table) -> str:
 
 def _unanswered_syn_text(_: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
-    over = f" over {format_time(waited)}" if waited > 0 else ""
+    over = f" in {format_time(waited)}" if waited > 0 else ""
     return (
-        f"{count_text(tries, 'SYN')}{over} without a response. A firewall drops them, "
+        f"{count_text(tries, 'SYN')}{over} got no response. A firewall drops the SYNs, "
         "the host is down, or the responses take another path; check the address, the port and the "
         "firewall"
     )
@@ -162,7 +162,7 @@ def _refused_text(row: Row, _: Table) -> str:
 def _half_open_text(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
-        f"{count_text(tries, 'SYN-ACK')} without an ack from the client. The ack was "
+        f"{count_text(tries, 'SYN-ACK')} got no ack from the client. The ack was "
         "lost or took another path, the client has terminated, or the source address of the SYN is "
         "forged (a SYN flood)"
     )
@@ -172,16 +172,15 @@ def _silent_text(row: Row, _: Table) -> str:
     other = "client" if row["by"] == "server" else "server"
     if row["stage"] == "idle":
         return (
-            f"the {row['by']} did not respond to {int(row['tries']):,} keepalive probes of the "
-            f"{other} for {format_time(float(row['waited_s']))}. The host or the path failed, or a "
-            "firewall dropped the state of the connection"
+            f"for {format_time(float(row['waited_s']))}, the {row['by']} did not respond to "
+            f"{int(row['tries']):,} keepalive probes of the {other}. The host or the path failed, "
+            "or a firewall dropped the state of the connection"
         )
     return (
-        f"the {row['by']} stopped responding {STAGE_PHRASES[str(row['stage'])]}: the {other} sent "
-        f"the same data {int(row['tries']):,} times without a response, and retransmitted for "
-        f"{format_time(float(row['waited_s']))}. The path or the "
-        "host "
-        "failed, or a firewall dropped the state of the connection"
+        f"the {row['by']} stopped responding {STAGE_PHRASES[str(row['stage'])]}. The {other} sent "
+        f"the same data {int(row['tries']):,} times in {format_time(float(row['waited_s']))}, but "
+        "got no "
+        "response. The path or the host failed, or a firewall dropped the state of the connection"
     )
 
 
@@ -190,9 +189,9 @@ def _reset_text(row: Row, table: Table) -> str:
     text = f"reset by the {row['by']} {STAGE_PHRASES[stage]}"
     if stage == "in_request" and waited >= MIN_IDLE_TIMEOUT_S:
         return (
-            f"{text}. The request was sent after {format_time(waited)} of inactivity: the "
-            "server, a "
-            "load balancer or a firewall has a shorter idle timeout than the client; keepalives "
+            f"{text}. The request was sent after {format_time(waited)} of inactivity. The server, "
+            "a "
+            "load balancer or a firewall has a shorter idle timeout than the client. Keepalives "
             "prevent this reset"
         )
     return text + _RESET_REASONS.get((stage, str(row["by"])), "")
@@ -203,7 +202,7 @@ _RESET_REASONS = {
         "in_request",
         "server",
     ): ". The server closed the connection with unread data or crashed, or a "
-    "load balancer reset it; check the server's log at that time",
+    "load balancer reset the connection; check the server's log at that time",
     ("in_request", "client"): ". The client stopped waiting; compare its timeout with the "
     "server's response time",
     ("in_response", "client"): ". The client stopped reading, for example because the request was "
@@ -212,14 +211,14 @@ _RESET_REASONS = {
     ("handshake", "client"): ". The client gave up, or is a port scanner",
     ("before_data", "server"): ". The server accepted the connection and closed it immediately, "
     "for example because of a connection limit or an access list",
-    ("idle", "client"): ". No data are lost; probably the client closes connections with RST "
-    "(SO_LINGER 0), or is a health check",
+    ("idle", "client"): ". No data are lost. Probably, the client is a health check, or closes "
+    "connections with RST (SO_LINGER 0)",
     (
         "idle",
         "server",
-    ): ". No data are lost; probably an idle timeout expired, or the server closes connections "
+    ): ". No data are lost. Probably, an idle timeout expired, or the server closes connections "
     "with RST",
-    ("after_fin", "client"): ". No data from the client are lost; the client closed the "
+    ("after_fin", "client"): ". No data from the client are lost. The client closed the "
     "connection before it had read all data",
 }
 """Likely reasons of a reset, by stage of the connection and side that sent the RST."""

@@ -80,7 +80,7 @@ class Remedy(NamedTuple):
     action: str = ""
 
 
-UNKNOWN_TAP_REMARK = " (losses look the same if the tap is not at the sender)"
+UNKNOWN_TAP_REMARK = " (if the tap is not at the sender, the limit may be loss instead)"
 WRITE_EARLIER = "make the sender write earlier or in larger blocks"
 ENABLE_SACK = "enable SACK"
 FASTER_LINK = "only a faster link increases the rate"
@@ -95,17 +95,19 @@ def remedies_for_application(gains: GainPredictor) -> list[Remedy]:
     most = gains.max_rate_bps
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
-        end = f". The network is not the limit: {WRITE_EARLIER}"
+        end = f". The network is not the limit. First {WRITE_EARLIER}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
         if by_loss > MIN_GAIN * now:
-            end += f". If data were always available, PFTK predicts {format_rate(by_loss)}"
+            end += (
+                f". If data were always available, the rate would be {format_rate(by_loss)} (PFTK)"
+            )
         elif (
             not gains.has_inputs[at]
             and by_window > MIN_GAIN * now
             and table["window_max_bytes"][at] > 0
         ):
             why = "No packet was lost" if gains.is_lossless[at] else "No model of loss applies"
-            end += f". {why}; the window allows up to {format_rate(by_window)}"
+            end += f". {why}. The receiver window allows up to {format_rate(by_window)}"
         unsure = UNKNOWN_TAP_REMARK if table["tap_side"][at] == "unknown" else ""
         ends.append(Remedy(unsure, end + ".", WRITE_EARLIER))
     return ends
@@ -156,7 +158,7 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
         )
         if count
     ]
-    updates = f" ({', '.join(seen)})" if seen else ""
+    updates = f". The capture contains {' and '.join(seen)}" if seen else ""
     action = "make the receiving application read faster"
     return Remedy(
         "",
@@ -184,7 +186,7 @@ def _larger_window_advice(
     value), and the Linux setting that limits the buffer.
     """
     window, option, key = keys
-    how = f"with {option}, or with {key} set to twice the window"
+    how = f"Use {option}, or set {key} to twice the window."
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
@@ -195,22 +197,22 @@ def _larger_window_advice(
         start, raised = f": {format_size_rounded_up(largest[at])}", f"raise {window}"
         if uneven[at]:
             more = "The RTT varies too much for a prediction."
-            ends.append(Remedy(start, f". First {raised} {how}. {more}", raised))
+            ends.append(Remedy(start, f". First {raised}. {how} {more}", raised))
             continue
         if not (now > 0 and table["rtt_mean_s"][at] > 0):
-            ends.append(Remedy(start, f". First {raised} {how}.", raised))
+            ends.append(Remedy(start, f". First {raised}. {how}", raised))
             continue
         start += f" per RTT of {mean_rtt_text(table, at)}"
         is_loss = loss <= link  # otherwise the link is the next limit, or both are unknown
         goal, needed = (loss, by_loss[at]) if is_loss else (link, by_link[at])
         if not math.isfinite(goal):
-            gain = f"twice the window gives twice the rate, {format_rate(2 * now)}"
+            gain = f"twice the window gives twice the rate ({format_rate(2 * now)})"
             text = (
-                f". First {raised} {how}: "
-                f"{'no packet was lost' if gains.is_lossless[at] else 'no model of loss applies'} "
+                f". First {raised}. {how} "
+                f"{'No packet was lost' if gains.is_lossless[at] else 'No model of loss applies'} "
                 f"and the link was never full, so {gain}."
             )
-            raised += f": {gain}"
+            raised += f", because {gain}"
         elif goal <= MIN_GAIN * now or not needed > largest[at]:
             why = (
                 "according to PFTK, loss is the limit"
@@ -220,14 +222,13 @@ def _larger_window_advice(
             raised = "a larger window alone does not increase the rate"
             text = f". {raised.capitalize()}: {why}."
         else:
-            why = "loss becomes the limit (PFTK)" if is_loss else "the link becomes full"
+            why = "loss is the limit (PFTK)" if is_loss else "the link is full"
             raised += f" to at least {format_size_rounded_up(needed)}"
-            gain = f": then {why}, at {format_rate(goal)}"
-            text = f". First {raised} {how}{gain}"
-            raised += gain
+            gain = f"then the rate is {format_rate(goal)}, and {why}"
+            text = f". First {raised}. {how} {sentence_case(gain)}."
+            raised += f"; {gain}"
             if needed > MAX_UNSCALED_WINDOW_BYTES and scaling[at]:
-                text += "; this needs window scaling, which is off"
-            text += "."
+                text += " A window of this size needs window scaling, which is off."
         ends.append(Remedy(start, text, raised))
     return ends
 
@@ -249,16 +250,16 @@ def remedies_for_slow_start(gains: GainPredictor) -> list[Remedy]:
         before, after = (lossless_round_trips(packets, w, float(most[at])) for w in (first, larger))
         total = "one packet in total" if packets == 1 else f"{packets:,} packets in total"
         known = math.isfinite(table["initial_window_pkts"][at])
-        start = f": {total}{f', initial window {first}' if known else ''}"
+        start = f": {total}{f' with an initial window of {first}' if known else ''}"
         action = "use one connection for several transfers"
         if after < before:
             each = f" of {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
             raised = f"raise the initial window to {larger}"
-            end = (
-                f". First {raised}: according to the model of short transfers, this reduces "
-                f"{before} round trips{each} to {after}; or {action}."
-            )
             action = f"{raised} or {action}"
+            end = (
+                f". First {action}. According to the model of short transfers, the larger window "
+                f"reduces {before} round trips{each} to {after}."
+            )
         else:
             end = f". {sentence_case(action)}."
         ends.append(Remedy(start, end, action))
@@ -273,7 +274,7 @@ def remedies_for_congestion_window(gains: GainPredictor) -> list[Remedy]:
 def remedies_for_loss_recovery(gains: GainPredictor) -> list[Remedy]:
     """Return :func:`remedies_for_congestion_window` with the advice to enable SACK if it is off."""
     without = gains.table["syn_captured"] & ~gains.table["sack"]
-    sack = f" First {ENABLE_SACK}: without it, only one loss is repaired per round trip."
+    sack = f" First {ENABLE_SACK}: without SACK, only one loss is repaired per round trip."
     return _less_loss_advice(gains, [sack if each else "" for each in without.tolist()])
 
 
@@ -318,7 +319,7 @@ def _less_loss_advice(gains: GainPredictor, before: list[str]) -> list[Remedy]:
                 "rate."
                 f"{' The link limits at least one of these rates.' if too_much[at] else ''}"
             )
-        seen = f", one loss indication per {every} packets"
+        seen = f", with one loss indication per {every} packets"
         ends.append(Remedy(seen, f".{start}{end}", ENABLE_SACK if start else action))
     return ends
 
@@ -328,7 +329,8 @@ def _bbr_loss_texts(gains: GainPredictor, at: int) -> tuple[str, str]:
     link = gains.max_rate_bps[at]
     share = gains.table["throughput_bps"][at] / link
     used = (
-        f"; it uses {format_percent(min(share, 1.0))} of the link ({format_rate(link)})"
+        f". The mean rate is {format_percent(min(share, 1.0))} of the link rate "
+        f"({format_rate(link)})"
         if share > 0
         else ""
     )
@@ -347,7 +349,7 @@ def _inapplicable_model_texts(
         else ("losses hardly reduce the window of this sender (perhaps BBR)")
     )
     action = f"no model applies, because {why}"
-    end = f"; the measured rate is {format_times(factor)} the rate of {model}."
+    end = f". The measured rate is {format_times(factor)} the rate predicted by {model}."
     return action, f" {sentence_case(action)}{end}"
 
 
@@ -364,14 +366,14 @@ def _advice_without_loss_indications(gains: GainPredictor, at: int) -> Remedy:
     if gains.table["ecn_echoes"][at] > 0:
         return Remedy(
             "",
-            ". No packet was lost, but the path marked packets (ECN). First check its queue.",
-            "no packet was lost, but the path marked packets (ECN), so check its queue",
+            ". No packet was lost, but a queue marked packets (ECN). First check this queue.",
+            "check the queue that marked packets (ECN), because no packet was lost",
         )
-    sender = "check the sender: its congestion control, its pacing, or a cached ssthresh"
+    sender = "check the congestion control, the pacing, or a cached ssthresh of the sender"
     return Remedy(
         "",
         f". No packet was lost in the capture, so models of loss do not apply. First {sender}.",
-        f"no packet was lost, so {sender}",
+        f"{sender}, because no packet was lost",
     )
 
 
@@ -389,14 +391,14 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
     for at, count in enumerate(table["timeouts"].tolist()):
         start = f": {count_text(count, 'timeout')}"
         if table["t0_s"][at] > 0:
-            start += f", T0 = {format_time(table['t0_s'][at])}"
-        start += f", with an RTT of {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
-        end = _gain_sentence(gains, at, none[at], "without timeouts")
+            start += f", mean first timeout {format_time(table['t0_s'][at])}"
+        start += f", mean RTT {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
+        end = _gain_sentence(gains, at, none[at], "Without timeouts")
         if table["max_backoff"][at] >= MIN_OUTAGE_TIMEOUTS:
             action = "find the cause of the outage"
             end = (
-                f": there are up to {table['max_backoff'][at]} consecutive timeouts, which no "
-                "timer setting prevents"
+                f": up to {table['max_backoff'][at]} consecutive timeouts occurred. No setting of "
+                "a timer prevents them"
             )
         elif needless[at] > MIN_SPURIOUS_SHARE * table["retransmissions"][at]:
             action = "increase the RTO or use F-RTO"
@@ -410,7 +412,7 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
         elif quick[at] > MIN_GAIN:
             action = "reduce the RTO"
             end = f": Linux uses RTT + 200 ms, here {format_time(shorter[at])}"
-            end += _gain_sentence(gains, at, quick[at], "with this RTO")
+            end += _gain_sentence(gains, at, quick[at], "With this RTO")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
             action = "use limited transmit, early retransmit or tail loss probes"
             end = (
@@ -418,7 +420,7 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
                 f"duplicate acks{end}"
             )
         else:
-            action, end = "reduce loss", _gain_sentence(gains, at, half[at], "with half the loss")
+            action, end = "reduce loss", _gain_sentence(gains, at, half[at], "With half the loss")
         ends.append(Remedy(start, f". First {action}{end}.", action))
     return ends
 
@@ -428,7 +430,7 @@ def _gain_sentence(gains: GainPredictor, at: int, factor: float, when: str) -> s
     if not factor > MIN_GAIN:
         return ""
     after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.max_rate_bps[at]))
-    return f"; {when}, PFTK predicts {format_times(factor)} the rate, {format_rate(after)}"
+    return f". {when}, PFTK predicts {format_times(factor)} the rate ({format_rate(after)})"
 
 
 def remedies_for_bottleneck(gains: GainPredictor) -> list[Remedy]:
@@ -449,10 +451,10 @@ def remedies_for_bottleneck(gains: GainPredictor) -> list[Remedy]:
         if queue >= MIN_LONG_QUEUE_RTT_RATIO:
             end += (
                 f". The queue of the link increases the mean RTT to {format_times(queue)} the "
-                "minimum, "
-                f"{mean_rtt_text(table, at)} instead of {format_time(least[at])}. A smaller "
-                "buffer or AQM "
-                "(fq_codel) avoids this and hardly reduces the rate"
+                "minimum "
+                f"({mean_rtt_text(table, at)} instead of {format_time(least[at])}). A smaller "
+                "buffer or "
+                "AQM (fq_codel) shortens the queue and hardly reduces the rate"
             )
         ends.append(Remedy(start, end + ".", action))
     return ends
@@ -465,19 +467,19 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
     sides, sent = table["tap_side"].tolist(), table["data_packets"].tolist()
     for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
         if packets < MIN_PACKETS_FOR_CONCLUSION:
-            count = "one data packet" if packets == 1 else f"{packets} data packets"
-            short = "the direction is too short for a conclusion"
-            ends.append(Remedy("", f". {short.capitalize()} ({count}).", f"{short} ({count})"))
+            count = "one data packet is" if packets == 1 else f"{packets} data packets are"
+            short = f"{count} not enough for a conclusion"
+            ends.append(Remedy("", f". {short.capitalize()}.", short))
             continue
         start, end, action = "", "", "take a longer capture that includes the handshake"
         if table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
             again = int(table["retransmissions"][at])
             start = (
-                f". Its acks are missing from the capture; {again:,} of {packets:,} packets are "
-                "retransmissions"
+                f". The acks are missing from the capture, and {again:,} of {packets:,} packets "
+                "are retransmissions"
             )
             action = "capture both directions"
         elif side != "sender":
-            action, end = "capture at the sender", " to see its limit"
+            action, end = "capture at the sender", " to see the limit"
         ends.append(Remedy("", f"{start}. {action.capitalize()}{end}.", action))
     return ends

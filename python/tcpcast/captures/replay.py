@@ -157,7 +157,7 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
             "correlated losses"
         )
     if stats.is_tap_behind_queue and stats.is_single_paced_flow:
-        lost = "BBR keeps its rate, so all losses are assumed to be random"
+        lost = "all losses are assumed to be random, because BBR keeps its rate despite losses"
     elif stats.non_queue_loss_share >= 0 and stats.random_loss_ratio:
         share = format_percent(stats.non_queue_loss_share)
         lost = f"{share} of the losses occurred while the queue was not full"
@@ -191,7 +191,7 @@ def _buffer_entry(stats: CaptureStats, at: str) -> Entry:
     queued = round((stats.full_queue_rtt_s - stats.rtt_min_s) * link / (8 * stats.packet_bytes)) + 1
     if not stats.has_queue_overflow and queued < stats.rtt_min_s * link / (8 * stats.packet_bytes):
         return Entry(at, "buffer", "1bdp", f"never full; at most {queued} packets were queued")
-    why = "(99th percentile - minimum) of the RTT, times the rate"
+    why = "99th percentile of the RTT minus minimum RTT, times the rate"
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
@@ -264,9 +264,8 @@ def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
     deepest = int(stats.table["max_backoff"].max())
     if share > MIN_WARNING_SHARE and deepest >= MIN_OUTAGE_TIMEOUTS:
         yield (
-            f"the flows were in RTO {format_percent(share)} of the time, with up to {deepest} "
-            "consecutive "
-            "timeouts; the scenario does not include this outage"
+            f"the flows waited for the RTO {format_percent(share)} of the time, with up to "
+            f"{deepest} consecutive timeouts; the scenario does not include this outage"
         )
     share = stats.packet_weighted_mean("share_receiver_window")
     if share > MIN_WARNING_SHARE and (stats.table["zero_windows"] > 0).any():

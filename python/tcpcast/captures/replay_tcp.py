@@ -128,10 +128,10 @@ def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
         by_acks - reached
     ):
         yield (
-            f"an ack covers {acknowledged:.3g} packets, but PFTK with b = 1 "
-            f"({by_bytes:.3g} packets/s) is closer to the measured {reached:.3g} packets/s per "
-            f"flow than with b = {acknowledged:.3g} ({by_acks:.3g} packets/s): the window seems "
-            "to grow per acked packet, not per ack"
+            "the window seems to grow per acked packet, not per ack. An ack covers "
+            f"{acknowledged:.3g} packets, but the measured {reached:.3g} packets/s per flow are "
+            f"closer to PFTK with b = 1 ({by_bytes:.3g} packets/s) than to PFTK with "
+            f"b = {acknowledged:.3g} ({by_acks:.3g} packets/s)"
         )
 
 
@@ -149,6 +149,6 @@ def _modern_warnings(stats: CaptureStats) -> Iterator[str]:
     marked = int(stats.table["window_reductions"].sum())
     if marked:
         yield (
-            f"{marked} window reductions were caused by ECN marks; the queue in the scenario drops "
-            "packets instead"
+            f"{marked} window reductions were caused by ECN marks, but the queue in the scenario "
+            "drops packets instead of marking them"
         )

@@ -42,7 +42,7 @@ ACTION_OF_CAUSE = {
     service.HELD: "set TCP_NODELAY at the sender, or write each message with one call",
     service.SERVER: "reduce the server's response time",
     service.NETWORK: "use fewer or shorter round trips",
-    service.UNKNOWN: "capture from the start of connections",
+    service.UNKNOWN: "begin the capture before the connections start",
 }
 """Clauses that state what to change first, by cause."""
 
@@ -50,12 +50,12 @@ REMEDY_OF_CAUSE = {
     service.RETRANSMISSION: f"First {ACTION_OF_CAUSE[service.RETRANSMISSION]}. Fewer losses help "
     "more than a faster server or link.",
     service.HELD: f"First {ACTION_OF_CAUSE[service.HELD]}.",
-    service.SERVER: f"First {ACTION_OF_CAUSE[service.SERVER]}; its log shows which requests "
-    "are slow.",
-    service.NETWORK: f"{ACTION_OF_CAUSE[service.NETWORK].capitalize()}: a server closer to its "
-    "clients, or requests that do not wait for each other.",
+    service.SERVER: f"First {ACTION_OF_CAUSE[service.SERVER]}. The server's log shows which "
+    "requests are slow.",
+    service.NETWORK: f"First {ACTION_OF_CAUSE[service.NETWORK]}: move the server closer to its "
+    "clients, or send requests before earlier responses arrive.",
     service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
-    f"network time cannot be separated; {ACTION_OF_CAUSE[service.UNKNOWN]}.",
+    f"network time cannot be separated. {ACTION_OF_CAUSE[service.UNKNOWN].capitalize()}.",
 }
 
 MIN_COMPONENT_SHARE = 0.005
@@ -70,12 +70,12 @@ MIN_SLOWEST_TO_MEAN_RATIO = 1.5
 """Minimum ratio of the mean of the slowest requests to the overall mean to describe them."""
 
 TAP_LIMITATIONS = {
-    "client": "The tap is at the clients: the server's time includes queues on the path, and a "
-    "packet lost before the tap is visible only as a gap or by a later ack.",
-    "server": "The tap is at the server: its time is exact, but requests lost on the path are "
+    "client": "The tap is at the clients. The server's time includes queueing delays on the path. "
+    "A packet lost before the tap is visible only as a gap or by a later ack.",
+    "server": "The tap is at the server. The server's time is exact. Requests lost on the path are "
     "visible only when they are retransmitted.",
-    "middle": "The tap is between the ends: the server's time includes queues between the tap and "
-    "the server, and packets lost before the tap are visible only as gaps.",
+    "middle": "The tap is between the ends. The server's time includes queueing delays between the "
+    "tap and the server. Packets lost before the tap are visible only as gaps.",
     "unknown": "",
 }
 """Sentences on the limitations of each location of the tap."""
@@ -96,17 +96,12 @@ def latency_sentence(row: Row) -> str:
     cause = str(row["cause"])
     p95 = format_time(float(row["last_byte_p95_s"]))
     text = f"{count_text(count, 'request')} to {row['server']}"
-    text += (
-        f" take{'s' if count == 1 else ''} {format_time(mean)} on average and at most {p95} in "
-        "95 % of"
-    )
-    text += (
-        (f" cases ({count_text(left, 'request')} not counted: without a response, or overlapping)")
-        if left
-        else " cases"
-    )
+    text += f" take{'s' if count == 1 else ''} {format_time(mean)} on average, and at most {p95} "
+    text += "in 95 % of cases"
+    if left:
+        text += f" (without {count_text(left, 'request')} that overlap or have no response)"
     if cause == service.UNKNOWN:
-        return f"{text}; the capture does not show the cause: {ACTION_OF_CAUSE[cause]}"
+        return f"{text}; the capture does not show the cause; {ACTION_OF_CAUSE[cause]}"
     if cause in {service.RETRANSMISSION, service.HELD}:
         without = format_time(float(row[f"without_{cause}_p50_s"]))
         return (
@@ -118,12 +113,14 @@ def latency_sentence(row: Row) -> str:
         for part in (service.SERVER, service.NETWORK)
         if row[f"{part}_s"] >= MIN_COMPONENT_SHARE * mean
     ]
-    return f"{text}, limited by {CAUSE_PHRASES[cause]}: {', '.join(seen)}; {ACTION_OF_CAUSE[cause]}"
+    parts = ", ".join(seen)
+    return f"{text}; the main cause is {CAUSE_PHRASES[cause]} ({parts}); {ACTION_OF_CAUSE[cause]}"
 
 
 def _service_verdict(row: Row) -> str:
     cause = row["cause"]
-    found = [f"Limited by: {CAUSE_PHRASES[cause]}{_evidence_text(row)}.", REMEDY_OF_CAUSE[cause]]
+    start = "Limit unknown" if cause == service.UNKNOWN else f"Limited by {CAUSE_PHRASES[cause]}"
+    found = [f"{start}{_evidence_text(row)}.", REMEDY_OF_CAUSE[cause]]
     if cause == service.NETWORK:
         found += _ways_to_save_round_trips(row)
     return " ".join([*found, *_slowest_requests(row)])
@@ -138,7 +135,7 @@ def _evidence_text(row: Row) -> str:
         return (
             f": this cause delays {format_percent(share)} of the "
             f"requests{_retransmission_reason(cause)}. "
-            f"The mean delay over all requests is {format_time(row[f'{cause}_s'])}; without this "
+            f"The mean delay over all requests is {format_time(row[f'{cause}_s'])}. Without this "
             "delay, "
             f"the median latency would be {format_time(row[f'without_{cause}_p50_s'])} instead of "
             f"{format_time(row['last_byte_p50_s'])}"
@@ -146,15 +143,14 @@ def _evidence_text(row: Row) -> str:
         )
     if cause == service.NETWORK:
         return (
-            f": {format_time(row['network_s'])} of the mean latency {format_time(mean)}; the "
-            "network time "
-            f"is {format_times(row['network_s'] / row['rtt_s'])} the minimum RTT of "
+            f": {format_time(row['network_s'])} of the mean latency of {format_time(mean)}. The "
+            f"network time is {format_times(row['network_s'] / row['rtt_s'])} the minimum RTT of "
             f"{format_time(row['rtt_s'])}"
             if row["rtt_s"] > 0
             else ""
         )
     if cause == service.SERVER:
-        return f": {format_time(row['server_s'])} of the mean latency {format_time(mean)}"
+        return f": {format_time(row['server_s'])} of the mean latency of {format_time(mean)}"
     return ""
 
 
@@ -170,15 +166,14 @@ def _ways_to_save_round_trips(row: Row) -> list[str]:
     if row["requests"] <= MAX_REQUESTS_PER_CONNECTION * row["connections"]:
         found.append(
             "Most connections carry one request, so each request needs an additional RTT for "
-            "the handshake; persistent connections avoid this RTT."
+            "the handshake. Persistent connections avoid this RTT."
         )
     if row["rtt_s"] > 0 and row["network_s"] > MIN_ROUND_TRIPS * row["rtt_s"]:
         found.append(
-            f"Responses of {format_size_rounded_up(row['response_bytes_p50'])} take several "
-            "round trips "
-            "because of "
-            "slow start or the link rate; a larger initial window, or persistent connections that "
-            "keep their window, shorten slow start."
+            f"Responses of {format_size_rounded_up(row['response_bytes_p50'])} take several round "
+            "trips "
+            "because of slow start or the link rate. Slow start is shorter with a larger initial "
+            "window, or with persistent connections that keep their window."
         )
     return found
 
@@ -187,9 +182,8 @@ def _server_delay_text(row: Row) -> str:
     if row["delayed_ack_s"] < MIN_DELAYED_ACK_SHARE * row["held_s"]:
         return ""
     return (
-        f"; the receiver delays its acks by {format_time(row['delayed_ack_s'])} on average over "
-        "all "
-        "requests"
+        f". The receiver delays its acks by {format_time(row['delayed_ack_s'])} on average over "
+        "all requests"
     )
 
 
@@ -201,7 +195,7 @@ def _slowest_requests(row: Row) -> list[str]:
         return []
     part = row[f"slowest_{cause}_s"]
     return [
-        f"The slowest 5 % take {format_time(slow)} on average, {format_time(part)} of it "
-        f"{COMPONENT_PHRASES[cause]}"
-        f"{'' if cause == row['cause'] else ', a cause other than the main one'}."
+        f"The slowest 5 % of the requests take {format_time(slow)} on average. The component "
+        f'"{COMPONENT_PHRASES[cause]}" increases most, to {format_time(part)}'
+        f"{'' if cause == row['cause'] else ', but is not the main cause of the latency'}."
     ]

@@ -116,10 +116,10 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
         int(unseen.sum()),
         "directions missing at the second tap; their packets do not count as lost",
     )
-    add(native["only_after"], "directions only at the second tap, which are ignored")
+    add(native["only_after"], "directions captured only at the second tap; they are ignored")
     add(
         int(raw["seen_apart"].sum()),
-        "packets captured at one tap before the other capture began, which are ignored",
+        "packets captured at one tap before the other capture began; they are ignored",
     )
     if raw["seen_at_both"].sum() < MIN_COMMON_SHARE * first[~unseen].sum():
         lines.append(

@@ -15,6 +15,7 @@ from tcpcast.captures.advice import (
     NamedLimit,
     cause_or_limit_keys,
     limit_of_each_direction,
+    limit_phrase,
 )
 from tcpcast.captures.failed_connections import count_failures_with_loss, main_failure_clause
 from tcpcast.captures.groups import ANY_HOST, group_mask
@@ -166,19 +167,19 @@ def _transfer_statement(table: Table, row: int, connections: int) -> str:
     bps = float(table["throughput_bps"][row])
     speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
     if speed and format_rate(bps) != format_rate(float(table["goodput_bps"][row])):
-        speed += " with retransmissions"
-    most = f"the most data of {connections:,} connections, " if connections > 1 else ""
-    return f"{source} sends {most}{sent} to {destination}{speed}{_limit_and_action(table, row)}"
+        speed += " (including retransmissions)"
+    most = f" (the most data of {connections:,} connections)" if connections > 1 else ""
+    return f"{source} sends {sent} to {destination}{most}{speed}{_limit_and_action(table, row)}"
 
 
 def _limit_and_action(table: Table, row: int) -> str:
     """Return the limit of a direction with its evidence, and the action."""
-    limit, share, also, (evidence, _, action), then = _limit_of_row(table, row)
-    if limit == UNKNOWN:
-        return f"; the capture does not show what limits the rate: {action}"
-    timed = "; ".join(filter(None, (share, also)))
-    name = limit_name_with_article(limit) + (f" ({timed})" if timed else "")
-    return f", limited by {name}{evidence}; {'; '.join(filter(None, (action, then)))}"
+    found = _limit_of_row(table, row)
+    evidence, _, action = found.remedy
+    if found.limit == UNKNOWN:
+        return f"; the capture does not show what limits the rate; {action}"
+    actions = "; ".join(filter(None, (action, found.second_action)))
+    return f", limited by {limit_phrase(found)}{evidence}; {actions}"
 
 
 def _limit_of_row(table: Table, row: int) -> NamedLimit:
@@ -195,16 +196,14 @@ def _all_transfers_statement(table: Table) -> str:
         ends = f"{table['src'][row]} > {table['dst'][row]}"
         return (
             f"{text}; for {format_percent(shares[0])} of these bytes, the capture does not show "
-            "the "
-            f"limit. The largest such transfer is {ends}: {_limit_of_row(table, row).remedy.action}"
+            f"the limit. {ends} is the largest transfer without a known limit; "
+            f"{_limit_of_row(table, row).remedy.action}"
         )
-    part = "all" if len(shares) == 1 else f"{format_percent(shares[0])} of the bytes"
-    text += f", {part} limited by {limit_name_with_article(limit)}"
+    part = ", all" if len(shares) == 1 else f"; {format_percent(shares[0])} of the bytes are"
+    text += f"{part} limited by {limit_name_with_article(limit)}"
     if len(shares) > 1 and shares[1] >= MIN_SECOND_LIMIT_SHARE:
-        text += (
-            f", {format_percent(shares[1])} limited by "
-            f"{limit_name_with_article(str(found['limit'][1]))}"
-        )
+        second = limit_name_with_article(str(found["limit"][1]))
+        text += f", and {format_percent(shares[1])} are limited by {second}"
     return f"{text}; for example, {_transfer_statement(table, row, 1)}"
 
 
@@ -222,8 +221,8 @@ def _group_statement(table: Table, groups: Table) -> str:
     who = count_text(flows, "flow") + "".join(
         f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end != ANY_HOST
     )
-    most = "the most data of all groups, " if groups["src"].size > 1 else ""
-    sent = f"send{'s' if flows == 1 else ''} {most}{format_volume(float(groups['bytes'][row]))}"
+    most = " (the most data of all groups)" if groups["src"].size > 1 else ""
+    sent = f"send{'s' if flows == 1 else ''} {format_volume(float(groups['bytes'][row]))}{most}"
     speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
     inside = group_mask(table, *ends)
     part = select_rows(table, inside)
@@ -232,7 +231,7 @@ def _group_statement(table: Table, groups: Table) -> str:
     if found["byte_share"][0] < MIN_MAIN_SHARE or limit == UNKNOWN:
         return f"{who} {sent}{speed}; the capture does not show a main limit"
     action = _limit_of_row(part, _largest_row_limited_by(part, limit)).remedy.action
-    of_one = "for the largest flow: " if flows > 1 else ""
+    of_one = "for the largest flow, " if flows > 1 else ""
     mostly = "mostly " if found["limit"].size > 1 else ""
     name = limit_name_with_article(limit)
     return f"{who} {sent}{speed}, {mostly}limited by {name}; {of_one}{action}"

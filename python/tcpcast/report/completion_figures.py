@@ -154,7 +154,8 @@ def _completion_time_title(answer: Answer) -> str:
     mean = f"On average, a transfer of {packets_text(known[0][0])} takes {first}"
     if len(known) == 1:
         return mean + formula_clause(answer)
-    return f"{mean}, {packets_text(known[-1][0])} {last}{formula_clause(answer)}"
+    size = packets_text(known[-1][0])
+    return f"{mean}, and a transfer of {size} takes {last}{formula_clause(answer)}"
 
 
 def _interval_bands(

@@ -18,9 +18,9 @@ def link_lines(outcome: LinkOutcome) -> list[str]:
     lines += _direction_lines("far to near", outcome.far_to_near, seconds)
     if outcome.pauses:
         lines.append(
-            f"the link's clock was paused {outcome.pauses} times while this machine was busy, "
-            f"{time_text(outcome.away_ns / 1e9)} in total, at most "
-            f"{time_text(outcome.longest_pause_ns / 1e9)} at a time"
+            f"the link's clock was paused {outcome.pauses} times while this machine was busy "
+            f"({time_text(outcome.away_ns / 1e9)} in total, at most "
+            f"{time_text(outcome.longest_pause_ns / 1e9)} at a time)"
         )
     return lines
 

@@ -313,7 +313,11 @@ def _shared_rate_title(answer: Answer) -> str:
         int(table["active"][row]),
         three_digit_text(float(table["shared_rate_bps"][row]), "bit/s"),
     )
-    who = "With one active user, this user" if number == 1 else f"With {number:,} active, each user"
+    who = (
+        "With one active user, this user"
+        if number == 1
+        else f"With {number:,} active users, each user"
+    )
     return f"{who} gets {rate}{formula_clause(answer)}"
 
 
@@ -346,8 +350,8 @@ def _queue_title(answer: Answer, scenario: Scenario) -> str:
         above = table["queue_pkts"][table["time_above"] >= share]
         if above.size:
             longest = float(np.max(above))
-            of_buffer = f" of {buffer_pkts:,.0f}" if np.isfinite(buffer_pkts) else ""
-            text = f"{words}, more than {longest:,.0f}{of_buffer} packets are in the queue"
+            limit = f" (buffer {buffer_pkts:,.0f})" if np.isfinite(buffer_pkts) else ""
+            text = f"{words}, more than {longest:,.0f} packets are in the queue{limit}"
             return f"{text}{formula_clause(answer)}"
     return f"The queue is empty at least 95 % of the time{formula_clause(answer)}"
 

@@ -151,8 +151,8 @@ def _link_shares_clause(compared: ComparedAnswers, scenario: Scenario) -> str:
     first, other = _class_and_stack_text(winner, loser), _class_and_stack_text(loser, winner)
     taken_text = f"{_share_text(shares[0])} of the link{buffer}{part}"
     if differ_beyond_intervals(most, _scale_metric(least, MIN_RATE_RATIO)):
-        return f"{first} takes {taken_text} from {other}, which gets {_share_text(shares[1])}"
-    return f"{first} gets {taken_text}, {other} gets {_share_text(shares[1])}"
+        return f"{first} takes {taken_text}; {other} gets {_share_text(shares[1])}"
+    return f"{first} gets {taken_text}, and {other} gets {_share_text(shares[1])}"
 
 
 def _scale_metric(metric: Metric, factor: float) -> Metric:

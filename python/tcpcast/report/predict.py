@@ -306,7 +306,7 @@ def _remarks_on_whole_range(predictions: Sequence[Prediction]) -> list[Paragraph
                 text = f"{answer.engine}: {with_option_names(answer.incomplete_reason)}"
                 lines.setdefault(text, Paragraph(text, "warning", " ! "))
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
-        text = "outside the formula's domain; for the reason, run predict with single values"
+        text = "outside the formula's domain; run predict with single values to see the reason"
         lines[UNTRUSTED_MARK] = Paragraph(text, "warning", f" {UNTRUSTED_MARK} ")
     buffers = [text for text in map(buffer_advice, predictions) if text]
     return [*(Paragraph(text, mark="   ") for text in buffers[:1]), *lines.values()]

@@ -338,7 +338,7 @@ def transfer_headline(prediction: Prediction, syntax: SuggestionSyntax) -> str:
     time = three_digit_text(transfer_time(lead).value, "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
     from_syn = handshake_time_text(prediction)
-    time += by + (f", {from_syn}" if from_syn else "")
+    time += by + (f" ({from_syn})" if from_syn else "")
     single = "single transfer" if prediction.scenario.senders > 1 else "transfer"
     return f"A {single} of this size takes about {time}: {transfer_rates_text(prediction)}."
 
@@ -350,7 +350,9 @@ def transfer_rates_text(prediction: Prediction) -> str:
     mean = three_digit_text(mean_rate_bps(prediction.leading_time_answer, prediction), "bit/s")
     steady = prediction.goodput_bps / prediction.scenario.senders
     later = (
-        f", {three_digit_text(steady, 'bit/s')} in the long run" if math.isfinite(steady) else ""
+        f", and {three_digit_text(steady, 'bit/s')} in the long run"
+        if math.isfinite(steady)
+        else ""
     )
     return f"{mean} on average{later}"
 

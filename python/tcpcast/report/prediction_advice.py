@@ -101,7 +101,8 @@ def _rate_too_high_advice(given: Mapping[str, float], formula: Answer, best: str
         return ""
     ignore = "ignore" if len(high) > 1 else "ignores"
     share = _input_of_symbol(formula, "in timeouts")
-    return f"{' and '.join(high)} {ignore} timeouts ({share:.0%} of the time here); trust {best}."
+    names = " and ".join(high)
+    return f"{names} {ignore} timeouts, which take {share:.0%} of the time here; trust {best}."
 
 
 def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str) -> str:
@@ -114,7 +115,7 @@ def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str)
     timer = _input_of_symbol(formula, "T0") / _input_of_symbol(formula, "RTT")
     return (
         f"{' and '.join(low)} {predict} many more timeouts than a simulation if loss is high and "
-        f"T0 is long ({timer:.3g} RTT here); trust {best}."
+        f"T0 is long (here, {timer:.3g} RTT); trust {best}."
     )
 
 
@@ -156,7 +157,7 @@ def _random_loss_cause(prediction: Prediction, formula: Answer, simulation: Answ
     if abs(remaining) > MAX_REMAINING_ERROR * abs(_relative_error(formula, simulation)):
         return ""
     return (
-        "the formula assumes periodic losses; with random losses CUBIC sends "
+        "the formula assumes periodic losses, but with random losses, CUBIC sends "
         f"{CUBIC_RANDOM_LOSS_FACTOR - 1:.0%} more. With this correction and the simulated p, the "
         f"error is {remaining:+.0%}"
     )

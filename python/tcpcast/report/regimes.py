@@ -148,7 +148,7 @@ def _title_for_loss_range(
         for a in p.steady
         if _is_simulated(a) and specified_loss_ratio(p.scenario) > 0
     ]
-    by = " by simulation"
+    by = ", by simulation"
     if len(values) < 2:
         by = ""
         values = [

@@ -96,7 +96,8 @@ def read_levels(texts: Iterable[str]) -> dict[str, list[float]]:
         if metric not in UNITS:
             near = did_you_mean_text(metric, UNITS)
             raise TcpcastError(
-                f"--level: {units.quote(metric)} is not a metric{near}; for example goodput_bps"
+                f"--level: {units.quote(metric)} is not a metric{near}; write, for example, "
+                "goodput_bps"
             )
         parse = _LEVEL_PARSERS.get(UNITS[metric], _parse_level)
         try:
@@ -110,7 +111,9 @@ def _parse_level(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UnitError(f"{units.quote(text.strip())} is not a number; for example 100") from None
+        raise UnitError(
+            f"{units.quote(text.strip())} is not a number; write, for example, 100"
+        ) from None
 
 
 def sweep_subtitle(scenario: Scenario, keys: Iterable[str]) -> str:
@@ -142,9 +145,9 @@ def check_sweep_figures(
     if len(key_groups) > MAX_FIGURE_KEYS or any(len(group) > 1 for group in key_groups):
         keys = ", ".join(key for group in key_groups for key in group)
         raise TcpcastError(
-            f"--plot supports one or two keys that vary in all combinations, not {keys} (zip "
-            "and latin are not supported); fix the other keys with --set, or write the "
-            "values with --out and plot them with another program"
+            "--plot supports one or two keys that vary in all combinations, without zip and latin, "
+            f"but these keys vary: {keys}; fix some of the keys with --set, or write the values "
+            "with --out and plot them with another program"
         )
     names = [f"{metric}.{form}" for metric in dict.fromkeys((*HEADLINE_METRICS, *levels))]
     check_figure_files(folder, names, force=force)

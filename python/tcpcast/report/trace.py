@@ -258,9 +258,10 @@ def _omitted_paragraphs(rest: dict[str, int]) -> list[Paragraph]:
     if rest.get("directions"):
         lines.append(
             Paragraph(
-                f"… and {rest['directions']:,} with less data, total: {rest['data_packets']:,} "
-                f"data packets, {rest['retransmissions']:,} retransmitted, {rest['td']:,} TD, "
-                f"{rest['to']:,} TO, {rest['bytes']:,} bytes",
+                f"… and {rest['directions']:,} directions with less data. In total, these have "
+                f"{rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
+                f"{rest['retransmissions']:,} retransmissions, {rest['td']:,} TD and "
+                f"{rest['to']:,} TO.",
                 mark=" ",
             )
         )

@@ -105,7 +105,7 @@ def _loss_text(row: Row) -> str:
     if not row["td"] + row["to"] + row["td_paper"] + row["to_paper"]:
         return "no indication"
     text = (
-        f"{row['td']:,} TD, {row['to']:,} TO (by PFTK's rule {row['td_paper']:,} TD, "
+        f"{row['td']:,} TD, {row['to']:,} TO (by PFTK's rule: {row['td_paper']:,} TD, "
         f"{row['to_paper']:,} TO), p = {number_text(100 * row['loss_indication_ratio'])} %"
     )
     if row["timeouts"]:

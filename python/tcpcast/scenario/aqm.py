@@ -105,7 +105,8 @@ class FqCodel(Codel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 0 < self.quantum <= MAX_QUANTUM:
-            raise make_key_error('must be above 0 and at most 1 GB; write "1514B"', "quantum")
+            message = 'must be above 0 and at most 1 GB; write, for example, "1514B"'
+            raise make_key_error(message, "quantum")
         return self
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:

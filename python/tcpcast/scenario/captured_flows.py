@@ -34,7 +34,10 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
 
 def _read_connection_selection(value: object) -> int | str:
     if isinstance(value, str) and not value.strip():
-        raise UnitError('is empty; write 0, or an endpoint such as "10.0.0.1:5001", or "all"')
+        raise UnitError(
+            "is empty; write the number of a connection, such as 0, or an endpoint such as "
+            '"10.0.0.1:5001", or "all"'
+        )
     if isinstance(value, str) and not value.strip().isdecimal():
         return value.strip()
     try:
@@ -80,8 +83,9 @@ class CapturedFlows(Table):
         default=None,
         examples=[3],
         description=(
-            'number as in `tcpcast trace --csv`, an endpoint ("10.0.0.1:5001"), both endpoints '
-            '("10.0.0.1 > 10.0.0.2"), or "all"; default the direction with the most data'
+            "number of a connection in `tcpcast trace --csv`, an endpoint "
+            '("10.0.0.1:5001"), both endpoints ("10.0.0.1 > 10.0.0.2"), or "all"; the default is '
+            "the direction with the most data"
         ),
     )
 

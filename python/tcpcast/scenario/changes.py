@@ -81,10 +81,14 @@ def check_changes(changes: Mapping[str, Any]) -> Mapping[str, Any]:
         The changes are not a mapping, or a key is not a text.
     """
     if not isinstance(changes, Mapping):
-        raise ScenarioError(f"changes: {changes!r} is not a table; write {{'run.seed': 2}}")
+        raise ScenarioError(
+            f"changes: {changes!r} is not a table; write, for example, {{'run.seed': 2}}"
+        )
     for dotted in changes:
         if not isinstance(dotted, str):
-            raise ScenarioError(f"{dotted!r}: not a dotted key; write {{'run.seed': 2}}")
+            raise ScenarioError(
+                f"{dotted!r}: not a dotted key; write, for example, {{'run.seed': 2}}"
+            )
     return changes
 
 

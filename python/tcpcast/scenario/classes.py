@@ -66,7 +66,7 @@ class UserClass(Table):
     packet: PacketSize | None = Field(
         default=None,
         examples=["200B"],
-        description="as network.packet; at most network.packet",
+        description="size of a data packet; at most network.packet, which is the default",
     )
     start: Duration | None = Field(
         default=None,
@@ -86,13 +86,13 @@ class UserClass(Table):
     )
     traffic: Traffic = Field(
         examples=[{"off": {"distribution": "exponential", "mean": "1s"}}],
-        description="overrides keys of the top level's traffic, or replaces all its keys if "
-        "kind is given",
+        description="overrides keys of the top-level table `traffic`; with kind, replaces the "
+        "complete table",
     )
     tcp: Tcp | None = Field(
         default=None,
         examples=[{"stack": "rfc-reno"}],
-        description="overrides keys of the top level's tcp",
+        description="overrides keys of the top-level table `tcp`",
     )
 
 
@@ -376,7 +376,7 @@ def _find_sender_count_errors(user_class: UserClass) -> list[Any]:
     if isinstance(traffic, Transfers):
         if traffic.isolated:
             message = (
-                "isolated transfers cannot share the path with a class; write arrivals = { "
+                "isolated transfers cannot share the path with another class; write arrivals = { "
                 'distribution = "poisson", rate = "20/s" }, or kind = "on-off" for files in '
                 "sequence, or one scenario per class"
             )

@@ -69,17 +69,18 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Default values of the classic presets."""
 
 CLASSIC_RECOVERY = {
-    "rfc-reno": "RFC 5681: ends at the first new ack",
+    "rfc-reno": "recovery (RFC 5681) ends at the first new ack",
     "rfc-newreno": (
-        "RFC 6582: ends when all outstanding data are acknowledged; each retransmission restarts "
-        "the timer"
+        "recovery (RFC 6582) ends when all outstanding data are acknowledged; each retransmission "
+        "restarts the timer"
     ),
     "rfc-newreno-patient": (
-        "RFC 6582, but only the first retransmission sets the timer, so that a long recovery "
-        "times out"
+        "recovery as in RFC 6582, but only the first retransmission restarts the timer, so a long "
+        "recovery times out"
     ),
     TAHOE: (
-        "Jacobson (1988): no fast recovery; slow start from one packet follows the fast retransmit"
+        "no fast recovery: the fast retransmit is followed by slow start from one packet "
+        "(Jacobson 1988)"
     ),
 }
 """Recovery of the classic stacks, which use Reno's congestion control without SACK."""

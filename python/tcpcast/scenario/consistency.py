@@ -64,7 +64,7 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
         ]
     errors += [*find_cross_traffic_errors(scenario), *_find_late_class_starts(scenario)]
     if _has_unlimited_window_growth(scenario):
-        message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
+        message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
         network = scenario.network
         limiting = ("hop", network.measured_index) if network.hops else ("bottleneck",)
         errors.append(make_error_at(message, "network", *limiting, "rate"))

@@ -59,14 +59,19 @@ def _read_rate_amount(value: object) -> RateAmount:
     if isinstance(value, RateAmount):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise UnitError(f'{units.quote(value)} has no unit; write "80%" (of the hop) or "8mbit"')
+        raise UnitError(
+            f'{units.quote(value)} has no unit; write a share of the hop\'s rate, such as "80%", '
+            'or a rate, such as "8mbit"'
+        )
     if isinstance(value, str) and value.strip().endswith("%"):
         # Shares above 100 % are permitted.
         try:
             number = units.parse_packets(value.strip().removesuffix("%").strip() + "pkt")
         except UnitError:
-            text = f'{units.quote(value)} is not a share of the hop\'s rate; write "80%" or "8mbit"'
-            raise UnitError(text) from None
+            raise UnitError(
+                f"{units.quote(value)} is not a share of the hop's rate; write, for example, "
+                '"80%" or "8mbit"'
+            ) from None
         amount = RateAmount(float(units.exact_decimal(number).scaleb(-2)), is_share=True)
     else:
         try:
@@ -74,9 +79,11 @@ def _read_rate_amount(value: object) -> RateAmount:
         except UnitError as error:
             raise UnitError(f'{error}, or "80%" of the hop\'s rate') from None
     if not amount.value > 0:
-        raise UnitError(f'{units.quote(value)} must be above 0; write "80%" or "8mbit"')
+        raise UnitError(
+            f'{units.quote(value)} must be above 0; write, for example, "80%" or "8mbit"'
+        )
     if math.isinf(amount.value) or (amount.is_share and amount.value > MAX_RATE_SHARE):
-        raise UnitError(f'{units.quote(value)} is too large; write "80%" or "8mbit"')
+        raise UnitError(f'{units.quote(value)} is too large; write, for example, "80%" or "8mbit"')
     return amount
 
 
@@ -97,7 +104,7 @@ AmountOfRate = Annotated[
 
 def _read_hurst(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise UnitError(f"{units.quote(value)} is not between 0 and 1; write 0.7")
+        raise UnitError(f"{units.quote(value)} is not between 0 and 1; write, for example, 0.7")
     return float(value)
 
 
@@ -157,7 +164,8 @@ class CrossStream(Table):
     @model_validator(mode="after")
     def _check_bin(self) -> Self:
         if not 1e-6 <= self.bin_s <= 3600:
-            message = f'{units.format_duration(self.bin_s)} is outside 1us to 1h; write "10ms"'
+            given = units.format_duration(self.bin_s)
+            message = f'{given} is outside 1us to 1h; write, for example, "10ms"'
             raise make_key_error(message, "bin")
         return self
 
@@ -320,7 +328,8 @@ class TraceCross(CrossStream):
     offset: Duration | None = Field(
         default=None,
         examples=["0s"],
-        description="start position in the recording; default random in each replication",
+        description="start position in the recording; the default is a random position in each "
+        "replication",
     )
 
     @model_validator(mode="before")

@@ -48,7 +48,7 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
             continue
         if len(cells) != len(_COLUMNS):
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; write two columns, time_s,bytes"
+                f"{name}, line {number}: {len(cells)} columns; write two columns: time_s and bytes"
             )
         where = f"{name}, line {number}"
         time, size = (read_number_cell(cell, where, "write seconds and bytes") for cell in cells)
@@ -60,6 +60,6 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
             )
     if not times:
         raise UnitError(
-            f"{name} contains no rows; write the header line time_s,bytes and rows of numbers"
+            f'{name} contains no rows; write the header line "time_s,bytes", and rows of numbers'
         )
     return times, sizes

@@ -81,7 +81,7 @@ def read_any_size(typed: object) -> float:
 def _read_positive_number(value: object) -> float:
     """Read a plain positive number without unit, such as an exponent."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"{units.quote(value)} is not a plain number; write 1.5")
+        raise UnitError(f"{units.quote(value)} is not a plain number; write, for example, 1.5")
     if not 0 < value <= 1e6:
         raise UnitError(f"{units.quote(value)} is out of range; write a number above 0, up to 1e6")
     return float(value)
@@ -167,7 +167,7 @@ class Distribution(Table, Generic[Quantity]):
 
 def _check_tail(tail: float) -> None:
     if not 0 < tail < 1:
-        raise make_key_error('must be above 0% and below 100%; write "10%"', "tail")
+        raise make_key_error('must be above 0% and below 100%; write, for example, "10%"', "tail")
 
 
 def _check_alpha(alpha: float) -> None:
@@ -304,7 +304,7 @@ class TwoExponentials(Distribution[Quantity]):
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
             raise make_key_error(
-                f"with {self.c:g}, the mean of the tail is below the beginning of the tail; "
+                f"with c = {self.c:g}, the mean of the tail is below the beginning of the tail; "
                 f"write a c above {least:.4g}",
                 "c",
             )

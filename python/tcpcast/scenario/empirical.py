@@ -20,7 +20,7 @@ from tcpcast.scenario.table import (
 )
 
 MAX_VALUES = 100_000
-_NUMBER_ADVICE = "write plain numbers, seconds for times and packets for sizes"
+_NUMBER_ADVICE = "write plain numbers: seconds for times, or packets for sizes"
 _WEIGHT_NAMES = ("weight", "probability")
 _FILE_ADVICE = 'write file = "sizes.csv" (a column `value`, and optionally `weight`)'
 

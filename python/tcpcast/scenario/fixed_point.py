@@ -34,7 +34,7 @@ class FixedPoint(Table):
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
         default=2,
         examples=[2],
-        description="model of cross flows. 0: independent times between packets; 1: the same, but "
+        description="model of cross flows. 0: independent times between packets; 1: like 0, but "
         "packets are delayed while their flow has too many packets in the shared router; "
         "2: window flow control with measured service times",
     )
@@ -67,8 +67,8 @@ class FixedPoint(Table):
     references: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         default=100,
         examples=[1],
-        description="reference flows per class, at most a tenth of the class; 1 in the "
-        "report of Baccelli, Hong and Liu",
+        description="reference flows per class, at most a tenth of the flows of the class; the "
+        "report of Baccelli, Hong and Liu uses 1",
     )
     steps: Annotated[int, *integer_annotation(2, 1000)] = Field(
         default=16, examples=[24], description="iterations before the measurement"

@@ -25,7 +25,7 @@ class Hop(Link):
     measured: StrictBool = Field(
         default=False,
         examples=[True],
-        description="true: the bottleneck metrics describe this hop; default the slowest "
+        description="true: the bottleneck metrics describe this hop; the default is the slowest "
         "shared hop",
     )
     shared: StrictBool = Field(
@@ -74,7 +74,7 @@ def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
         ):
             message = (
                 "correlated loss within a round is possible only at the measured hop, and "
-                'only if no shared hop precedes it; write "1%" here'
+                'only if no shared hop precedes it; write a random loss here, such as "1%"'
             )
             errors.append(make_error_at(message, "hop", index, "loss"))
     return errors
@@ -90,8 +90,8 @@ def _find_unshared_hop_errors(hop: Hop) -> list[tuple[str, str]]:
         errors.append(("queue", message))
     if hop.varying is not None:
         message = (
-            f'a {hop.varying.kind} is possible only at a shared hop; write "10mbit" here, or '
-            "remove shared = false"
+            f"a {hop.varying.kind} is possible only at a shared hop; write a constant rate here, "
+            'such as "10mbit", or remove shared = false'
         )
         errors.append(("rate", message))
     if hop.measured:

@@ -102,7 +102,7 @@ def read_buffer(value: object) -> Buffer:
     if isinstance(value, str) and value.strip().endswith("bdp"):
         amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
         if not 0 < amount <= 1e6:
-            raise UnitError(f'{units.quote(value)} is out of range; write "1bdp"')
+            raise UnitError(f'{units.quote(value)} is out of range; write, for example, "1bdp"')
         return Buffer("bdp", amount)
     if not isinstance(value, str) or not any(c.isalpha() for c in value):
         # Check 0 first: it is wrong in every unit. Other bare numbers need a unit.
@@ -132,7 +132,8 @@ def _read_buffer_time(value: str) -> Buffer:
     _check_buffer_size(value, seconds)
     if seconds > MAX_BUFFER_S:
         raise UnitError(
-            f'{units.quote(value)} is too large for a buffer; write "50ms", or "unlimited"'
+            f"{units.quote(value)} is too large for a buffer; write a shorter time, such as "
+            '"50ms", or "unlimited"'
         )
     return Buffer("seconds", seconds)
 

@@ -152,7 +152,7 @@ def find_scenario_file(source: str | PathLike[str]) -> Path:
         what = "a folder, not a scenario file" if name else "no name"
     shown = str(source) or units.quote(name)
     raise ScenarioError(
-        f"{shown}: {what}, nor a packaged scenario{_suggest_packaged_names(path.stem)}"
+        f"{shown}: {what}, and no packaged scenario{_suggest_packaged_names(path.stem)}"
     )
 
 

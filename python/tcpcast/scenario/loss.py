@@ -66,7 +66,7 @@ class GilbertElliott(Table):
     def _check_transition_ratios(self) -> Self:
         for key in ("to_bad", "to_good"):
             if getattr(self, key) == 0:
-                message = 'must be above 0, otherwise a state never ends; write "1%"'
+                message = 'must be above 0, otherwise a state never ends; write, for example, "1%"'
                 raise make_key_error(message, key)
         if self.mean_ratio() >= 1:
             raise make_key_error('loses every packet; write less than "100%"', "loss_bad")

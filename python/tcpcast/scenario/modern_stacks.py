@@ -116,7 +116,7 @@ MODERN_STACKS = {
     "dctcp": ModernStack("dctcp", "DCTCP (RFC 8257)", keys=_LINUX | {"ecn": True}),
     MULTCP: ModernStack(
         "multcp",
-        "MulTCP (Crowcroft and Oechslin, 1998): one connection like N Reno flows",
+        "MulTCP (Crowcroft and Oechslin, 1998): one connection sends like N Reno flows",
         keys=_LINUX | {"virtual_flows": 2},
         why_not_in_linux="Linux has no MulTCP",
         unvalidated_source="Crowcroft and Oechslin (1998)",

@@ -30,6 +30,7 @@ HEADER_BYTES = 40
 MAX_HOPS = 32
 
 MISSING_RTT_TEXT = 'missing; write rtt = "50ms", or a delay for each link'
+_RANDOM_LOSS = 'write a random loss here, such as "1%"'
 
 _TIMES = {"rtt", "ingress.delay", "egress.delay"}
 _RATES = {"ingress.rate", "egress.rate"}
@@ -54,7 +55,8 @@ class Network(Table):
     return_delay: Duration | None = Field(
         default=None,
         examples=["60ms"],
-        description="propagation delay of the return path; default the delay of the forward path",
+        description="propagation delay of the return path; the default is the delay of the "
+        "forward path",
     )
     packet: PacketSize = Field(
         default=1500, examples=["1500B"], description="size of a data packet, with headers"
@@ -307,7 +309,7 @@ class Network(Table):
             message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
             errors.append(make_error_at(message, RETURN, "buffer"))
         if isinstance(self.ack_loss_rule, RestOfRound):
-            message = 'correlated loss within a round is only for data packets; write "1%" here'
+            message = f"correlated loss within a round is only for data packets; {_RANDOM_LOSS}"
             errors.append(make_error_at(message, "ack_loss"))
         if any(hop.name == RETURN for hop in self.hops) and self.has_return:
             message = '"return" is the name of the return link; write another name'
@@ -402,7 +404,7 @@ class Network(Table):
             )
             problems.append(("rate", message))
         if isinstance(link.loss_rule, RestOfRound):
-            message = 'correlated loss within a round is for the bottleneck only; write "1%" here'
+            message = f"correlated loss within a round is only for the bottleneck; {_RANDOM_LOSS}"
             problems.append(("loss", message))
         return problems
 
@@ -485,8 +487,8 @@ class Network(Table):
             follows = self.path_rtt_s(ingress, egress, packet_bytes)
             if abs(follows - rtt_s) > 1e-6:
                 return (
-                    f"{units.format_duration(rtt_s)} contradicts the links' delays, which "
-                    f"give {follows * 1e3:.6g}ms; write either network.rtt or the delays"
+                    f"{units.format_duration(rtt_s)} contradicts the links' delays, which give an "
+                    f"RTT of {follows * 1e3:.6g}ms; write either network.rtt or the delays"
                 )
         return None
 

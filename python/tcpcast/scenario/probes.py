@@ -28,7 +28,9 @@ class PacketCapture(Table):
 def _read_goodput_share(value: object) -> float:
     share = float(value) if isinstance(value, int | float) else units.parse_ratio(value)
     if not 0 < share < 1:
-        raise ValueError(f'{units.quote(value)} is not a share of the files; write "95%", or 0.95')
+        raise ValueError(
+            f'{units.quote(value)} is not a share of the files; write, for example, "95%" or 0.95'
+        )
     return share
 
 
@@ -62,7 +64,7 @@ class Probes(Table):
     goodput_packets: Annotated[int, *integer_annotation(1, 10**6)] | None = Field(
         default=None,
         examples=[10],
-        description="also report goodput per block of this many packets",
+        description="number of packets per block; the goodput of blocks is also reported",
     )
     goodput_least: Size = Field(
         default=10,

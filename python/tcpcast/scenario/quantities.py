@@ -65,7 +65,7 @@ WINDOW_SCHEMA: dict[str, Any] = {
 def _read_positive_time(value: object, example: str = "50ms") -> float:
     seconds = units.parse_duration(value, example=example)
     if seconds == 0:
-        raise UnitError(f'{units.quote(value)} must be above 0; write "1s"')
+        raise UnitError(f'{units.quote(value)} must be above 0; write, for example, "1s"')
     return seconds
 
 
@@ -95,7 +95,9 @@ def _read_packet_size(value: object) -> int:
 def _read_ack_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 1 <= size <= 65535:
-        raise UnitError(f'{units.quote(value)} is not the size of an ack; write "40B"')
+        raise UnitError(
+            f'{units.quote(value)} is not the size of an ack; write, for example, "40B"'
+        )
     return size
 
 

@@ -45,10 +45,14 @@ def _read_threshold(value: object) -> float | str:
     if value == AUTOMATIC:
         return AUTOMATIC
     if not isinstance(value, str) or not value.strip().endswith("pkt"):
-        raise UnitError(f'{units.quote(value)} is not a threshold; write "15pkt", or "automatic"')
+        raise UnitError(
+            f'{units.quote(value)} is not a threshold; write a size such as "15pkt", or "automatic"'
+        )
     packets = units.parse_packets(value)
     if not 0 < packets <= _MAX_THRESHOLD:
-        raise UnitError(f'{units.quote(value)} is out of range; write "15pkt", or "automatic"')
+        raise UnitError(
+            f'{units.quote(value)} is out of range; write a size such as "15pkt", or "automatic"'
+        )
     return packets
 
 
@@ -62,8 +66,8 @@ def _read_average_weight(value: object) -> float | str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < float(str(value)) <= 1:
         raise UnitError(
-            f"{units.quote(value)} is not a weight above 0 and at most 1; write 0.002, or "
-            '"automatic"'
+            f"{units.quote(value)} is not a weight above 0 and at most 1; write a number such as "
+            '0.002, or "automatic"'
         )
     return float(str(value))
 
@@ -162,7 +166,7 @@ class Red(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.max_probability == 0:
-            message = 'must be above 0, otherwise RED never drops early; write "10%"'
+            message = 'must be above 0, otherwise RED never drops early; write, for example, "10%"'
             raise make_key_error(message, "max_probability")
         return self
 
@@ -249,7 +253,7 @@ class FairQueue(Table):
         examples=["random"],
         description=(
             "which of several equally long queues loses a packet: the queue with the latest "
-            "arrival, or a random queue; default latest, or random with max-plus-reno"
+            "arrival, or a random queue; the default is latest, but random with max-plus-reno"
         ),
     )
 

@@ -68,15 +68,16 @@ class TokenBucket(_VaryingRate):
     policer: StrictBool = Field(
         default=False,
         examples=[True],
-        description="drop packets without tokens instead of queueing them",
+        description="if the bucket has too few tokens for a packet, drop the packet instead of "
+        "queueing it",
     )
 
     @model_validator(mode="after")
     def _check_bucket_and_burst(self) -> Self:
         if not 1 <= self.bucket < math.inf:
-            raise make_key_error('a bucket needs a rate; write "10mbit"', "bucket")
+            raise make_key_error('a bucket needs a rate; write, for example, "10mbit"', "bucket")
         if not 1 <= self.burst <= _MAX_BURST:
-            raise make_key_error('out of range; write "15KB"', "burst")
+            raise make_key_error('out of range; write, for example, "15KB"', "burst")
         return self
 
     @property
@@ -168,8 +169,8 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
     if not last:
         trace = "the trace" if where == _INLINE_ENTRY else where.removesuffix(", line")
         raise UnitError(
-            f"{trace} has no time above 0 ms; write the times at which packets can leave. The "
-            "trace repeats after the last time"
+            f"{trace} repeats after its last time, which must be above 0 ms; write the times at "
+            "which packets can leave"
         )
     return PacketOpportunities(tuple(counts.items()))
 
@@ -182,7 +183,9 @@ def _parse_opportunity(word: str, *, written: bool) -> tuple[int, int]:
             f"{units.quote(word)} is not a whole number of milliseconds; write, for example, 12"
         )
     if int(match[1]) > _MAX_MS:
-        raise UnitError(f"{units.quote(word)} is above the maximum, {_MAX_MS:,} ms; write less")
+        raise UnitError(
+            f"{units.quote(word)} is above the maximum, {_MAX_MS:,} ms; write a smaller time"
+        )
     return int(match[1]), int(match[2][1:]) if match[2] else 1
 
 

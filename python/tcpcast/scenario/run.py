@@ -90,7 +90,7 @@ def _read_relative_width(value: object) -> float:
     if ratio < MIN_PRECISION:
         raise ValueError(
             f"{units.quote(value)} is below the precision of floating-point numbers (16 digits); "
-            'write "1%"'
+            'write, for example, "1%"'
         )
     return ratio
 
@@ -155,7 +155,7 @@ class Run(Table):
     transfers: Annotated[int, *integer_annotation(1, MAX_TRANSFERS)] | None = Field(
         default=None,
         examples=[200000],
-        description="transfers completed after the warm-up, per replication",
+        description="number of transfers that each replication completes after the warm-up",
     )
     duration: RunTime | None = Field(
         default=None,
@@ -175,7 +175,8 @@ class Run(Table):
         default=None,
         examples=["1%"],
         description=(
-            "extend the run until the half width of 95 % intervals is this share of the value"
+            "extend the run until the half width of 95 % intervals is at most this share of the "
+            "value"
         ),
     )
     max_wall: TimeLimit = Field(

@@ -16,5 +16,5 @@ def describe_stack(name: str) -> str:
         stack = MODERN_STACKS[name]
         return f"{stack.control_text}; loss detection: {stack.loss_detection}"
     if name in CLASSIC_RECOVERY:
-        return f"Reno without SACK; recovery by {CLASSIC_RECOVERY[name]}"
-    return f"Reno's window as in a paper: {PAPER_BY_STACK[name]}"
+        return f"Reno without SACK; {CLASSIC_RECOVERY[name]}"
+    return f"Reno as in the experiments of a paper: {PAPER_BY_STACK[name]}"

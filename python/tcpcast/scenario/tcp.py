@@ -177,7 +177,7 @@ class Tcp(Table):
         description="preset of TCP: a kernel's stack, or the TCP of a paper",
     )
     initial_window: Annotated[int, *integer_annotation(1, 10**6)] = Field(
-        examples=[2], description="packets sent before the first ack"
+        examples=[2], description="number of packets sent before the first ack"
     )
     ssthresh: Threshold = Field(
         alias="initial_ssthresh",
@@ -192,7 +192,7 @@ class Tcp(Table):
         ),
     )
     delayed_acks: StrictBool = Field(
-        examples=[True], description="one ack per two packets, or after ack_timeout"
+        examples=[True], description="send one ack per two packets, or after ack_timeout"
     )
     ack_timeout: PositiveDuration = Field(examples=["200ms"], description="maximum delay of an ack")
     min_rto: PositiveDuration = Field(examples=["1s"], description="minimum RTO")
@@ -202,7 +202,7 @@ class Tcp(Table):
     max_rto: PositiveDuration = Field(examples=["64s"], description="maximum RTO")
     rto_granularity: Duration = Field(examples=["0s"], description="clock granularity G (RFC 6298)")
     duplicate_threshold: Annotated[int, *integer_annotation(1, MAX_DUPLICATES)] = Field(
-        examples=[3], description="duplicate acks that indicate a loss"
+        examples=[3], description="number of duplicate acks that indicate a loss"
     )
     limited_transmit: StrictBool = Field(
         examples=[True],
@@ -218,7 +218,8 @@ class Tcp(Table):
     )
     host_noise: HostDelay = Field(
         examples=["0.1ms"],
-        description="mean of the exponential delay by the host's scheduling, interrupts and timers",
+        description="mean of the random delay by scheduling, interrupts and timers of the host, "
+        "which is exponentially distributed",
     )
     timestamps: StrictBool | None = Field(
         default=None,
@@ -242,12 +243,12 @@ class Tcp(Table):
     ecn: StrictBool | None = Field(
         default=None,
         examples=[True],
-        description="ECN (RFC 3168): queues mark packets instead of dropping them",
+        description="ECN (RFC 3168): queues with AQM mark packets instead of dropping them",
     )
     virtual_flows: Annotated[int, *integer_annotation(1, MAX_VIRTUAL_FLOWS)] | None = Field(
         default=None,
         examples=[4],
-        description="Reno flows that one connection of `multcp` emulates",
+        description="number of Reno flows that one connection of `multcp` emulates",
     )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],

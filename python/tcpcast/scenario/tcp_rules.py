@@ -97,8 +97,9 @@ class TcpRules(Table):
         default="packets",
         examples=["bytes"],
         description=(
-            "unit of cwnd and ssthresh: whole packets (one more per window of acks, halves "
-            "rounded down), or bytes (1/cwnd per ack; RFC 5681, equation 3)"
+            "unit of cwnd and ssthresh. With packets, cwnd grows by one packet per window of acks, "
+            "and half a window is rounded down. With bytes, cwnd grows by 1/cwnd per ack (RFC "
+            "5681, equation 3)"
         ),
     )
     timer_restart: Annotated[Literal["ack", "send"], Choice("rule")] = Field(
@@ -113,16 +114,16 @@ class TcpRules(Table):
         default="sample",
         examples=["ack"],
         description=(
-            "event that ends the backoff: a new RTT sample (RFC 6298), or any ack of new data, as"
-            " with timestamps"
+            "event that ends the backoff of the RTO: a new RTT sample (RFC 6298), or any ack of "
+            "new data (as in a TCP with timestamps)"
         ),
     )
     last_packets_threshold: LastPacketsThreshold = Field(
         default="duplicate-threshold",
         examples=[1],
         description=(
-            "duplicate_threshold for a transfer's last packets; 1 as proposed by Ayesta and "
-            "Avrachenkov (3.1)"
+            "duplicate_threshold for a transfer's last packets; Ayesta and Avrachenkov (3.1) "
+            "propose 1"
         ),
     )
     limited_transmit_on: Annotated[
@@ -140,8 +141,8 @@ class TcpRules(Table):
         default="unlimited",
         examples=[2],
         description=(
-            "maximum number of packets sent at once, without a retransmission in recovery; "
-            "the TCP-Engset report (5.4.3) tried 2"
+            "maximum number of packets in a burst; a retransmission in recovery does not count. "
+            "The TCP-Engset report (5.4.3) tried 2"
         ),
     )
     max_plus: MaxPlusRules | None = Field(

@@ -113,8 +113,8 @@ class SweepFolder:
         others = sorted(name for name in names if not name.startswith(_TEMPORARY_PATTERN[:-1]))
         if others:
             raise TcpcastError(
-                f"{self.path} is not empty and contains no sweep (but {others[0]}); write another "
-                "--out"
+                f"{self.path} is not a sweep: it contains {others[0]}; write an empty or new "
+                "folder after --out"
             )
         return None
 

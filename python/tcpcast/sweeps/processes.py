@@ -30,8 +30,8 @@ _DEFAULT_OUTSTANDING_BATCHES = 64
 """Number of outstanding batches if the number of an executor's workers is unknown."""
 
 _WORKER_ENDED_TEXT = (
-    "a worker process ended during its batch: it was killed or out of memory; "
-    "a script that sweeps needs `if __name__ == '__main__':` around its calls"
+    "a worker process ended during its batch, because it was killed or had no memory left, or "
+    "because a script calls a sweep without `if __name__ == '__main__':`"
 )
 
 _stop_event: Event | None = None

@@ -40,7 +40,7 @@ MAX_FLOWS = 100
 
 def _read_bdp(text: str) -> float:
     if not text.strip().endswith("bdp"):
-        raise UnitError(f"{units.quote(text)} is not a buffer in BDP; for example 1bdp")
+        raise UnitError(f"{units.quote(text)} is not a buffer in BDP; write, for example, 1bdp")
     return units.parse_packets(text.strip().removesuffix("bdp").strip() + "pkt")
 
 

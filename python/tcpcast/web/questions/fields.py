@@ -194,7 +194,8 @@ def integer_parser(minimum: int, maximum: int) -> Callable[[str], float]:
 
     def read(text: str) -> float:
         if re.fullmatch(r"[0-9]{1,18}", text.strip()) is None:
-            raise UnitError(f"{units.quote(text)} is not an integer; for example {max(minimum, 4)}")
+            example = max(minimum, 4)
+            raise UnitError(f"{units.quote(text)} is not an integer; write, for example, {example}")
         return float(units.parse_count(int(text), minimum=minimum, maximum=maximum))
 
     return read
