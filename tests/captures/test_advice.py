@@ -94,7 +94,7 @@ def kbps(text: str, before: str = "") -> float:
 
 def test_advice_shows_limit_share_and_other_large_shares() -> None:
     text = sentence("loss_recovery", share_loss_recovery=0.55, share_timeout=0.3)
-    assert text.startswith("Limited by: loss recovery 55 % of the time (timeouts 30 %), one loss")
+    assert text.startswith("Limited by: loss recovery 55 % of the time (timeouts 30 %), with one")
     assert "(" not in sentence("bottleneck", share_bottleneck=0.9, share_timeout=0.1)
     assert " of the time" not in sentence("bottleneck", share_bottleneck=np.nan)
 
@@ -134,17 +134,16 @@ def test_recommended_receiver_window_covers_link_bdp() -> None:
     link = {"bottleneck_rate_bps": 20e6, "loss_indication_ratio": 0.0}
     text = sentence("receiver_window", window_max_bytes=60_000, w_max_pkts=60.0, **link)
     assert (
-        "to at least 220 KiB with SO_RCVBUF, or with tcp_rmem set to twice the window: then the"
-        in text
+        "to at least 220 KiB with SO_RCVBUF, or set tcp_rmem to twice the window: then the" in text
     )  # 20e6 * 0.09 / 8
     assert "window scaling" not in text
     unscaled = sentence("receiver_window", window_scale=np.nan, **link)
-    assert "this needs window scaling, which is off" in unscaled
+    assert "This window needs window scaling, which is off." in unscaled
 
 
 def test_double_window_doubles_rate_without_loss_or_link() -> None:
     text = sentence("receiver_window", loss_indication_ratio=0.0)
-    assert "twice the window gives twice the rate, 1.20 Mbit/s" in text
+    assert "twice the window gives twice the rate (1.20 Mbit/s)" in text
 
 
 def test_larger_window_is_not_recommended_if_loss_is_the_limit() -> None:
@@ -184,10 +183,10 @@ def test_larger_initial_window_reduces_slow_start_round_trips() -> None:
     assert (lossless_round_trips(70, 10, np.inf), lossless_round_trips(70, 32, np.inf)) == (3, 2)
     text = sentence("slow_start", unique_bytes=70_000)
     assert "70 packets in total, initial window 10" in text
-    assert "First raise the initial window to 32:" in text
-    assert "this reduces 3 round trips of 100 ms to 2;" in text
+    assert "First raise the initial window to 32, or use one connection" in text
+    assert "reduces the number of round trips of 100 ms from 3 to 2." in text
     small = sentence("slow_start", unique_bytes=70_000, initial_window_pkts=2.0)
-    assert "this reduces 6 round trips of 100 ms to 3;" in small
+    assert "reduces the number of round trips of 100 ms from 6 to 3." in small
     assert "First" not in sentence("slow_start", unique_bytes=8_000)
 
 
@@ -268,7 +267,7 @@ def test_less_loss_is_limited_by_link_and_receiver_window() -> None:
 def test_sender_far_from_pftk_gets_no_prediction() -> None:
     rate = 4 * pftk()
     text = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate)
-    assert "the measured rate is 4.0 times the rate of PFTK." in text
+    assert "The measured rate is 4.0 times the rate that PFTK predicts." in text
     assert "reduce loss" not in text
     few = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate, td=5, to=1)
     assert "No model applies, because the capture contains too few losses" in few
@@ -277,7 +276,7 @@ def test_sender_far_from_pftk_gets_no_prediction() -> None:
 def test_bbr_gets_no_prediction_for_less_loss() -> None:
     known_link = sentence("loss_recovery", looks_like="bbr", bottleneck_rate_bps=800_000.0)
     assert "one loss indication per 100 packets. The sender behaves like BBR" in known_link
-    assert "it uses 75 % of the link (800 kbit/s)" in known_link
+    assert "The sender uses 75 % of the link (800 kbit/s)" in known_link
     unknown_link = sentence("congestion_window", looks_like="bbr")
     assert unknown_link.endswith("whose rate hardly depends on losses.")
     for text in (known_link, unknown_link):
@@ -299,12 +298,12 @@ def test_no_loss_model_is_used_without_losses() -> None:
 @pytest.mark.parametrize(
     ("columns", "remedy"),
     [
-        ({"max_backoff": 5}, "find the cause of the outage: there are up to 5 consecutive"),
+        ({"max_backoff": 5}, "find the cause of the outage: up to 5 timeouts were consecutive"),
         ({"spurious_eifel": 80}, "increase the RTO or use F-RTO"),
         ({"sack": False}, "enable SACK and RACK-TLP"),
         (
             {"t0_s": 1.0},
-            "reduce the RTO: Linux uses RTT + 200 ms, here 300 ms; with this RTO, PFTK",
+            "reduce the RTO: Linux uses RTT + 200 ms (here 300 ms). With this RTO, PFTK",
         ),
         ({"t0_s": 63.0}, "find the reason for the long RTO: no common TCP has a minimum"),
         (

@@ -97,7 +97,7 @@ def test_rate_without_other_limit_is_the_link_rate(tmp_path: Path) -> None:
     capture.connections["td"] *= 0
     capture.connections["to"] *= 0
     written = replay(capture)
-    assert "which neither loss nor the window explains" in written.text
+    assert "because neither loss nor the window explains it" in written.text
     assert written.tables["network"]["bottleneck"]["loss"] == "0%"
     replayed = Scenario.from_dict(written.tables)
     assert rate(replayed) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
@@ -229,7 +229,7 @@ def test_outages_and_zero_windows_have_warnings(tmp_path: Path) -> None:
     table["share_timeout"][:], table["max_backoff"][:] = 0.36, 6
     table["share_receiver_window"][:], table["zero_windows"][:] = 0.5, 9
     text = " ".join(replay(capture, "again").warnings)
-    assert "up to 6 consecutive timeouts; the scenario does not include this outage" in text
+    assert "up to 6 consecutive timeouts; the scenario does not include such outages" in text
     assert (
         "limited by the receiver window 50 % of the time, and this window closed temporarily"
         in text

@@ -266,7 +266,7 @@ def test_link_rate_is_unknown_if_another_limit_dominates(limit: str, tmp_path: P
     for name in [name for name in flows if name.startswith("share_")]:
         flows[name] = flows[name] * 0
     flows["rtt_karn_p99_s"] = flows["rtt_p99_s"] = flows["rtt_undelayed_max_s"] = flows["rtt_min_s"]
-    assert "which neither loss nor the window explains" in replay(capture).text
+    assert "because neither loss nor the window explains it" in replay(capture).text
     flows[f"share_{limit}"] += 0.9
     written = replay(capture)
     assert "10 times the measured rate, because the link rate is unknown" in written.text

@@ -162,8 +162,8 @@ def test_failed_connections_are_reported_first(capsys: pytest.CaptureFixture[str
         "check the address, the port and the firewall. "
         "<bytes>: 21 TCP segments in 5 connections, 4 of them without data "
         "! 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
-        "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without a "
-        "response."
+        "3 connections to 10.0.0.2:81 (the first is from 10.0.0.1:50000): 9 SYNs over 3.00 s "
+        "without a response."
     )
     assert "the server responded to the SYN with a RST after 30.0 ms." in output
     assert (
@@ -183,7 +183,7 @@ def test_rst_after_all_data_is_not_a_failure(capsys: pytest.CaptureFixture[str])
     capture = trace(written.to_bytes())
     assert (capture.rest["reset"], capture.rest["reset_without_loss"]) == (1, 1)
     output = text(capture, capsys)
-    assert "! 1 of 1 connection closed by a RST without loss of data." in output
+    assert "! 1 of 1 connection ended with a RST without loss of data." in output
     assert "failed" not in output
 
 

@@ -160,5 +160,5 @@ def test_missing_acks_give_no_limit() -> None:
     assert capture.connections["cause"].tolist() == ["unknown"]
     assert np.isnan(capture.connections["initial_window_pkts"]).all()
     (text,) = capture.advice()
-    assert "Its acks are missing from the capture; 23 of 1,698 packets" in text
+    assert "The acks of this direction are missing from the capture; 23 of 1,698 packets" in text
     assert read("one-direction-acks").rest["unanswered"] == 0

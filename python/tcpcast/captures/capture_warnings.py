@@ -29,8 +29,8 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     add(
         int((connections["super_segments"] > 0).sum()),
         "direction",
-        "with frames larger than the MSS (segmentation offload); each such frame "
-        "counts as (bytes / MSS) packets",
+        "with frames larger than the MSS (segmentation offload); such a frame counts as several "
+        "packets (bytes / MSS)",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
     add(
@@ -42,19 +42,31 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     add(
         int(connections["out_of_window"].sum()),
         "segment",
-        "with sequence numbers more than 1 GiB outside the window (damaged, or from "
-        "another connection between the same ports); counted but not analysed",
+        "with sequence numbers more than 1 GiB outside the window, counted but not analysed; such "
+        "segments are damaged, or belong to another connection between the same ports",
     )
     add(
         int(connections["rtt_withheld"].sum()),
         "direction",
-        "without RTT: the capture lacks pure acks, and acks that the receiver sends "
-        "with data are too late to measure the RTT",
+        "without a measured RTT: the capture contains no pure acks. The receiver sends acks only "
+        "with its data, which is too late for a measurement",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
-    add(found["without_trail"], "direction", "without a time-sequence plot: too many points")
-    add(found["omitted_events"], "event", "(retransmissions, losses) counted, but too many to list")
-    add(found["omitted_rounds"], "round", "missing from the table of rounds: too many to list")
+    add(
+        found["without_trail"],
+        "direction",
+        "without a time-sequence plot, because the plot would have too many points",
+    )
+    add(
+        found["omitted_events"],
+        "event",
+        "(retransmissions, losses) counted but not listed, because there are too many",
+    )
+    add(
+        found["omitted_rounds"],
+        "round",
+        "missing from the table of rounds, because there are too many rounds",
+    )
     add(found["omitted_requests"], "request", "ignored, because the capture has too many requests")
     return lines
 
@@ -66,15 +78,16 @@ def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
     if evicted:
         after_one_packet = f" ({single:,} of them had one packet)" if single else ""
         lines.append(
-            f"{count_text(evicted, 'connection')} evicted{after_one_packet}: "
-            f"more than {max_connections:,} connections were active at the same time. Later "
+            f"{count_text(evicted, 'connection')} evicted{after_one_packet}, because more than "
+            f"{max_connections:,} connections were active at the same time. Later "
             "packets of an evicted connection count as a new connection; raise --max-connections"
         )
     if rest["directions"]:
         lines.append(
             f"the table omits the {rest['directions']:,} directions with the least data; in "
-            f"total, they sent {rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
-            f"with {rest['retransmissions']:,} retransmissions and {rest['timeouts']:,} timeouts"
+            f"total, these directions sent {rest['data_packets']:,} data packets "
+            f"({rest['bytes']:,} bytes) and had {rest['retransmissions']:,} retransmissions and "
+            f"{rest['timeouts']:,} timeouts"
         )
     if rest["uncaptured"]:
         lines.append(

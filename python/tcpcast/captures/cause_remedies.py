@@ -42,7 +42,8 @@ def return_path_remarks(table: Table) -> list[str]:
     lost = many & (missing + seen <= table["data_packets"])
     return [
         f" According to IP identifications, {count:,.0f} acks were lost before the tap, and "
-        f"{arrived:,} arrived. The return path drops or filters acks, so the window grows more "
+        f"{arrived:,} acks arrived. The return path drops or filters acks, so the window grows "
+        f"more "
         "slowly and in bursts. Check the queue of the return path."
         if thin
         else ""
@@ -72,8 +73,8 @@ def remedies_for_pacing(gains: GainPredictor) -> list[Remedy]:
     raised = "raise the pacing rate"
     return [
         Remedy(
-            f": data are sent at even gaps (variation {percent(table['pacing_variation'][at])}) "
-            f"and without waiting for acks, at {rate(now)}",
+            f": data are sent at {rate(now)} in even intervals (variation "
+            f"{percent(table['pacing_variation'][at])}), without waiting for acks",
             f". The network is not the limit; {raised} (SO_MAX_PACING_RATE of the socket, or "
             "maxrate of the fq queue).",
             f"the network is not the limit; {raised}",
@@ -88,9 +89,11 @@ def remedies_for_reordering(gains: GainPredictor) -> list[Remedy]:
     ends = []
     counts = zip(reordered_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)
     for at, (late, again) in enumerate(counts):
-        action = "find the parallel links or the queue that reorders packets of one flow"
+        action = (
+            "find out where packets of one flow are reordered (by parallel links or by a queue)"
+        )
         seen = (
-            f": {late:,} packets were reordered, not lost, which caused "
+            f": reordering of {late:,} packets, not their loss, caused "
             f"{table['duplicate_acks'][at]:,} duplicate acks and {again:,} retransmissions"
         )
         ends.append(Remedy(seen, f". First {action}.", action))
@@ -105,14 +108,14 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
         queue = table["queue_at_loss_s"][at]
         if table["tap_side"][at] != "sender":
             queue = table["queue_delay_s"][at]
-        action = "raise the rate of the policer, or shape the traffic to this rate at the sender"
+        action = "raise the rate of the policer, or shape the traffic to its rate at the sender"
         ends.append(
             Remedy(
-                f": losses occur whenever the rate exceeds about {rate(now)} (this rate varies "
-                f"by {percent(table['loss_rate_variation'][at])} between losses), and the queueing "
-                f"delay just before a loss is short ({time(queue)})",
-                f". Fewer losses at other hops do not increase the rate. First {action}: a shaper "
-                "delays packets instead of dropping them.",
+                f": losses occur whenever the rate exceeds about {rate(now)} (variation "
+                f"{percent(table['loss_rate_variation'][at])}), and the queueing delay just "
+                f"before a loss is only {time(queue)}",
+                f". Fewer losses at other hops do not increase the rate. First {action}. A shaper "
+                f"delays packets instead of dropping them.",
                 action,
             )
         )

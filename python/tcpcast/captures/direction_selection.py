@@ -89,8 +89,8 @@ def _directions_of_endpoints(capture: Capture, words: str) -> Rows:
     seen = np.unique(capture.connections["src"]).tolist()
     near = difflib.get_close_matches(source, seen, n=1) or seen[:1]
     raise CaptureError(
-        f'{capture.file}: no data are sent from or to "{words}"; write an address, for example '
-        f'"{near[0]}", a pair "SOURCE > DESTINATION", a number, or "all"'
+        f'{capture.file}: no data are sent from or to "{words}"; write an address (for example '
+        f'"{near[0]}"), a pair "SOURCE > DESTINATION", a number, or "all"'
     )
 
 

@@ -98,7 +98,7 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
         more = "more" if kinds else of_all
-        texts.append(f"{harmless:,} {more} closed by a RST without loss of data")
+        texts.append(f"{harmless:,} {more} ended with a RST without loss of data")
     return "; ".join(texts)
 
 
@@ -126,7 +126,9 @@ def failure_sentences(table: Table, max_sentences: int = MAX_SENTENCES) -> list[
     lines = [_failure_line(select_rows(table, rows)) for rows in groups[:max_sentences]]
     if len(groups) > max_sentences:
         left = len(groups) - max_sentences
-        lines.append(f"{count_text(left, 'more kind')} of failure; to list all, add --table failed")
+        lines.append(
+            f"{count_text(left, 'more kind')} of failure; to list all failures, add --table failed"
+        )
     return lines
 
 
@@ -136,7 +138,7 @@ def _failure_line(table: Table) -> str:
     count = table["client"].size
     subject = f"{row['client']} > {row['server']}"
     if count > 1:
-        subject = f"{count:,} connections to {row['server']}, first from {row['client']}"
+        subject = f"{count:,} connections to {row['server']} (the first is from {row['client']})"
     return f"{subject}: {_SENTENCE_OF_KIND[str(row['failure'])](row, table)}"
 
 
@@ -144,8 +146,9 @@ def _unanswered_syn_text(_: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
     over = f" over {time(waited)}" if waited > 0 else ""
     return (
-        f"{count_text(tries, 'SYN')}{over} without a response. A firewall drops them, "
-        "the host is down, or the responses take another path; check the address, the port and the "
+        f"{count_text(tries, 'SYN')}{over} without a response. Either a firewall drops the SYNs, "
+        f"the host is down, or the responses take another path; check the address, the port and "
+        f"the "
         "firewall"
     )
 
@@ -153,7 +156,7 @@ def _unanswered_syn_text(_: Row, table: Table) -> str:
 def _refused_text(row: Row, _: Table) -> str:
     return (
         f"the {row['by']} responded to the SYN with a RST after {time(float(row['waited_s']))}. "
-        "No process listens on the port, the accept queue overflowed, or a firewall rejects "
+        "Either no process listens on the port, the accept queue overflowed, or a firewall rejects "
         "the connection"
     )
 
@@ -161,8 +164,8 @@ def _refused_text(row: Row, _: Table) -> str:
 def _half_open_text(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
-        f"{count_text(tries, 'SYN-ACK')} without an ack from the client. The ack was "
-        "lost or took another path, the client has terminated, or the source address of the SYN is "
+        f"{count_text(tries, 'SYN-ACK')} without an ack from the client. Either the ack was lost "
+        f"or took another path, the client has terminated, or the source address of the SYN is "
         "forged (a SYN flood)"
     )
 
@@ -171,14 +174,15 @@ def _silent_text(row: Row, _: Table) -> str:
     other = "client" if row["by"] == "server" else "server"
     if row["stage"] == "idle":
         return (
-            f"the {row['by']} did not respond to {int(row['tries']):,} keepalive probes of the "
-            f"{other} for {time(float(row['waited_s']))}. The host or the path failed, or a "
+            f"for {time(float(row['waited_s']))}, the {row['by']} did not respond to "
+            f"{int(row['tries']):,} keepalive probes of the {other}. The host or the path failed, "
+            f"or a "
             "firewall dropped the state of the connection"
         )
     return (
         f"the {row['by']} stopped responding {STAGE_PHRASES[str(row['stage'])]}: the {other} sent "
-        f"the same data {int(row['tries']):,} times without a response, and retransmitted for "
-        f"{time(float(row['waited_s']))}. The path or the host "
+        f"the same data {int(row['tries']):,} times in {time(float(row['waited_s']))} without a "
+        f"response. The path or the host "
         "failed, or a firewall dropped the state of the connection"
     )
 
@@ -188,9 +192,9 @@ def _reset_text(row: Row, table: Table) -> str:
     text = f"reset by the {row['by']} {STAGE_PHRASES[stage]}"
     if stage == "in_request" and waited >= MIN_IDLE_TIMEOUT_S:
         return (
-            f"{text}. The request was sent after {time(waited)} of inactivity: the server, a "
-            "load balancer or a firewall has a shorter idle timeout than the client; keepalives "
-            "prevent this reset"
+            f"{text}. The request was sent after {time(waited)} of inactivity. The idle timeout "
+            f"of the server, a load balancer or a firewall had probably expired; keepalives "
+            f"prevent this reset"
         )
     return text + _RESET_REASONS.get((stage, str(row["by"])), "")
 
@@ -199,8 +203,8 @@ _RESET_REASONS = {
     (
         "in_request",
         "server",
-    ): ". The server closed the connection with unread data or crashed, or a "
-    "load balancer reset it; check the server's log at that time",
+    ): ". The server crashed or closed the connection before it had read all data, or a load "
+    "balancer reset the connection; check the server's log at that time",
     ("in_request", "client"): ". The client stopped waiting; compare its timeout with the "
     "server's response time",
     ("in_response", "client"): ". The client stopped reading, for example because the request was "
@@ -209,15 +213,15 @@ _RESET_REASONS = {
     ("handshake", "client"): ". The client gave up, or is a port scanner",
     ("before_data", "server"): ". The server accepted the connection and closed it immediately, "
     "for example because of a connection limit or an access list",
-    ("idle", "client"): ". No data are lost; probably the client closes connections with RST "
-    "(SO_LINGER 0), or is a health check",
+    ("idle", "client"): ". No data were lost. Probably the client is a health check, or closes "
+    "connections with RST (SO_LINGER 0)",
     (
         "idle",
         "server",
-    ): ". No data are lost; probably an idle timeout expired, or the server closes connections "
+    ): ". No data were lost. Probably an idle timeout expired, or the server closes connections "
     "with RST",
-    ("after_fin", "client"): ". No data from the client are lost; the client closed the "
-    "connection before it had read all data",
+    ("after_fin", "client"): ". No data of the client were lost, but the client closed the "
+    "connection before it had read all data of the server",
 }
 """Likely reasons of a reset, by stage of the connection and side that sent the RST."""
 

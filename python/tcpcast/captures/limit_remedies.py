@@ -80,7 +80,7 @@ class Remedy(NamedTuple):
     action: str = ""
 
 
-UNKNOWN_TAP_REMARK = " (losses look the same if the tap is not at the sender)"
+UNKNOWN_TAP_REMARK = " (if the tap is not at the sender, losses would look like this)"
 WRITE_EARLIER = "make the sender write earlier or in larger blocks"
 ENABLE_SACK = "enable SACK"
 FASTER_LINK = "only a faster link increases the rate"
@@ -95,10 +95,10 @@ def remedies_for_application(gains: GainPredictor) -> list[Remedy]:
     most = gains.max_rate_bps
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
-        end = f". The network is not the limit: {WRITE_EARLIER}"
+        end = f". The network is not the limit. {sentence_case(WRITE_EARLIER)}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
         if by_loss > MIN_GAIN * now:
-            end += f". If data were always available, PFTK predicts {rate(by_loss)}"
+            end += f". If data are always available, PFTK predicts a rate of {rate(by_loss)}"
         elif (
             not gains.has_inputs[at]
             and by_window > MIN_GAIN * now
@@ -184,7 +184,7 @@ def _larger_window_advice(
     value), and the Linux setting that limits the buffer.
     """
     window, option, key = keys
-    how = f"with {option}, or with {key} set to twice the window"
+    how = f"with {option}, or set {key} to twice the window"
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
@@ -204,7 +204,7 @@ def _larger_window_advice(
         is_loss = loss <= link  # otherwise the link is the next limit, or both are unknown
         goal, needed = (loss, by_loss[at]) if is_loss else (link, by_link[at])
         if not math.isfinite(goal):
-            gain = f"twice the window gives twice the rate, {rate(2 * now)}"
+            gain = f"twice the window gives twice the rate ({rate(2 * now)})"
             text = (
                 f". First {raised} {how}: "
                 f"{'no packet was lost' if gains.is_lossless[at] else 'no model of loss applies'} "
@@ -226,7 +226,7 @@ def _larger_window_advice(
             text = f". First {raised} {how}{gain}"
             raised += gain
             if needed > MAX_UNSCALED_WINDOW_BYTES and scaling[at]:
-                text += "; this needs window scaling, which is off"
+                text += ". This window needs window scaling, which is off"
             text += "."
         ends.append(Remedy(start, text, raised))
     return ends
@@ -255,8 +255,9 @@ def remedies_for_slow_start(gains: GainPredictor) -> list[Remedy]:
             each = f" of {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
             raised = f"raise the initial window to {larger}"
             end = (
-                f". First {raised}: according to the model of short transfers, this reduces "
-                f"{before} round trips{each} to {after}; or {action}."
+                f". First {raised}, or {action}. According to the model of short transfers, the "
+                f"larger initial window reduces the number of round trips{each} from {before} to "
+                f"{after}."
             )
             action = f"{raised} or {action}"
         else:
@@ -273,7 +274,7 @@ def remedies_for_congestion_window(gains: GainPredictor) -> list[Remedy]:
 def remedies_for_loss_recovery(gains: GainPredictor) -> list[Remedy]:
     """Return :func:`remedies_for_congestion_window` with the advice to enable SACK if it is off."""
     without = gains.table["syn_captured"] & ~gains.table["sack"]
-    sack = f" First {ENABLE_SACK}: without it, only one loss is repaired per round trip."
+    sack = f" First {ENABLE_SACK}: without SACK, only one loss is repaired per round trip."
     return _less_loss_advice(gains, [sack if each else "" for each in without.tolist()])
 
 
@@ -313,7 +314,7 @@ def _less_loss_advice(gains: GainPredictor, before: list[str]) -> list[Remedy]:
                 f"{PARALLEL_FLOWS} parallel flows give {times(min(many[at], most[at]))} the rate."
                 f"{' The link limits at least one of these rates.' if too_much[at] else ''}"
             )
-        seen = f", one loss indication per {every} packets"
+        seen = f", with one loss indication per {every} packets"
         ends.append(Remedy(seen, f".{start}{end}", ENABLE_SACK if start else action))
     return ends
 
@@ -322,7 +323,8 @@ def _bbr_loss_texts(gains: GainPredictor, at: int) -> tuple[str, str]:
     """Return statements that losses hardly affect BBR: one without and one with its link share."""
     link = gains.max_rate_bps[at]
     share = gains.table["throughput_bps"][at] / link
-    used = f"; it uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
+    used = f". The sender uses {percent(min(share, 1.0))} of the link "
+    f"({rate(link)})" if share > 0 else ""
     action = "the sender behaves like BBR, whose rate hardly depends on losses"
     return action, f" {sentence_case(action)}{used}."
 
@@ -338,7 +340,7 @@ def _inapplicable_model_texts(
         else ("losses hardly reduce the window of this sender (perhaps BBR)")
     )
     action = f"no model applies, because {why}"
-    end = f"; the measured rate is {times(factor)} the rate of {model}."
+    end = f". The measured rate is {times(factor)} the rate that {model} predicts."
     return action, f" {sentence_case(action)}{end}"
 
 
@@ -355,10 +357,15 @@ def _advice_without_loss_indications(gains: GainPredictor, at: int) -> Remedy:
     if gains.table["ecn_echoes"][at] > 0:
         return Remedy(
             "",
-            ". No packet was lost, but the path marked packets (ECN). First check its queue.",
-            "no packet was lost, but the path marked packets (ECN), so check its queue",
+            ". No packet was lost, but the path marked packets (ECN). First check the queue that "
+            "marks packets.",
+            "no packet was lost, but the path marked packets (ECN), so check the queue that marks "
+            "packets",
         )
-    sender = "check the sender: its congestion control, its pacing, or a cached ssthresh"
+    sender = (
+        "check the congestion control and the pacing of the sender, and whether its ssthresh "
+        "is cached"
+    )
     return Remedy(
         "",
         f". No packet was lost in the capture, so models of loss do not apply. First {sender}.",
@@ -386,8 +393,8 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
         if table["max_backoff"][at] >= MIN_OUTAGE_TIMEOUTS:
             action = "find the cause of the outage"
             end = (
-                f": there are up to {table['max_backoff'][at]} consecutive timeouts, which no "
-                "timer setting prevents"
+                f": up to {table['max_backoff'][at]} timeouts were consecutive, and no timer "
+                f"setting prevents them"
             )
         elif needless[at] > MIN_SPURIOUS_SHARE * table["retransmissions"][at]:
             action = "increase the RTO or use F-RTO"
@@ -400,7 +407,7 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
             end = ": no common TCP has a minimum RTO of this length"
         elif quick[at] > MIN_GAIN:
             action = "reduce the RTO"
-            end = f": Linux uses RTT + 200 ms, here {time(shorter[at])}"
+            end = f": Linux uses RTT + 200 ms (here {time(shorter[at])})"
             end += _gain_sentence(gains, at, quick[at], "with this RTO")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
             action = "use limited transmit, early retransmit or tail loss probes"
@@ -419,7 +426,7 @@ def _gain_sentence(gains: GainPredictor, at: int, factor: float, when: str) -> s
     if not factor > MIN_GAIN:
         return ""
     after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.max_rate_bps[at]))
-    return f"; {when}, PFTK predicts {times(factor)} the rate, {rate(after)}"
+    return f". {sentence_case(when)}, PFTK predicts {times(factor)} the rate ({rate(after)})"
 
 
 def remedies_for_bottleneck(gains: GainPredictor) -> list[Remedy]:
@@ -441,7 +448,7 @@ def remedies_for_bottleneck(gains: GainPredictor) -> list[Remedy]:
             end += (
                 f". The queue of the link increases the mean RTT to {times(queue)} the minimum, "
                 f"{mean_rtt_text(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
-                "(fq_codel) avoids this and hardly reduces the rate"
+                "(fq_codel) shortens the queue and hardly reduces the rate"
             )
         ends.append(Remedy(start, end + ".", action))
     return ends
@@ -462,7 +469,8 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
         if table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
             again = int(table["retransmissions"][at])
             start = (
-                f". Its acks are missing from the capture; {again:,} of {packets:,} packets are "
+                f". The acks of this direction are missing from the capture; {again:,} of "
+                f"{packets:,} packets are "
                 "retransmissions"
             )
             action = "capture both directions"

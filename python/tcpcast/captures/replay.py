@@ -128,10 +128,14 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
         if stats.sender.is_rate_based and not stats.is_rate_explained_by_window:
             rate = stats.rate_bps
             whence = (
-                "measured rate, because the link rate is unknown and BBR would fill a faster link"
+                "measured rate; the link rate is unknown, but BBR would have filled a faster link"
             )
     elif math.isnan(rate):
-        rate, whence = stats.rate_bps, "measured rate, which neither loss nor the window explains"
+        rate, whence = (
+            stats.rate_bps,
+            "measured rate, assumed to be the link rate, because neither loss nor the window "
+            "explains it",
+        )
     fitting = 2 * 8 * (stats.packet_bytes + ACK_BYTES) / rate
     if rtt < fitting and guessed:
         rate, whence = (
@@ -157,7 +161,7 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
             "correlated losses"
         )
     if stats.is_tap_behind_queue and stats.is_single_paced_flow:
-        lost = "BBR keeps its rate, so all losses are assumed to be random"
+        lost = "BBR keeps its rate despite losses, so all losses are assumed to be random"
     elif stats.non_queue_loss_share >= 0 and stats.random_loss_ratio:
         share = percent(stats.non_queue_loss_share)
         lost = f"{share} of the losses occurred while the queue was not full"
@@ -170,11 +174,11 @@ def _usual_rtt(stats: CaptureStats) -> tuple[float, str]:
     """Return the RTT for a path with an unknown queue, and the origin of the value."""
     usual = stats.weighted_mean("rtt_karn_p50_s")
     if not (stats.sender.is_modern or grows_by_acks(stats)) or not usual > 0:
-        return stats.rtt_s, "mean RTT measured; the link was not full, so no queue is simulated"
+        return stats.rtt_s, "measured mean RTT; the link was not full, so no queue is simulated"
     if usual <= MAX_EQUAL_RTT_RATIO * stats.rtt_min_s:
         return (
             stats.rtt_min_s,
-            "minimum RTT measured; equal to the median RTT of acks that were not delayed",
+            "measured minimum RTT; the median RTT of acks that were not delayed is almost equal",
         )
     return usual, "median RTT of acks that were not delayed"
 
@@ -262,8 +266,8 @@ def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
     deepest = int(stats.table["max_backoff"].max())
     if share > MIN_WARNING_SHARE and deepest >= MIN_OUTAGE_TIMEOUTS:
         yield (
-            f"the flows were in RTO {percent(share)} of the time, with up to {deepest} consecutive "
-            "timeouts; the scenario does not include this outage"
+            f"the flows waited for an RTO {percent(share)} of the time, with up to {deepest} "
+            f"consecutive timeouts; the scenario does not include such outages"
         )
     share = stats.weighted_mean("share_receiver_window")
     if share > MIN_WARNING_SHARE and (stats.table["zero_windows"] > 0).any():

@@ -62,7 +62,7 @@ def _window_entry(stats: CaptureStats) -> Entry:
         return Entry("tcp", "receiver_window", "unlimited", why)
     why = "largest announced window in packets"
     if not stats.weighted_mean("w_max_pkts") >= 1:
-        why = "data in flight, which are nearly constant; the window is unknown"
+        why = "amount of data in flight, which is nearly constant; the announced window is unknown"
     return Entry("tcp", "receiver_window", int(most), why)
 
 
@@ -112,7 +112,7 @@ def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
     if low <= left:
         control = "CUBIC" if left <= high else "BBR or another TCP with pacing"
         yield (
-            f"a loss reduces the window to {left:.2f} of its size, as with {control}; the "
+            f"a loss reduces the window to {100 * left:.0f} % of its size, as with {control}; the "
             "NewReno stack of the scenario halves the window"
         )
     acknowledged = stats.weighted_mean("packets_per_ack")
@@ -122,10 +122,10 @@ def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
         by_acks - reached
     ):
         yield (
-            f"an ack covers {acknowledged:.3g} packets, but PFTK with b = 1 "
-            f"({by_bytes:.3g} packets/s) is closer to the measured {reached:.3g} packets/s per "
-            f"flow than with b = {acknowledged:.3g} ({by_acks:.3g} packets/s): the window seems "
-            "to grow per acked packet, not per ack"
+            f"an ack covers {acknowledged:.3g} packets, but the window seems to grow per acked "
+            f"packet, not per ack. The measured rate per flow is {reached:.3g} packets/s; PFTK "
+            f"predicts {by_bytes:.3g} packets/s with b = 1, and {by_acks:.3g} packets/s with b = "
+            f"{acknowledged:.3g}"
         )
 
 
@@ -138,7 +138,7 @@ def _modern_warnings(stats: CaptureStats) -> Iterator[str]:
         which = ", ".join(f"{count} like {name}" for name, count in found.items())
         yield (
             f"the flows have different congestion controls ({which}); in the scenario, all flows "
-            f"have {stats.sender.stack}"
+            f"use stack {stats.sender.stack}"
         )
     marked = int(stats.table["window_reductions"].sum())
     if marked:

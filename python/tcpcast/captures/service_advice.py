@@ -37,8 +37,8 @@ COMPONENT_PHRASES = {
 """Phrases for the components of a latency in sentences."""
 
 ACTION_OF_CAUSE = {
-    service.RETRANSMISSION: "find where packets are lost, with a second capture at the other end "
-    "(--second-capture)",
+    service.RETRANSMISSION: "take a second capture at the other end (--second-capture) to find "
+    "where packets are lost",
     service.HELD: "set TCP_NODELAY at the sender, or write each message with one call",
     service.SERVER: "reduce the server's response time",
     service.NETWORK: "use fewer or shorter round trips",
@@ -50,10 +50,10 @@ REMEDY_OF_CAUSE = {
     service.RETRANSMISSION: f"First {ACTION_OF_CAUSE[service.RETRANSMISSION]}. Fewer losses help "
     "more than a faster server or link.",
     service.HELD: f"First {ACTION_OF_CAUSE[service.HELD]}.",
-    service.SERVER: f"First {ACTION_OF_CAUSE[service.SERVER]}; its log shows which requests "
-    "are slow.",
-    service.NETWORK: f"{ACTION_OF_CAUSE[service.NETWORK].capitalize()}: a server closer to its "
-    "clients, or requests that do not wait for each other.",
+    service.SERVER: f"First {ACTION_OF_CAUSE[service.SERVER]}. The server's log shows which "
+    f"requests are slow.",
+    service.NETWORK: f"{ACTION_OF_CAUSE[service.NETWORK].capitalize()}: move the server closer to "
+    f"its clients, or send requests without waiting for earlier responses.",
     service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
     f"network time cannot be separated; {ACTION_OF_CAUSE[service.UNKNOWN]}.",
 }
@@ -70,12 +70,12 @@ MIN_SLOWEST_TO_MEAN_RATIO = 1.5
 """Minimum ratio of the mean of the slowest requests to the overall mean to describe them."""
 
 TAP_LIMITATIONS = {
-    "client": "The tap is at the clients: the server's time includes queues on the path, and a "
-    "packet lost before the tap is visible only as a gap or by a later ack.",
-    "server": "The tap is at the server: its time is exact, but requests lost on the path are "
-    "visible only when they are retransmitted.",
-    "middle": "The tap is between the ends: the server's time includes queues between the tap and "
-    "the server, and packets lost before the tap are visible only as gaps.",
+    "client": "The tap is at the clients. Therefore, the server's time includes queues on the "
+    "path. A packet lost before the tap is visible only as a gap or by a later ack.",
+    "server": "The tap is at the server. Therefore, the server's time is exact. A request lost on "
+    "the path is visible only if it is retransmitted.",
+    "middle": "The tap is between the ends. Therefore, the server's time includes queues between "
+    "the tap and the server. Packets lost before the tap are visible only as gaps.",
     "unknown": "",
 }
 """Sentences on the limitations of each location of the tap."""
@@ -98,7 +98,10 @@ def latency_sentence(row: Row) -> str:
     text = f"{count_text(count, 'request')} to {row['server']}"
     text += f" take{'s' if count == 1 else ''} {time(mean)} on average and at most {p95} in 95 % of"
     text += (
-        (f" cases ({count_text(left, 'request')} not counted: without a response, or overlapping)")
+        (
+            f" cases ({count_text(left, 'request')} not counted, because they overlap or have no "
+            f"response)"
+        )
         if left
         else " cases"
     )
@@ -107,7 +110,8 @@ def latency_sentence(row: Row) -> str:
     if cause in {service.RETRANSMISSION, service.HELD}:
         without = time(float(row[f"without_{cause}_p50_s"]))
         return (
-            f"{text}; without {CAUSE_PHRASES[cause]}, the median would be {without} instead of "
+            f"{text}; without {CAUSE_PHRASES[cause]}, the median latency would be {without} "
+            f"instead of "
             f"{time(float(row['last_byte_p50_s']))}; {ACTION_OF_CAUSE[cause]}"
         )
     seen = [
@@ -133,29 +137,29 @@ def _evidence_text(row: Row) -> str:
         separable = row["requests"] - row["not_separable"]
         share = row[f"with_{cause}"] / separable
         return (
-            f": this cause delays {percent(share)} of the requests{_retransmission_reason(cause)}. "
-            f"The mean delay over all requests is {time(row[f'{cause}_s'])}; without this delay, "
-            f"the median latency would be {time(row[f'without_{cause}_p50_s'])} instead of "
+            f": this cause delays {percent(share)} of the "
+            f"requests{_retransmission_reason(cause)}. The mean delay over all requests is "
+            f"{time(row[f'{cause}_s'])}. Without this delay, the median latency would be "
+            f"{time(row[f'without_{cause}_p50_s'])} instead of "
             f"{time(row['last_byte_p50_s'])}"
             f"{_server_delay_text(row) if cause == service.HELD else ''}"
         )
     if cause == service.NETWORK:
         return (
-            f": {time(row['network_s'])} of the mean latency {time(mean)}; the network time "
-            f"is {times(row['network_s'] / row['rtt_s'])} the minimum RTT of "
-            f"{time(row['rtt_s'])}"
+            f": {time(row['network_s'])} of the mean latency of {time(mean)}. The network time is "
+            f"{times(row['network_s'] / row['rtt_s'])} the minimum RTT of {time(row['rtt_s'])}"
             if row["rtt_s"] > 0
             else ""
         )
     if cause == service.SERVER:
-        return f": {time(row['server_s'])} of the mean latency {time(mean)}"
+        return f": {time(row['server_s'])} of the mean latency of {time(mean)}"
     return ""
 
 
 def _retransmission_reason(cause: str) -> str:
     if cause == service.HELD:
         return ""
-    return ", because they wait for lost packets or because losses have reduced the window"
+    return ", because these requests wait for lost packets, or losses have reduced their window"
 
 
 def _ways_to_save_round_trips(row: Row) -> list[str]:
@@ -170,8 +174,8 @@ def _ways_to_save_round_trips(row: Row) -> list[str]:
         found.append(
             f"Responses of {size_rounded_up(row['response_bytes_p50'])} take several round trips "
             "because of "
-            "slow start or the link rate; a larger initial window, or persistent connections that "
-            "keep their window, shorten slow start."
+            "slow start or the link rate. To shorten slow start, use a larger initial window, or "
+            "persistent connections that keep their window."
         )
     return found
 
@@ -180,8 +184,8 @@ def _server_delay_text(row: Row) -> str:
     if row["delayed_ack_s"] < MIN_DELAYED_ACK_SHARE * row["held_s"]:
         return ""
     return (
-        f"; the receiver delays its acks by {time(row['delayed_ack_s'])} on average over all "
-        "requests"
+        f". On average over all requests, the receiver delays its acks by "
+        f"{time(row['delayed_ack_s'])}"
     )
 
 
@@ -193,7 +197,7 @@ def _slowest_requests(row: Row) -> list[str]:
         return []
     part = row[f"slowest_{cause}_s"]
     return [
-        f"The slowest 5 % take {time(slow)} on average, {time(part)} of it "
-        f"{COMPONENT_PHRASES[cause]}"
+        f"The slowest 5 % of the requests take {time(slow)} on average. Of this time, "
+        f"{time(part)} are due to {COMPONENT_PHRASES[cause]}"
         f"{'' if cause == row['cause'] else ', a cause other than the main one'}."
     ]

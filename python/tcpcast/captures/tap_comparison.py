@@ -116,21 +116,21 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
         int(unseen.sum()),
         "directions missing at the second tap; their packets do not count as lost",
     )
-    add(native["only_after"], "directions only at the second tap, which are ignored")
+    add(native["only_after"], "directions appear only at the second tap; they are ignored")
     add(
         int(raw["seen_apart"].sum()),
-        "packets captured at one tap before the other capture began, which are ignored",
+        "packets captured at one tap before the other capture began; they are ignored",
     )
     if raw["seen_at_both"].sum() < MIN_COMMON_SHARE * first[~unseen].sum():
         lines.append(
             "fewer than half of the packets appear at both taps. Packets that a network card "
-            "splits or merges (TSO, GRO) cannot be matched: turn these offloads off before you "
+            "splits or merges (TSO, GRO) cannot be matched. Turn these offloads off before you "
             "capture"
         )
     add(
         native["forgotten"],
-        "packets of the first tap not found among the next 500,000 packets of the second tap; "
-        "they count as lost, even if they arrived later",
+        "packets of the first tap were not found among the next 500,000 packets of the second "
+        "tap; they count as lost, even if they arrived later",
     )
     add(
         native["dropped"],

@@ -163,8 +163,9 @@ def _transfer_statement(table: Table, row: int, connections: int) -> str:
     speed = f" at {rate(bps)}" if math.isfinite(bps) else ""
     if speed and rate(bps) != rate(float(table["goodput_bps"][row])):
         speed += " with retransmissions"
-    most = f"the most data of {connections:,} connections, " if connections > 1 else ""
-    return f"{source} sends {most}{sent} to {destination}{speed}{_limit_and_action(table, row)}"
+    if connections > 1:
+        sent = f"the most data of {connections:,} connections ({sent})"
+    return f"{source} sends {sent} to {destination}{speed}{_limit_and_action(table, row)}"
 
 
 def _limit_and_action(table: Table, row: int) -> str:
@@ -191,7 +192,8 @@ def _all_transfers_statement(table: Table) -> str:
         ends = f"{table['src'][row]} > {table['dst'][row]}"
         return (
             f"{text}; for {percent(shares[0])} of these bytes, the capture does not show the "
-            f"limit. The largest such transfer is {ends}: {_limit_of_row(table, row).remedy.action}"
+            f"limit. For the largest such transfer, {ends}: "
+            f"{_limit_of_row(table, row).remedy.action}"
         )
     part = "all" if len(shares) == 1 else f"{percent(shares[0])} of the bytes"
     text += f", {part} limited by {limit_name_with_article(limit)}"

@@ -88,7 +88,7 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
         "pftk": _DOMAIN_WITH_TIMEOUTS,
         "cubic-response": FormulaDomain(
             None,
-            "bound of the square-root law: RFC 9438, section 5, also has no timeouts",
+            "same bound as the square-root law: RFC 9438, section 5, also excludes timeouts",
             {TIMEOUT_TIME_SHARE: 0.2},
         ),
         "bbr-bound": FormulaDomain(
@@ -236,8 +236,8 @@ def to_loss_ratio_array(name: str, values: ArrayLike) -> Floats:
         least, greatest = ends[0], ends[-1]
         if least == 0:
             raise DomainError(
-                f"{name} must be above 0: without loss no loss model applies, because the window "
-                "or the link limits the rate"
+                f"{name} must be above 0: without loss, the window or the link limits the rate, "
+                f"so no loss model applies"
             )
         require_not_negative(name, least)
         if not greatest < 1:

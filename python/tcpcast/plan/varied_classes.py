@@ -76,7 +76,8 @@ class VariedClasses:
         grows = f"Only class {next(iter(self.counts))} grows"
         if len(each) > 1:
             grows = (
-                f"All on/off classes grow in proportion ({', '.join(each)}); --class selects one"
+                f"All on/off classes grow in proportion ({', '.join(each)}); --class selects a "
+                f"single class"
             )
         stay = ", ".join(
             f"class {name} keeps {count:,} senders" for name, count in self.others.items()

@@ -204,7 +204,7 @@ def verify_by_simulation(
     if wanted is not None and wanted > runs.transfers:
         plan.notes.append(
             f"Each simulation has {runs.transfers:,} transfers, fewer than run.transfers "
-            f"({wanted:,}); to simulate all, add --set run.transfers={wanted}."
+            f"({wanted:,}). To simulate all of them, add --set run.transfers={wanted}."
         )
 
 
@@ -243,9 +243,9 @@ def note_excess_scatter(result: SearchResult) -> list[str]:
         return []
     return [
         f"The results of the {result.fit_runs} runs near the answer scatter "
-        f"{result.excess_scatter:.2g} times as widely as their 95 % intervals suggest, so "
-        "some intervals may exclude the target. The range of the answer is therefore computed "
-        "from the scatter."
+        f"{result.excess_scatter:.2g} times as widely as their 95 % intervals suggest. The range "
+        f"of the answer is therefore computed from the scatter, and some intervals may exclude "
+        f"the target."
     ]
 
 
@@ -263,8 +263,8 @@ def undecided_reason(runs: PlanSimulations, result: SearchResult) -> str:
     wide = (result.high - result.low) / (MAX_INTERVAL_WIDTH * max(result.value, 1e-300))
     times = min(max(2, math.ceil(wide**2)), MAX_LENGTH_FACTOR)
     return (
-        f"because of the standard error of the runs, {question.key} is only known to be between "
-        f"{ends[0]} and {ends[1]}{beyond}; {_longer_run_advice(runs, times)}"
+        f"because of the standard error of the runs, {question.key} is only known to be "
+        f"between {ends[0]} and {ends[1]}{beyond}; {_longer_run_advice(runs, times)}"
     )
 
 

@@ -41,13 +41,13 @@ def check(scenario: Scenario) -> None:
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
-            "a fixed point needs a fixed duration: run.duration, without run.precision",
+            "a fixed point needs a fixed duration; write run.duration, and omit run.precision",
             Suggestion({"run.duration": "60s", "run.precision": None}),
         )
     _check_hops(scenario)
     if scenario.network.has_return:
         raise NotApplicable(
-            "in a fixed point, ACKs neither queue nor get lost",
+            "in a fixed point, ACKs are neither queued nor lost",
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
     if any(group.has_start_or_stop for group in scenario.populations):
@@ -113,12 +113,12 @@ def certain_failure_reason(scenario: Scenario) -> str:
     load = compute_offered_load(scenario)
     if load > 1:
         return (
-            f"the sources offer {load:.3g} times the capacity of the link, and above its "
-            "capacity, the schemes violate Little's law"
+            f"the sources offer {load:.3g} times the capacity of the link. At a load above the "
+            f"capacity, the schemes violate Little's law"
         )
     bulk = any(isinstance(group.traffic, Bulk) for group in scenario.populations)
     if bulk and scenario.senders > 1:
-        return "bulk flows never end, so differences between them and the reference flows never end"
+        return "bulk flows never end, so their differences from the reference flows persist"
     return ""
 
 

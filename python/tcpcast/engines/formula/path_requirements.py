@@ -176,7 +176,10 @@ def flows_to_fill_text(sizing: PathRequirements) -> str:
     """Return the numbers of CUBIC and BBR flows that fill the link, as a sentence."""
     cubic = f"{readable_units.count_text(sizing.cubic_flows, 'flow')} of CUBIC"
     if sizing.bbr_flows is None:
-        return f"To fill the link, use {cubic}; BBR does not sustain its rate above a loss of 20 %."
+        return (
+            f"To fill the link, use {cubic}. BBR does not fill the link, because the loss is "
+            "above 20 %."
+        )
     return f"To fill the link, use {cubic} or {sizing.bbr_flows} of BBR."
 
 

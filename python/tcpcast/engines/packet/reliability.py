@@ -196,7 +196,7 @@ def warn_about_goodput_quantiles(
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
         found = count_text(files, "file")
-        why = f"too few files: {found}, but {needed:,} are needed; no interval for"
+        why = f"too few files: {found}, but {needed:,} files are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
     short = find_correlated_metrics(estimates)
@@ -229,9 +229,9 @@ def _add_metric_warnings(
         return estimate
     reason = missing or _too_few_in_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
-        reason = f"too few replications: {MIN_REPLICATIONS} are needed"
+        reason = f"too few replications: at least {MIN_REPLICATIONS} replications are needed"
     if reason is None and estimate.low is None:
-        reason = "all events were in one batch of the run"
+        reason = "all events occurred in one batch of the run"
     if reason is not None:
         return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
@@ -254,7 +254,10 @@ def _add_batch_warnings(
 def _rare_timeouts_text(timeouts: float) -> str | None:
     if timeouts >= MIN_EVENTS:
         return None
-    return f"too few timeouts: {count_text(timeouts, 'timeout')}, but {MIN_EVENTS} are needed"
+    return (
+        f"too few timeouts: {count_text(timeouts, 'timeout')}, but at least {MIN_EVENTS} "
+        "timeouts are needed"
+    )
 
 
 def _rule_of_three_interval(name: str, estimate: Estimate, units: BatchCounters) -> Estimate:
@@ -297,7 +300,10 @@ def _too_few_in_run(scenario: Scenario, units: BatchCounters, classes: Sequence[
         files = units.total("transfers", classes)
         enough = min_files(scenario, float(files), count_loss_indications(units, classes))
         if files < enough:
-            return f"too few files: {count_text(files, 'file')}, but {enough} are needed"
+            return (
+                f"too few files: {count_text(files, 'file')}, but at least {enough} files are "
+                "needed"
+            )
         return None
     losses = count_loss_indications(units, classes)
     if losses >= MIN_EVENTS or (losses == 0 and not scenario.has_random_loss):
@@ -358,10 +364,14 @@ def _rare_loss_warnings(
         what, count = (EVENT_NAMES.get(counters, "losses"), own) if own else ("losses", bursts)
         if count == 0:
             reached = _largest_queue_text(scenario, snapshot)
-            messages[name] = f"too few losses: 0, although the queue reached {reached}"
+            messages[name] = (
+                f"too few losses: no packet was dropped, although the queue reached {reached}"
+            )
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
-            messages[name] = f"too few {what}: {where}, but {MIN_EVENTS} batches are needed"
+            messages[name] = (
+                f"too few {what}: {where}, but must occur in at least {MIN_EVENTS} batches"
+            )
     return messages
 
 
@@ -411,7 +421,10 @@ def _too_few_in_metric(name: str, estimate: Estimate, units: BatchCounters) -> s
             f"too few losses: {count_text(losses, 'loss indication')}, but {MIN_EVENTS} are needed"
         )
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
-        return f"too few fast retransmits: {losses - timeouts:.0f}, but {MIN_EVENTS} are needed"
+        return (
+            f"too few fast retransmits: {losses - timeouts:.0f}, but at least {MIN_EVENTS} are "
+            "needed"
+        )
     if row.can_be_constant and estimate.differing_units is not None:
         return _equal_batches_warning(
             estimate.differing_units, timeouts if is_of_timeouts else None
@@ -431,16 +444,19 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
     found = "all batches of the run have the same value"
     if differing_units > 0:
         found = f"all batches of the run except {differing_units} have the same value"
-    return f"too few different values: {found}, but at least {MIN_EVENTS} must have another value"
+    return (
+        f"too few different values: {found}, but at least {MIN_EVENTS} batches must have "
+        "another value"
+    )
 
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
     if estimate.has_few_events and estimate.value != 0.0:
         yield f"the value is based on fewer than {MIN_EVENTS} events"
     if correlated:
-        yield "the run is too short: neighbouring batches are correlated; make the run longer"
+        yield "the run is too short: successive batches are correlated; make the run longer"
     if estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_SKEW_CORRECTION:
-        yield "the run is too short: one batch outweighs all others; make the run longer"
+        yield "the run is too short: one batch dominates the mean; make the run longer"
 
 
 def _short_run_warnings(
@@ -468,7 +484,9 @@ def _shorter_than_text(units: BatchCounters, needed_s: float) -> str | None:
     if measured_s >= needed_s:
         return None
     measured, needed = (time_text(s) for s in (measured_s, needed_s))
-    return f"the run is too short: it measured {measured}, but {needed} are needed"
+    return (
+        f"the run is too short: the measured time is {measured}, but at least {needed} are needed"
+    )
 
 
 def _mean_file_cycle_s(scenario: Scenario, units: BatchCounters, index: int) -> float:

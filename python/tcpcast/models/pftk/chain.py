@@ -409,7 +409,7 @@ def _require_whole_packets_per_ack(packets_per_ack: float) -> int:
     if b != int(b):
         raise DomainError(
             "the Markov chain of the window needs a whole number as packets_per_ack, not "
-            f"{b!r}: the window grows once in this number of rounds"
+            f"{b!r}, because the window grows once in this number of rounds"
         )
     return int(b)
 
