@@ -73,7 +73,7 @@ def remedies_for_pacing(gains: GainPredictor) -> list[Remedy]:
     raised = "raise the pacing rate"
     return [
         Remedy(
-            f": data are sent at {rate(now)} in even intervals (variation "
+            f": data are sent at {rate(now)} at even intervals (variation "
             f"{percent(table['pacing_variation'][at])}), without waiting for acks",
             f". The network is not the limit; {raised} (SO_MAX_PACING_RATE of the socket, or "
             "maxrate of the fq queue).",

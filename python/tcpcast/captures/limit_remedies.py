@@ -160,8 +160,8 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     action = "make the receiving application read faster"
     return Remedy(
         "",
-        f". The window was mostly smaller than its maximum{often}{updates}. First {action}; a "
-        "larger buffer would also fill up.",
+        f". The window was mostly smaller than its maximum{often}{updates}. First {action}. A "
+        f"larger buffer would also fill up.",
         f"{action}, because the window closed {times_closed}" if closed else action,
     )
 
@@ -446,8 +446,8 @@ def remedies_for_bottleneck(gains: GainPredictor) -> list[Remedy]:
         queue = float(table["rtt_mean_s"][at] / least[at]) if least[at] > 0 else math.nan
         if queue >= MIN_LONG_QUEUE_RTT_RATIO:
             end += (
-                f". The queue of the link increases the mean RTT to {times(queue)} the minimum, "
-                f"{mean_rtt_text(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
+                f". The queue of the link increases the mean RTT to {mean_rtt_text(table, at)}, "
+                f"{times(queue)} the minimum of {time(least[at])}. A smaller buffer or AQM "
                 "(fq_codel) shortens the queue and hardly reduces the rate"
             )
         ends.append(Remedy(start, end + ".", action))

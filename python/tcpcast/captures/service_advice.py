@@ -198,6 +198,6 @@ def _slowest_requests(row: Row) -> list[str]:
     part = row[f"slowest_{cause}_s"]
     return [
         f"The slowest 5 % of the requests take {time(slow)} on average. Of this time, "
-        f"{time(part)} are due to {COMPONENT_PHRASES[cause]}"
-        f"{'' if cause == row['cause'] else ', a cause other than the main one'}."
+        f"{time(part)} are due to {CAUSE_PHRASES[cause]}"
+        f"{'' if cause == row['cause'] else ', which is not the main cause'}."
     ]

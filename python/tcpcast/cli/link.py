@@ -159,7 +159,7 @@ def _check_options(scenario: Scenario) -> None:
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         errors.append(
             "network.bottleneck.loss: a link has only independent loss, because it does not know "
-            'the rounds of TCP; write "1%"'
+            'the rounds of TCP; write, for example, "1%"'
         )
     if network.packet_bytes > MAX_PACKET_BYTES:
         errors.append(

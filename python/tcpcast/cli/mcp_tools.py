@@ -40,8 +40,8 @@ TABLES_OPTION = Option(
     "NAME",
     f"Names of the tables to return, each with up to {MAX_REQUESTED_ROWS:,} rows. Other tables "
     f"are omitted "
-    f"if they have more than {MAX_ROWS} rows; the table `verified` of a plan is always omitted "
-    "unless you name it.",
+    f"if they have more than {MAX_ROWS} rows; the table `verified` of a plan is omitted unless "
+    f"you name it.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""

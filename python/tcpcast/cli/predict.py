@@ -79,8 +79,8 @@ def _check_formats(options: PathOptions, *, explain: bool, as_csv: bool, as_json
                 "value"
             )
         raise TcpcastError(
-            "--explain cannot be combined with --csv or --json; omit --explain: the key "
-            "provenance in the output of --json contains all steps"
+            "--explain cannot be combined with --csv or --json; omit --explain, because the "
+            "output of --json contains all steps (key provenance)"
         )
 
 

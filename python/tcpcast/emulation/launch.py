@@ -51,7 +51,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     if "fault" in messages:
         raise MachineError(messages["fault"])
     if "way" not in messages:
-        raise MachineError(f"the link's process ended without a result, status {status}")
+        raise MachineError(f"the link's process ended without a result (status {status})")
     return LinkOutcome.from_lines(messages)
 
 

@@ -296,7 +296,7 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
                 + (", or --feed measured" if accepts_measured else "")
             )
         else:
-            warnings.append(f"{key}: the model assumes a constant rate: the mean of {mean}")
+            warnings.append(f"{key}: the model assumes a constant rate of {mean} (the mean)")
     if network.jitter is not None:
         warnings.append("the model ignores network.jitter; its RTT is constant")
     return warnings

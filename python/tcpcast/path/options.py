@@ -362,7 +362,7 @@ def _make_size_quantity(options: PathOptions) -> Quantity:
 def _read_rtt(text: str) -> float:
     seconds = units.parse_duration(text)
     if seconds == 0:
-        raise UnitError(f'{units.quote(text)} must be above 0; write "100ms"')
+        raise UnitError(f'{units.quote(text)} must be above 0; write, for example, "100ms"')
     return seconds
 
 
@@ -402,7 +402,7 @@ def _write_bytes(size: float) -> str:
 def _read_count(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
-        raise UnitError(f"{units.quote(text)} is not a whole number; write {example}")
+        raise UnitError(f"{units.quote(text)} is not a whole number; write, for example, {example}")
     return units.parse_count(int(text), minimum=1, maximum=most)
 
 

@@ -229,8 +229,8 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
         needed = rate_text(1.1 * goodput_bps * path.packet_bytes / path.payload_bytes)
         raise DomainError(
             f"{goal} cannot be reached: a link of {rate_text(path.link_bps(path.link_pps))} "
-            f"carries {rate_text(link_bps)} of payload; write a lower goodput, or a link rate "
-            f"of {needed}"
+            f"carries at most {rate_text(link_bps)} of payload; write a lower goodput, or a link "
+            f"rate of {needed}"
         )
     each_bps = path.goodput_bps(path.window_pkts / path.rtt_s, 0.0)
     if goodput_bps < path.flows * each_bps * (1 - CAPACITY_TOLERANCE):

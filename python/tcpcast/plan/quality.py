@@ -269,7 +269,7 @@ def _warn_about_incomplete_runs(answers: dict[float, Answer], value: float) -> l
         return []
     nearest = min(partial, key=lambda n: abs(n - value))
     first, last = (", ".join(f"{n:,.0f}" for n in some) for some in (partial[:-1], partial[-1:]))
-    which = f"; reason with {nearest:,.0f} sources" if first else ""
+    which = f"; with {nearest:,.0f} sources, the reason is" if first else ""
     return [
         f"no complete answer with {first and f'{first} and '}{last} sources{which}: "
         f"{answers[nearest].incomplete_reason}"

@@ -36,7 +36,8 @@ def check(scenario: Scenario) -> None:
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(changes_to_set_stack(scenario, MAX_PLUS))
         raise NotApplicable(
-            "the reference flows of a fixed point have instantaneous loss feedback",
+            "the reference flows of a fixed point have instantaneous loss feedback, but the flows "
+            "of the scenario do not",
             Suggestion(engine="packet") if certain_failure_reason(scenario) else other_stack,
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:

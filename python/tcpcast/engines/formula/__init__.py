@@ -100,7 +100,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel": Formula(
         _PARALLEL_MODULE,
         "parallel",
-        "n parallel flows without a receiver window; its input is the loss events of each flow",
+        "n parallel flows without a receiver window, from the loss events of each flow",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
@@ -110,8 +110,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel-cumulative": Formula(
         _PARALLEL_MODULE,
         "parallel_cumulative",
-        "n parallel flows without a receiver window; its input is the loss events of all flows "
-        "together",
+        "n parallel flows without a receiver window, from the loss events of the aggregate",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",

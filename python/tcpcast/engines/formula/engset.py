@@ -326,8 +326,8 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     if sizes.size:
         warnings.append(
             f"at the end of files of {sizes[0]} to {sizes[-1]} packets, the RTT exceeds the RTO "
-            f"even without other traffic. The TCP of the authors does not restart the timer on an "
-            f"ACK, which causes spurious timeouts. The model omits these timeouts"
+            f"even without other traffic. If ACKs do not restart the timer (as in the TCP of the "
+            f"authors), spurious timeouts follow. The model omits these timeouts"
         )
     return warnings
 

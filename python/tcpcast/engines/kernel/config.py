@@ -343,8 +343,7 @@ def _find_unsupported_windows(group: Population) -> Iterator[NotApplicable]:
         nearest = -(-minimum // packet) if window < minimum else maximum // packet
         yield NotApplicable(
             f"tcp.receiver_window: the kernel's receiver advertises windows of {minimum} B "
-            f"to {maximum} B of data, which are {-(-minimum // packet)} to "
-            f"{maximum // packet} packets",
+            f"to {maximum} B of data ({-(-minimum // packet)} to {maximum // packet} packets)",
             Suggestion({"tcp.receiver_window": nearest}),
         )
 

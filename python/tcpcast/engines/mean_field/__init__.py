@@ -264,7 +264,7 @@ def _warn_about_full_queue(scenario: Scenario, answer: Answer) -> Iterator[str]:
     if full:
         yield (
             f"a full drop-tail queue ({', '.join(sorted(full))}) drops packets of the sources and "
-            "of the cross traffic. The engine does not predict the share of each in the losses, "
+            "of the cross traffic. The engine does not predict how many losses each of them has, "
             'and overestimates loss ratios by a factor of up to 2; use queue = "fq" at this '
             "hop, or compare a smaller population of this scenario with engine packet"
         )

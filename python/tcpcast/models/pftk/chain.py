@@ -399,7 +399,7 @@ def _choose_largest_window(p: float, b: int, receiver_window_pkts: float, limit:
     if largest > limit:
         raise DomainError(
             f"loss_probability {p:g} lets the window grow to {largest:,} packets, but the chain "
-            f"has at most {limit:,}: set receiver_window_pkts, or use the closed form"
+            f"supports at most {limit:,} packets: set receiver_window_pkts, or use the closed form"
         )
     return largest
 
