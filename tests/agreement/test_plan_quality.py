@@ -454,7 +454,7 @@ def test_check_of_too_many_sources_is_not_started(
     monkeypatch.setattr("tcpcast.plan.quality.MAX_EXACT_SOURCES", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None
-    assert "not checked by simulation: at most 160 sources are simulated one by one" in str(
+    assert "not checked by simulation: a check simulates at most 160 sources" in str(
         plan.warnings[-1]
     )
 

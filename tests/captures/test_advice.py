@@ -134,7 +134,7 @@ def test_recommended_receiver_window_covers_link_bdp() -> None:
     link = {"bottleneck_rate_bps": 20e6, "loss_indication_ratio": 0.0}
     text = sentence("receiver_window", window_max_bytes=60_000, w_max_pkts=60.0, **link)
     assert (
-        "to at least 220 KiB with SO_RCVBUF, or set tcp_rmem to twice the window: then the" in text
+        "to at least 220 KiB with SO_RCVBUF, or set tcp_rmem to twice the window. Then the" in text
     )  # 20e6 * 0.09 / 8
     assert "window scaling" not in text
     unscaled = sentence("receiver_window", window_scale=np.nan, **link)

@@ -46,8 +46,8 @@ def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         ),
         (answer_with(Metric("many")), 'returned "many" for goodput_bps; it must be a number'),  # type: ignore[arg-type]
         (answer_with(Metric(True)), "returned true for goodput_bps"),
-        (answer_with(Metric(float("nan"))), "returned nan for goodput_bps; leave out"),
-        (answer_with(Metric(float("inf"))), "returned inf for goodput_bps; leave out"),
+        (answer_with(Metric(float("nan"))), "returned nan for goodput_bps; omit"),
+        (answer_with(Metric(float("inf"))), "returned inf for goodput_bps; omit"),
         (answer_with(Metric(1.0, 0.5, float("inf"))), "returned inf for goodput_bps"),
         (answer_with(Metric(-5.0)), "returned -5.0 for goodput_bps; it must be 0 or more"),
         (
@@ -67,7 +67,7 @@ def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (answer_with(Metric(1.0, 0.9)), "returned the interval 0.9 to None for goodput_bps"),
         (
             answer_with(Metric(1.0, unit="Mbit/s")),
-            "returned goodput_bps in Mbit/s; its unit is bit/s",
+            "returned goodput_bps in Mbit/s; the unit of this metric must be bit/s",
         ),
         (
             answer_with(Metric(1.0), "a\x1b[31mb"),

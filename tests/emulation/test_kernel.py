@@ -114,7 +114,7 @@ def test_files_require_a_known_end() -> None:
     counted = {"run": {"transfers": 50, "duration": None, "warmup": "mser-5"}}
     [answer] = tcpcast.run(Scenario.from_dict({**BASE, **FILES, **counted}), ["kernel"])
     assert answer.not_applicable is not None
-    assert "run.transfers are counted after the warm-up" in answer.not_applicable
+    assert "run.transfers counts transfers after the warm-up" in answer.not_applicable
     scenario = Scenario.from_dict({**BASE, **FILES, "run": {"transfers": 50, "warmup": "1s"}})
     schedule = run_arguments(scenario, 0)["schedule"]
     assert schedule["wanted"] == (10**9, 50)

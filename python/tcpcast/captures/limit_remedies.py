@@ -206,8 +206,8 @@ def _larger_window_advice(
         if not math.isfinite(goal):
             gain = f"twice the window gives twice the rate ({rate(2 * now)})"
             text = (
-                f". First {raised} {how}: "
-                f"{'no packet was lost' if gains.is_lossless[at] else 'no model of loss applies'} "
+                f". First {raised} {how}. "
+                f"{'No packet was lost' if gains.is_lossless[at] else 'No model of loss applies'} "
                 f"and the link was never full, so {gain}."
             )
             raised += f": {gain}"
@@ -222,9 +222,9 @@ def _larger_window_advice(
         else:
             why = "loss becomes the limit (PFTK)" if is_loss else "the link becomes full"
             raised += f" to at least {size_rounded_up(needed)}"
-            gain = f": then {why}, at {rate(goal)}"
-            text = f". First {raised} {how}{gain}"
-            raised += gain
+            gain = f"then {why}, at {rate(goal)}"
+            text = f". First {raised} {how}. {sentence_case(gain)}"
+            raised += f": {gain}"
             if needed > MAX_UNSCALED_WINDOW_BYTES and scaling[at]:
                 text += ". This window needs window scaling, which is off"
             text += "."

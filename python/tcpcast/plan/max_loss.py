@@ -362,7 +362,7 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
     held = {
         "bottleneck": "the link has no more capacity for retransmissions",
         "window": "the windows have no more room for retransmissions",
-        None: f"with more loss, {who} with an RTT of {time_text(path.rtt_s)} is too slow",
+        None: f"{who} with an RTT of {time_text(path.rtt_s)} would be too slow with more loss",
     }[_limit_other_than_loss(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (

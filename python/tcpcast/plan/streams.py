@@ -220,8 +220,9 @@ def _check_flows_matter(scenario: Scenario) -> Population:
         else "one flow suffices"
     )
     raise DomainError(
-        f"without loss, a flow sends its full window per RTT. A total window of {needed:,} packets "
-        f"fills the link, so {flows}; for a path with loss, write, for example, a loss of 0.01%"
+        "the loss is 0: a flow then sends its full window per RTT. A total window of "
+        f"{needed:,} packets fills the link, so {flows}; for a path with loss, write, for "
+        "example, a loss of 0.01%"
     )
 
 

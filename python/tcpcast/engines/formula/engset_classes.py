@@ -110,7 +110,7 @@ def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
     warnings, sizes = [], _sizes(result)
     if not result.can_overload_link:
         warnings.append(
-            "the sources of all classes together never fill the link. The values are for isolated "
+            "even the sources of all classes never fill the link. The values are for isolated "
             "connections, without queueing and loss"
         )
     if sizes.max() > MAX_TRUSTED_SIZE_RATIO * sizes.min():
