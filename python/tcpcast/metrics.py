@@ -85,7 +85,7 @@ METRICS: dict[str, MetricDefinition] = {
     "utilisation": MetricDefinition(
         unit="1",
         meaning="share of time in which the bottleneck transmits; for a variable rate, bytes "
-        "transmitted / bytes possible",
+        "transmitted / bytes that the rate allows",
         ratio_of=(("busy_ns",), ("time_ns",)),
         needs="link rate",
         headline_of=ANY_TRAFFIC,
@@ -216,7 +216,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "rtt_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean of TCP's RTT samples: one packet per window, no retransmitted packets",
+        meaning="mean of TCP's RTT samples: one sample per window, never from a retransmitted "
+        "packet",
         ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
         class_columns="sender",
         headline_of=ANY_TRAFFIC,

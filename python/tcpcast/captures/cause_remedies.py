@@ -43,7 +43,7 @@ def return_path_remarks(table: Table) -> list[str]:
     return [
         f" According to IP identifications, {count:,.0f} acks were lost before the tap, and "
         f"{arrived:,} acks arrived. The return path drops or filters acks, so the window grows "
-        f"more "
+        "more "
         "slowly and in bursts. Check the queue of the return path."
         if thin
         else ""
@@ -115,7 +115,7 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
                 f"{percent(table['loss_rate_variation'][at])}), and the queueing delay just "
                 f"before a loss is only {time(queue)}",
                 f". Fewer losses at other hops do not increase the rate. First {action}. A shaper "
-                f"delays packets instead of dropping them.",
+                "delays packets instead of dropping them.",
                 action,
             )
         )

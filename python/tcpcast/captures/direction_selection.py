@@ -63,8 +63,8 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
     if not rows.size:
         numbers = np.unique(table["connection"])
         raise CaptureError(
-            f"{capture.file}: there is no connection {connection} with data; choose a number from "
-            f'{numbers[0]} to {numbers[-1]}, from column "connection" of the output of --csv'
+            f"{capture.file}: there is no connection {connection} with data; choose a number "
+            f'between {numbers[0]} and {numbers[-1]} (column "connection" of the output of --csv)'
         )
     return rows[[np.argmax(table["bytes"][rows])]]
 

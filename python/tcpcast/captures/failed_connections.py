@@ -147,8 +147,8 @@ def _unanswered_syn_text(_: Row, table: Table) -> str:
     over = f" over {time(waited)}" if waited > 0 else ""
     return (
         f"{count_text(tries, 'SYN')}{over} without a response. Either a firewall drops the SYNs, "
-        f"the host is down, or the responses take another path; check the address, the port and "
-        f"the "
+        "the host is down, or the responses take another path; check the address, the port and "
+        "the "
         "firewall"
     )
 
@@ -165,7 +165,7 @@ def _half_open_text(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
         f"{count_text(tries, 'SYN-ACK')} without an ack from the client. Either the ack was lost "
-        f"or took another path, the client has terminated, or the source address of the SYN is "
+        "or took another path, the client has terminated, or the source address of the SYN is "
         "forged (a SYN flood)"
     )
 
@@ -176,13 +176,13 @@ def _silent_text(row: Row, _: Table) -> str:
         return (
             f"for {time(float(row['waited_s']))}, the {row['by']} did not respond to "
             f"{int(row['tries']):,} keepalive probes of the {other}. The host or the path failed, "
-            f"or a "
+            "or a "
             "firewall dropped the state of the connection"
         )
     return (
         f"the {row['by']} stopped responding {STAGE_PHRASES[str(row['stage'])]}: the {other} sent "
         f"the same data {int(row['tries']):,} times in {time(float(row['waited_s']))} without a "
-        f"response. The path or the host "
+        "response. The path or the host "
         "failed, or a firewall dropped the state of the connection"
     )
 
@@ -193,8 +193,8 @@ def _reset_text(row: Row, table: Table) -> str:
     if stage == "in_request" and waited >= MIN_IDLE_TIMEOUT_S:
         return (
             f"{text}. The request was sent after {time(waited)} of inactivity. The idle timeout "
-            f"of the server, a load balancer or a firewall had probably expired; keepalives "
-            f"prevent this reset"
+            "of the server, a load balancer or a firewall had probably expired; keepalives "
+            "prevent this reset"
         )
     return text + _RESET_REASONS.get((stage, str(row["by"])), "")
 

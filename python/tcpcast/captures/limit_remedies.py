@@ -161,7 +161,7 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     return Remedy(
         "",
         f". The window was mostly smaller than its maximum{often}{updates}. First {action}. A "
-        f"larger buffer would also fill up.",
+        "larger buffer would also fill up.",
         f"{action}, because the window closed {times_closed}" if closed else action,
     )
 
@@ -394,7 +394,7 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
             action = "find the cause of the outage"
             end = (
                 f": up to {table['max_backoff'][at]} timeouts were consecutive, and no timer "
-                f"setting prevents them"
+                "setting prevents them"
             )
         elif needless[at] > MIN_SPURIOUS_SHARE * table["retransmissions"][at]:
             action = "increase the RTO or use F-RTO"
@@ -475,6 +475,6 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
             )
             action = "capture both directions"
         elif side != "sender":
-            action, end = "capture at the sender", " to see its limit"
+            action, end = "capture at the sender", " to see the limit"
         ends.append(Remedy("", f"{start}. {action.capitalize()}{end}.", action))
     return ends

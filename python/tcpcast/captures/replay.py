@@ -267,7 +267,7 @@ def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
     if share > MIN_WARNING_SHARE and deepest >= MIN_OUTAGE_TIMEOUTS:
         yield (
             f"the flows waited for an RTO {percent(share)} of the time, with up to {deepest} "
-            f"consecutive timeouts; the scenario does not include such outages"
+            "consecutive timeouts; the scenario does not include such outages"
         )
     share = stats.weighted_mean("share_receiver_window")
     if share > MIN_WARNING_SHARE and (stats.table["zero_windows"] > 0).any():

@@ -51,9 +51,9 @@ REMEDY_OF_CAUSE = {
     "more than a faster server or link.",
     service.HELD: f"First {ACTION_OF_CAUSE[service.HELD]}.",
     service.SERVER: f"First {ACTION_OF_CAUSE[service.SERVER]}. The server's log shows which "
-    f"requests are slow.",
+    "requests are slow.",
     service.NETWORK: f"{ACTION_OF_CAUSE[service.NETWORK].capitalize()}: move the server closer to "
-    f"its clients, or send requests without waiting for earlier responses.",
+    "its clients, or send requests without waiting for earlier responses.",
     service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
     f"network time cannot be separated; {ACTION_OF_CAUSE[service.UNKNOWN]}.",
 }
@@ -100,7 +100,7 @@ def latency_sentence(row: Row) -> str:
     text += (
         (
             f" cases ({count_text(left, 'request')} not counted, because they overlap or have no "
-            f"response)"
+            "response)"
         )
         if left
         else " cases"
@@ -111,7 +111,7 @@ def latency_sentence(row: Row) -> str:
         without = time(float(row[f"without_{cause}_p50_s"]))
         return (
             f"{text}; without {CAUSE_PHRASES[cause]}, the median latency would be {without} "
-            f"instead of "
+            "instead of "
             f"{time(float(row['last_byte_p50_s']))}; {ACTION_OF_CAUSE[cause]}"
         )
     seen = [
@@ -167,8 +167,8 @@ def _ways_to_save_round_trips(row: Row) -> list[str]:
     found = []
     if row["requests"] <= MAX_REQUESTS_PER_CONNECTION * row["connections"]:
         found.append(
-            "Most connections carry one request, so each request needs an additional RTT for "
-            "the handshake; persistent connections avoid this RTT."
+            "Most connections carry only one request, so most requests need an additional RTT for "
+            "the handshake. Persistent connections avoid this RTT."
         )
     if row["rtt_s"] > 0 and row["network_s"] > MIN_ROUND_TRIPS * row["rtt_s"]:
         found.append(
@@ -184,7 +184,7 @@ def _server_delay_text(row: Row) -> str:
     if row["delayed_ack_s"] < MIN_DELAYED_ACK_SHARE * row["held_s"]:
         return ""
     return (
-        f". On average over all requests, the receiver delays its acks by "
+        ". On average over all requests, the receiver delays its acks by "
         f"{time(row['delayed_ack_s'])}"
     )
 

@@ -188,7 +188,7 @@ def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool
     if outcome.distortion is not None:
         print_message(
             f"the counters above are not reliable: {outcome.distortion}; use an idle machine, or "
-            f"lower the rate"
+            "lower the rate"
         )
     if statistics is not None:
         with atomic_file(statistics, force=force) as new:

@@ -39,9 +39,9 @@ TABLES_OPTION = Option(
     "tables",
     "NAME",
     f"Names of the tables to return, each with up to {MAX_REQUESTED_ROWS:,} rows. Other tables "
-    f"are omitted "
+    "are omitted "
     f"if they have more than {MAX_ROWS} rows; the table `verified` of a plan is omitted unless "
-    f"you name it.",
+    "you name it.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""
@@ -247,9 +247,9 @@ def tools_by_name() -> dict[str, Tool]:
 TRACE_DESCRIPTION = (
     "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
     f"direction with data, the worst first (at most {MAX_ROWS} rows without the argument "
-    f"`worst`). First read the columns `advice` and `limited_by`. The columns `share_...` are "
-    f"shares of the time. Values are measurements at one tap; null means unknown. Mention the "
-    f"warnings of the "
+    "`worst`). First read the columns `advice` and `limited_by`. The columns `share_...` are "
+    "shares of the time. Values are measurements at one tap; null means unknown. Mention the "
+    "warnings of the "
     "capture. The key `omitted` contains the number of omitted rows. To get one of these rows, "
     "set `connection` to "
     "SOURCE > DESTINATION."

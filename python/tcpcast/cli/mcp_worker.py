@@ -87,7 +87,7 @@ def interruption_reason(limit_s: float) -> str:
     """Return the reason why a command was interrupted or killed."""
     return (
         f"the time limit of {limit_s:g} s was reached; request shorter runs or fewer values per "
-        f"range, or raise --max-wall"
+        "range, or raise --max-wall"
     )
 
 

@@ -69,7 +69,7 @@ def _read_scenario(question: Question, values: Mapping[str, Any]) -> Scenario:
     for name in given:
         raise TcpcastError(
             f"{PATH_OPTIONS[name].flag}: the scenario {file} already describes the path; omit "
-            f"this option, or change the scenario with --set KEY=VALUE"
+            "this option, or change the scenario with --set KEY=VALUE"
         )
     placeholders = {
         PATH_OPTIONS[name].keys[0]: value for name, value in question.placeholders.items()

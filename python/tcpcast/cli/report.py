@@ -101,7 +101,7 @@ def _find_only_source(
     if found and len(sources) > 1:
         raise TcpcastError(
             f"{found[0]}: {what} and other files cannot be combined in one report; write separate "
-            f"reports"
+            "reports"
         )
     return found[0] if found else None
 
@@ -167,7 +167,7 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
         elif len(sources) > 1:
             raise TcpcastError(
                 f"{source}: not a capture, but a report covers either captures or one scenario; "
-                f"write two reports"
+                "write two reports"
             )
         else:
             return None

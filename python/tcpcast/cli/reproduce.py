@@ -82,7 +82,7 @@ def _reproduction_of(name: str, measurements: list[str]) -> Callable[..., Reprod
     if name != OWN_MEASUREMENTS:
         raise TcpcastError(
             f"--measurements: {name} already includes its published values; omit this option, or "
-            f"run "
+            "run "
             f"tcpcast reproduce {OWN_MEASUREMENTS}"
         )
     return functools.partial(run, measurements=[Path(each) for each in measurements])

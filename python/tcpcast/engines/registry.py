@@ -292,13 +292,13 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
         if on.link.is_policer:
             warnings.append(
                 f"{key}: the model includes the rate of the policer ({mean}), but not its drops, "
-                f"which greatly reduce the rate of TCP; check with engine packet"
+                "which greatly reduce the rate of TCP; check with engine packet"
                 + (", or --feed measured" if accepts_measured else "")
             )
         else:
             warnings.append(f"{key}: the model assumes a constant rate of {mean} (the mean)")
     if network.jitter is not None:
-        warnings.append("the model ignores network.jitter; its RTT is constant")
+        warnings.append("the RTT of the model is constant, so network.jitter is ignored")
     return warnings
 
 
@@ -311,5 +311,5 @@ def _warn_about_omitted_hops(scenario: Scenario) -> list[str]:
     queue = network.hops[network.measured_index].name
     return [
         f"the model has a queue only at {queue}; {', '.join(others)} add only transmission times, "
-        f"delays and specified losses"
+        "delays and specified losses"
     ]

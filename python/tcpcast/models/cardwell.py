@@ -237,6 +237,6 @@ def _to_handshake_loss_array(name: str, values: ArrayLike) -> Floats:
     if not np.all((array >= 0) & (array < 0.5)):
         raise DomainError(
             f"{name} must be at least 0 and below 1/2 for a handshake: at a larger value, the "
-            f"expected time of the handshake is infinite"
+            "expected time of the handshake is infinite"
         )
     return array

@@ -137,9 +137,9 @@ def outside_domain_reason(formula: str, **values: float) -> str:
     actual = " and ".join(_value_text(name, values[name]) for name in passed)
     most = " or ".join(_bound_text(name, most) for name, most in passed.items())
     if domain.error is None:
-        return f"{actual}, more than {most}"
+        return f"{actual}, but the limit is {most}"
     return (
-        f"{actual}, more than {most}; up to this limit, the error is within "
+        f"{actual}, but the limit is {most}; up to this limit, the error is within "
         f"{100 * domain.error:g} %"
     )
 
@@ -237,7 +237,7 @@ def to_loss_ratio_array(name: str, values: ArrayLike) -> Floats:
         if least == 0:
             raise DomainError(
                 f"{name} must be above 0: without loss, the window or the link limits the rate, "
-                f"so no loss model applies"
+                "so no loss model applies"
             )
         require_not_negative(name, least)
         if not greatest < 1:

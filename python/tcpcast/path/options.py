@@ -334,7 +334,7 @@ def _make_buffer_quantity(options: PathOptions) -> Quantity:
         example = PATH_OPTIONS["buffer"].example
         raise PathError(
             "network.bottleneck.buffer",
-            f"its ends have different units; write, for example, {example}",
+            f"the ends of the range have different units; write, for example, {example}",
         )
 
     def write(amount: float) -> str:

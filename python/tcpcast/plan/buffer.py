@@ -287,8 +287,8 @@ def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> Domain
     metric = _metric_text(runs.question.metric)
     return DomainError(
         f"{metric}: no buffer up to {goal.maximum:,} packets reaches "
-        f"{units.format_ratio(goal.target)}; the nearest {metric}, with {best.value:,.0f} "
-        f"packets, is {given}; write another target"
+        f"{units.format_ratio(goal.target)}; the nearest {metric} is {given}, with "
+        f"{best.value:,.0f} packets; write another target"
     )
 
 

@@ -385,10 +385,10 @@ def _required_rate_notes(path: PlannedPath, goodput_bps: float, value: float) ->
         f"If each lost packet is retransmitted once, the flows must send {units.digits(sent)} "
         f"packets/s ({rate_text(path.link_bps(sent))} on the link) to deliver "
         f"{rate_text(goodput_bps)} of payload. This rate does not include spurious "
-        f"retransmissions after timeouts.",
+        "retransmissions after timeouts.",
         f"A flow has {count_text(window, 'packet')} ({bytes_text(window * path.payload_bytes)}) "
-        f"in flight on average. A window of exactly this size leaves no room to recover from "
-        f"losses.",
+        "in flight on average. A window of exactly this size leaves no room to recover from "
+        "losses.",
     ]
 
 

@@ -320,13 +320,15 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
         )
     beyond = share_of_files_above(runs.answers[target.minimum], target.above_bps)
     reach = (
-        "" if math.isnan(beyond) else (f"; {percent_text(beyond)} of the files reach the target")
+        ""
+        if math.isnan(beyond)
+        else (f". Only {percent_text(beyond)} of the files reach the target")
     )
     return (
         f"even with {target.varied.smallest_population_text}, {percent_text(target.share)} of the "
         f"files reach only {rate_text(smallest.value)}{noise}, not "
         f"{rate_text(target.above_bps)}{reach}; write a lower rate, a smaller share of the files, "
-        f"or a shorter RTT"
+        "or a shorter RTT"
     )
 
 

@@ -248,8 +248,8 @@ def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str
     return [
         f"{target.engine} simulated {len(populations)} populations from {populations[0]:,.0f} "
         f"to {populations[-1]:,.0f} sources, each with another seed. The answer is from a curve "
-        f"that is fitted to the populations near it. With other seeds, the answer lies in the "
-        f"stated range with 95 % probability.",
+        "that is fitted to the populations near it. With other seeds, the answer lies in the "
+        "stated range with 95 % probability.",
         "Goodput of a file: its IP bits / time from the first packet sent to the last packet "
         f"delivered. g {100 * target.share:.4g}: goodput that {percent_text(target.share)} of "
         "the files reach; mean: bits of all files / their total "
@@ -286,7 +286,7 @@ def _verify_by_exact_simulation(plan: Plan, target: FileGoodputTarget, options: 
     runs = target.simulations(lambda n: target.changes(n, replications), options)
     verify_by_simulation(plan, runs, lambda: search_from_start(runs, target.search_goal, value))
     plan.notes.append(
-        f"Every source is simulated, packet by packet. Each population is simulated "
+        "Every source is simulated, packet by packet. Each population is simulated "
         f"{replications} times."
     )
 
@@ -298,7 +298,7 @@ def _affordable_replications(
     if max(tried) > MAX_EXACT_SOURCES:
         plan.warnings.append(
             f"not checked by simulation: a check simulates at most {MAX_EXACT_SOURCES:,} sources; "
-            f"for fewer sources, reduce the rate and the buffer of the link"
+            "for fewer sources, reduce the rate and the buffer of the link"
         )
         return None
     minimum = max(SEARCH_REPLICATIONS, target.scenario.run.replications)

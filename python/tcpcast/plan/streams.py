@@ -206,8 +206,8 @@ def _check_flows_matter(scenario: Scenario) -> Population:
     loss = get_specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
-            "if the loss is above 20 %, BBR does not keep its rate, because probing no longer "
-            "renews its rate estimate: no number of flows fills the link; write, for example, "
+            "no number of BBR flows fills the link, because at a loss above 20 %, probing no "
+            "longer renews the rate estimate of BBR; write, for example, "
             "a loss of 10%"
         )
     if loss > 0:
@@ -264,7 +264,7 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
         return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
     left = (
-        f"each further flow only takes rate from others. A competing flow gets "
+        "each further flow only takes rate from others. A competing flow gets "
         f"{of_each(value + 1)} next to {count_text(value, 'flow')}, and {of_each(2 * value + 1)} "
         f"next to {count_text(2 * value, 'flow')}."
     )
@@ -314,14 +314,14 @@ def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     if path.control == "reno" and path.loss_ratio > MAX_VALIDATED_LOSS:
         found.append(
             f"a loss of {percent_text(path.loss_ratio)} is too large: the authors of algorithm 1 "
-            f"validated their model only up to a loss of 10 %"
+            "validated their model only up to a loss of 10 %"
         )
     share = path.link_pps * path.rtt_s / value
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
             f"per RTT, the link carries only {share:.3g} packets of each of "
             f"{count_text(value, 'flow')}. These are too few for fast retransmit, so a full queue "
-            f"causes "
+            "causes "
             "timeouts"
         )
     return found

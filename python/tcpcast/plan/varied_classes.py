@@ -77,7 +77,7 @@ class VariedClasses:
         if len(each) > 1:
             grows = (
                 f"All on/off classes grow in proportion ({', '.join(each)}); --class selects a "
-                f"single class"
+                "single class"
             )
         stay = ", ".join(
             f"class {name} keeps {count:,} senders" for name, count in self.others.items()

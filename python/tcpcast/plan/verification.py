@@ -112,9 +112,10 @@ class PlanSimulations:
         if metric is None:
             setting = f"{question.key} = {question.format_value(value)}"
             length = "transfers" if self.scenario.run.duration_s is None else "duration"
+            reason = self.answers[value].incomplete_reason
             raise NotApplicable(
-                f"{self.engine} has no {question.metric} with {setting}: "
-                + (self.answers[value].incomplete_reason or f"write a larger run.{length}")
+                f"{self.engine} has no {question.metric} with {setting}"
+                + (f": {reason}" if reason else f"; write a larger run.{length}")
             )
         return metric.value
 
@@ -244,8 +245,8 @@ def note_excess_scatter(result: SearchResult) -> list[str]:
     return [
         f"The results of the {result.fit_runs} runs near the answer scatter "
         f"{result.excess_scatter:.2g} times as widely as their 95 % intervals suggest. The range "
-        f"of the answer is therefore computed from the scatter, and some intervals may exclude "
-        f"the target."
+        "of the answer is therefore computed from the scatter, and some intervals may exclude "
+        "the target."
     ]
 
 

@@ -48,14 +48,18 @@ def check(scenario: Scenario) -> None:
     _check_hops(scenario)
     if scenario.network.has_return:
         raise NotApplicable(
-            "in a fixed point, ACKs are neither queued nor lost",
+            "in a fixed point, ACKs are neither queued nor lost, but the scenario has a queue or "
+            "a loss on the return path",
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
     if any(group.has_start_or_stop for group in scenario.populations):
         spans = {
             f"class.{g.name}.{key}": None for g in scenario.classes for key in _START_STOP_KEYS
         }
-        raise NotApplicable("in a fixed point, flows are always on", Suggestion(spans))
+        raise NotApplicable(
+            "in a fixed point, flows are always on, but a class has start or stop times",
+            Suggestion(spans),
+        )
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
             who = f" of class {group.name}" if scenario.classes else ""
@@ -67,7 +71,9 @@ def check(scenario: Scenario) -> None:
         if any(link.loss is not None for link in links):
             losses = {f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")}
             raise NotApplicable(
-                "in a fixed point, packets are lost only in the shared queue", Suggestion(losses)
+                "in a fixed point, packets are lost only in the shared queue, but the scenario "
+                "has random loss",
+                Suggestion(losses),
             )
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
@@ -87,7 +93,9 @@ def _check_hops(scenario: Scenario) -> None:
     }
     if shared:
         raise NotApplicable(
-            "the reference flows of a fixed point share only one router", Suggestion(shared)
+            "the reference flows of a fixed point share only one router, but the scenario has "
+            "other shared hops",
+            Suggestion(shared),
         )
     if network.bottleneck.varying is not None:
         raise NotApplicable(
@@ -97,7 +105,8 @@ def _check_hops(scenario: Scenario) -> None:
         )
     if network.jitter is not None:
         raise NotApplicable(
-            "a fixed point has constant delays", Suggestion({"network.jitter": None})
+            "a fixed point has constant delays, but the scenario has jitter",
+            Suggestion({"network.jitter": None}),
         )
     for stream in scenario.cross:
         place = find_stream_hop(network, stream)
@@ -115,7 +124,7 @@ def certain_failure_reason(scenario: Scenario) -> str:
     if load > 1:
         return (
             f"the sources offer {load:.3g} times the capacity of the link. At a load above the "
-            f"capacity, the schemes violate Little's law"
+            "capacity, the schemes violate Little's law"
         )
     bulk = any(isinstance(group.traffic, Bulk) for group in scenario.populations)
     if bulk and scenario.senders > 1:

@@ -77,7 +77,7 @@ FORMULAS: dict[str, Formula] = {
         _PATH_MODULE,
         "cubic_response_function",
         "CUBIC's response function with its Reno-friendly region, limited to the receiver window",
-        f"{_NEEDS_BULK}; any stack; predicts CUBIC",
+        f"{_NEEDS_BULK}; predicts CUBIC even if the scenario has another stack",
         family=PATH_FAMILY,
         source="RFC 9438, sections 4.3 and 5",
         accepts_measured=True,

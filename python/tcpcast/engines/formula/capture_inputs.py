@@ -36,7 +36,9 @@ def require_trace_answer(measured: Answer | None) -> Answer:
 
 def _require_capture_inputs(measured: Answer | None) -> CaptureInputs:
     if measured is None or measured.captured is None:
-        raise NotApplicable("formulas of a capture need an answer of engine trace; there is none")
+        raise NotApplicable(
+            "for a capture, formulas need an answer of engine trace, but there is none"
+        )
     return measured.captured
 
 
@@ -142,7 +144,7 @@ def path_scenario_of_capture(model: str, scenario: Scenario, measured: Answer | 
     if not tables or get_capture_value(require_trace_answer(measured), "bottleneck_pps") is None:
         raise NotApplicable(
             f"{model} needs the rate of the link, but the capture does not show it: the captured "
-            f"flows never fill the path"
+            "flows never fill the path"
         )
     return Scenario.from_dict(tables)
 

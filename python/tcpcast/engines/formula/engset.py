@@ -183,7 +183,7 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
         warnings.append(
             f"{result.sources} sources never fill the link, because the link carries "
             f"{digits(result.isolated.servers)} sources at their peak rate. The values are for an "
-            f"isolated connection, without queueing and loss"
+            "isolated connection, without queueing and loss"
         )
     warnings += loss_and_queue_warnings(result)
     return warnings + long_tail_and_own_link_warnings(
@@ -197,7 +197,7 @@ def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
     if result.loss_ratio is not None and result.loss_ratio > MAX_TRUSTED_LOSS:
         warnings.append(
             f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %. According to its "
-            f"authors, the model then greatly overestimates the rate. It also omits retransmissions"
+            "authors, the model then greatly overestimates the rate. It also omits retransmissions"
         )
     if queue_exceeds_buffer(result):
         warnings.append(
@@ -246,7 +246,7 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
         if not on.measured and room < tcp.receiver_window:
             yield (
                 f"drops nothing on the {on.key} link, but in the scenario this link has a buffer "
-                f"of "
+                "of "
                 f"{digits(room, 6)} packets, less than a window of "
                 f"{digits(tcp.receiver_window, 6)} packets",
                 {f"network.{on.key}.buffer": None},
@@ -311,7 +311,8 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     warnings = []
     if isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
-            "a file of mean size fills its own ingress or egress link; queue_mean_pkts and "
+            "a file of mean size fills the ingress or egress link of its source; queue_mean_pkts "
+            "and "
             "rtt_mean_s do not include the queue at this link"
         )
     window = min(tcp.receiver_window, 1000.0)
@@ -326,8 +327,8 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     if sizes.size:
         warnings.append(
             f"at the end of files of {sizes[0]} to {sizes[-1]} packets, the RTT exceeds the RTO "
-            f"even without other traffic. If ACKs do not restart the timer (as in the TCP of the "
-            f"authors), spurious timeouts follow. The model omits these timeouts"
+            "even without other traffic. If ACKs do not restart the timer (as in the TCP of the "
+            "authors), spurious timeouts follow. The model omits these timeouts"
         )
     return warnings
 

@@ -117,8 +117,8 @@ def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
         warnings.append(
             f"the mean file sizes of the classes range from {digits(sizes.min())} to "
             f"{digits(sizes.max())} packets. The model underestimates the queue that large files "
-            f"cause, and overestimates the rate of the class with small files. It was compared "
-            f"with simulations only for mean sizes that differ by at most a factor of "
+            "cause, and overestimates the rate of the class with small files. It was compared "
+            "with simulations only for mean sizes that differ by at most a factor of "
             f"{MAX_TRUSTED_SIZE_RATIO:g}"
         )
     warnings += loss_and_queue_warnings(result)

@@ -239,7 +239,7 @@ def _require_overload(
     inputs = collect_local_loop_inputs(name, scenario, measured)
     if math.isinf(inputs.link_pps):
         raise NotApplicable(
-            f"{name} needs a bottleneck with a rate, but the scenario has an unlimited one",
+            f"{name} needs a bottleneck with a rate, but the scenario's bottleneck is unlimited",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     threshold = float(

@@ -262,7 +262,7 @@ def _warn_about_pacing_in_pauses(links: Sequence[Mapping[str, int] | None]) -> I
         yield (
             f"the link was paused for {away / elapsed:.1%} of the time "
             f"({away / pauses * 1e-6:.1f} ms per pause on average), but BBR's pacing continued. "
-            f"Each pause increased the queueing delay by the duration of the pause"
+            "Each pause increased the queueing delay by the duration of the pause"
         )
 
 

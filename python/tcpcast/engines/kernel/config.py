@@ -331,7 +331,7 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
     if tcp.min_rto_s < 0.004:
         yield NotApplicable(
             f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the resolution of the kernel's "
-            f"clock is 4 ms, so the minimum RTO is at least 4 ms",
+            "clock is 4 ms, so the minimum RTO is at least 4 ms",
             Suggestion({"tcp.min_rto": "4ms"}),
         )
 

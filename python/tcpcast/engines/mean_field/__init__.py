@@ -109,8 +109,8 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     else:
         answer.warn(
             f"with up to {_max_exactly_simulated_sources(scenario):,} sources (mean_field.flows), "
-            f"engine mean-field simulates each source, as engine packet does; to simulate a "
-            f"scaled population, use a smaller mean_field.flows",
+            "engine mean-field simulates each source, as engine packet does; to simulate a "
+            "scaled population, use a smaller mean_field.flows",
             kind="remark",
         )
     return answer
@@ -196,8 +196,8 @@ def _warn_about_unvalidated_scenarios(scenario: Scenario, scale: NetworkScale) -
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         warnings.append(
             f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
-            f"transmission of a scaled packet takes longer, and the propagation delay is too "
-            f"short to compensate for this; use a larger mean_field.flows"
+            "transmission of a scaled packet takes longer, and the propagation delay is too "
+            "short to compensate for this; use a larger mean_field.flows"
         )
     return warnings
 

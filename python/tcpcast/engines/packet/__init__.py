@@ -344,7 +344,7 @@ def _warn_if_ended_early(
             if _has_reached_maximum_time(run)
             else ("1000 times the specified length")
         )
-        answer.mark_incomplete(f"run.precision was not reached within {reached}: {shortfall}")
+        answer.mark_incomplete(f"run.precision was not reached within {reached} ({shortfall})")
     clocks = run.clocks()
     if len(clocks) < scenario.run.replications:
         answer.mark_incomplete(

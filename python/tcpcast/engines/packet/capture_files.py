@@ -81,7 +81,7 @@ def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
     if force and folder is not None and not output.is_of_kind_or_absent(file, _CAPTURE_KIND):
         raise TcpcastError(
             f"{file} exists and is not a capture. --force overwrites only captures; move the "
-            f"file, or use another name in probes.pcap"
+            "file, or use another name in probes.pcap"
         )
     output.check_file(file, force=force)
 

@@ -246,7 +246,7 @@ def warn_about_recordings_and_bins(
             text = (
                 f"the rate of cross.{noise.name or index} changes every {digits(noise.bin_s)} s, "
                 f"but the run lasts only {digits(ran_s)} s; set a shorter bin, or make the run "
-                f"longer"
+                "longer"
             )
             notes.append(Note(text, kind="run"))
     return notes

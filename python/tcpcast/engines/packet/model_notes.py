@@ -106,7 +106,7 @@ def _note_delays_in_own_links(
     rtt, base = (digits(1e3 * seconds, 3) for seconds in (rtt_s, group.rtt_s))
     yield Note(
         f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}. The metrics of loss, "
-        f"queue and queueing delay describe only the bottleneck, not these links",
+        "queue and queueing delay describe only the bottleneck, not these links",
         QUEUE_METRICS,
         kind="model",
     )

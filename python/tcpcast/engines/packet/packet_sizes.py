@@ -37,7 +37,7 @@ def _find_features_for_one_size(
             packets = f"{network.buffer_pkts(hop):.0f}pkt"
             yield (
                 f"{key}: a buffer in bytes is supported at a hop with shared = false only if all "
-                f"packets have one size",
+                "packets have one size",
                 Suggestion({key: packets}),
             )
     places = [find_stream_hop(network, stream) for stream in scenario.cross]

@@ -110,5 +110,5 @@ def first_negligible_loss_count(
             return int(k[np.argmax(small)])
     raise DomainError(
         f"size_pkts {size_pkts:g} at loss {loss:g} may lose more than {MAX_LOSSES} packets, which "
-        f"the model does not support: use a smaller size or a smaller loss"
+        "the model does not support: use a smaller size or a smaller loss"
     )
