@@ -188,7 +188,7 @@ def test_connection_argument_selects_directions(capture: Capture) -> None:
     }  # fmt: skip
     for argument, rows in cases.items():
         assert select_directions(capture, argument).tolist() == rows, argument
-    with pytest.raises(tcpcast.CaptureError, match=r"no connection 4 .* a number from 3 to 8"):
+    with pytest.raises(tcpcast.CaptureError, match=r"no connection 4 .* a number between 3 and 8"):
         select_directions(capture, 4)
     with pytest.raises(tcpcast.CaptureError, match=r'"10\.0\.0\.9".*for example "10\.0'):
         select_directions(capture, "10.0.0.9")

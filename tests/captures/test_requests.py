@@ -168,7 +168,7 @@ def test_failed_connections_are_reported_first(capsys: pytest.CaptureFixture[str
     assert "the server responded to the SYN with a RST after 30.0 ms." in output
     assert (
         "reset by the server while a request had no response yet. The request was sent after "
-        "90.0 s of inactivity: the server" in output
+        "90.0 s of inactivity. The idle timeout of the server" in output
     )
     table = capture.failed
     assert table["tries"].tolist() == [3, 3, 3, 1, 0]

@@ -67,7 +67,7 @@ def test_predict_reports_transfer_time_with_and_without_handshake(
     out = run_tcpcast(capsys, *path)
     total_s = expected_s + 0.06
     assert f"transfer of this size takes about {expected_s:.3g} s, {total_s:.3g} s from the" in out
-    assert "To fill the link" not in out  # without loss, one flow fills it
+    assert "To fill the link, use" not in out  # without loss, one flow fills it
 
 
 def test_transfer_time_from_goodput_includes_slow_start(

@@ -378,7 +378,7 @@ def test_late_bbr_run_has_a_warning_of_rate_samples(monkeypatch: pytest.MonkeyPa
     # Half a millisecond of a round trip of 20.
     assert "ACKs that are 0.5 ms late increase BBR's bandwidth estimate" in message
     assert "by up to 2.6%" in message
-    assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in message
+    assert "the link was paused for 1.0% of the time (2.0 ms per pause" in message
     # 100 packets per 0.1 s; each waited for 10 ms.
     assert late["send_rate_pps"] == pytest.approx(1000.0)
     assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)

@@ -323,8 +323,7 @@ def _bbr_loss_texts(gains: GainPredictor, at: int) -> tuple[str, str]:
     """Return statements that losses hardly affect BBR: one without and one with its link share."""
     link = gains.max_rate_bps[at]
     share = gains.table["throughput_bps"][at] / link
-    used = f". The sender uses {percent(min(share, 1.0))} of the link "
-    f"({rate(link)})" if share > 0 else ""
+    used = f". It uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
     action = "the sender behaves like BBR, whose rate hardly depends on losses"
     return action, f" {sentence_case(action)}{used}."
 

@@ -106,7 +106,7 @@ def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str |
             return None
         cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the mean time between losses of a flow"
     return (
-        f"the run is too short, because the time after the warm-up is less than {cycles}; "
+        f"the run is too short: the time after the warm-up is less than {cycles}; "
         f"{_longer_run_advice(scenario)}"
     )
 
@@ -160,7 +160,7 @@ def _goodput_per_class(scenario: Scenario, snapshot: Snapshot) -> dict[int, Esti
 
 def _drift_reason(scenario: Scenario) -> str:
     advice = _longer_run_advice(scenario)
-    return f"not steady: the values at the start and at the end of the run differ; {advice}"
+    return f"still drifting: the values at the start and at the end of the run differ; {advice}"
 
 
 def _correlation_reason(scenario: Scenario) -> str:

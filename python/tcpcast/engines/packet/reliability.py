@@ -254,10 +254,7 @@ def _add_batch_warnings(
 def _rare_timeouts_text(timeouts: float) -> str | None:
     if timeouts >= MIN_EVENTS:
         return None
-    return (
-        f"too few timeouts: {count_text(timeouts, 'timeout')}, but at least {MIN_EVENTS} "
-        "timeouts are needed"
-    )
+    return f"too few timeouts: {count_text(timeouts, 'timeout')}, but {MIN_EVENTS} are needed"
 
 
 def _rule_of_three_interval(name: str, estimate: Estimate, units: BatchCounters) -> Estimate:
@@ -300,10 +297,7 @@ def _too_few_in_run(scenario: Scenario, units: BatchCounters, classes: Sequence[
         files = units.total("transfers", classes)
         enough = min_files(scenario, float(files), count_loss_indications(units, classes))
         if files < enough:
-            return (
-                f"too few files: {count_text(files, 'file')}, but at least {enough} files are "
-                "needed"
-            )
+            return f"too few files: {count_text(files, 'file')}, but {enough} are needed"
         return None
     losses = count_loss_indications(units, classes)
     if losses >= MIN_EVENTS or (losses == 0 and not scenario.has_random_loss):
@@ -364,14 +358,10 @@ def _rare_loss_warnings(
         what, count = (EVENT_NAMES.get(counters, "losses"), own) if own else ("losses", bursts)
         if count == 0:
             reached = _largest_queue_text(scenario, snapshot)
-            messages[name] = (
-                f"too few losses: no packet was dropped, although the queue reached {reached}"
-            )
+            messages[name] = f"too few losses: none, although the queue reached {reached}"
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
-            messages[name] = (
-                f"too few {what}: {where}, but must occur in at least {MIN_EVENTS} batches"
-            )
+            messages[name] = f"too few {what}: {where}, but must occur in {MIN_EVENTS} batches"
     return messages
 
 
@@ -421,10 +411,7 @@ def _too_few_in_metric(name: str, estimate: Estimate, units: BatchCounters) -> s
             f"too few losses: {count_text(losses, 'loss indication')}, but {MIN_EVENTS} are needed"
         )
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
-        return (
-            f"too few fast retransmits: {losses - timeouts:.0f}, but at least {MIN_EVENTS} are "
-            "needed"
-        )
+        return f"too few fast retransmits: {losses - timeouts:.0f}, but {MIN_EVENTS} are needed"
     if row.can_be_constant and estimate.differing_units is not None:
         return _equal_batches_warning(
             estimate.differing_units, timeouts if is_of_timeouts else None
@@ -444,10 +431,7 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
     found = "all batches of the run have the same value"
     if differing_units > 0:
         found = f"all batches of the run except {differing_units} have the same value"
-    return (
-        f"too few different values: {found}, but at least {MIN_EVENTS} batches must have "
-        "another value"
-    )
+    return f"too few different values: {found}, but {MIN_EVENTS} must have another value"
 
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
@@ -484,9 +468,7 @@ def _shorter_than_text(units: BatchCounters, needed_s: float) -> str | None:
     if measured_s >= needed_s:
         return None
     measured, needed = (time_text(s) for s in (measured_s, needed_s))
-    return (
-        f"the run is too short: the measured time is {measured}, but at least {needed} are needed"
-    )
+    return f"the run is too short: the measured time is {measured}, but {needed} are needed"
 
 
 def _mean_file_cycle_s(scenario: Scenario, units: BatchCounters, index: int) -> float:
