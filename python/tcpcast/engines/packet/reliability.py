@@ -195,8 +195,7 @@ def warn_about_goodput_quantiles(
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
-        found = count_text(files, "file")
-        why = f"too few files: {found}, but {needed:,} files are needed; no interval for"
+        why = f"too few files: {count_text(files, 'file')}, but {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
     short = find_correlated_metrics(estimates)
@@ -428,9 +427,8 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
         return None
     if differing_units >= MIN_EVENTS:
         return None
-    found = "all batches of the run have the same value"
-    if differing_units > 0:
-        found = f"all batches of the run except {differing_units} have the same value"
+    rest = f" except {differing_units}" if differing_units > 0 else ""
+    found = f"all batches of the run{rest} have the same value"
     return f"too few different values: {found}, but {MIN_EVENTS} must have another value"
 
 
