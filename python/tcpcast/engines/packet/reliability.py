@@ -195,7 +195,8 @@ def warn_about_goodput_quantiles(
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
-        why = f"too few files: {count_text(files, 'file')}, but {needed:,} are needed; no interval for"
+        found = count_text(files, "file")
+        why = f"too few files: {found}, but {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
     short = find_correlated_metrics(estimates)
@@ -423,9 +424,8 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
 
     ``timeouts`` is the number of observations if the metric counts timeouts.
     """
-    if differing_units == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES):
-        return None
-    if differing_units >= MIN_EVENTS:
+    is_constant = differing_units == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES)
+    if is_constant or differing_units >= MIN_EVENTS:
         return None
     rest = f" except {differing_units}" if differing_units > 0 else ""
     found = f"all batches of the run{rest} have the same value"
