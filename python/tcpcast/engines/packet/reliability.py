@@ -456,8 +456,7 @@ def _short_run_warnings(
     )
     if load is not None:
         needed_s = max(needed_s, MIN_CORRELATION_TIMES * _queue_relaxation_s(scenario, load))
-    lacking = _shorter_than_text(units, needed_s)
-    if lacking is not None:
+    if (lacking := _shorter_than_text(units, needed_s)) is not None:
         yield lacking, False
 
 
