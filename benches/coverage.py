@@ -52,7 +52,7 @@ LACKING = (
 )
 """Beginnings of the warnings that state a minimum; other warnings come from batch tests."""
 
-IN_BATCHES = ("the run is too short: neighbouring", "the run is too short: one batch")
+IN_BATCHES = ("the run is too short: successive", "the run is too short: one batch")
 
 COUNTS = ("td_indications", "to_indications", "timeouts", "transfers")
 """Metrics that grow with the length of the run."""

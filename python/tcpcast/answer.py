@@ -319,7 +319,10 @@ class Answer:
                 f"{self.not_applicable}"
             )
         if not self.metrics:
-            return f"{self.engine} has no {metric!r} and no other metric: {self.incomplete_reason}"
+            return (
+                f"{self.engine} has no {metric!r}, because its answer contains no metrics: "
+                f"{self.incomplete_reason}"
+            )
         near = [name for name in self.metrics if name.startswith(metric)]
         near = near or difflib.get_close_matches(metric, self.metrics, n=3)
         if near:

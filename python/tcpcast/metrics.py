@@ -21,8 +21,8 @@ LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
 METRICS: dict[str, MetricDefinition] = {
     "connection_rate_bps": MetricDefinition(
         unit="bit/s",
-        meaning="rate of a user during a transfer: bytes of all transfers, including "
-        "headers, / sum of their ON times",
+        meaning="rate of a user during a transfer: bytes of all transfers (including headers) / "
+        "sum of their ON times",
         ratio_of=(("transfer_packets",), ("on_time_ns",)),
         class_columns="transfers",
         file_kinds=("on-off", "transfers"),
@@ -76,16 +76,16 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "offered_load": MetricDefinition(
         unit="1",
-        meaning="rate of arriving transfers, or of on/off sources on an infinitely fast link, / "
-        "link rate; for `fair-share` and `overload-bound`, sources x mean file size / (link rate x "
-        "mean OFF time)",
+        meaning="(rate of arriving transfers, or rate of on/off sources on an infinitely fast "
+        "link) / link rate; for `fair-share` and `overload-bound`: sources x mean file size / "
+        "(link rate x mean OFF time)",
         headline_of=("transfers",),
         exceeds_one=True,
     ),
     "utilisation": MetricDefinition(
         unit="1",
         meaning="share of time in which the bottleneck transmits; for a variable rate, bytes "
-        "transmitted / bytes possible",
+        "transmitted / bytes that the rate allows",
         ratio_of=(("busy_ns",), ("time_ns",)),
         needs="link rate",
         headline_of=ANY_TRAFFIC,
@@ -105,7 +105,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "queue_loss_ratio": MetricDefinition(
         unit="1",
-        meaning="drops by a full buffer, RED or AQM / packets arrived at the bottleneck",
+        meaning="packets dropped by a full buffer, RED or AQM / packets arrived at the bottleneck",
         ratio_of=(("queue_drops",), ("arrived",)),
         events_need="queue drops",
         counts_events=True,
@@ -159,7 +159,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "idle_restart_ratio": MetricDefinition(
         unit="1",
-        meaning="restarts after an idle time (`tcp.idle_restart`) per data packet sent, for "
+        meaning="restarts after an idle time (`tcp.idle_restart`) / data packets sent, for "
         "persistent connections",
         ratio_of=(("idle_restarts",), ("sent",)),
         class_columns="sender",
@@ -183,8 +183,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "queue_delay_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean wait before transmission at the bottleneck; for drop-tail and RED only "
-        "with modern stacks",
+        meaning="mean queueing delay at the bottleneck before transmission; for drop-tail and "
+        "RED, only with modern stacks",
         ratio_of=(("waited_ns",), ("passed",)),
         class_columns="bottleneck",
         headline_of=ANY_TRAFFIC,
@@ -216,7 +216,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "rtt_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean of TCP's RTT samples: one packet per window, no retransmitted packets",
+        meaning="mean of TCP's RTT samples: one sample per window, never from a retransmitted "
+        "packet",
         ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
         class_columns="sender",
         headline_of=ANY_TRAFFIC,
@@ -264,7 +265,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "loss_indication_ratio": MetricDefinition(
         unit="1",
-        meaning="fast-recovery episodes plus timeout sequences, per data packet sent",
+        meaning="(fast-recovery episodes + timeout sequences) / data packets sent",
         ratio_of=(LOSS_INDICATIONS, ("sent",)),
         counts_events=True,
         bursts=LOSS_INDICATIONS,
@@ -272,8 +273,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "loss_event_ratio_cumulative": MetricDefinition(
         unit="1",
-        meaning="loss events / data packets sent, over all flows; losses within one mean RTT of a "
-        "loss event count as the same event",
+        meaning="loss events / data packets sent, over all flows; losses within one mean RTT "
+        "after a loss event belong to this event",
         bursts=("queue_drops",),
         needs_all_flows=True,
     ),

@@ -116,7 +116,8 @@ def check_folder_is_writable(folder: str | Path) -> None:
     given = Path(_require_valid_file_name(folder))
     if given.is_symlink():
         raise TcpcastError(
-            f"{given} is a symbolic link, which is not followed; use {given.resolve()}"
+            f"{given} is a symbolic link, and symbolic links are not followed; use "
+            f"{given.resolve()}"
         )
     _check_writable(given, given)
 

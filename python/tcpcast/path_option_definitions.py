@@ -38,7 +38,7 @@ class PathOptionValues:
         example="0.01%..10%",
         form_field=FormField(
             "Random loss",
-            "Share of data packets lost before the queue, such as 0.1%.",
+            "Share of the data packets that are lost before the queue, such as 0.1%.",
             "0.1%",
             "0.0001%",
             "20%",
@@ -68,7 +68,7 @@ class PathOptionValues:
         "Payload of a packet; default 1500 B minus headers.",
         keys=("network.packet",),
         form_field=FormField(
-            "MSS", "Payload of a packet in bytes; if empty, packets have 1500 B including headers."
+            "MSS", "Payload of a packet in bytes; if empty, a packet has 1500 B, including headers."
         ),
     )
     rwnd: str | None = _option_field(

@@ -245,8 +245,8 @@ def test_results_are_independent_of_threads() -> None:
                     {"name": "main", "rate": "10mbit", "buffer": "50pkt"},
                 ],
             },
-            "network.hop.own.buffer: a buffer in bytes at a hop with shared = false supports only "
-            "packets of one size",
+            "network.hop.own.buffer: a buffer in bytes is supported at a hop with shared = false "
+            "only if all packets have one size",
         ),
         (
             {

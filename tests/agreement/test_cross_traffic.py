@@ -222,7 +222,8 @@ def test_recording_is_replayed_unchanged_with_a_warning_at_wraparound(tmp_path: 
     assert columns(answer)["offered_bps"][0] == pytest.approx(6 * 12_000, rel=1e-9)
     assert columns(answer)["mean_bps"][0] == pytest.approx(6 * 12_000, rel=1e-9)
     assert any(
-        "the recording of cross.others lasts 1 s and is repeated" in w for w in answer.warnings
+        "the recording of cross.others lasts only 1 s, so it is repeated" in w
+        for w in answer.warnings
     )
     shifted = simulate(scenario.with_changes({"cross.others.offset": "0s"}))
     assert shifted["on_time_s"] != answer["on_time_s"]

@@ -53,7 +53,7 @@ def test_bounds_are_inclusive_and_alternatives_suffice() -> None:
     assert "T0 of 50 RTT" in outside_domain_reason(
         "pftk", loss_ratio=0.1, t0_rtts=50, timeout_time_share=0.36
     )
-    assert "a loss of 11 %, more than 10 %" in outside_domain_reason("pftk", loss_ratio=0.11)
+    assert "a loss of 11 %, but the limit is 10 %" in outside_domain_reason("pftk", loss_ratio=0.11)
     assert outside_domain_reason("no formula", loss_ratio=0.9) == ""
     assert describe_domain("pftk").startswith(
         "valid up to a loss of 10 % and either a T0 of 10 RTT or"

@@ -52,7 +52,10 @@ def test_unscaled_population_warns_that_it_validates_nothing() -> None:
         (result,) = tcpcast.run(
             small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"]
         )
-        assert any("are simulated one by one" in w for w in result.warnings) == has_warning
+        assert (
+            any("engine mean-field simulates each source" in w for w in result.warnings)
+            == has_warning
+        )
 
 
 @pytest.mark.parametrize(("sources", "load"), [(10_000, 0.8), (100_000, 1.2), (100_000, 2.0)])

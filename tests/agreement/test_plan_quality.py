@@ -209,7 +209,7 @@ def test_check_has_its_own_replications(
 def test_targets_out_of_reach_are_rejected(simulator: Callable[..., list[Scenario]]) -> None:
     simulator(lambda n: 1e5 / n**0.01)
     with pytest.raises(
-        DomainError, match=r"with a single source, .* reach only 105\.3 kbit/s.*; 50 %"
+        DomainError, match=r"with a single source, .* reach only 105\.3 kbit/s.*Only 50 %"
     ):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     simulator(lambda _: 1e6)
@@ -358,7 +358,7 @@ def test_incomplete_runs_have_a_warning(monkeypatch: pytest.MonkeyPatch) -> None
     assert plan.incomplete
     sources = [f"{n:,}" for n in plan.tables["curve"]["sources"].tolist()]
     assert str(plan.warnings[-1]).startswith(
-        f"no complete answer with {', '.join(sources[:-1])} and {sources[-1]} sources; reason with "
+        f"no complete answer with {', '.join(sources[:-1])} and {sources[-1]} sources; with "
     )
     assert str(plan.warnings[-1]).endswith(": run.max_wall was reached before the end of the run")
 
@@ -428,7 +428,9 @@ def test_check_of_many_packets_has_fewer_replications_or_none(
     fast = loop({"network.bottleneck.rate": "500mbit"})
     plan = plan_quality(fast, share=0.5, above_bps=4e5, verify=True)
     assert {s.run.replications for s in scenarios[-3:]} == {VERIFICATION_REPLICATIONS}
-    assert plan.notes[-1].endswith(f"each population {VERIFICATION_REPLICATIONS} times.")
+    assert plan.notes[-1].endswith(
+        f"Each population is simulated {VERIFICATION_REPLICATIONS} times."
+    )
     longer = fast.with_changes({"run.duration": "600s"})
     plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
     assert plan.simulated is not None
@@ -454,7 +456,7 @@ def test_check_of_too_many_sources_is_not_started(
     monkeypatch.setattr("tcpcast.plan.quality.MAX_EXACT_SOURCES", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None
-    assert "not checked by simulation: at most 160 sources are simulated one by one" in str(
+    assert "not checked by simulation: a check simulates at most 160 sources" in str(
         plan.warnings[-1]
     )
 

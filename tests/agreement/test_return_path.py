@@ -196,7 +196,7 @@ def test_formulas_warn_that_they_ignore_the_return_path() -> None:
     scenario = Scenario.from_dict(base).with_changes({"network.bottleneck.loss": "1%"})
     pftk, mathis = tcpcast.run(scenario, ["pftk", "mathis"])
     for answer in (pftk, mathis):
-        assert any("ACKs neither queue nor get lost" in text for text in answer.warnings)
+        assert any("ACKs are neither queued nor lost" in text for text in answer.warnings)
     scenario = Scenario.from_dict({**WEB, "network": base["network"]})
     for engine in ("mean-field", "fixed-point"):
         (answer,) = tcpcast.run(scenario, [engine])

@@ -108,7 +108,9 @@ def test_cubic_streams_follow_the_response_function() -> None:
 def test_bbr_does_not_fill_the_link_above_20_percent_loss() -> None:
     result = sizing(loss="25%")
     assert result.bbr_flows is None
-    assert "BBR does not sustain its rate above a loss of 20 %" in flows_to_fill_text(result)
+    assert "BBR does not fill the link, because the loss is above 20 %" in flows_to_fill_text(
+        result
+    )
 
 
 def test_transfer_time_of_an_amount_excludes_start_up_if_classic() -> None:

@@ -101,14 +101,14 @@ def test_one_message_names_all_omitted_formulas() -> None:
     assert omitted_formulas_text(
         make_scenario("pftk", "linux-cubic"), make_scenario("short", "linux-cubic")
     ) == (
-        "omitted formulas, which model the window of Reno, not of linux-cubic: mathis, td-only, "
-        "pftk-approx, "
+        "these formulas are omitted, because they model the window of Reno, not of "
+        "linux-cubic: mathis, td-only, pftk-approx, "
         'pftk, parallel, parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno"); '
         'cardwell (use tcp.stack = "linux-reno")'
     )
     assert omitted_formulas_text(make_scenario("engset", "linux-cubic")) == (
-        "omitted formulas, which model the window of Reno, not of linux-cubic: engset (use "
-        "tcp.stack = "
+        "these formulas are omitted, because they model the window of Reno, not of "
+        "linux-cubic: engset (use tcp.stack = "
         '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
         '"max-plus-reno")'
     )

@@ -209,12 +209,12 @@ def test_unsupported_combinations_are_rejected_with_a_suggestion(
 
 def test_formulas_use_the_mean_rate_with_a_warning() -> None:
     for rate, words in (
-        (BUCKET, "is a token bucket: the model assumes a constant rate, its mean of 10mbit"),
+        (BUCKET, "is a token bucket: the model assumes a constant rate of 10mbit (the mean)"),
         (
             POLICER,
-            "is a policer: the model includes the rate of the policer, 10mbit, but not its drops",
+            "is a policer: the model includes the rate of the policer (10mbit), but not its drops",
         ),
-        (TRACE, "is a trace of packet opportunities: the model assumes a constant rate, its mean "),
+        (TRACE, "is a trace of packet opportunities: the model assumes a constant rate of "),
     ):
         answer = simulate(make_scenario({"rate": rate, "loss": "0.0001%"}), "pftk")
         bps = make_scenario({"rate": rate}).network.bottleneck.rate_bps

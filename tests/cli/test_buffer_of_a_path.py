@@ -103,7 +103,10 @@ def test_buffer_option_accepts_range(capsys: Capture) -> None:
             "has no queue; write --rate",
         ),
         ([*PATH[1:], "--buffer", "64"], '--buffer: "64" has no unit'),
-        ([*PATH[1:], "--buffer", "64KB..1bdp"], "--buffer: its ends have different units"),
+        (
+            [*PATH[1:], "--buffer", "64KB..1bdp"],
+            "--buffer: the ends of the range have different units",
+        ),
         ([*PATH[1:], "--buffer", "0pkt"], "--buffer: "),
         ([*PATH[1:], "--buffer", "1bdp..1bd"], "--buffer: "),
     ],

@@ -46,13 +46,13 @@ def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         ),
         (answer_with(Metric("many")), 'returned "many" for goodput_bps; it must be a number'),  # type: ignore[arg-type]
         (answer_with(Metric(True)), "returned true for goodput_bps"),
-        (answer_with(Metric(float("nan"))), "returned nan for goodput_bps; leave out"),
-        (answer_with(Metric(float("inf"))), "returned inf for goodput_bps; leave out"),
+        (answer_with(Metric(float("nan"))), "returned nan for goodput_bps; omit"),
+        (answer_with(Metric(float("inf"))), "returned inf for goodput_bps; omit"),
         (answer_with(Metric(1.0, 0.5, float("inf"))), "returned inf for goodput_bps"),
         (answer_with(Metric(-5.0)), "returned -5.0 for goodput_bps; it must be 0 or more"),
         (
             answer_with(Metric(5.0), "loss_ratio"),
-            "returned 5.0 for loss_ratio; it is a share and must be at most 1",
+            "returned 5.0 for loss_ratio; a share must be at most 1",
         ),
         (
             answer_with(Metric(1.0), "a" * 10**6),
@@ -67,7 +67,7 @@ def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (answer_with(Metric(1.0, 0.9)), "returned the interval 0.9 to None for goodput_bps"),
         (
             answer_with(Metric(1.0, unit="Mbit/s")),
-            "returned goodput_bps in Mbit/s; its unit is bit/s",
+            "returned goodput_bps in Mbit/s; the unit of this metric must be bit/s",
         ),
         (
             answer_with(Metric(1.0), "a\x1b[31mb"),
@@ -82,7 +82,7 @@ def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
             "returned notes that are not a list of tcpcast.Note",
         ),
         (answer_with(Metric(1.0), notes=[1]), "returned notes that are not a list of tcpcast.Note"),
-        (answer_with(Metric(1.0), tables=[1]), "returned tables that are not a dict"),
+        (answer_with(Metric(1.0), tables=[1]), "returned tables that are not in a dict"),
         (
             answer_with(Metric(1.0), tables={"a": 5}),
             "returned table a that is not a dict of columns",
@@ -104,14 +104,14 @@ def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
             answer_with(Metric(1.0), tables={"a": {"b": [10**400]}}),
             "column b that is not a list of numbers",
         ),
-        (Answer("own", metrics=[1.0]), "returned metrics that are not a dict"),  # type: ignore[arg-type]
+        (Answer("own", metrics=[1.0]), "returned metrics that are not in a dict"),  # type: ignore[arg-type]
         (answer_with(Metric(10**400)), "returned a number for goodput_bps that is too large"),
         (
             answer_with(Metric(1.0, unit=5)),  # type: ignore[arg-type]
             "returned a unit or interval_warning of goodput_bps that is not a string",
         ),
         (answer_with(Metric(1.0), regime=5), "returned a value of regime that is not a text"),
-        (answer_with(Metric(1.0), provenance=5), "returned provenance that are not a dict"),
+        (answer_with(Metric(1.0), provenance=5), "returned provenance that are not in a dict"),
         (
             answer_with(Metric(1.0), provenance={"a": object()}),
             "an answer that cannot be converted to JSON",

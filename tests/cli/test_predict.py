@@ -173,8 +173,8 @@ def test_headline_omits_formulas_outside_domain(capsys: Capture) -> None:
         assert "No formula is reliable for this path; add --packet." in out
         assert "About" not in out
         assert (
-            f"outside the domain of the model: a loss of {loss.rstrip('%')} %, more than 10 %"
-            in out
+            f"outside the domain of the model: a loss of {loss.rstrip('%')} %, but the limit is "
+            "10 %" in out
         )
         result = document(capsys, "--loss", loss)
         assert result["limited_by"] is None

@@ -213,7 +213,7 @@ def test_report_replaces_only_reports(tmp_path: Path, capsys: Output) -> None:
     [
         (["one-path", "--out", "a.txt"], "must end in .html or .md"),
         (["empty"], "no capture in this folder"),
-        (["one-path", "two"], "covers several captures or one scenario"),
+        (["one-path", "two"], "covers either captures or one scenario"),
         (["c.pcap", "--seed", "1"], "--seed requires a scenario, but c.pcap is a capture"),
     ],
 )

@@ -66,8 +66,8 @@ def test_predict_reports_transfer_time_with_and_without_handshake(
     assert short["metrics"]["total_time_s"]["value"] == pytest.approx(expected_s + 0.06)
     out = run_tcpcast(capsys, *path)
     total_s = expected_s + 0.06
-    assert f"transfer of this size takes about {expected_s:.3g} s ({total_s:.3g} s from the" in out
-    assert "To fill the link" not in out  # without loss, one flow fills it
+    assert f"transfer of this size takes about {expected_s:.3g} s, {total_s:.3g} s from the" in out
+    assert "To fill the link, use" not in out  # without loss, one flow fills it
 
 
 def test_transfer_time_from_goodput_includes_slow_start(
@@ -134,7 +134,7 @@ def test_left_out_models_are_listed_once_with_option(
     capsys: Capture,
 ) -> None:
     out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH, "--size", "1MB").split())
-    assert out.count("omitted formulas, which model the window of Reno, not of linux-cubic") == 1
+    assert out.count("because they model the window of Reno, not of linux-cubic") == 1
     assert "parallel-cumulative (use --stack linux-reno or" in out
     assert "left out" not in run_tcpcast(capsys, "predict", *LONG_PATH, "--stack", "linux-reno")
 
@@ -161,7 +161,7 @@ def test_streams_of_cubic_use_response_function(capsys: Capture) -> None:
 def test_one_bbr_stream_fills_link_up_to_20_percent_loss(capsys: Capture) -> None:
     assert in_json(capsys, *STREAMS, "--stack", "linux-bbr")["value"] == 1
     assert main([*STREAMS[:-1], "25%", "--stack", "linux-bbr"]) == 2
-    assert "if the loss is above 20 %, BBR does not keep its rate" in capsys.readouterr().err
+    assert "no number of BBR flows fills the link" in capsys.readouterr().err
 
 
 def test_bbr_streams_are_limited_by_window(capsys: Capture) -> None:
@@ -197,7 +197,9 @@ def test_planned_buffer_has_bytes_time_and_rules_of_thumb(
     capsys: Capture,
 ) -> None:
     plan = in_json(capsys, "plan", "buffer", "web-10mbit")
-    summary = "959 packets are 1.44 MB, and 1,151 ms at the link's rate. The BDP is 41.67 packets"
+    summary = (
+        "959 packets are 1.44 MB, which take 1,151 ms at the link's rate. The BDP is 41.67 packets"
+    )
     assert plan["recommendation"].startswith(summary)
     rules = plan["tables"]["rules"]["columns"]
     assert rules["size_bytes"][0] == 959 * 1500

@@ -346,5 +346,5 @@ def test_transfers_without_end_make_answer_incomplete() -> None:
         }
     )
     (answer,) = tcpcast.run(scenario, ["packet"])
-    assert answer.incomplete_reason == "the transfers were not complete after 63 simulated years"
+    assert answer.incomplete_reason == "the transfers had not finished after 63 simulated years"
     assert "completion_time_s" not in answer.metrics

@@ -241,8 +241,8 @@ def test_bin_longer_than_run_is_reported() -> None:
         scenario(NOISE | {"bin": "100s"}, run={"duration": "2s", "warmup": "1s"}), ["packet"]
     )
     assert (
-        "the rate of cross.noise changes every 100 s, but the run ends after 2 s; set a shorter "
-        "bin, or a longer run"
+        "the rate of cross.noise changes every 100 s, but the run lasts only 2 s; set a shorter "
+        "bin, or make the run longer"
     ) in answer.warnings
 
 

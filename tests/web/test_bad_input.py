@@ -30,7 +30,7 @@ FUZZED = settings(
         ("path", {"rate": "10mbps"}, "rate", "10mbit"),
         ("path", {"loss": "100%"}, "loss", "loses every packet"),
         ("path", {"loss": "0%", "rate": "unlimited"}, "loss", "nothing limits the flow"),
-        ("path", {"mss": "0"}, "mss", "is not a payload of a packet"),
+        ("path", {"mss": "0"}, "mss", "is not the payload of a packet"),
         ("path", {"iw": "many"}, "iw", "not a whole number"),
         ("path", {"rwnd": "much"}, "rwnd", "window"),
         ("path", {"stack": "vegas"}, "stack", "linux-cubic"),

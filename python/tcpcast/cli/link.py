@@ -140,14 +140,14 @@ def _link_tables(changed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_scenario_is_one_link(scenario: Scenario) -> None:
     """Raise if a single link cannot emulate the scenario."""
-    network, only = scenario.network, "a link is one bottleneck between two ends"
+    network, only = scenario.network, "a link has only one bottleneck, between two ends"
     errors = []
     if network.hops:
         errors.append(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
         errors.append(
-            "cross: a link generates no cross traffic; omit [[cross]], and run a "
-            "program that sends this traffic"
+            "cross: a link generates no cross traffic; omit [[cross]], and run another program "
+            "that sends this traffic"
         )
     if scenario.classes:
         errors.append("class: a link has no classes of senders; omit [[class]]")
@@ -159,7 +159,7 @@ def _check_scenario_is_one_link(scenario: Scenario) -> None:
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         errors.append(
             "network.bottleneck.loss: a link has only independent loss, because it does not know "
-            'the rounds of TCP; write "1%"'
+            'the rounds of TCP; write, for example, "1%"'
         )
     if network.packet_bytes > MAX_PACKET_BYTES:
         errors.append(
@@ -187,8 +187,8 @@ def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool
         print_message(line)
     if outcome.distortion is not None:
         print_message(
-            f"the counters above are not reliable: {outcome.distortion}; use an idle "
-            "machine or a lower rate"
+            f"the counters above are not reliable: {outcome.distortion}; use an idle machine, or "
+            "lower the rate"
         )
     if statistics is not None:
         with atomic_file(statistics, force=force) as new:

@@ -219,7 +219,9 @@ class ToolCalls:
     def _worker_request(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the request for the worker."""
         if len(json.dumps(arguments)) > MAX_ARGUMENT_BYTES:
-            raise TcpcastError(f"the arguments have more than {MAX_ARGUMENT_BYTES:,} bytes")
+            raise TcpcastError(
+                f"the arguments have more than {MAX_ARGUMENT_BYTES:,} bytes; shorten them"
+            )
         limits = {"rows": MAX_ROWS, "folder": self._folder, "limit_s": self._limit_s}
         return {"do": "run_command", **tool.request(arguments), **limits}
 

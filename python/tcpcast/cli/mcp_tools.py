@@ -30,16 +30,18 @@ EXAMPLE_SCENARIO = "office-50mbit"
 """Packaged scenario that is the example of the syntax."""
 UNITS_HELP = "Quantities are texts with a unit: 50ms, 10mbit, 64KiB, 100pkt, 1bdp, 0.1%."
 TRUST_HELP = (
-    "A metric has a value and a 95 % interval (low, high), null for formulas: do not call one "
-    "result better than another if their intervals overlap. Do not quote a metric with "
+    "A metric has a value and a 95 % interval (low, high). Formulas have no interval (null). Do "
+    "not call one result better than another if their intervals overlap. Do not quote a metric "
+    "with "
     '"trusted": false as a result, and mention the warnings that concern the value you quote.'
 )
 TABLES_OPTION = Option(
     "tables",
     "NAME",
-    f"Names of tables to return with up to {MAX_REQUESTED_ROWS:,} rows. Other tables are omitted "
-    f"if they have more than {MAX_ROWS} rows; the table `verified` of a plan is always omitted "
-    "unless you name it.",
+    f"Names of the tables to return, each with up to {MAX_REQUESTED_ROWS:,} rows. Other tables "
+    "are omitted "
+    f"if they have more than {MAX_ROWS} rows; the table `verified` of a plan is omitted unless "
+    "you name it.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""
@@ -244,11 +246,12 @@ def tools_by_name() -> dict[str, Tool]:
 
 TRACE_DESCRIPTION = (
     "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
-    f"direction with data, the worst first (at most {MAX_ROWS} rows without the argument `worst`): "
-    "begin with the columns `advice` and `limited_by`; columns `share_...` are shares of the "
-    "time. Values are measurements at one tap; null means unknown. Mention the warnings of the "
-    "capture. The key "
-    "`omitted` contains the number of rows left out; to get one of these rows, set `connection` to "
+    f"direction with data, the worst first (at most {MAX_ROWS} rows without the argument "
+    "`worst`). First read the columns `advice` and `limited_by`. The columns `share_...` are "
+    "shares of the time. Values are measurements at one tap; null means unknown. Mention the "
+    "warnings of the "
+    "capture. The key `omitted` contains the number of omitted rows. To get one of these rows, "
+    "set `connection` to "
     "SOURCE > DESTINATION."
 )
 PREDICT_DESCRIPTION = (
@@ -263,9 +266,9 @@ RUN_DESCRIPTION = (
 )
 PLAN_DESCRIPTION = (
     "Solves for the buffer, the number of users, the link rate, the number of parallel streams, "
-    "or the loss that meets a target. The verdict states the result, and whether a model or a "
-    "simulation gave the result; `verify` checks a model by simulation. For the questions users "
-    "and rate, the target is either the argument `rate` (a mean), or the arguments `share` and "
-    f"`above` (a share of files above a goodput). {TRUST_HELP} "
+    "or the loss that meets a target. The verdict states the result, and whether it is from a "
+    "model or from a simulation. `verify` checks the result of a model by simulation. The "
+    "questions users and rate have one of two targets: a mean (argument `rate`), or a share of "
+    f"files above a goodput (arguments `share` and `above`). {TRUST_HELP} "
     f"{UNITS_HELP}"
 )

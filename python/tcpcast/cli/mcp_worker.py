@@ -80,7 +80,7 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
     if len(document) > MAX_RESULT_BYTES:
         raise TcpcastError(
             f"the answer has {len(document):,} bytes, more than {MAX_RESULT_BYTES:,}; "
-            "request fewer values per range, rows or tables"
+            "request fewer rows, fewer tables, or fewer values per range"
         )
     return {"document": document, "messages": messages if code else ""}
 
@@ -88,8 +88,8 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
 def interruption_reason(limit_s: float) -> str:
     """Return the reason why a command was interrupted or killed."""
     return (
-        f"the time limit of {limit_s:g} s was reached; request fewer values per range or "
-        "shorter runs, or raise --max-wall"
+        f"the time limit of {limit_s:g} s was reached; request shorter runs or fewer values per "
+        "range, or raise --max-wall"
     )
 
 

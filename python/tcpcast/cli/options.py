@@ -31,13 +31,15 @@ ENGINE = Option(
     completion=complete_engine_list,
 )
 SEED = Option("seed", "N", "Override the seed of the simulation (run.seed).", type=int)
-THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, minimum=1)
+THREADS = Option(
+    "threads", "N", "Number of simulator threads; default: one per core.", type=int, minimum=1
+)
 FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Source of loss and RTT for path formulas: 'scenario' (its keys) or 'measured' (a simulation "
-    "of the scenario).",
+    "Source of loss and RTT for path formulas: 'scenario' (keys of the scenario) or 'measured' "
+    "(by a simulation of the scenario).",
     type=Literal["scenario", "measured"],
     default="scenario",
 )
@@ -62,7 +64,7 @@ def read_positive_duration(flag: str, text: str, example: str) -> float:
     except UnitError as error:
         raise UnitError(f"{flag}: {error}") from None
     if seconds == 0:
-        raise UnitError(f"{flag}: must be above 0, not {text}; for example {example}")
+        raise UnitError(f"{flag}: must be above 0, not {text}; write, for example, {example}")
     return seconds
 
 

@@ -68,8 +68,8 @@ def _read_scenario(question: Question, values: Mapping[str, Any]) -> Scenario:
         return _make_path_scenario(question, values, given)
     for name in given:
         raise TcpcastError(
-            f"{PATH_OPTIONS[name].flag}: the scenario {file} already describes the path; "
-            "omit the option, or change the scenario with --set KEY=VALUE"
+            f"{PATH_OPTIONS[name].flag}: the scenario {file} already describes the path; omit "
+            "this option, or change the scenario with --set KEY=VALUE"
         )
     placeholders = {
         PATH_OPTIONS[name].keys[0]: value for name, value in question.placeholders.items()

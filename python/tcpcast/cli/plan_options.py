@@ -41,7 +41,7 @@ COMMON = (
     CHANGES,
     SEED,
     THREADS,
-    Option("plot", "DIR", "Plot the models into a folder."),
+    Option("plot", "DIR", "Write a plot of the models into this folder."),
     FIGURE_FORMAT,
     HTML,
     MARKDOWN,

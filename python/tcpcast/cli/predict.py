@@ -81,8 +81,8 @@ def _check_format_options(
                 "value"
             )
         raise TcpcastError(
-            "--explain prints text and cannot be combined with --csv or --json; the output of "
-            "--json contains all steps under the key provenance"
+            "--explain cannot be combined with --csv or --json; omit --explain, because the "
+            "output of --json contains all steps (key provenance)"
         )
 
 

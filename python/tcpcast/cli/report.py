@@ -102,8 +102,8 @@ def _find_only_source(
     found = [Path(source) for source in sources if source != "-" and has_kind(Path(source))]
     if found and len(sources) > 1:
         raise TcpcastError(
-            f"{found[0]}: {what} and other files cannot be combined in one "
-            "report; write one report for each"
+            f"{found[0]}: {what} and other files cannot be combined in one report; write separate "
+            "reports"
         )
     return found[0] if found else None
 
@@ -172,8 +172,8 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
             files.append(source)
         elif len(sources) > 1:
             raise TcpcastError(
-                f"{source}: not a capture; a report covers several captures or "
-                "one scenario, but not both"
+                f"{source}: not a capture, but a report covers either captures or one scenario; "
+                "write two reports"
             )
         else:
             return None

@@ -81,7 +81,8 @@ def _reproduction_of(name: str, measurements: list[str]) -> Callable[..., Reprod
         return run
     if name != OWN_MEASUREMENTS:
         raise TcpcastError(
-            f"--measurements: {name} includes its published values; omit the option, or run "
+            f"--measurements: {name} already includes its published values; omit this option, or "
+            "run "
             f"tcpcast reproduce {OWN_MEASUREMENTS}"
         )
     return functools.partial(run, measurements=[Path(each) for each in measurements])

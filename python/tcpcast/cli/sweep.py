@@ -186,8 +186,8 @@ def _parse_assignment(typed: str) -> tuple[str, Any]:
         return key, value
     if len(parts) == 1:
         raise TcpcastError(
-            f"--vary: {quote(typed)} is a single value; to set the key, write --set {key}={text}; "
-            f"to vary it, write several values: --vary {key}={text},..."
+            f"--vary: {quote(typed)} is a single value; write --set {key}={text} to set the key, "
+            f"or --vary {key}={text},... to vary it"
         )
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]
 
@@ -234,4 +234,4 @@ def _print_missing_answers(results: SweepResults) -> None:
     for status in ("failed", "partial"):
         if status in statuses:
             count = f"{statuses[status]:,} of {len(results):,} rows"
-            print_message(f"{count} have the status {status}; the column reason shows why")
+            print_message(f"{count} have the status {status}; see column 'reason'")

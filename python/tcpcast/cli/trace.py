@@ -131,7 +131,7 @@ def _check_format_options(
         raise TcpcastError("the name of a capture is empty; write a pcap or pcapng file")
     if second_capture is not None and len(files) > 1:
         raise TcpcastError(
-            "--second-capture requires exactly one FILE, the capture at the first tap"
+            "--second-capture requires exactly one FILE: the capture at the first tap"
         )
     if second_capture == "-":
         raise TcpcastError(

@@ -33,7 +33,9 @@ def check_output_folders(plot: str | None, parquet: str | None, *, force: bool) 
     """Raise before a capture is read if an output cannot be written."""
     for option, folder in (("--plot", plot), ("--parquet", parquet)):
         if folder == "":
-            raise TcpcastError(f"{option}: the name of the folder is empty; for example figures")
+            raise TcpcastError(
+                f"{option}: the name of the folder is empty; write, for example, figures"
+            )
     if plot is not None:
         from tcpcast.report.figures import check_figure_files  # noqa: PLC0415
 

@@ -24,7 +24,8 @@ def make_grouping(
     if group_by is None:
         if rtt is not None:
             raise TcpcastError(
-                "--rtt sets the minimum time between loss events of a group; add --group-by"
+                "--rtt sets the minimum time between loss events of a group, so it requires "
+                "--group-by; add --group-by"
             )
         return None
     if table is not None:

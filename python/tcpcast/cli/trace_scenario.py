@@ -25,8 +25,8 @@ def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> 
         raise TcpcastError("--scenario requires exactly one FILE")
     if target in {"", "-"}:
         raise TcpcastError(
-            f'--scenario: "{target}" is not a file name; for example slow.toml (standard output '
-            "contains the report)"
+            f'--scenario: "{target}" is not a file name; write, for example, slow.toml '
+            "(standard output is used for the report)"
         )
     if not Path(target).parent.is_dir():
         raise MachineError(

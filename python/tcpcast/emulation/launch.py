@@ -52,7 +52,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     if "fault" in messages:
         raise MachineError(messages["fault"])
     if "way" not in messages:
-        raise WorkerDied(f"the link's process ended without a result, status {status}")
+        raise WorkerDied(f"the link's process ended without a result (status {status})")
     return LinkOutcome.from_lines(messages)
 
 

@@ -78,8 +78,8 @@ class RunOptions:
             not isinstance(count, Integral) or isinstance(count, bool) or count < 1
         ):
             raise DomainError(
-                f"threads: {count!r} is not a number of threads; use 1 or more, or omit it for "
-                "one per core"
+                f"threads: {count!r} is not a number of threads; use 1 or more, or omit "
+                "threads (default: one per core)"
             )
         if count is not None and count > MAX_THREADS:
             raise DomainError(f"threads: {count} is too large; use at most {MAX_THREADS}")
@@ -108,23 +108,22 @@ REGISTRY: dict[str, EngineEntry] = {
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
         "mean_field",
-        "a scaled population: a few thousand simulated sources represent all sources",
+        "a simulation in which a few thousand sources represent all sources",
         "on/off sources of classic stacks on a drop-tail or fair queue; not run by default",
         POPULATION_FAMILY,
-        "for populations that are too large for engine packet; the warnings of the answer name "
-        "the limits",
+        "for populations that are too large for engine packet; each answer warns about its limits",
         runs_by_default=False,
         plot_style=("green", 1),
     ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
-        "a few flows are simulated exactly; the other flows draw their values from distributions "
-        "measured on these few",
+        "a few flows are simulated exactly; the values of all other flows are drawn from "
+        "distributions measured on these few flows",
         "stack max-plus-reno, on/off sources and bulk flows; not run by default",
         FIXED_POINT_FAMILY,
-        "if it converges; otherwise the values are marked as not trusted, and the failed test is "
-        "named",
+        "if it converges; otherwise the answer marks its values as not trusted, and names the "
+        "failed test",
         runs_by_default=False,
         plot_style=("sky", 2),
     ),
@@ -132,7 +131,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.kernel",
         "kernel",
         "this machine's own TCP over an emulated link, in real time",
-        "one bottleneck, at most 256 senders, Linux; not run by default",
+        "one bottleneck and at most 256 senders, on Linux; not run by default",
         MEASUREMENT_FAMILY,
         "within its 95 % intervals; not trusted if the machine was too busy",
         runs_by_default=False,
@@ -145,7 +144,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "values measured in a packet capture",
         'traffic of kind "capture"',
         CAPTURES_FAMILY,
-        "values that one capture point can measure; the warnings of the answer name the limits",
+        "for values that one capture point can measure; each answer warns about its limits",
         plot_style=("black", 4),
     ),
 }
@@ -347,9 +346,11 @@ def _run_engine(
 
 
 _HINTS_FOR_UNKNOWN_NAMES = {
-    "bbr": '; engine packet simulates stacks "linux-bbr" and "bbr3", the formula is \'bbr-bound\'.',
-    "cubic": "; engine packet simulates stack \"linux-cubic\", the formula is 'cubic-response'.",
-    "reno": '; engine packet simulates stacks "linux-reno" and "rfc-newreno".',
+    "bbr": '; engine packet simulates the stacks "linux-bbr" and "bbr3", and \'bbr-bound\' is the '
+    "formula for BBR.",
+    "cubic": "; engine packet simulates the stack \"linux-cubic\", and 'cubic-response' is the "
+    "formula for CUBIC.",
+    "reno": '; engine packet simulates the stacks "linux-reno" and "rfc-newreno".',
     "ns2": "; the simulator is engine packet.",
     "simul": "; the simulator is engine packet.",
 }

@@ -52,8 +52,8 @@ MIN_INTERVALS = 5
 """Minimum number of complete batches of 100 s for an interval."""
 
 BBR_WARNING = (
-    "the sender looks like BBR, whose rate follows the capacity of the path, not the losses; "
-    "the models of Reno's and CUBIC's windows do not apply"
+    "the models of Reno's and CUBIC's windows do not apply, because the sender looks like BBR: "
+    "its rate depends on the capacity of the path, not on losses"
 )
 
 FLOW_TABLE_COLUMNS = (
@@ -114,7 +114,9 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     if capture.damaged or capture.interrupted:
         status = Status.INTERRUPTED if capture.interrupted else Status.PARTIAL
         why = "interrupted" if capture.interrupted else "the capture is damaged"
-        answer.mark_incomplete(f"{why}: the results cover only the packets read until then", status)
+        answer.mark_incomplete(
+            f"{why}; the results cover only the packets before this point", status
+        )
     return answer
 
 

@@ -65,7 +65,7 @@ def validate_plugin_answer(returned: Any, units: Mapping[str, str]) -> Answer:
 def _check_field_types(answer: Answer) -> None:
     for name in _DICT_FIELDS:
         if not isinstance(getattr(answer, name), dict):
-            raise TcpcastError(f"returned {name} that are not a dict")
+            raise TcpcastError(f"returned {name} that are not in a dict")
     for name, kind, what in (("notes", Note, "tcpcast.Note"), ("write_errors", str, "texts")):
         parts = getattr(answer, name)
         if not isinstance(parts, list | tuple) or not all(isinstance(p, kind) for p in parts):
@@ -128,7 +128,7 @@ def _check_metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     if value < 0 and name in UNITS:
         raise TcpcastError(f"returned {value} for {name}; it must be 0 or more")
     if name in METRICS and value > METRICS[name].maximum * (1 + _ROUNDING_TOLERANCE):
-        raise TcpcastError(f"returned {value} for {name}; it is a share and must be at most 1")
+        raise TcpcastError(f"returned {value} for {name}; a share must be at most 1")
     ends = [None if end is None else _check_number(name, end) for end in (metric.low, metric.high)]
     low, high = ends
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):
@@ -137,7 +137,9 @@ def _check_metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
         raise TcpcastError(f"returned a unit or interval_warning of {name} that is not a string")
     unit = _check_name_length("unit", metric.unit or units.get(name, ""))
     if unit and name in UNITS and unit != UNITS[name]:
-        raise TcpcastError(f"returned {name} in {unit}; its unit is {UNITS[name]} in every engine")
+        raise TcpcastError(
+            f"returned {name} in {unit}; the unit of this metric must be {UNITS[name]}"
+        )
     warning = None if metric.interval_warning is None else truncate_text(metric.interval_warning)
     return replace(metric, value=value, low=low, high=high, unit=unit, interval_warning=warning)
 
@@ -150,7 +152,7 @@ def _check_number(name: str, value: Any) -> float:
     except OverflowError:
         raise TcpcastError(f"returned a number for {name} that is too large") from None
     if not math.isfinite(number):
-        raise TcpcastError(f"returned {number} for {name}; leave out a metric that has no value")
+        raise TcpcastError(f"returned {number} for {name}; omit a metric that has no value")
     return number
 
 

@@ -215,7 +215,9 @@ def _answer_by_path_model(
     given = inputs.model_arguments
     rate = float(rate_pps(**{key: given[key] for key in _get_model_inputs(name, rate_pps)}))
     if not rate >= 0:
-        raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
+        raise DomainError(
+            f"model '{name}' returned {rate}; it must return a rate in packets per second"
+        )
     steps = [
         *inputs.select_steps("p", "RTT", "T0", "b", "W_max", "n"),
         make_step("B", rate, "packet/s", name),

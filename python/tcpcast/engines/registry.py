@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 CROSS_TRAFFIC_OMITTED = "the formula ignores cross traffic"
-RETURN_PATH_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
+RETURN_PATH_OMITTED = "the formula ignores the return path: its ACKs are neither queued nor lost"
 """Warnings about features of a scenario that a formula omits."""
 
 SUGGEST_MEASURED_FEED = Suggestion(feed="measured")
@@ -233,7 +233,8 @@ def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplica
     groups = () if scenario.captured is not None else scenario.populations
     if any(group.has_start_or_stop for group in groups):
         return NotApplicable(
-            "flows of the model are always on, but a class has start or stop times"
+            "the flows of the model never start or stop, but a class of the scenario has start or "
+            "stop times"
         )
     if scenario.captured is not None:
         return None
@@ -290,14 +291,14 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
         mean = rate.mean_text
         if on.link.is_policer:
             warnings.append(
-                f"{key}: the model includes the rate of the policer, {mean}, but not its "
-                "drops, which greatly reduce the rate of TCP; check with engine packet"
+                f"{key}: the model includes the rate of the policer ({mean}), but not its drops, "
+                "which greatly reduce the rate of TCP; check with engine packet"
                 + (", or --feed measured" if accepts_measured else "")
             )
         else:
-            warnings.append(f"{key}: the model assumes a constant rate, its mean of {mean}")
+            warnings.append(f"{key}: the model assumes a constant rate of {mean} (the mean)")
     if network.jitter is not None:
-        warnings.append("the model ignores network.jitter; its RTT is constant")
+        warnings.append("the RTT of the model is constant, so network.jitter is ignored")
     return warnings
 
 
@@ -309,6 +310,6 @@ def _warn_about_omitted_hops(scenario: Scenario) -> list[str]:
         return []
     queue = network.hops[network.measured_index].name
     return [
-        f"the model has one queue, at {queue}; {', '.join(others)} only add transmission times, "
+        f"the model has a queue only at {queue}; {', '.join(others)} add only transmission times, "
         "delays and specified losses"
     ]

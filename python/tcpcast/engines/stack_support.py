@@ -197,7 +197,10 @@ def omitted_formulas_text(*scenarios: Scenario, requested: Collection[str] = ())
     if not back:
         return ""
     parts = "; ".join(f"{', '.join(names)}{_presets_text(by)}" for by, names in back.items())
-    return f"omitted formulas, which model the window of Reno, not of {stack}: {parts}"
+    return (
+        f"these formulas are omitted, because they model the window of Reno, not of {stack}: "
+        f"{parts}"
+    )
 
 
 def find_unsupported_stack(name: str, scenario: Scenario) -> str | None:

@@ -236,7 +236,7 @@ def _to_handshake_loss_array(name: str, values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0) & (array < 0.5)):
         raise DomainError(
-            f"{name} must be at least 0 and below 1/2 for a handshake, whose expected time is "
-            "otherwise infinite"
+            f"{name} must be at least 0 and below 1/2 for a handshake: at a larger value, the "
+            "expected time of the handshake is infinite"
         )
     return array

@@ -88,7 +88,7 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
         "pftk": _DOMAIN_WITH_TIMEOUTS,
         "cubic-response": FormulaDomain(
             None,
-            "bound of the square-root law: RFC 9438, section 5, also has no timeouts",
+            "same bound as the square-root law: RFC 9438, section 5, also excludes timeouts",
             {TIMEOUT_TIME_SHARE: 0.2},
         ),
         "bbr-bound": FormulaDomain(
@@ -137,9 +137,9 @@ def outside_domain_reason(formula: str, **values: float) -> str:
     actual = " and ".join(_value_text(name, values[name]) for name in passed)
     most = " or ".join(_bound_text(name, most) for name, most in passed.items())
     if domain.error is None:
-        return f"{actual}, more than {most}"
+        return f"{actual}, but the limit is {most}"
     return (
-        f"{actual}, more than {most}; up to this limit, the error is within "
+        f"{actual}, but the limit is {most}; up to this limit, the error is within "
         f"{100 * domain.error:g} %"
     )
 
@@ -236,8 +236,8 @@ def to_loss_ratio_array(name: str, values: ArrayLike) -> Floats:
         least, greatest = ends[0], ends[-1]
         if least == 0:
             raise DomainError(
-                f"{name} must be above 0: without loss no loss model applies, because the window "
-                "or the link limits the rate"
+                f"{name} must be above 0: without loss, the window or the link limits the rate, "
+                "so no loss model applies"
             )
         require_not_negative(name, least)
         if not greatest < 1:

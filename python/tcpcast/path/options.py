@@ -207,8 +207,9 @@ def expand_points(options: PathOptions, per_range: int | None) -> list[dict[str,
     number = math.prod(len(column) for column in columns.values())
     if number > MAX_POINTS:
         raise TcpcastError(
-            f"the ranges have {number} combinations, more than {MAX_POINTS}; write fewer ranges, "
-            f"or --points {max(2, int(MAX_POINTS ** (1 / len(options.ranges))))}"
+            f"the ranges have {number} combinations, but at most {MAX_POINTS} are "
+            "supported; write fewer ranges, or "
+            f"--points {max(2, int(MAX_POINTS ** (1 / len(options.ranges))))}"
         )
     return [dict(zip(columns, row, strict=True)) for row in itertools.product(*columns.values())]
 
@@ -333,7 +334,7 @@ def _make_buffer_quantity(options: PathOptions) -> Quantity:
         example = PATH_OPTIONS["buffer"].example
         raise PathError(
             "network.bottleneck.buffer",
-            f"its ends have different units; write, for example, {example}",
+            f"the ends of the range have different units; write, for example, {example}",
         )
 
     def write(amount: float) -> str:
@@ -361,7 +362,7 @@ def _make_size_quantity(options: PathOptions) -> Quantity:
 def _read_rtt(text: str) -> float:
     seconds = units.parse_duration(text)
     if seconds == 0:
-        raise UnitError(f'{units.quote(text)} must be above 0; write "100ms"')
+        raise UnitError(f'{units.quote(text)} must be above 0; write, for example, "100ms"')
     return seconds
 
 
@@ -386,7 +387,7 @@ def _read_packets(text: str, *, payload_bytes: int) -> float:
 
 def _require_nonzero_size(text: str, size: float) -> float:
     if size == 0:
-        raise UnitError(f'{units.quote(text)} is an empty transfer; write "100KB"')
+        raise UnitError(f'{units.quote(text)} is an empty transfer; write, for example, "100KB"')
     return size
 
 
@@ -401,7 +402,7 @@ def _write_bytes(size: float) -> str:
 def _read_count(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
-        raise UnitError(f"{units.quote(text)} is not a whole number; write {example}")
+        raise UnitError(f"{units.quote(text)} is not a whole number; write, for example, {example}")
     return units.parse_count(int(text), minimum=1, maximum=most)
 
 
@@ -423,7 +424,9 @@ def _read_mss_bytes(text: str) -> int:
         size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)
         if not 1 <= size <= MAX_MSS:
             shown = units.quote(text)
-            raise UnitError(f'{shown} is not a payload of a packet; write "1B" to "{MAX_MSS}B"')
+            raise UnitError(
+                f'{shown} is not the payload of a packet; write a size from "1B" to "{MAX_MSS}B"'
+            )
     except UnitError as error:
         raise PathError("network.packet", str(error)) from None
     return size

@@ -53,19 +53,21 @@ DEFAULT_LOSS = 0.01
 ROUNDING_TOLERANCE = 1e-9
 
 _NOTE_ON_GRID = (
-    "The table `grid` follows section 5.4.1 of the TCP-Engset report: a single link, a receiver "
-    "window of 44 packets, and N sources for an open-loop load of 100 %. The report does not "
+    "The table `grid` follows section 5.4.1 of the TCP-Engset report, with a single link, a "
+    "receiver window of 44 packets, and N sources for an open-loop load of 100 %. The report does "
+    "not "
     "state how it rounds N, so the table shows three roundings. The report's 202 "
     "packets for 10 Mbit/s follow from B = Q ln(U/L), with the mean queue Q, the utilisation "
-    "U and the loss ratio L, for files of 500 packets, an RTT of 50 ms, and N = 3.04 rounded "
-    "up to 4; eq. 13 gives 229.5 packets. The report's 417 packets for 50 Mbit/s follow from "
+    "U and the loss ratio L, for files of 500 packets, an RTT of 50 ms, and N = 3.04 rounded up "
+    "to 4. For the same values, eq. 13 gives 229.5 packets. The report's 417 packets for 50 "
+    "Mbit/s follow from "
     "eq. 13 with the second estimates of the ON time and the utilisation (ON2 and U2)."
 )
 
 
 _NOTE_ON_SQUARE_ROOT_RULE = (
-    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long, unsynchronised "
-    "flows; the table uses the number of senders as n."
+    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long, unsynchronised flows. In "
+    "the table, n is the number of senders."
 )
 
 
@@ -89,7 +91,7 @@ class _BottleneckParameters:
         """
         bottleneck = scenario.network.bottleneck
         if bottleneck.is_policer:
-            raise NotApplicable("plan buffer needs a queue, and the bottleneck is a policer")
+            raise NotApplicable("plan buffer needs a queue, but the bottleneck is a policer")
         if math.isinf(bottleneck.rate_bps):
             raise NotApplicable(
                 'plan buffer needs a link with a rate; write network.bottleneck.rate = "10mbit"'
@@ -206,8 +208,8 @@ def _check_target(scenario: Scenario, metric: str, target: float) -> None:
     loss = scenario.network.bottleneck.loss
     if metric == "loss_ratio" and loss is not None and target <= loss.mean_ratio():
         raise DomainError(
-            f"{written} includes network.bottleneck.loss, "
-            f"{units.format_ratio(loss.mean_ratio())}, which no buffer reduces; write a "
+            f"{written} includes network.bottleneck.loss "
+            f"({units.format_ratio(loss.mean_ratio())}), which no buffer reduces; write a "
             "larger target, or omit network.bottleneck.loss"
         )
 
@@ -220,7 +222,7 @@ def _make_model(scenario: Scenario, metric: str) -> EngsetModel:
 
     if metric == "loss_ratio":
         return make_engset_model(scenario, vary)
-    return EngsetModel(scenario, None, "the TCP-Engset rule gives no utilisation", vary)
+    return EngsetModel(scenario, None, "the TCP-Engset rule does not predict the utilisation", vary)
 
 
 def _add_model_buffers(
@@ -286,7 +288,7 @@ def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> Domain
     return DomainError(
         f"{metric}: no buffer up to {goal.maximum:,} packets reaches "
         f"{units.format_ratio(goal.target)}; the nearest {metric} is {given}, with "
-        f"{best.value:,.0f} packets; give another target"
+        f"{best.value:,.0f} packets; write another target"
     )
 
 
@@ -295,8 +297,8 @@ def _buffer_size_text(link: _BottleneckParameters, value: int) -> str:
     size, time = bytes_text(value * link.packet_bits / 8), 1e3 * value * link.delta_s
     root = link.beta / math.sqrt(link.senders)
     return (
-        f"{count_text(value, 'packet')} are {size}, and {units.digits(time)} ms at the link's "
-        f"rate. The BDP is {units.digits(link.beta)} packets, and BDP/sqrt(senders) "
+        f"{count_text(value, 'packet')} are {size}, which take {units.digits(time)} ms at the "
+        f"link's rate. The BDP is {units.digits(link.beta)} packets, and BDP/sqrt(senders) is "
         f"{units.digits(root)} packets."
     )
 
@@ -306,8 +308,8 @@ def _warn_about_load(load: float) -> list[str]:
         return []
     return [
         f"the open-loop load is {load:.0%}, but the paper's rule is for 100 %. Above 100 %, "
-        "eq. 13 overestimates the buffer by far: in Table 10 of the paper, at a load of 164 "
-        "%, the loss with a buffer of 300 packets is 23.7 % in the model and 0.2 % in "
+        "eq. 13 greatly overestimates the buffer. For a load of 164 % and a buffer of 300 "
+        "packets, Table 10 of the paper has a loss of 23.7 % in the model and of 0.2 % in "
         "simulation"
     ]
 

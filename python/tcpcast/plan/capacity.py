@@ -254,7 +254,7 @@ def plan_rate_quality(
         runs,
         start,
         minimum,
-        f"even with an unlimited bottleneck, {percent_text(share)} of files reach only",
+        f"even with an unlimited bottleneck, {percent_text(share)} of the files reach only",
     )
     add_curve_table(
         plan, question, lambda _: None, minimum=math.ceil(minimum), maximum=MAX_RATE_BPS
@@ -309,8 +309,8 @@ def _make_model_if_reachable(
         raise _unreachable_target_error(question, who, peak)
     stack = scenario.populations[0].tcp.stack
     why = (
-        f"{CLASSIC_PRESET}, the stack most similar to {stack} that the model covers, reaches at "
-        f"most {rate_text(peak)}"
+        f"the model does not cover {stack}, and the most similar stack that it covers, "
+        f"{CLASSIC_PRESET}, reaches at most {rate_text(peak)}"
     )
     return replace(model, inputs=None, simulation_reason=why)
 
@@ -341,14 +341,14 @@ def _add_model_rate(
     model.set_answer(plan, question, scenario, value)
     if missed is not None:
         text = (
-            "the formula's mean rate rises in steps and falls between these steps: some "
-            f"faster links, up to {rate_text(missed)}, miss the target again"
+            "the formula's mean rate does not always rise with the link rate, so some faster "
+            f"links (up to {rate_text(missed)}) miss the target again"
         )
         plan.warnings += model.warnings_as_notes([text])
     if value <= math.ceil(minimum):
         plan.warnings.append(
-            "a slower bottleneck would suffice, but then the transmission time of one packet "
-            "exceeds the round-trip time of the scenario"
+            "a slower bottleneck would also meet the target, but its transmission time for one "
+            "packet exceeds the round-trip time of the scenario"
         )
 
 
@@ -475,7 +475,7 @@ def _find_largest_population(reaches: Callable[[int], bool]) -> int:
     while reaches(high):
         if high == MAX_SOURCES:
             raise DomainError(
-                f"even {MAX_SOURCES:,} sources reach the mean rate; give a higher rate"
+                f"even {MAX_SOURCES:,} sources reach the mean rate; write a higher rate"
             )
         high = min(2 * high, MAX_SOURCES)
     return bisect_left(range(1, high), True, key=lambda sources: not reaches(sources))
@@ -485,5 +485,5 @@ def _unreachable_target_error(question: InverseQuestion, who: str, most_bps: flo
     what = "mean rate" if question.metric == RATE_METRIC else "goodput"
     return DomainError(
         f"a {what} of {rate_text(question.target)} cannot be reached: {who} "
-        f"{rate_text(most_bps)}; give a lower rate, or shorten the RTT"
+        f"{rate_text(most_bps)}; write a lower rate, or a shorter RTT"
     )

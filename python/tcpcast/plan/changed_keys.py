@@ -40,7 +40,7 @@ def check_changed_keys(
             continue  # affects the proportion of the classes, or a class that does not grow
         least = target.min_replications
         if key == "run.replications" and isinstance(value, int) and value < least:
-            why = f"each population is simulated at least {least} times; write {least} or more"
+            why = f"each population must be simulated at least {least} times; write {least} or more"
         if why is not None:
             raise ScenarioError(f"--set {key}: plan {plan} does not use this key: {why}")
 

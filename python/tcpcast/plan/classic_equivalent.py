@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CLASSIC_PRESET = "engset-newreno"
 
-MODEL_ERROR_TEXT = "up to 40 % below that of a simulation of linux-cubic"
+MODEL_ERROR_TEXT = "up to 40 % below the mean rate in a simulation of linux-cubic"
 """Error of the model's mean rate against simulations of linux-cubic, from tests/agreement/
 test_plan_modern.py."""
 
@@ -55,8 +55,9 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
         changes[f"class.{people.name}.tcp"] = tcp
     instead, others = _changes_to_supported_bottleneck(scenario)
     why = (
-        f"the formula does not cover {people.tcp.stack}; for the similar {CLASSIC_PRESET}{others}, "
-        f"its mean rate is {MODEL_ERROR_TEXT}{' at a drop-tail queue' if others else ''}, so the "
+        f"the formula does not cover {people.tcp.stack}. For the similar stack "
+        f"{CLASSIC_PRESET}{others}, its mean rate is "
+        f"{MODEL_ERROR_TEXT}{' at a drop-tail queue' if others else ''}, so the "
         "answer is simulated"
     )
     return scenario.with_changes(changes | instead), why

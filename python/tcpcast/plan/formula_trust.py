@@ -40,6 +40,6 @@ def formula_untrusted_reason(
     if not marked:
         return ""
     return (
-        f"the answer is outside the stated range of {engine}, so its {', '.join(marked)} "
+        f"the answer is outside the stated range of {engine}, so {', '.join(marked)} "
         f"{'are' if len(marked) > 1 else 'is'} not trusted"
     )

@@ -91,5 +91,6 @@ def check_positive_rate(quantity: str, rate_bps: float, example: str) -> None:
     """
     if not 0 < rate_bps < math.inf:
         raise DomainError(
-            f"the {quantity} must be above 0 bit/s and finite, not {rate_bps!r}; write {example}"
+            f"the {quantity} must be above 0 bit/s and finite, not {rate_bps!r}; write, for "
+            f"example, {example}"
         )

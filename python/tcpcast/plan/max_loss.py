@@ -215,8 +215,8 @@ def _insert_placeholder_loss(scenario: Scenario) -> Scenario:
     ]
     if elsewhere:
         raise NotApplicable(
-            "the plan solves for the loss of the bottleneck, so no other link may lose "
-            f"packets; leave {' and '.join(elsewhere)} out"
+            "the plan solves for the loss of the bottleneck, so no other link may have a loss; "
+            f"omit {' and '.join(elsewhere)}"
         )
     return scenario.with_changes({_LOSS_KEY: "1%"})
 
@@ -229,8 +229,8 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
         needed = rate_text(1.1 * goodput_bps * path.packet_bytes / path.payload_bytes)
         raise DomainError(
             f"{goal} cannot be reached: a link of {rate_text(path.link_bps(path.link_pps))} "
-            f"carries {rate_text(link_bps)} of payload; write a lower goodput, or a link rate "
-            f"of {needed}"
+            f"carries at most {rate_text(link_bps)} of payload; write a lower goodput, or a link "
+            f"rate of {needed}"
         )
     each_bps = path.goodput_bps(path.window_pkts / path.rtt_s, 0.0)
     if goodput_bps < path.flows * each_bps * (1 - CAPACITY_TOLERANCE):
@@ -362,11 +362,12 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
     held = {
         "bottleneck": "the link has no more capacity for retransmissions",
         "window": "the windows have no more room for retransmissions",
-        None: f"with more loss, {who} with an RTT of {time_text(path.rtt_s)} is too slow",
+        None: f"{who} with an RTT of {time_text(path.rtt_s)} would be too slow with more loss",
     }[_limit_other_than_loss(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (
-        f"Up to {_loss_ratio_text(value)} may be lost: {held}. With {ways['change'][best]}, "
+        f"Up to {_loss_ratio_text(value)} may be lost, because {held}. With "
+        f"{ways['change'][best]}, "
         f"the limit would be {_loss_ratio_text(float(ways['loss_ratio'][best]))}."
     )
 
@@ -381,12 +382,13 @@ def _required_rate_notes(path: PlannedPath, goodput_bps: float, value: float) ->
     sent = goodput_bps / path.goodput_bps(1, value)
     window = math.ceil(sent * path.rtt_s / path.flows)
     return [
-        "With this loss and one retransmission per lost packet, the flows must send "
-        f"{units.digits(sent)} packets/s ({rate_text(path.link_bps(sent))} on the link) to deliver "
-        f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts are not "
-        "included.",
-        f"A flow has {count_text(window, 'packet')} ({bytes_text(window * path.payload_bytes)}) in "
-        "flight on average; a window of that size leaves no room to recover from losses.",
+        f"If each lost packet is retransmitted once, the flows must send {units.digits(sent)} "
+        f"packets/s ({rate_text(path.link_bps(sent))} on the link) to deliver "
+        f"{rate_text(goodput_bps)} of payload. This rate does not include spurious "
+        "retransmissions after timeouts.",
+        f"A flow has {count_text(window, 'packet')} ({bytes_text(window * path.payload_bytes)}) "
+        "in flight on average. A window of exactly this size leaves no room to recover from "
+        "losses.",
     ]
 
 
@@ -424,7 +426,8 @@ def _verify_by_simulation(
         total_pps=VERIFICATION_RUNS * sent,
         least_s=least_s,
         options=options,
-        instead="write a lower goodput or more flows, so that losses are more frequent",
+        instead="write a lower goodput, or more flows: the loss is then larger, and the "
+        "simulation shorter",
     )
     if plan.is_simulation_reported_first and plan.simulated is not None:
         plan.recommendation = (

@@ -209,9 +209,9 @@ def warn_if_pftk_replaces_algorithm_1(
     if share <= MAX_RTO_SHARE:
         return []
     return [
-        "algorithm 1 assumes that few flows are in RTO at the same time, but here it "
-        f"predicts {100 * share:.0f} % of the flows in RTO (T0 {time_text(path.t0_s)}, RTT "
-        f"{time_text(path.rtt_s)}), and underestimates the rate; n times PFTK is used instead"
+        "algorithm 1 assumes that few flows are in RTO at the same time, but here it predicts "
+        f"that {100 * share:.0f} % of the flows are in RTO (T0 {time_text(path.t0_s)}, RTT "
+        f"{time_text(path.rtt_s)}), and underestimates the rate. The plan uses n times PFTK instead"
     ]
 
 
@@ -220,8 +220,8 @@ def can_afford_simulation(plan: Plan, packets: float, instead: str) -> bool:
     if packets <= MAX_PACKETS:
         return True
     plan.warnings.append(
-        f"not checked by simulation: the check would take {packets / 1e6:,.0f} million "
-        f"packets, more than the maximum of {MAX_PACKETS / 1e6:,.0f} million; {instead}"
+        f"not checked by simulation: the check would take {packets / 1e6:,.0f} million packets, "
+        f"but at most {MAX_PACKETS / 1e6:,.0f} million are simulated; {instead}"
     )
     return False
 

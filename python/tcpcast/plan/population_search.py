@@ -305,7 +305,7 @@ def _unlimited_message(target: FileGoodputTarget) -> str:
     )
     return (
         f"{percent_text(target.share)} of the files reach {rate_text(target.above_bps)} even with "
-        f"{target.maximum:,} sources; give a higher rate{other}"
+        f"{target.maximum:,} sources; write a higher rate{other}"
     )
 
 
@@ -314,16 +314,21 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
     assert smallest is not None
     noise = ""
     if smallest.high is not None and smallest.high >= target.above_bps:
-        noise = f" (95 % interval up to {rate_text(smallest.high)}; a longer run narrows it)"
+        noise = (
+            f" (95 % interval up to {rate_text(smallest.high)}; a longer run gives a narrower "
+            "interval)"
+        )
     beyond = share_of_files_above(runs.answers[target.minimum], target.above_bps)
     reach = (
-        "" if math.isnan(beyond) else (f"; {percent_text(beyond)} of the files reach the target")
+        ""
+        if math.isnan(beyond)
+        else (f". Only {percent_text(beyond)} of the files reach the target")
     )
     return (
         f"even with {target.varied.smallest_population_text}, {percent_text(target.share)} of the "
         f"files reach only {rate_text(smallest.value)}{noise}, not "
-        f"{rate_text(target.above_bps)}{reach}; give a lower rate, a smaller share of the "
-        "files, or a shorter RTT"
+        f"{rate_text(target.above_bps)}{reach}; write a lower rate, a smaller share of the files, "
+        "or a shorter RTT"
     )
 
 
@@ -339,7 +344,7 @@ def result_of_stopped_search(
     if not keeps:
         raise NotApplicable(
             "run.max_wall was reached before any population met the target; write a longer "
-            "run.max_wall, which limits the total time of all simulations of a plan"
+            "run.max_wall: it limits the total time of all simulations of a plan"
         )
     beyond = min((n for n in fails if n > max(keeps)), default=None)
     return SearchResult(max(keeps), max(keeps), beyond)

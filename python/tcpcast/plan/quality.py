@@ -247,9 +247,9 @@ def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str
     above = f"share above: share of the files above {rate_text(target.above_bps)}"
     return [
         f"{target.engine} simulated {len(populations)} populations from {populations[0]:,.0f} "
-        f"to {populations[-1]:,.0f} sources, each with another seed. A curve is fitted to the "
-        "populations near the answer. With other seeds, the answer lies in the stated range with "
-        "95 % probability.",
+        f"to {populations[-1]:,.0f} sources, each with another seed. The answer is from a curve "
+        "that is fitted to the populations near it. With other seeds, the answer lies in the "
+        "stated range with 95 % probability.",
         "Goodput of a file: its IP bits / time from the first packet sent to the last packet "
         f"delivered. g {100 * target.share:.4g}: goodput that {percent_text(target.share)} of "
         "the files reach; mean: bits of all files / their total "
@@ -269,7 +269,7 @@ def _warn_about_incomplete_runs(answers: dict[float, Answer], value: float) -> l
         return []
     nearest = min(partial, key=lambda n: abs(n - value))
     first, last = (", ".join(f"{n:,.0f}" for n in some) for some in (partial[:-1], partial[-1:]))
-    which = f"; reason with {nearest:,.0f} sources" if first else ""
+    which = f"; with {nearest:,.0f} sources, the reason is" if first else ""
     return [
         f"no complete answer with {first and f'{first} and '}{last} sources{which}: "
         f"{answers[nearest].incomplete_reason}"
@@ -286,7 +286,8 @@ def _verify_by_exact_simulation(plan: Plan, target: FileGoodputTarget, options: 
     runs = target.simulations(lambda n: target.changes(n, replications), options)
     verify_by_simulation(plan, runs, lambda: search_from_start(runs, target.search_goal, value))
     plan.notes.append(
-        f"Simulated: every source, packet by packet, each population {replications} times."
+        "Every source is simulated, packet by packet. Each population is simulated "
+        f"{replications} times."
     )
 
 
@@ -296,13 +297,13 @@ def _affordable_replications(
     """Return the affordable replications per population, or None with a warning."""
     if max(tried) > MAX_EXACT_SOURCES:
         plan.warnings.append(
-            f"not checked by simulation: at most {MAX_EXACT_SOURCES:,} sources are simulated one "
-            "by one; to check with fewer sources, reduce the rate and the buffer of the link"
+            f"not checked by simulation: a check simulates at most {MAX_EXACT_SOURCES:,} sources; "
+            "for fewer sources, reduce the rate and the buffer of the link"
         )
         return None
     minimum = max(SEARCH_REPLICATIONS, target.scenario.run.replications)
     packets = sum(target.estimate_packets(n) for n in tried)
-    instead = "write a shorter run.duration, or check a slower link with a smaller buffer"
+    instead = "write a shorter run.duration, or a slower link with a smaller buffer"
     if not can_afford_simulation(plan, minimum * packets, instead):
         return None
     return max(minimum, min(VERIFICATION_REPLICATIONS, math.floor(MAX_PACKETS / packets)))

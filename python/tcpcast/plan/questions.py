@@ -18,23 +18,21 @@ SEARCH_REPLICATIONS = 4
 """Minimum number of replications per population in a search for the goodput of files."""
 
 _RECORDING_ADVICE = (
-    "a plan writes no time series or captures; leave this key out, or use it in a `tcpcast run` "
-    "of the planned scenario"
+    "a plan writes no time series or captures; omit this key, or use it in a `tcpcast run` of the "
+    "planned scenario"
 )
 LENGTH_ADVICE = (
-    "the number of losses determines the length of the simulations; leave this key out, or write "
-    "run.duration for a minimum length"
+    "the number of losses determines the duration of the simulations; omit this key, or write "
+    "run.duration for a minimum duration"
 )
-_SSTHRESH_ADVICE = "the simulations start from the mean window of PFTK; leave this key out"
-SOURCES_ADVICE = "the plan solves for the number of sources; leave this key out"
-_FLOWS_ADVICE = "the plan solves for the number of flows; leave this key out"
+_SSTHRESH_ADVICE = "the simulations start with the mean window of PFTK; omit this key"
+SOURCES_ADVICE = "the plan solves for the number of sources; omit this key"
+_FLOWS_ADVICE = "the plan solves for the number of flows; omit this key"
 _FILES_ADVICE = (
-    "the plan uses the goodput of complete files of all sizes; leave this key out, or use it in a "
+    "the plan uses the goodput of complete files of all sizes; omit this key, or use it in a "
     "`tcpcast run` of the planned scenario"
 )
-_GOODPUT_ADVICE = (
-    "the plan solves for the loss; leave this key out, and write the goodput as --goodput"
-)
+_GOODPUT_ADVICE = "the plan solves for the loss; omit this key, and write the goodput as --goodput"
 
 _PROBE_KEYS = {"probes.*": _RECORDING_ADVICE}
 _SOURCES_KEYS = {"traffic.sources": SOURCES_ADVICE, "class.*.sources": SOURCES_ADVICE}
@@ -135,31 +133,31 @@ class Question:
 _HOST_OPTIONS = tuple(row for row in PATH_OPTIONS.values() if not row.example and row.name != "iw")
 """Options of the hosts; the initial window has no effect on bulk flows."""
 _RTT = replace(PATH_OPTIONS["rtt"], default=None, example="100ms")
-_MEAN_RATE = Option("rate", "RATE", "Minimum mean rate of a connection during a transfer.")
+_MEAN_RATE = Option("rate", "RATE", "Minimum of the mean rate of a connection during a transfer.")
 _SHARE_AND_ABOVE = (
     Option("share", "RATIO", "Share of files whose goodput must exceed --above."),
     Option("above", "RATE", "Minimum goodput of these files (see --share)."),
 )
 _SHARE_ADVICE = (
-    "write --share 95% --above 500kbit if 95 % of files must exceed this goodput, or --rate "
-    "200kbit for a mean rate"
+    "write --rate 200kbit for a mean rate, or --share 95% --above 500kbit if 95 % of the files "
+    "must exceed a goodput of 500 kbit/s"
 )
 _ABOUT_POPULATIONS = (
-    "The target is a mean rate (--rate; solved by a formula), or the share of files above a "
-    "goodput (--share and --above; solved by simulation)."
+    "The target is either a mean rate (--rate), or a share of files above a goodput (--share and "
+    "--above). A formula solves for a mean rate, and a simulation for a share."
 )
 _GROWS = Option(
     "grows",
     "NAME",
-    "Class whose number of senders is varied; default all classes, in proportion.",
+    "Class whose number of senders is varied; default: all classes, in proportion.",
     "--class",
 )
 _OF_CLASS = Option(
-    "of_class", "NAME", "Class that must reach the target; default the slowest.", "--class"
+    "of_class", "NAME", "Class that must reach the target; default: the slowest class.", "--class"
 )
 _RATE_KEYS = {
-    "network.bottleneck.rate": "the plan solves for the rate; leave this key out, and write the "
-    "rate of a user as --rate",
+    "network.bottleneck.rate": "the plan solves for the rate of the link; omit this key, and "
+    "write the rate of a user as --rate",
     **_PROBE_KEYS,
 }
 
@@ -167,8 +165,8 @@ _ROWS = (
     Question(
         name="buffer",
         summary="Find the smallest buffer for a loss or utilisation.",
-        about="Also lists rules of thumb. A formula gives the answer; for bulk flows, several "
-        "classes or --utilisation, a simulation does.",
+        about="Also lists rules of thumb. The answer is from a formula, or from a simulation for "
+        "bulk flows, several classes or --utilisation.",
         example="web-10mbit --loss 1% --verify",
         figure="buffer",
         targets=(
@@ -184,8 +182,7 @@ _ROWS = (
                     ),
                 ),
                 unused_keys={
-                    "network.bottleneck.buffer": "the plan solves for the buffer; leave this key "
-                    "out",
+                    "network.bottleneck.buffer": "the plan solves for the buffer; omit this key",
                     **_PROBE_KEYS,
                 },
             ),
@@ -256,7 +253,7 @@ _ROWS = (
     Question(
         name="streams",
         summary="Find the number of parallel flows that fill a link.",
-        about="Describe the path by --rate, --rtt and --loss, or by a scenario.",
+        about="Describe the path either by --rate, --rtt and --loss, or by a scenario.",
         example="--rate 1gbit --rtt 100ms --loss 0.01%",
         figure="streams",
         targets=(
@@ -278,8 +275,8 @@ _ROWS = (
     Question(
         name="max-loss",
         summary="Find the maximum loss ratio for a goodput.",
-        about="Also lists changes that raise this maximum. Describe the path by --rtt and other "
-        "options, or by a scenario (its loss is ignored).",
+        about="Also lists changes that raise this maximum. Describe the path either by --rtt and "
+        "other options, or by a scenario (the loss of the scenario is ignored).",
         example="--goodput 50mbit --rtt 80ms",
         figure="loss",
         targets=(

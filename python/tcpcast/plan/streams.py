@@ -64,13 +64,13 @@ _SEND_RATE_COLUMNS = {
     "bbr": f"bbr: {_SEND_RATE} the bound of BBR, version 1",
 }
 _NOTE_ON_COLUMNS = (
-    "goodput: delivered payload; gain: goodput added by one more flow; competing: goodput left "
-    "for one other flow with the same RTT and loss."
+    "goodput: payload that is delivered; gain: goodput that one more flow adds; competing: "
+    "goodput of one other flow with the same RTT and loss."
 )
 _NOTE_ON_LOSS = (
     "The models assume that the loss ratio p is constant, as on a path with random loss or "
-    "with the cross traffic of many users. If the flows themselves fill a queue, each "
-    "further flow adds less goodput and more loss."
+    "with the cross traffic of many users. If the flows themselves fill a queue, each further "
+    "flow increases the loss and adds less goodput."
 )
 
 
@@ -206,8 +206,8 @@ def _check_flows_matter(scenario: Scenario) -> Population:
     loss = get_specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
-            "if the loss is above 20 %, BBR does not keep its rate, because probing no longer "
-            "renews its rate estimate: no number of flows fills the link; write, for example, "
+            "no number of BBR flows fills the link, because at a loss above 20 %, probing no "
+            "longer renews the rate estimate of BBR; write, for example, "
             "a loss of 10%"
         )
     if loss > 0:
@@ -220,9 +220,9 @@ def _check_flows_matter(scenario: Scenario) -> Population:
         else "one flow suffices"
     )
     raise DomainError(
-        "the loss is 0: without loss, a flow sends its full window per RTT. A total window "
-        f"of {needed:,} packets fills the link, so {flows}; to plan for a path with loss, "
-        "write, for example, a loss of 0.01%"
+        "the loss is 0: a flow then sends its full window per RTT. A total window of "
+        f"{needed:,} packets fills the link, so {flows}; for a path with loss, write, for "
+        "example, a loss of 0.01%"
     )
 
 
@@ -264,9 +264,9 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
         return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
     left = (
-        f"each further flow only takes rate from others: next to {count_text(value, 'flow')}, a "
-        f"competing flow gets {of_each(value + 1)}; next to {count_text(2 * value, 'flow')}, "
-        f"{of_each(2 * value + 1)}."
+        "each further flow only takes rate from others. A competing flow gets "
+        f"{of_each(value + 1)} next to {count_text(value, 'flow')}, and {of_each(2 * value + 1)} "
+        f"next to {count_text(2 * value, 'flow')}."
     )
     if value == 1:
         return f"One flow fills the link; {left}"
@@ -275,22 +275,25 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
         holder = path.window_name
     return (
         f"{value:,} flows fill the link, because {holder} limits the goodput of one flow to "
-        f"{of_each(1)}; beyond {value:,} flows, {left}"
+        f"{of_each(1)}. Beyond {value:,} flows, {left}"
     )
 
 
 def _note_flows_by_model(path: PlannedPath, counts: Sequence[int]) -> str:
     """Return a note with the number of flows according to each model."""
     by_cubic = count_text(_min_flows_of_model(path, CUBIC), "flow")
-    bbr = "for BBR, by its bound, 1 flow"
+    bbr = "for BBR, 1 flow (bound of its rate)"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
-        bbr = "BBR does not keep its rate above a loss of 20 %"
+        bbr = "BBR does not fill the link at a loss above 20 %"
     if path.control != "reno":
-        return f"For CUBIC, by its response function (RFC 9438), {by_cubic} fill the link; {bbr}."
+        return (
+            f"Number of flows that fill the link: for CUBIC, {by_cubic} (response function of "
+            f"RFC 9438); {bbr}."
+        )
     by_parallel, by_pftk = (count_text(flows, "flow") for flows in counts)
     return (
-        f"Number of flows that fill the link: by algorithm 1, {by_parallel}; by n times PFTK, "
-        f"{by_pftk}; for CUBIC, by its response function (RFC 9438), {by_cubic}; {bbr}."
+        f"Number of flows that fill the link: for Reno, {by_parallel} (algorithm 1) or {by_pftk} "
+        f"(n times PFTK); for CUBIC, {by_cubic} (response function of RFC 9438); {bbr}."
     )
 
 
@@ -310,14 +313,15 @@ def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     found = []
     if path.control == "reno" and path.loss_ratio > MAX_VALIDATED_LOSS:
         found.append(
-            f"a loss of {percent_text(path.loss_ratio)} is above 10 %, the largest loss with which "
-            "the authors of algorithm 1 validated their model"
+            f"a loss of {percent_text(path.loss_ratio)} is too large: the authors of algorithm 1 "
+            "validated their model only up to a loss of 10 %"
         )
     share = path.link_pps * path.rtt_s / value
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
-            f"per RTT, the link carries {share:.3g} packets of each of "
-            f"{count_text(value, 'flow')}: too few for fast retransmit, so a full queue causes "
+            f"per RTT, the link carries only {share:.3g} packets of each of "
+            f"{count_text(value, 'flow')}. These are too few for fast retransmit, so a full queue "
+            "causes "
             "timeouts"
         )
     return found
@@ -355,10 +359,11 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
         total_pps=float(rates.sum()),
         least_s=least_s,
         options=options,
-        instead="to check with fewer flows, divide the rate of the bottleneck by 10",
-        note=" The answer of the simulation is the link's rate divided by the mean rate per flow "
-        "in the run with the fewest flows. The columns `model` and `goodput` contain delivered "
-        "payload.",
+        instead="to check with fewer flows, write a lower rate of the bottleneck, for example a "
+        "tenth",
+        note=" The simulation's answer is the link's rate divided by the mean rate per flow in the "
+        "run with the fewest flows. The columns `model` and `goodput` contain "
+        "delivered payload.",
     )
     if runs is None:
         return

@@ -76,7 +76,8 @@ class VariedClasses:
         grows = f"Only class {next(iter(self.counts))} grows"
         if len(each) > 1:
             grows = (
-                f"All on/off classes grow in proportion ({', '.join(each)}); --class selects one"
+                f"All on/off classes grow in proportion ({', '.join(each)}); --class selects a "
+                "single class"
             )
         stay = ", ".join(
             f"class {name} keeps {count:,} senders" for name, count in self.others.items()
@@ -109,7 +110,8 @@ def select_varied_classes(scenario: Scenario, name: str | None, plan: str) -> Va
     counts = {each.name: each.count for each in people if each.traffic.kind == "on-off"}
     if not counts:
         raise NotApplicable(
-            f'{plan} needs traffic of kind "on-off"; the scenario\'s is "{people[0].traffic.kind}"'
+            f'{plan} needs traffic of kind "on-off", but the scenario has '
+            f'"{people[0].traffic.kind}"'
         )
     if name is not None and not scenario.classes:
         raise DomainError("--class: the scenario has no classes; omit the option")

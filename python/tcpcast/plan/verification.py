@@ -112,9 +112,10 @@ class PlanSimulations:
         if metric is None:
             setting = f"{question.key} = {question.format_value(value)}"
             length = "transfers" if self.scenario.run.duration_s is None else "duration"
+            reason = self.answers[value].incomplete_reason
             raise NotApplicable(
-                f"{self.engine} has no {question.metric} with {setting}: "
-                + (self.answers[value].incomplete_reason or f"write a larger run.{length}")
+                f"{self.engine} has no {question.metric} with {setting}"
+                + (f": {reason}" if reason else f"; write a larger run.{length}")
             )
         return metric.value
 
@@ -204,7 +205,7 @@ def verify_by_simulation(
     if wanted is not None and wanted > runs.transfers:
         plan.notes.append(
             f"Each simulation has {runs.transfers:,} transfers, fewer than run.transfers "
-            f"({wanted:,}); to simulate all, add --set run.transfers={wanted}."
+            f"({wanted:,}). To simulate all of them, add --set run.transfers={wanted}."
         )
 
 
@@ -243,9 +244,9 @@ def note_excess_scatter(result: SearchResult) -> list[str]:
         return []
     return [
         f"The results of the {result.fit_runs} runs near the answer scatter "
-        f"{result.excess_scatter:.2g} times as widely as their 95 % intervals suggest, so "
-        "some intervals may exclude the target. The range of the answer is therefore computed "
-        "from the scatter."
+        f"{result.excess_scatter:.2g} times as widely as their 95 % intervals suggest. The range "
+        "of the answer is therefore computed from the scatter, and some intervals may exclude "
+        "the target."
     ]
 
 
@@ -263,8 +264,8 @@ def undecided_reason(runs: PlanSimulations, result: SearchResult) -> str:
     wide = (result.high - result.low) / (MAX_INTERVAL_WIDTH * max(result.value, 1e-300))
     times = min(max(2, math.ceil(wide**2)), MAX_LENGTH_FACTOR)
     return (
-        f"because of the standard error of the runs, {question.key} is only known to be between "
-        f"{ends[0]} and {ends[1]}{beyond}; {_longer_run_advice(runs, times)}"
+        f"because of the standard error of the runs, {question.key} is only known to be "
+        f"between {ends[0]} and {ends[1]}{beyond}; {_longer_run_advice(runs, times)}"
     )
 
 

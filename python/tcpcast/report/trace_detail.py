@@ -125,7 +125,7 @@ def _rtt_text(row: Row) -> str:
             f"max {_in_ms(row['rtt_max_s'])}"
         )
     if row["rtt_withheld"]:
-        parts.append("no mean RTT: the capture lacks pure acks")
+        parts.append("no mean RTT: the capture contains no pure acks")
     if _is_known(row["handshake_rtt_s"]):
         parts.append(f"handshake {_in_ms(row['handshake_rtt_s'])}")
     return "; ".join(parts)

@@ -182,8 +182,8 @@ def _set_metrics_or_withhold(
         )
     elif failed:
         answer.mark_incomplete(
-            f"no fixed point was reached{failed}: use another scheme, more steps, more "
-            f"reference flows or a longer run, or {ALTERNATIVE_ENGINES_TEXT}"
+            f"no fixed point was reached{failed}; use another scheme, more steps, more reference "
+            f"flows or a longer run. Otherwise, {ALTERNATIVE_ENGINES_TEXT}"
         )
     else:
         return

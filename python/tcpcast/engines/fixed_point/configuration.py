@@ -36,25 +36,30 @@ def raise_if_unsupported(scenario: Scenario) -> None:
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(changes_to_set_stack(scenario, MAX_PLUS))
         raise NotApplicable(
-            "the reference flows of a fixed point have instantaneous loss feedback",
+            "the reference flows of a fixed point have instantaneous loss feedback, but the flows "
+            "of the scenario do not",
             Suggestion(engine="packet") if certain_failure_reason(scenario) else other_stack,
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
-            "a fixed point needs a fixed duration: run.duration, without run.precision",
+            "a fixed point needs a fixed duration; write run.duration, and omit run.precision",
             Suggestion({"run.duration": "60s", "run.precision": None}),
         )
     _check_hops(scenario)
     if scenario.network.has_return:
         raise NotApplicable(
-            "in a fixed point, ACKs neither queue nor get lost",
+            "in a fixed point, ACKs are neither queued nor lost, but the scenario has a queue or "
+            "a loss on the return path",
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
     if any(group.has_start_or_stop for group in scenario.populations):
         spans = {
             f"class.{g.name}.{key}": None for g in scenario.classes for key in _START_STOP_KEYS
         }
-        raise NotApplicable("in a fixed point, flows are always on", Suggestion(spans))
+        raise NotApplicable(
+            "in a fixed point, flows are always on, but a class has start or stop times",
+            Suggestion(spans),
+        )
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
             who = f" of class {group.name}" if scenario.classes else ""
@@ -66,7 +71,9 @@ def raise_if_unsupported(scenario: Scenario) -> None:
         if any(link.loss is not None for link in links):
             losses = {f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")}
             raise NotApplicable(
-                "in a fixed point, packets are lost only in the shared queue", Suggestion(losses)
+                "in a fixed point, packets are lost only in the shared queue, but the scenario "
+                "has random loss",
+                Suggestion(losses),
             )
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
@@ -86,7 +93,9 @@ def _check_hops(scenario: Scenario) -> None:
     }
     if shared:
         raise NotApplicable(
-            "the reference flows of a fixed point share only one router", Suggestion(shared)
+            "the reference flows of a fixed point share only one router, but the scenario has "
+            "other shared hops",
+            Suggestion(shared),
         )
     if network.bottleneck.varying is not None:
         raise NotApplicable(
@@ -96,7 +105,8 @@ def _check_hops(scenario: Scenario) -> None:
         )
     if network.jitter is not None:
         raise NotApplicable(
-            "a fixed point has constant delays", Suggestion({"network.jitter": None})
+            "a fixed point has constant delays, but the scenario has jitter",
+            Suggestion({"network.jitter": None}),
         )
     for stream in scenario.cross:
         place = find_stream_hop(network, stream)
@@ -113,12 +123,12 @@ def certain_failure_reason(scenario: Scenario) -> str:
     load = compute_offered_load(scenario)
     if load > 1:
         return (
-            f"the sources offer {load:.3g} times the capacity of the link, and above its "
+            f"the sources offer {load:.3g} times the capacity of the link. At a load above the "
             "capacity, the schemes violate Little's law"
         )
     bulk = any(isinstance(group.traffic, Bulk) for group in scenario.populations)
     if bulk and scenario.senders > 1:
-        return "bulk flows never end, so differences between them and the reference flows never end"
+        return "bulk flows never end, so their differences from the reference flows persist"
     return ""
 
 

@@ -17,18 +17,18 @@ _PARALLEL_MODULE = f"{_PACKAGE}.parallel"
 _LOCAL_LOOP_MODULE = f"{_PACKAGE}.local_loop"
 _NEEDS_TRANSFERS = "one class of isolated transfers of given sizes"
 _NEEDS_USERS = "one class of on/off sources; by default with stack max-plus-reno"
-_NEEDS_BULK = "one class of bulk flows; a loss, specified or measured"
+_NEEDS_BULK = "one class of bulk flows with a specified or measured loss"
 
 FORMULAS: dict[str, Formula] = {
     "engset": Formula(
         f"{_PACKAGE}.engset",
         "engset",
-        "TCP-Engset model, revisited: closed form for on/off sources sharing a link",
-        "on/off sources, one or more classes; a bottleneck with a rate, Reno or NewReno, no random "
-        "loss",
+        "revised TCP-Engset model: closed form for on/off sources that share a link",
+        "on/off sources in one or more classes; a bottleneck with a rate; Reno or NewReno; no "
+        "random loss",
         family=USERS_FAMILY,
-        trust="rates, if the mean file sizes of classes differ by at most a factor of 3; loss, if "
-        "at most 1 %; queue and RTT, if the mean queue is below the buffer",
+        trust="rates if the mean file sizes of the classes differ by at most a factor of 3; a "
+        "loss of at most 1 %; queue and RTT if the mean queue is below the buffer",
         source="TCP-Engset, revisited: eq. 1 to 12",
         plot_style=("vermilion", 0),
     ),
@@ -77,7 +77,7 @@ FORMULAS: dict[str, Formula] = {
         _PATH_MODULE,
         "cubic_response_function",
         "CUBIC's response function with its Reno-friendly region, limited to the receiver window",
-        f"{_NEEDS_BULK}; any stack; predicts CUBIC",
+        f"{_NEEDS_BULK}; predicts CUBIC even if the scenario has another stack",
         family=PATH_FAMILY,
         source="RFC 9438, sections 4.3 and 5",
         accepts_measured=True,
@@ -87,8 +87,9 @@ FORMULAS: dict[str, Formula] = {
     "bbr-bound": Formula(
         f"{_PACKAGE}.bbr",
         "bbr",
-        "upper bound for BBR, version 1: link rate times the delivered share of the packets",
-        "one class of bulk flows, a link with a rate; predicts BBR, whatever the scenario's stack",
+        "upper bound for BBR version 1: link rate times the share of packets that are delivered",
+        "one class of bulk flows, a link with a rate; predicts BBR even if the scenario has "
+        "another stack",
         family=PATH_FAMILY,
         source="Cardwell et al. 2017; Hock et al. 2017",
         accepts_measured=True,
@@ -99,7 +100,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel": Formula(
         _PARALLEL_MODULE,
         "parallel",
-        "n parallel flows without receiver window; input: loss events of each flow",
+        "n parallel flows without a receiver window, from the loss events of each flow",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
@@ -109,7 +110,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel-cumulative": Formula(
         _PARALLEL_MODULE,
         "parallel_cumulative",
-        "n parallel flows without receiver window; input: loss events of the aggregate",
+        "n parallel flows without a receiver window, from the loss events of the aggregate",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
@@ -119,7 +120,7 @@ FORMULAS: dict[str, Formula] = {
     "cardwell": Formula(
         f"{_PACKAGE}.cardwell",
         "cardwell",
-        "latency of transfers: slow start, one recovery, and the rest at PFTK's rate",
+        "latency of transfers: slow start, one recovery, and the remaining data at PFTK's rate",
         f"{_NEEDS_TRANSFERS}; a loss, specified or measured",
         family=TRANSFERS_FAMILY,
         source="Cardwell, Savage, Anderson 2000: eq. 25 without eq. 4",
@@ -129,7 +130,7 @@ FORMULAS: dict[str, Formula] = {
     "short": Formula(
         f"{_PACKAGE}.short_transfers",
         "short",
-        "short transfers: latency for each number of losses, and mean latency",
+        "latency of short transfers for each number of losses, and the mean latency",
         f"{_NEEDS_TRANSFERS}; at most 30 losses per transfer on average",
         family=TRANSFERS_FAMILY,
         source="Ayesta, Avrachenkov: eq. 1 and the recursion of section 2",
@@ -141,11 +142,11 @@ FORMULAS: dict[str, Formula] = {
     "restart-sqrt": Formula(
         _LOCAL_LOOP_MODULE,
         "restart_sqrt",
-        "square-root law for users; p counts losses and timeouts, or restarts after idle times if "
-        "they are more frequent",
-        f"{_NEEDS_USERS}; a loss, or restarts after idle times",
+        "square-root law for users; p is the ratio of losses and timeouts, or of restarts after "
+        "idle times if restarts are more frequent",
+        f"{_NEEDS_USERS}; losses, or restarts after idle times",
         family=USERS_FAMILY,
-        trust="few losses; the warnings of the answer name the limits",
+        trust="if losses are rare; each answer warns about its limits",
         source="Baccelli, Hong, Liu 2001: eq. 1",
         accepts_measured=True,
         stack="max-plus-reno",
@@ -157,7 +158,7 @@ FORMULAS: dict[str, Formula] = {
         "equal shares of a full link between users with think times",
         f"{_NEEDS_USERS}; more sources than fill the link",
         family=USERS_FAMILY,
-        trust="a full link that is shared equally",
+        trust="if the link is full and shared equally",
         source="Baccelli, Hong, Liu 2001: eq. 2",
         accepts_measured=True,
         stack="max-plus-reno",

@@ -70,7 +70,10 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         make_step("n", flows, "1", "traffic.flows"),
         make_step("C_link", capacity, "packet/s", limit.key),
         make_step(
-            "gain", bound.probe_factor, "1", "1.25 (1-p); below 1, BBR's rate estimate shrinks"
+            "gain",
+            bound.probe_factor,
+            "1",
+            "1.25 (1-p); if it is below 1, BBR's rate estimate shrinks",
         ),
         make_step(
             "standing queue", bound.standing_queue_pkts, "packet", "up to 1 BDP; 0 for one flow"

@@ -36,7 +36,9 @@ def require_trace_answer(measured: Answer | None) -> Answer:
 
 def _require_capture_inputs(measured: Answer | None) -> CaptureInputs:
     if measured is None or measured.captured is None:
-        raise NotApplicable("formulas of a capture need an answer of engine trace; there is none")
+        raise NotApplicable(
+            "for a capture, formulas need an answer of engine trace, but there is none"
+        )
     return measured.captured
 
 
@@ -63,7 +65,9 @@ def path_inputs_of_capture(model: str, measured: Answer | None) -> PathInputs:
     trace = require_trace_answer(measured)
     loss = get_positive_metric(trace, "loss_indication_ratio")
     if loss is None or not loss < 1:
-        raise NotApplicable(f"{model} needs a loss ratio, and the capture has no loss indication")
+        raise NotApplicable(
+            f"{model} needs a loss ratio, but the capture contains no loss indication"
+        )
     steps = [
         make_step("p", loss, "1", "capture: loss_indication_ratio"),
         *rtt_and_t0_steps_of_capture(model, trace),
@@ -94,7 +98,7 @@ def rtt_and_t0_steps_of_capture(model: str, measured: Answer) -> list[Step]:
     """Return the derivation steps of RTT and T0."""
     rtt, t0 = get_positive_metric(measured, "rtt_mean_s"), get_positive_metric(measured, "t0_s")
     if rtt is None:
-        raise NotApplicable(f"{model} needs an RTT, and the capture does not show one")
+        raise NotApplicable(f"{model} needs an RTT, but the capture does not show one")
     first = (
         (t0, "capture: t0_s")
         if t0
@@ -139,8 +143,8 @@ def path_scenario_of_capture(model: str, scenario: Scenario, measured: Answer | 
     tables = _require_capture_inputs(measured).replay
     if not tables or get_capture_value(require_trace_answer(measured), "bottleneck_pps") is None:
         raise NotApplicable(
-            f"{model} needs a link with a rate, but the capture does not show one: its flows never "
-            "fill the path"
+            f"{model} needs the rate of the link, but the capture does not show it: the captured "
+            "flows never fill the path"
         )
     return Scenario.from_dict(tables)
 

@@ -158,8 +158,8 @@ def _require_specified_loss(
         raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
     if any(isinstance(on.link.loss, GilbertElliott) for on in group.links(scenario.network)):
         warnings.append(
-            "the p of the formula is the ratio of loss indications, but the specified loss is "
-            f"correlated: its mean, {loss:.4g}, is larger than this ratio; use --feed measured"
+            "the formula needs the ratio of loss indications, which is smaller than the mean of "
+            f"the specified correlated loss ({loss:.4g}); use --feed measured"
         )
     return make_step("p", loss, "1", keys)
 
@@ -281,12 +281,12 @@ def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:
     rules = (on.link.loss for on in group.links(scenario.network))
     if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
         warnings.append(
-            "the model assumes independent losses, but the specified loss is correlated; the "
-            "model uses its mean as p"
+            "the model assumes independent losses, but the specified loss is correlated; p is the "
+            "mean of the specified loss"
         )
     if traffic.arrivals is not None:
         warnings.append(
-            "the model assumes isolated transfers, but transfers of the scenario share the path"
+            "the model assumes isolated transfers, but the scenario's transfers share the path"
         )
     return warnings
 

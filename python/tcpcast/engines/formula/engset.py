@@ -181,9 +181,9 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     warnings = []
     if not result.can_overload_link:
         warnings.append(
-            f"{result.sources} sources never fill the link, which carries "
-            f"{digits(result.isolated.servers)} sources at their peak rate: the values are "
-            "for an isolated connection, without queueing and loss"
+            f"{result.sources} sources never fill the link, because the link carries "
+            f"{digits(result.isolated.servers)} sources at their peak rate. The values are for an "
+            "isolated connection, without queueing and loss"
         )
     warnings += loss_and_queue_warnings(result)
     return warnings + long_tail_and_own_link_warnings(
@@ -196,8 +196,8 @@ def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
     warnings = []
     if result.loss_ratio is not None and result.loss_ratio > MAX_TRUSTED_LOSS:
         warnings.append(
-            f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %: according to its authors, "
-            "the model then greatly overestimates the rate; it also omits retransmissions"
+            f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %. According to its "
+            "authors, the model then greatly overestimates the rate. It also omits retransmissions"
         )
     if mean_queue_exceeds_buffer(result):
         warnings.append(
@@ -245,8 +245,9 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
         room = network.buffer_pkts(on.link)
         if not on.measured and room < tcp.receiver_window:
             yield (
-                f"drops nothing on the {on.key} link, but this link has a buffer of "
-                f"{digits(room, 6)} packets, smaller than a window of "
+                f"drops nothing on the {on.key} link, but in the scenario this link has a buffer "
+                "of "
+                f"{digits(room, 6)} packets, less than a window of "
                 f"{digits(tcp.receiver_window, 6)} packets",
                 {f"network.{on.key}.buffer": None},
             )
@@ -287,8 +288,8 @@ def _warn_about_long_tails(size: SizeDistribution, tcp: Tcp) -> list[str]:
         return []
     reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
-        f"file sizes have a long tail ({size.distribution}), and slow start {reach}: files larger "
-        f"than the mean of {digits(size.mean_value())} packets are still in slow start, but the "
+        f"file sizes have a long tail ({size.distribution}), and slow start {reach}: files above "
+        f"the mean size of {digits(size.mean_value())} packets are still in slow start, but the "
         "model uses only the mean size. According to its authors, the model then overestimates "
         "the rate by up to 15 to 20 % and underestimates the queue"
     ]
@@ -310,7 +311,8 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     warnings = []
     if isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
-            "a file of mean size fills its own ingress or egress link; queue_mean_pkts and "
+            "a file of mean size fills the ingress or egress link of its source; queue_mean_pkts "
+            "and "
             "rtt_mean_s do not include the queue at this link"
         )
     window = min(tcp.receiver_window, 1000.0)
@@ -324,9 +326,9 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     )
     if sizes.size:
         warnings.append(
-            f"at the end of files of {sizes[0]} to {sizes[-1]} packets, the RTT exceeds the "
-            "RTO even without other traffic. If ACKs do not restart the timer, as in the TCP of "
-            "the authors, spurious timeouts follow, which the model omits"
+            f"at the end of files of {sizes[0]} to {sizes[-1]} packets, the RTT exceeds the RTO "
+            "even without other traffic. If ACKs do not restart the timer (as in the TCP of the "
+            "authors), spurious timeouts follow. The model omits these timeouts"
         )
     return warnings
 

@@ -110,15 +110,15 @@ def _make_warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
     warnings, sizes = [], _mean_sizes_pkts(result)
     if not result.can_overload_link:
         warnings.append(
-            "the sources of all classes never fill the link: the values apply to isolated "
+            "even the sources of all classes never fill the link. The values are for isolated "
             "connections, without queueing and loss"
         )
     if sizes.max() > MAX_TRUSTED_SIZE_RATIO * sizes.min():
         warnings.append(
             f"the mean file sizes of the classes range from {digits(sizes.min())} to "
-            f"{digits(sizes.max())} packets: the model underestimates the queue that large "
-            "files cause, and overestimates the rate of the class with small files. The model "
-            "was compared with simulations only for mean sizes that differ by up to a factor of "
+            f"{digits(sizes.max())} packets. The model underestimates the queue that large files "
+            "cause, and overestimates the rate of the class with small files. It was compared "
+            "with simulations only for mean sizes that differ by at most a factor of "
             f"{MAX_TRUSTED_SIZE_RATIO:g}"
         )
     warnings += loss_and_queue_warnings(result)

@@ -239,7 +239,7 @@ def _require_overload(
     inputs = collect_local_loop_inputs(name, scenario, measured)
     if math.isinf(inputs.link_pps):
         raise NotApplicable(
-            f"{name} needs a bottleneck with a rate, but the scenario has an unlimited one",
+            f"{name} needs a bottleneck with a rate, but the scenario's bottleneck is unlimited",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     threshold = float(
@@ -278,7 +278,8 @@ def _make_overload_answer(
     warnings = []
     if inputs.loss > 0:
         warnings.append(
-            "the equation counts lost packets as used capacity. If packets are lost before the "
+            "the equation assumes that lost packets use capacity of the link. If packets are lost "
+            "before the "
             f"link, for example at a full buffer, the goodput can reach {digits(lossless / 1e3)} "
             "kbit/s"
         )
@@ -367,6 +368,6 @@ def _warn_if_rate_exceeds_window(scenario: Scenario, rate_pps: float, rtt_s: flo
         return []
     return [
         f"the formula has no receiver window: it predicts {digits(rate_pps)} packets/s for an "
-        f"active user, but a window of {window:,.0f} packets allows only {digits(max_rate)} "
+        f"active user. A window of {window:,.0f} packets allows only {digits(max_rate)} "
         "packets/s"
     ]

@@ -104,8 +104,8 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     answer = _make_answer("parallel-cumulative", inputs, result, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         why = (
-            "p_r, the share of packets lost, is the specified loss; correlated loss within a "
-            "round increases p_r"
+            "the specified loss is used as p_r, the share of packets lost; correlated loss within "
+            "a round increases p_r"
         )
         answer.warn(Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,)))
     return rate_answers.add_loss_metrics(answer, window_pkts=float(result.flow_window_pkts))
@@ -124,8 +124,8 @@ def _make_answer(
     answer.domain |= {RTO_FLOW_SHARE: waiting, WINDOW_SHARE: used}
     if waiting > MAX_RTO_SHARE:
         answer.warn(
-            "the model assumes that few flows are in RTO at the same time, but here it "
-            f"predicts {100 * waiting:.0f} % of the flows in RTO, and underestimates the rate"
+            "the model assumes that few flows wait for an RTO at the same time. Here, it predicts "
+            f"that {100 * waiting:.0f} % of the flows wait for an RTO, and underestimates the rate"
         )
     answer.warn(*rate_answers.warn_if_rate_exceeds_window(inputs, rate / inputs.flows))
     return answer

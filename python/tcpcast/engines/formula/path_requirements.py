@@ -142,9 +142,8 @@ def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     payload = bytes_text(sizing.full_window_bytes)
     full = f"{readable_units.count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
     return [
-        f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: {each} needs a window of {window} to "
-        f"fill the link, and a window of {full} to keep the link full after a loss reduces "
-        "the window.",
+        f"BDP {bytes_text(sizing.bdp_bytes)} ({pipe}). To fill the link, {each} needs a window of "
+        f"{window}. To keep the link full after a loss reduces the window, {each} needs {full}.",
         "For the larger window, Linux needs socket buffers of "
         f"{bytes_text(sizing.socket_buffer_bytes)}: {_too_small_linux_keys_text(sizing)}.",
     ]
@@ -176,7 +175,10 @@ def flows_to_fill_text(sizing: PathRequirements) -> str:
     """Return the numbers of CUBIC and BBR flows that fill the link, as a sentence."""
     cubic = f"{readable_units.count_text(sizing.cubic_flows, 'flow')} of CUBIC"
     if sizing.bbr_flows is None:
-        return f"To fill the link, use {cubic}; BBR does not sustain its rate above a loss of 20 %."
+        return (
+            f"To fill the link, use {cubic}. BBR does not fill the link, because the loss is "
+            "above 20 %."
+        )
     return f"To fill the link, use {cubic} or {sizing.bbr_flows} of BBR."
 
 

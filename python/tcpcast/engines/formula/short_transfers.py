@@ -157,8 +157,8 @@ def _require_short_transfer(size_pkts: float, loss: float) -> None:
     if mean > MAX_MEAN_LOSSES:
         raise NotApplicable(
             f"a transfer of {size_pkts:,.0f} packets loses {mean:,.1f} packets on average, "
-            f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use "
-            "a smaller size, or estimate the time as the size divided by the rate of a bulk flow"
+            f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use a "
+            "smaller size, or divide the size by the rate of a bulk flow"
         )
 
 
@@ -322,7 +322,7 @@ def _warn_about_omitted_features(transfer: ShortTransfer) -> list[str]:
     if transfer.limited_transmit and transfer.duplicate_threshold > MAX_LIMITED_TRANSMIT_PKTS + 1:
         warnings.append(
             f"tcp.limited_transmit sends {MAX_LIMITED_TRANSMIT_PKTS} packets on duplicate acks "
-            f"below the threshold, but the model sends {transfer.duplicate_threshold - 1} packets, "
-            "so it underestimates the time"
+            "before the fast retransmit. The model sends "
+            f"{transfer.duplicate_threshold - 1} packets, so it underestimates the time"
         )
     return warnings

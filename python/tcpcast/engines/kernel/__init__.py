@@ -232,8 +232,8 @@ def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[No
         *_warn_about_pacing_in_pauses(provenance["link"]),
     ]
     ends = (
-        "the queueing delays, RTT and losses of BBR are therefore too large; check them "
-        "on an idle machine"
+        "the queueing delays, RTT and losses of BBR are therefore too large; repeat the run on an "
+        "idle machine"
     )
     return [Note(f"bbr: {'; '.join(causes)}; {ends}", kind="check")] if causes else []
 
@@ -250,9 +250,9 @@ def _warn_about_raised_rate_samples(rtt_s: float, lateness: Sequence[int]) -> It
     )
     late_s = next(rare, LATENESS_BINS_S[-1])
     yield (
-        f"{bursts / total:.1%} of the packets were more than {LATE_PACKET_S * 1000:g} ms late, and "
-        f"ACKs that are {late_s * 1000:g} ms late increase BBR's bandwidth estimate (the "
-        f"largest rate sample) by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
+        f"{bursts / total:.1%} of the packets were more than {LATE_PACKET_S * 1000:g} ms late. "
+        f"ACKs that are {late_s * 1000:g} ms late increase BBR's bandwidth estimate (the largest "
+        f"rate sample) by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
     )
 
 
@@ -264,9 +264,9 @@ def _warn_about_pacing_in_pauses(links: Sequence[Mapping[str, int] | None]) -> I
     )
     if away > MAX_PAUSED_SHARE * elapsed:
         yield (
-            f"the link was paused for {away / elapsed:.1%} of the time, "
-            f"{away / pauses * 1e-6:.1f} ms per pause on average, but BBR's pacing continued, "
-            "and each pause added its length to the queueing delay"
+            f"the link was paused for {away / elapsed:.1%} of the time "
+            f"({away / pauses * 1e-6:.1f} ms per pause on average), but BBR's pacing continued. "
+            "Each pause increased the queueing delay by the duration of the pause"
         )
 
 

@@ -257,16 +257,16 @@ def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
         )
     if run.transfers is not None and run.warmup_s is None:
         yield NotApplicable(
-            "run.transfers are counted after the warm-up, but engine kernel determines the end of "
-            "the warm-up only after the run",
+            "run.transfers counts transfers after the warm-up, but engine kernel determines the "
+            "end of the warm-up only after the run",
             Suggestion({"run.warmup": "10s"}),
             Suggestion({"run.duration": "30s"}),
         )
     count = sum(map(count_senders, scenario.populations))
     if count > MAX_FLOWS:
         yield NotApplicable(
-            f"{count} senders: engine kernel uses a network namespace per sender, at most "
-            f"{MAX_FLOWS}"
+            f"{count} senders are too many: engine kernel uses a network namespace per sender, "
+            f"and at most {MAX_FLOWS} namespaces"
         )
 
 
@@ -305,7 +305,7 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
 
 def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     if tcp.stack not in KERNEL_STACKS:
-        fact = "the kernel has only modern Linux stacks"
+        fact = "the kernel supports only modern Linux stacks"
         if tcp.is_modern:
             fact = MODERN_STACKS[tcp.stack].why_not_in_linux
         yield NotApplicable(
@@ -317,7 +317,7 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
     if tcp.control not in offered:
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": this machine\'s kernel does not offer {tcp.control}, '
-            f"only {', '.join(offered) or 'none'}; load the module: modprobe tcp_{tcp.control}"
+            f"but only {', '.join(offered) or 'none'}; load the module: modprobe tcp_{tcp.control}"
         )
     preset = type(tcp).model_validate({"stack": tcp.stack})
     for attribute, (key, fact) in _KERNEL_FIXED_KEYS.items():
@@ -330,8 +330,8 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
         )
     if tcp.min_rto_s < 0.004:
         yield NotApplicable(
-            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has a step of "
-            "4 ms, so the minimum RTO is at least 4 ms",
+            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the resolution of the kernel's "
+            "clock is 4 ms, so the minimum RTO is at least 4 ms",
             Suggestion({"tcp.min_rto": "4ms"}),
         )
 
@@ -342,8 +342,8 @@ def _find_unsupported_windows(group: Population) -> Iterator[NotApplicable]:
     if window is not None and not minimum <= window <= maximum:
         nearest = -(-minimum // packet) if window < minimum else maximum // packet
         yield NotApplicable(
-            f"tcp.receiver_window: the kernel's receiver advertises {minimum} B to {maximum} B "
-            f"of data, or {-(-minimum // packet)} to {maximum // packet} packets",
+            f"tcp.receiver_window: the kernel's receiver advertises windows of {minimum} B "
+            f"to {maximum} B of data ({-(-minimum // packet)} to {maximum // packet} packets)",
             Suggestion({"tcp.receiver_window": nearest}),
         )
 

@@ -50,8 +50,8 @@ def mark_late_results(
     rtt_s = min(group.rtt_s for group in scenario.populations)
     held = mean_added_delay_s(rtt_s, outcomes)
     size = (
-        f"the resulting delay of packets is {held * 1000:.2g} ms per RTT on average, "
-        f"{held / rtt_s:.1%} of the RTT, so rates, times and delays may be wrong by this percentage"
+        f"the resulting mean delay of packets is {held * 1000:.2g} ms per RTT. Rates, times and "
+        f"delays may be wrong by {held / rtt_s:.1%}, the ratio of this delay to the RTT"
     )
     answer.mark_untrusted(f"{LATE_LINK_LABEL}: {reason}")
     # Other notes concern intervals, which are left out.
@@ -59,6 +59,6 @@ def mark_late_results(
     if not accepted and not answer.interrupted:
         answer.status = Status.MACHINE_BUSY
         answer.reason = (
-            "this machine was too busy to keep the link's timing; repeat the run, use a lower "
+            "this machine was too busy for the timing of the link; repeat the run, lower "
             "network.bottleneck.rate, or use --accept-late"
         )

@@ -108,9 +108,9 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         )
     else:
         answer.warn(
-            f"up to {_max_exactly_simulated_sources(scenario):,} sources (mean_field.flows) are "
-            "simulated one by one, as in engine packet; to simulate a scaled population, use a "
-            "smaller mean_field.flows",
+            f"with up to {_max_exactly_simulated_sources(scenario):,} sources (mean_field.flows), "
+            "engine mean-field simulates each source, as engine packet does; to simulate a "
+            "scaled population, use a smaller mean_field.flows",
             kind="remark",
         )
     return answer
@@ -161,8 +161,8 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[s
             continue
         if isinstance(queue, Red):
             reason = (
-                "RED updates its mean queue at each packet, but a packet of a scaled population "
-                "represents many packets"
+                "RED updates its mean queue length at each packet, but in a scaled population, "
+                "one simulated packet represents many packets"
             )
             yield reason, {f"{key}.queue": "fq"}
         if isinstance(queue, ManagedQueue):
@@ -177,7 +177,7 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[s
         reason = "queueing and loss of ACKs in a scaled population have not been validated"
         yield reason, {"network.return": None, "network.ack_loss": None}
     if scenario.probes.flows or scenario.probes.pcap:
-        reason = "mean-field simulates a scaled population, so single sources cannot be traced"
+        reason = "single sources cannot be traced, because mean-field simulates a scaled population"
         yield reason, {"probes.flows": None, "probes.pcap": None}
 
 
@@ -189,15 +189,15 @@ def _warn_about_unvalidated_scenarios(scenario: Scenario, scale: NetworkScale) -
     ]
     if _has_individual_buffers(scenario) or scenario.has_random_loss:
         warnings.append(
-            "random loss and per-flow buffers were not compared with exact simulation; compare a "
-            "smaller population of this scenario with engine packet"
+            "a scaled population with random loss or per-flow buffers was not compared with exact "
+            "simulation; compare a smaller population of this scenario with engine packet"
         )
     longer_s = max_excess_delay_s(scenario, scale)
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         warnings.append(
-            f"the base RTT is {time_text(longer_s)} longer than in the scenario, because a scaled "
-            "packet takes longer to transmit, and the propagation delay is too short to "
-            "compensate; use a larger mean_field.flows"
+            f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
+            "transmission of a scaled packet takes longer, and the propagation delay is too "
+            "short to compensate for this; use a larger mean_field.flows"
         )
     return warnings
 
@@ -220,7 +220,7 @@ def _warn_about_few_sources(scenario: Scenario, scale: NetworkScale) -> Iterator
     enough, why = _required_sources(scenario)
     if simulated < enough:
         yield (
-            f"{simulated} simulated sources are not enough: near saturation {why}; use "
+            f"{simulated} simulated sources are too few: near saturation, {why}; use "
             f"mean_field.flows = {enough} or more"
         )
 
@@ -245,7 +245,8 @@ def _warn_about_small_classes(scenario: Scenario, scale: NetworkScale) -> Iterat
     if small:
         yield (
             f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small)} are "
-            "simulated, so their number is rounded coarsely; use a larger mean_field.flows"
+            "simulated, so the rounding of this number causes a large error; use a larger "
+            "mean_field.flows"
         )
 
 
@@ -262,8 +263,8 @@ def _warn_about_full_queue(scenario: Scenario, answer: Answer) -> Iterator[str]:
     }
     if full:
         yield (
-            "the engine does not predict how losses of a full drop-tail queue "
-            f"({', '.join(sorted(full))}) divide between the sources and the cross traffic, "
+            f"a full drop-tail queue ({', '.join(sorted(full))}) drops packets of the sources and "
+            "of the cross traffic. The engine does not predict how many losses each of them has, "
             'and overestimates loss ratios by a factor of up to 2; use queue = "fq" at this '
             "hop, or compare a smaller population of this scenario with engine packet"
         )

@@ -98,8 +98,8 @@ def raise_if_unsupported(scenario: Scenario) -> None:
 def _check_not_a_capture(scenario: Scenario) -> None:
     if scenario.captured is not None:
         raise NotApplicable(
-            'traffic of kind "capture" is measured, not simulated; to derive a scenario for '
-            f"simulation, run tcpcast trace {scenario.captured.file} --scenario NAME.toml",
+            'traffic of kind "capture" cannot be simulated; to derive a scenario from the '
+            f"capture, run tcpcast trace {scenario.captured.file} --scenario NAME.toml",
             Suggestion(engine="trace"),
         )
 
@@ -330,14 +330,14 @@ def _warn_if_ended_early(
         answer.mark_incomplete(f"run.max_wall was reached before {before}")
     elif ended == "crowded":
         answer.mark_incomplete(
-            "stopped with a million active transfers, because more transfers arrive than "
-            "complete; set a lower traffic.arrivals.rate, or a shorter run.duration"
+            "stopped with a million active transfers, because more transfers arrive than finish; "
+            "set a lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif isinstance(ended, OutOfMemoryError):
         answer.mark_incomplete(str(ended))
         answer.mark_untrusted()
     elif _has_reached_maximum_without_transfers(scenario, run):
-        answer.mark_incomplete("the transfers were not complete after 63 simulated years")
+        answer.mark_incomplete("the transfers had not finished after 63 simulated years")
     elif shortfall:
         reached = (
             "63 simulated years"
@@ -399,8 +399,8 @@ def _warn_about_endless_retransmissions(
     if not scenario.has_loss_feedback or dropped < MAX_FEEDBACK_LOSS * max(arrived, 1.0):
         return []
     return [
-        'stack "max-plus-reno" has instantaneous loss feedback and retransmits immediately: '
-        f"here {dropped / arrived:.0%} of the packets are lost, because the buffer holds "
+        'stack "max-plus-reno" has instantaneous loss feedback and retransmits immediately. '
+        f"Here, {dropped / arrived:.0%} of the packets are lost, because the buffer holds "
         "fewer packets than there are flows; set a larger buffer, or tcp.stack = "
         '"rfc-newreno", which waits for an RTO'
     ]
@@ -422,5 +422,5 @@ def _provenance(
     if scenario.isolated_transfers is None:
         return provenance
     return provenance | {
-        "interval": "95 %: times from independent transfers, other metrics from batches"
+        "interval": "95 %; times are based on independent transfers, and other metrics on batches"
     }

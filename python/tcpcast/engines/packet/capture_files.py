@@ -80,8 +80,8 @@ def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
     _, folder = scenario.source_tables()
     if force and folder is not None and not output.is_of_kind_or_absent(file, _CAPTURE_KIND):
         raise TcpcastError(
-            f"{file} exists and is not a capture: with --force, probes.pcap overwrites only "
-            "captures; move the file, or use another name in probes.pcap"
+            f"{file} exists and is not a capture. --force overwrites only captures; move the "
+            "file, or use another name in probes.pcap"
         )
     output.check_file_is_writable(file, force=force)
 

@@ -95,7 +95,7 @@ def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str |
     warm_up_s = snapshot.units.elapsed_s - measured_s / snapshot.units.replications
     if scenario.run.warmup_s is None and warm_up_s > MAX_WARM_UP_SHARE * snapshot.units.elapsed_s:
         advice = _longer_run_advice(scenario)
-        return f"the run is too short: its warm-up takes more than a third of the time; {advice}"
+        return f"the run is too short: the warm-up takes more than a third of the run; {advice}"
     of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
     if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
         cycles = f"{MIN_CYCLES} cycles of {BBR_CYCLE_S:g} s, in which the shares of BBR flows vary"
@@ -105,7 +105,10 @@ def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str |
         if not of_bbr or each_s >= MIN_LOSS_CYCLES * cycle_s:
             return None
         cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the mean time between losses of a flow"
-    return f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
+    return (
+        f"the run is too short: the time after the warm-up is less than {cycles}; "
+        f"{_longer_run_advice(scenario)}"
+    )
 
 
 def count_loss_indications(units: BatchCounters, numbers: Sequence[int] | None = None) -> float:

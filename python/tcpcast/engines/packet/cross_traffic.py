@@ -237,16 +237,16 @@ def warn_about_recordings_and_bins(
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:
             text = (
-                f"the recording of cross.{name} lasts {digits(lasts)} s and is repeated "
-                f"during the {digits(ran_s)} s of the run"
+                f"the recording of cross.{name} lasts only {digits(lasts)} s, so it is repeated "
+                f"during the run of {digits(ran_s)} s"
             )
             notes.append(Note(text, kind="remark"))
     for index, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
             text = (
-                f"the rate of cross.{noise.name or index} changes every {digits(noise.bin_s)} "
-                f"s, but the run ends after {digits(ran_s)} s; set a shorter bin, or a longer "
-                "run"
+                f"the rate of cross.{noise.name or index} changes every {digits(noise.bin_s)} s, "
+                f"but the run lasts only {digits(ran_s)} s; set a shorter bin, or make the run "
+                "longer"
             )
             notes.append(Note(text, kind="run"))
     return notes

@@ -65,8 +65,8 @@ def _drawn_sizes_message(
     needed = "no number of files is enough" if endless else f"about {enough:,.0f} are needed"
     text = (
         f"file sizes vary too much for {files:,.0f} files ({needed}): the mean simulated size is "
-        f"{drawn:.4g} packets, but the mean of the distribution is {expected:.4g} "
-        f"({drawn / expected - 1:+.1%})"
+        f"{drawn:.4g} packets ({drawn / expected - 1:+.1%}), but the mean of the distribution is "
+        f"{expected:.4g} packets"
     )
     return text, endless
 

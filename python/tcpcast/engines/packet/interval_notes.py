@@ -44,9 +44,8 @@ def make_interval_notes(
     if snapshot.loss_events is None:
         listed.append(
             Note(
-                "loss_event_ratio_cumulative is left out, because a replication has more "
-                "than 4,194,304 loss indications, the maximum that is kept; use more and "
-                "shorter replications",
+                "loss_event_ratio_cumulative is omitted, because a replication has more than "
+                "4,194,304 loss indications; use more replications, and shorter ones",
                 ("loss_event_ratio_cumulative",),
                 kind="withheld",
             )

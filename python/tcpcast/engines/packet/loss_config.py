@@ -23,7 +23,7 @@ def loss_model_config(loss: Loss | None) -> Config | None:
     if loss.model == "bernoulli":
         return {"bernoulli": loss.rate}
     if loss.model == "rest-of-round":
-        raise TypeError("loss model rest-of-round is supported at the bottleneck only")
+        raise TypeError('loss model "rest-of-round" is supported only at the bottleneck')
     return {"gilbert-elliott": {name: value for name, value in loss if name != "model"}}
 
 

@@ -78,7 +78,7 @@ def _has_drops_but_no_marks(units: BatchCounters, index: int) -> bool:
 
 def _note_unvalidated_stack(stack: str) -> Iterator[Note]:
     if is_modern(stack) and (source := MODERN_STACKS[stack].unvalidated_source):
-        text = f'stack "{stack}" follows {source} and was never compared with a kernel'
+        text = f'stack "{stack}" follows {source}, but was never compared with a kernel'
         yield Note(text, kind="model")
 
 
@@ -105,9 +105,8 @@ def _note_delays_in_own_links(
     delay = f"the queueing delay of the class's own links{lost}"
     rtt, base = (digits(1e3 * seconds, 3) for seconds in (rtt_s, group.rtt_s))
     yield Note(
-        f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}; the metrics of "
-        "loss, queue and queueing delay do not include these links, because they describe the "
-        "bottleneck",
+        f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}. The metrics of loss, "
+        "queue and queueing delay describe only the bottleneck, not these links",
         QUEUE_METRICS,
         kind="model",
     )

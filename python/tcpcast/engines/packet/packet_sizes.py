@@ -36,8 +36,8 @@ def _find_features_for_one_size(
             key = f"network.hop.{hop.name}.buffer"
             packets = f"{network.buffer_pkts(hop):.0f}pkt"
             yield (
-                f"{key}: a buffer in bytes at a hop with shared = false supports only packets of "
-                "one size",
+                f"{key}: a buffer in bytes is supported at a hop with shared = false only if all "
+                "packets have one size",
                 Suggestion({key: packets}),
             )
     places = [find_stream_hop(network, stream) for stream in scenario.cross]

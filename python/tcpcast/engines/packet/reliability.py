@@ -228,9 +228,9 @@ def _add_metric_warnings(
         return estimate
     reason = missing or _few_data_text_of_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
-        reason = f"too few replications: at least {MIN_REPLICATIONS} are needed"
+        reason = f"too few replications: at least {MIN_REPLICATIONS} replications are needed"
     if reason is None and estimate.low is None:
-        reason = "all events were in one batch of the run"
+        reason = "all events occurred in one batch of the run"
     if reason is not None:
         return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
@@ -357,10 +357,10 @@ def _rare_loss_warnings(
         what, count = (EVENT_NAMES.get(counters, "losses"), own) if own else ("losses", bursts)
         if count == 0:
             reached = _largest_queue_text(scenario, snapshot)
-            messages[name] = f"too few losses: 0, although the queue reached {reached}"
+            messages[name] = f"too few losses: none, although the queue reached {reached}"
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
-            messages[name] = f"too few {what}: {where}, but {MIN_EVENTS} batches are needed"
+            messages[name] = f"too few {what}: {where}, but must occur in {MIN_EVENTS} batches"
     return messages
 
 
@@ -421,23 +421,21 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
 
     ``timeouts`` is the number of observations if the metric counts timeouts.
     """
-    if differing_units == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES):
+    is_constant = differing_units == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES)
+    if is_constant or differing_units >= MIN_EVENTS:
         return None
-    if differing_units >= MIN_EVENTS:
-        return None
-    found = "all batches of the run have the same value"
-    if differing_units > 0:
-        found = f"all batches of the run except {differing_units} have the same value"
-    return f"too few different values: {found}, but at least {MIN_EVENTS} must have another value"
+    rest = f" except {differing_units}" if differing_units > 0 else ""
+    found = f"all batches of the run{rest} have the same value"
+    return f"too few different values: {found}, but {MIN_EVENTS} must have another value"
 
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
     if estimate.has_few_events and estimate.value != 0.0:
         yield f"the value is based on fewer than {MIN_EVENTS} events"
     if correlated:
-        yield "the run is too short: neighbouring batches are correlated; make the run longer"
+        yield "the run is too short: successive batches are correlated; make the run longer"
     if estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_SKEW_CORRECTION:
-        yield "the run is too short: one batch outweighs all others; make the run longer"
+        yield "the run is too short: one batch dominates the mean; make the run longer"
 
 
 def _short_run_warnings(
@@ -455,8 +453,7 @@ def _short_run_warnings(
     )
     if load is not None:
         needed_s = max(needed_s, MIN_CORRELATION_TIMES * _queue_relaxation_s(scenario, load))
-    lacking = _shorter_than_text(units, needed_s)
-    if lacking is not None:
+    if (lacking := _shorter_than_text(units, needed_s)) is not None:
         yield lacking, False
 
 
@@ -465,7 +462,7 @@ def _shorter_than_text(units: BatchCounters, needed_s: float) -> str | None:
     if measured_s >= needed_s:
         return None
     measured, needed = (time_text(s) for s in (measured_s, needed_s))
-    return f"the run is too short: it measured {measured}, but {needed} are needed"
+    return f"the run is too short: the measured time is {measured}, but {needed} are needed"
 
 
 def _mean_file_cycle_s(scenario: Scenario, units: BatchCounters, index: int) -> float:

@@ -74,8 +74,8 @@ def warn_about_unreached_times(scenario: Scenario, delivered: Table) -> list[Not
         return []
     return [
         Note(
-            f"run.report_at lists {missing[0]:g} s, but no flow ran for this time, so the table "
-            "`delivered` ends earlier; write a longer run.duration",
+            f"the table `delivered` ends before {missing[0]:g} s, a time in run.report_at, "
+            "because no flow ran for this long; write a longer run.duration",
             kind="remark",
         )
     ]

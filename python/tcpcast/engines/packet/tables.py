@@ -471,9 +471,9 @@ def note_thinned_traces(traces: Mapping[str, Any]) -> list[Note]:
     bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
     return [
         Note(
-            f"the table `{name}` has only the lowest, the highest and the last point of each "
-            f"flow in every {digits(width * 1e-6)} ms of the run, because there are too many "
-            "points; trace fewer flows, or shorten the run",
+            f"the table `{name}` has too many points, so it contains only the lowest, the highest "
+            f"and the last point of each flow per {digits(width * 1e-6)} ms; "
+            "trace fewer flows, or shorten the run",
             (name,),
             kind="remark",
         )

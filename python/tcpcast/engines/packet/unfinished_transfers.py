@@ -81,7 +81,7 @@ def _replace_by_lower_bound(
     bound_s = at_least if METRICS[name].has_lower_bound else None
     bound = time_text(at_least)
     warning = (
-        f"{UNFINISHED_LABEL}: {share} transfers had not finished at the end of the run, and the "
+        f"{UNFINISHED_LABEL}: {share} transfers had not finished at the end of the run, so the "
         f"mean time of all transfers is at least {bound}; make the run longer"
     )
     replaced = replace(estimate, value=math.nan, low=None, high=None, half_width=math.inf)

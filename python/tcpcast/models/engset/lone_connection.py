@@ -85,8 +85,8 @@ def lone_queue(
     if len(sizes) == 1 and isolated.flights.saturated:
         raise DomainError(
             f"initial_window_pkts ({initial_window_pkts}) fills the slowest link, which holds "
-            f"{path.slowest_beta:.3g} packets: the model (TCP-Engset, section 4.4) needs a "
-            "smaller window"
+            f"{path.slowest_beta:.3g} packets; write a smaller window (TCP-Engset, "
+            "section 4.4)"
         )
     parts = [sizes[0] * (sizes[0] + 1) / 2]
     window = min(float(initial_window_pkts), receiver_window_pkts)

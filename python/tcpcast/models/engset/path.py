@@ -93,8 +93,8 @@ class Path:
         least = sum(self.packet_bits / rate for rate in rates)
         if self.rtt0_s < least * (1 - ROUNDING_TOLERANCE):
             raise DomainError(
-                f"rtt0_s is {self.rtt0_s!r}, less than the {least:.6g} s that one packet takes "
-                "to be transmitted over the three links"
+                f"rtt0_s is {self.rtt0_s!r}, less than the transmission time of one packet "
+                f"on the three links, {least:.6g} s"
             )
 
     @property

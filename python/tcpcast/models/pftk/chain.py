@@ -401,7 +401,7 @@ def _choose_largest_window(p: float, b: int, receiver_window_pkts: float, limit:
     if largest > limit:
         raise DomainError(
             f"loss_probability {p:g} lets the window grow to {largest:,} packets, but the chain "
-            f"has at most {limit:,}: set receiver_window_pkts, or use the closed form"
+            f"supports at most {limit:,} packets: set receiver_window_pkts, or use the closed form"
         )
     return largest
 
@@ -411,7 +411,7 @@ def _require_whole_packets_per_ack(packets_per_ack: float) -> int:
     if b != int(b):
         raise DomainError(
             "the Markov chain of the window needs a whole number as packets_per_ack, not "
-            f"{b!r}: the window grows once in this number of rounds"
+            f"{b!r}, because the window grows once in this number of rounds"
         )
     return int(b)
 

@@ -109,6 +109,6 @@ def first_negligible_loss_count(
         if small.any():
             return int(k[np.argmax(small)])
     raise DomainError(
-        f"size_pkts {size_pkts:g} at loss {loss:g} may lose more than {MAX_LOSSES} packets, "
-        "but the model is for short transfers: use a smaller size or a smaller loss"
+        f"size_pkts {size_pkts:g} at loss {loss:g} may lose more than {MAX_LOSSES} packets, which "
+        "the model does not support: use a smaller size or a smaller loss"
     )

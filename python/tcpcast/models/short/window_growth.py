@@ -287,7 +287,7 @@ def timeout_packets(transfer: ShortTransfer) -> float:
     if transfer.initial_window_pkts != int(transfer.initial_window_pkts):
         raise DomainError(
             f"initial_window_pkts must be a whole number, not {transfer.initial_window_pkts!r}, "
-            "because the packets of each window are counted"
+            "because the model counts the packets of each window"
         )
     window, count = int(transfer.initial_window_pkts), 0
     while window < needed:
