@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 WINDOW, BOTTLENECK, TIMEOUTS = "window", "bottleneck", "timeouts"
-TRIPLE_DUPLICATES = "triple duplicates"
+TRIPLE_DUPLICATES, SHALLOW_BUFFER = "triple duplicates", "shallow buffer"
 SIMULATION = "packet"
 LEADING_FORMULA = "pftk"
 """Formula of the headline for stacks with Reno's congestion control; the only one that includes
@@ -39,8 +39,6 @@ UPPER_BOUND_FORMULA = "bbr-bound"
 
 TIME_ENGINES = (SIMULATION, "short", "cardwell")
 """Engines for the transfer time in the headline; the first trusted answer is used."""
-
-SHALLOW_BUFFER = "shallow buffer"
 
 MIN_LIMITED_SHARE = 0.95
 """Share of the link rate or window limit from which a simulated flow counts as limited by it."""
