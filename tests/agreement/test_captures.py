@@ -245,7 +245,7 @@ def test_trace_with_omitted_points_has_a_warning() -> None:
     changes = {"probes.flows": list(range(134)), "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert 100_000 < answer.tables["windows"]["time_s"].size <= 1_000_000
-    thinned = [note for note in answer.notes if "there are too many points" in str(note)]
+    thinned = [note for note in answer.notes if "has too many points" in str(note)]
     assert thinned
     assert all(note.limited_to(answer.metrics) is None for note in thinned)  # affects no metric
     (short,) = tcpcast.run(

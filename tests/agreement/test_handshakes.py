@@ -158,4 +158,4 @@ def test_formulas_reject_a_class_that_starts_later() -> None:
     tables = {**PAIR, "class": [{"name": "one", "flows": 1, "start": "5s"}]}
     tables["tcp"] = {"stack": "rfc-newreno"}
     (answer,) = tcpcast.run(Scenario.from_dict(tables), engines=["pftk"])
-    assert "always on" in (answer.not_applicable or "")
+    assert "never start or stop" in (answer.not_applicable or "")

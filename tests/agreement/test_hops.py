@@ -381,7 +381,7 @@ def test_formulas_name_the_hops_that_they_do_not_model_as_queues() -> None:
     (loss,) = [step for step in answer.steps if step["symbol"] == "p"]
     assert loss["value"] == pytest.approx(1 - 0.99**2)
     assert loss["source"] == "network.hop.router.loss and network.hop.slow.loss"
-    assert any("one queue, at slow; router, last only add" in w for w in answer.warnings)
+    assert any("queue only at slow; router, last add only" in w for w in answer.warnings)
     (bound,) = tcpcast.run(scenario, ["bbr-bound"])
     (link,) = [step for step in bound.steps if step["symbol"] == "C_link"]
     assert link["source"] == "network.hop.slow.rate"

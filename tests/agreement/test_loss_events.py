@@ -178,7 +178,7 @@ def test_excess_of_indications_has_a_warning() -> None:
         metric_estimates.estimate_metrics(scenario, reduced)["loss_event_ratio_cumulative"] is None
     )
     (warning,) = interval_notes.make_interval_notes({}, reduced, {})
-    assert str(warning).startswith("loss_event_ratio_cumulative is left out")
+    assert str(warning).startswith("loss_event_ratio_cumulative is omitted")
 
 
 def test_timeout_sequences_are_counted_by_depth() -> None:

@@ -94,5 +94,5 @@ def test_run_is_stopped_before_its_packets_fill_the_memory(
     changes = {"run.duration": "100000s", "run.warmup": warmup, "run.max_wall": "60s"}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
     assert answer.incomplete_reason is not None
-    assert "because only 5 GiB of memory are free" in answer.incomplete_reason
+    assert "because only 5 GiB of memory are still free" in answer.incomplete_reason
     assert not any(metric.trusted for metric in answer.metrics.values())

@@ -94,4 +94,4 @@ def test_moderate_losses_are_within_the_domain() -> None:
 def test_many_losses_are_outside_the_domain() -> None:
     (short,) = tcpcast.run(make_scenario("60ms", "20mbit", [3000], "1%"), ["short"])
     assert not short.metrics["completion_time_s"].trusted
-    assert "30 losses per transfer with SACK, more than 8" in short.warnings[0]
+    assert "30 losses per transfer with SACK, but the limit is 8" in short.warnings[0]

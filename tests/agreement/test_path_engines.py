@@ -237,7 +237,7 @@ def test_many_flows_in_timeout_have_a_warning() -> None:
     (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
     assert rare.notes == []
     (frequent,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
-    assert any("predicts 100 % of the flows" in text for text in frequent.warnings)
+    assert any("predicts that 100 % of the flows" in text for text in frequent.warnings)
     assert frequent.regime == "timeouts"
 
 
@@ -262,7 +262,7 @@ def test_bursty_loss_uses_its_mean_with_a_warning() -> None:
     bursty = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "20%"}
     (result,) = answer(lossy(network__bottleneck__loss=bursty), ["pftk"])
     assert steps(result)["p"] == pytest.approx(0.001 / 0.201)
-    assert any("loss is correlated" in text for text in result.warnings)
+    assert any("specified correlated loss" in text for text in result.warnings)
 
 
 def test_rest_of_round_has_a_larger_loss_than_algorithm_2() -> None:

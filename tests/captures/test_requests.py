@@ -160,7 +160,7 @@ def test_failed_connections_are_reported_first(capsys: pytest.CaptureFixture[str
     assert output.startswith(
         "5 of 5 connections failed, 3 of them because 10.0.0.2:81 did not respond to the SYN; "
         "check the address, the port and the firewall. "
-        "<bytes>: 21 TCP segments in 5 connections, 4 of them without data "
+        "<bytes>: 21 TCP segments in 5 connections (4 without data) "
         "! 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
         "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs in 3.00 s got no "
         "response."

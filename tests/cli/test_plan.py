@@ -335,11 +335,11 @@ def test_verification_exit_codes(
         (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
-            ["--share and --rate cannot be combined", "omit --share or --rate"],
+            ["--rate: is a target by itself; omit --share and --above"],
         ),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--engine", "packet"],
-            ["--engine and --rate cannot be combined"],
+            ["--engine: is only for a target with --share and --above; omit it"],
         ),
         (
             ["users", "web-10mbit", "--share", "95", "--above", "1mbit"],

@@ -66,7 +66,7 @@ def test_predict_reports_transfer_time_with_and_without_handshake(
     assert short["metrics"]["total_time_s"]["value"] == pytest.approx(expected_s + 0.06)
     out = run_tcpcast(capsys, *path)
     total_s = expected_s + 0.06
-    assert f"transfer of this size takes about {expected_s:.3g} s, {total_s:.3g} s from the" in out
+    assert f"transfer of this size takes about {expected_s:.3g} s ({total_s:.3g} s from the" in out
     assert "To fill the link, use" not in out  # without loss, one flow fills it
 
 

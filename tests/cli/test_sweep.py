@@ -296,3 +296,18 @@ def test_classes_have_columns_and_tables(tmp_path: Path, capsys: Capture) -> Non
     assert "lies between" in getattr(document.parts[0], "text", "")
     titles = [getattr(part, "title", "") for part in document.parts]
     assert "goodput, class old (Mbit/s)" in titles
+
+
+@pytest.mark.parametrize(
+    ("options", "other"),
+    [
+        (["--vary", "network.rtt=10ms,30ms"], "another --vary"),
+        (["--set", "network.rtt=1s"], "--set"),
+    ],
+)
+def test_varied_key_cannot_be_given_twice(
+    options: list[str], other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = ["sweep", "one-path", "--engine", "pftk", "--vary", "network.rtt=10ms,20ms"]
+    assert main([*sweep, *options]) == 2
+    assert f"network.rtt is also given by {other}; omit one" in capsys.readouterr().err

@@ -305,7 +305,7 @@ def test_capture_without_tcp_is_reported(tmp_path: Path, capsys: Output) -> None
     path = tmp_path / "nothing.pcap"
     path.write_bytes(CAPTURE_BYTES[:24])
     assert trace(path) == 0
-    assert "no TCP segment among 0 frames" in capsys.readouterr().out
+    assert "no TCP segment in 0 frames" in capsys.readouterr().out
     assert trace("--json", path) == 0
     assert json.loads(capsys.readouterr().out)["captures"][0]["connections"] == []
 

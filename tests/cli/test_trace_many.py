@@ -42,8 +42,7 @@ def test_port_scan_has_bounded_memory_and_summary() -> None:
     assert int(run.stderr.split()[-1]) < MAX_KIB
     output = " ".join(run.stdout.decode().split())
     assert (
-        f"{FLOWS:,} TCP segments in {FLOWS:,} connections, {FLOWS // 2:,} of them without data"
-        in output
+        f"{FLOWS:,} TCP segments in {FLOWS:,} connections ({FLOWS // 2:,} without data)" in output
     )
     left = FLOWS // 2 - 65_536
     assert f"… and {left:,} directions with less data. In total, these have {left:,}" in output
@@ -62,7 +61,7 @@ def test_port_scan_at_two_taps_has_bounded_memory(tmp_path: Path) -> None:
     )  # fmt: skip
     assert int(run.stderr.split()[-1]) < MAX_KIB
     output = " ".join(run.stdout.decode().split())
-    assert re.search(r"\d+ directions with few packets were not compared, because there", output)
+    assert re.search(r"\d+ directions with few packets not compared, because there", output)
 
 
 def test_directions_without_row_are_in_totals() -> None:
@@ -84,7 +83,7 @@ def test_evicted_connections_are_reported(tmp_path: Path, capsys: Printed) -> No
     out, err = capsys.readouterr()
     (capture,) = json.loads(out)["captures"]
     assert capture["rest"]["evicted"] == capture["rest"]["evicted_single"] == 900
-    assert "900 connections evicted (900 of them had one packet), because more than 100" in err
+    assert "900 connections evicted" in err
     assert "cut in two" not in out + err
     assert main(["trace", "--max-connections", "0", str(file)]) == 2
 

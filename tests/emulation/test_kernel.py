@@ -336,7 +336,7 @@ def test_late_link_ends_early_and_its_results_are_marked(
     # 0.67 s of 10 s: a round trip of 20 ms takes longer by 0.67/9.33.
     [message] = answer.warnings
     assert message.startswith(
-        f"{LATE}: the resulting mean delay of packets is 1.4 ms per RTT. Rates,"
+        f"{LATE}: this machine delayed packets by a mean of 1.4 ms per RTT. Rates,"
     )
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.readable_units import count_text
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -95,15 +97,16 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     first = _packets_at_first_tap(raw, raw["forward"])
     lines = [f"second tap: {warning}" for warning in native["warnings"]]
 
-    def add(count: int, text: str) -> None:
+    def add(count: int, noun: str, fact: str) -> None:
         if count:
-            lines.append(f"{count:,} {text}")
+            lines.append(f"{count_text(count, noun)} {fact}")
 
     if not raw["seen_at_both"].any():
         add(
             first.size,
-            "directions have no packet at the second tap; check that both captures are from the "
-            "same time, and that no NAT or segmentation is between the taps",
+            "direction",
+            "without a packet at the second tap; check that both captures are from the same time, "
+            "and that no NAT or segmentation is between the taps",
         )
         return lines
     if not raw["transit_max_s"][raw["seen_at_both"] > 0].any():
@@ -114,12 +117,14 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     unseen = raw["seen_at_both"] == 0
     add(
         int(unseen.sum()),
-        "directions missing at the second tap; their packets do not count as lost",
+        "direction",
+        "missing at the second tap; such packets do not count as lost",
     )
-    add(native["only_after"], "directions captured only at the second tap; they are ignored")
+    add(native["only_after"], "direction", "captured only at the second tap and ignored")
     add(
         int(raw["seen_apart"].sum()),
-        "packets captured at one tap before the other capture began; they are ignored",
+        "packet",
+        "captured at one tap before the other capture began, and ignored",
     )
     if raw["seen_at_both"].sum() < MIN_COMMON_SHARE * first[~unseen].sum():
         lines.append(
@@ -129,13 +134,14 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
         )
     add(
         native["forgotten"],
-        "packets of the first tap not found among the next 500,000 packets of the second tap; "
-        "they count as lost, even if they arrived later",
+        "packet",
+        "of the first tap not found among the next 500,000 packets of the second tap; such packets "
+        "count as lost, even if they arrived later",
     )
     add(
         native["dropped"],
-        "directions with few packets were not compared, because there are more than 131,072 "
-        "directions",
+        "direction",
+        "with few packets not compared, because there are more than 131,072 directions",
     )
     return [*lines, *_clock_warnings(native["clock_least_s"], native["clock_most_s"])]
 

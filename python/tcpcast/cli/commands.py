@@ -98,7 +98,7 @@ PREDICT = Command(
         Option("packet", "", "Also simulate the path."),
         Option("count", "N", "Number of values per range; default 10.", "--points", type=int),
         Option("explain", "", "Show all quantities, equations and warnings."),
-        Option("plot", "DIR", "Plot rate against loss into a folder."),
+        Option("plot", "DIR", "Write a figure of goodput against loss into a folder."),
         FIGURE_FORMAT,
         FORCE,
         CSV,

@@ -77,12 +77,15 @@ def choose_target(question: Question, values: Mapping[str, Any]) -> Target:
     for other in question.targets:
         for row in other.options:
             if row not in target.options and values[row.name] is not None:
-                stated = target.required_options[0].flag
-                stated_by = " and ".join(each.flag for each in other.required_options)
-                raise TcpcastError(
-                    f"{row.flag} and {stated} cannot be combined, because {row.flag} is for a "
-                    f"target with {stated_by}; omit {row.flag} or {stated}"
+                stated, others_stated = (
+                    " and ".join(option.flag for option in each.required_options)
+                    for each in (target, other)
                 )
+                if row in other.required_options:
+                    message = f"{stated}: is a target by itself; omit {others_stated}, or"
+                else:
+                    message = f"{row.flag}: is only for a target with {others_stated}; omit it, or"
+                raise TcpcastError(f"{message} write {others_stated} instead of {stated}")
     return target
 
 

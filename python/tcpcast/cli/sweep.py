@@ -35,6 +35,8 @@ from tcpcast.scenario import Sweep, parse_assignments
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tcpcast.sweeps import PreparedSweep
     from tcpcast.sweeps.results import SweepResults
 
@@ -69,7 +71,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     """Run a sweep, print its table or write it into a folder, and write figures and reports."""
     _check_format_options(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
-    varied = dict(map(_parse_assignment, vary or ()))
+    varied = _parse_varied_keys(vary or (), changes or ())
     how: dict[str, Any] = {"engines": read_engine_option(engine), "replications": replications}
     how |= {"feed": feed}
     outputs = _RequestedOutputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
@@ -167,6 +169,18 @@ def exit_code(results: SweepResults) -> int:
     if statuses and not {"answered", "partial", "failed"} & statuses.keys():
         return 2
     return 1 if {"partial", "failed"} & statuses.keys() else 0
+
+
+def _parse_varied_keys(vary: Iterable[str], changes: Iterable[str]) -> dict[str, Any]:
+    """Return the values by varied key; reject a key that is given twice."""
+    varied: dict[str, Any] = {}
+    changed = parse_assignments(changes)
+    for key, values in map(_parse_assignment, vary):
+        if key in varied or key in changed:
+            other = "another --vary" if key in varied else "--set"
+            raise TcpcastError(f"--vary: {key} is also given by {other}; omit one of them")
+        varied[key] = values
+    return varied
 
 
 def _parse_assignment(typed: str) -> tuple[str, Any]:

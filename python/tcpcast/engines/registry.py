@@ -213,7 +213,7 @@ def check_packet_sizes_are_equal(who: str, scenario: Scenario) -> None:
     keys = [f"class.{name}.packet" for name in scenario.packet_size_classes]
     if keys:
         raise NotApplicable(
-            f"{keys[0]}: {who} needs packets of one size, which network.packet sets",
+            f"{keys[0]}: {who} needs packets of one size; set the size with network.packet",
             Suggestion(dict.fromkeys(keys)),
         )
 

@@ -207,7 +207,7 @@ def _capture_size_text(capture: Capture) -> str:
     segments = count_text(capture.segments, "TCP segment")
     text = f"{capture.file}: {segments} in {count_text(count, 'connection')}"
     empty = capture.rest.get("empty_connections", 0)
-    return text + (f", {empty:,} of them without data" if empty > 0 else "")
+    return text + (f" ({empty:,} without data)" if empty > 0 else "")
 
 
 def _failure_parts(capture: Capture) -> list[Part]:

@@ -27,7 +27,7 @@ RATE_BASED = {stack.control for stack in MODERN_STACKS.values() if stack.is_rate
 DEFAULT_STACK = "linux-cubic"
 """Default preset: the stack of most current servers and phones."""
 
-USE_CLASSIC_ADVICE = 'leave it out, or write stack = "rfc-newreno"'
+USE_CLASSIC_ADVICE = 'omit this key, or write stack = "rfc-newreno"'
 """Advice in messages about a key that only classic stacks have."""
 
 TIMESTAMP_BYTES = 12
@@ -77,7 +77,7 @@ def find_unsupported_modern_keys(
     preset = MODERN_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
         message = (
-            f"{stack} has a fixed rule: slow start ends at a loss or by the rules of this stack; "
+            f"cannot be set with {stack}, whose slow start ends at a loss or by its own rules; "
             f"{USE_CLASSIC_ADVICE}"
         )
         yield make_error_at(message, "initial_ssthresh")

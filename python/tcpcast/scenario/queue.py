@@ -307,9 +307,15 @@ def _read_queue(value: object) -> object:
     """Convert a name such as ``"red"`` to a table, and a drop-tail table to ``"droptail"``."""
     if isinstance(value, Red | FairQueue | ManagedQueue):
         return value
-    # A list rather than a set, because the value may not be hashable.
-    if isinstance(value, Mapping) and value.get("kind") in list(_TABLES):
-        return value
+    if isinstance(value, Mapping):
+        # A list rather than a set, because the value may not be hashable.
+        if value.get("kind") in list(_TABLES):
+            return value
+        if "kind" not in value:
+            raise UnitError('the key kind is missing; write, for example, kind = "codel"')
+        if len(value) > 1 and value["kind"] in list(_DISCIPLINES):
+            raise UnitError(f'{value["kind"]} has no keys; write queue = "{value["kind"]}"')
+        value = value["kind"]
     name = choice_validator("queue discipline", _DISCIPLINES)(value)
     return {"kind": name} if name in _TABLES else name
 

@@ -212,8 +212,8 @@ class Tcp(Table):
         examples=["10s"],
         description=(
             'when a persistent connection restarts slow start: "never"; "rto": one RTO after the '
-            'last sent packet (RFC 5681, 4.1); or a time after the last ack, such as "10s". Only '
-            "a restart after such a time also resets ssthresh"
+            'last sent packet (RFC 5681, 4.1); or a time after the last ack, such as "10s". '
+            "With a time, the restart also resets ssthresh"
         ),
     )
     host_noise: HostDelay = Field(

@@ -165,7 +165,7 @@ impl ReadSummary {
         };
         warn(self.more_damage, "further errors in the file");
         warn(self.dropped, "frames dropped during the capture");
-        warn(self.skipped.broken, "frames skipped: their headers are inconsistent");
+        warn(self.skipped.broken, "frames skipped: inconsistent headers");
         warn(self.skipped.cut, "frames skipped: truncated before the end of the TCP header");
         warn(self.skipped.fragments, "fragments skipped: only the first has a TCP header");
         warn(
@@ -208,7 +208,8 @@ impl ReadSummary {
             lines.push(format!("{frames} skipped: unknown link type, for example {kind}"));
         }
         if self.segments == 0 {
-            lines.push(format!("no TCP segment among {} frames", self.frames));
+            let frames = count_with_noun(self.frames, "frames");
+            lines.push(format!("no TCP segment in {frames}"));
         }
         lines
     }

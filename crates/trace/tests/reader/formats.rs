@@ -261,7 +261,7 @@ fn other_formats_are_named() {
 fn header_only_is_empty_capture() {
     let (segments, summary) = read(&pcap(RAW, &[]));
     assert!(segments.is_empty() && !summary.is_damaged());
-    assert_eq!(summary.warnings(), ["no TCP segment among 0 frames"]);
+    assert_eq!(summary.warnings(), ["no TCP segment in 0 frames"]);
     let (_, summary) = read(&pcap(RAW, &[])[..23]);
     assert_eq!(summary.damage[0].kind, DamageKind::HeaderCut);
 }

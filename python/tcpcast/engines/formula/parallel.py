@@ -104,8 +104,8 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     answer = _make_answer("parallel-cumulative", inputs, result, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         why = (
-            "the specified loss is used as p_r, the share of packets lost; correlated loss within "
-            "a round increases p_r"
+            "p_r, the share of packets lost, is set to the specified loss; but with correlated "
+            "loss within a round, the true share is larger"
         )
         answer.warn(Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,)))
     return rate_answers.add_loss_metrics(answer, window_pkts=float(result.flow_window_pkts))

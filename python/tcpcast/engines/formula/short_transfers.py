@@ -158,7 +158,7 @@ def _require_short_transfer(size_pkts: float, loss: float) -> None:
         raise NotApplicable(
             f"a transfer of {size_pkts:,.0f} packets loses {mean:,.1f} packets on average, "
             f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use a "
-            "smaller size, or divide the size by the rate of a bulk flow"
+            "smaller size, or estimate the time as the size divided by the rate of a bulk flow"
         )
 
 

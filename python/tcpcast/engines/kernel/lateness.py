@@ -50,8 +50,8 @@ def mark_late_results(
     rtt_s = min(group.rtt_s for group in scenario.populations)
     held = mean_added_delay_s(rtt_s, outcomes)
     size = (
-        f"the resulting mean delay of packets is {held * 1000:.2g} ms per RTT. Rates, times and "
-        f"delays may be wrong by {held / rtt_s:.1%}, the ratio of this delay to the RTT"
+        f"this machine delayed packets by a mean of {held * 1000:.2g} ms per RTT. Rates, times and "
+        f"delays may be wrong by {held / rtt_s:.1%}, the ratio of this added delay to the RTT"
     )
     answer.mark_untrusted(f"{LATE_LINK_LABEL}: {reason}")
     # Other notes concern intervals, which are left out.

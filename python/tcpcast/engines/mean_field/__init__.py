@@ -108,9 +108,10 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         )
     else:
         answer.warn(
-            f"with up to {_max_exactly_simulated_sources(scenario):,} sources (mean_field.flows), "
-            "engine mean-field simulates each source, as engine packet does; to simulate a "
-            "scaled population, use a smaller mean_field.flows",
+            "the scenario has no more sources than mean_field.flows "
+            f"({_max_exactly_simulated_sources(scenario):,}), so engine mean-field simulates each "
+            "source, as engine packet does; to simulate a scaled population, write a smaller "
+            "mean_field.flows",
             kind="remark",
         )
     return answer
