@@ -82,7 +82,7 @@ class EngsetModel:
         return self.vary(self.inputs, value).solve()
 
     def metric_curve(self, name: str) -> Callable[[float], float | None]:
-        """Return a function of the value: an attribute of the result, or None if there is no model."""
+        """Return a function of the value: an attribute of the result; None if there is no model."""
         return lambda value: None if self.inputs is None else getattr(self.solve_at(value), name)
 
     @property
