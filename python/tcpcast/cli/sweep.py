@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tcpcast import sweeps
-from tcpcast.cli.options import (
-    check_one_format,
-)
+from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario

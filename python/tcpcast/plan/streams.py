@@ -126,7 +126,8 @@ def plan_streams(
         replaced = warn_if_pftk_replaces_algorithm_1(
             path, flows=counts[0], loss_ratio=path.loss_ratio
         )
-    model, value = models[len(replaced)], counts[len(replaced)]
+    chosen = 1 if replaced else 0
+    model, value = models[chosen], counts[chosen]
     question = InverseQuestion(
         text="useful number of parallel flows",
         key=f"class.{people.name}.flows" if scenario.classes else "traffic.flows",

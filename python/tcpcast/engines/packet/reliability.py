@@ -246,8 +246,8 @@ def _add_batch_warnings(
     for warning in _short_run_warnings_by_metric(estimate, correlated=correlated):
         # The batches of this metric may differ because few packets wait for a timeout.
         timeouts = units.total("timeouts") if name == "rtt_packet_mean_s" else 0.0
-        text = timeouts and _few_events_text("timeouts", timeouts, "timeout")
-        estimate = estimate.with_warning(text or warning)
+        rare = _few_events_text("timeouts", timeouts, "timeout") if timeouts else None
+        estimate = estimate.with_warning(rare or warning)
     return estimate
 
 
