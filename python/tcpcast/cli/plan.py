@@ -52,20 +52,15 @@ for each in QUESTIONS.values():
     _add_command(each)
 
 
-def _parse_changes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return new values by scenario key, from ``--set``."""
-    from tcpcast.scenario import parse_assignments
-
-    return parse_assignments(values["changes"] or ())
-
-
-def _read_scenario(question: Question, values: Mapping[str, Any]) -> Scenario:
+def _read_scenario(
+    question: Question, values: Mapping[str, Any], changes: Mapping[str, Any]
+) -> Scenario:
     """Return the scenario from a file, or of the path that the options describe."""
     from tcpcast.cli.scenario_args import read_scenario
 
     given, file = select_given(values, question.path_options), values["file"]
     if file is None:
-        return _make_path_scenario(question, values, given)
+        return _make_path_scenario(question, given, changes, values["seed"])
     for name in given:
         raise TcpcastError(
             f"{PATH_OPTIONS[name].flag}: the scenario {file} already describes the path; omit "
@@ -78,7 +73,7 @@ def _read_scenario(question: Question, values: Mapping[str, Any]) -> Scenario:
 
 
 def _make_path_scenario(
-    question: Question, values: Mapping[str, Any], given: Mapping[str, Any]
+    question: Question, given: Mapping[str, Any], changes: Mapping[str, Any], seed: int | None
 ) -> Scenario:
     """Return the scenario of the path that the options describe."""
     from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
@@ -93,17 +88,20 @@ def _make_path_scenario(
         raise TcpcastError(f"--{name}: must be one value; only `tcpcast predict` supports ranges")
     (point,) = expand_points(options, None)
     # Formulas need no time limit, and the losses determine the duration of a simulated check.
-    changed = {"run.max_wall": "unlimited", **_parse_changes(values)}
-    if values["seed"] is not None:
-        changed["run.seed"] = values["seed"]
+    changed = {"run.max_wall": "unlimited", **changes}
+    if seed is not None:
+        changed["run.seed"] = seed
     return make_bulk_scenario(options, point).with_changes(changed)
 
 
 def _simulation_arguments(
-    solve: Callable[..., Plan], values: Mapping[str, Any], scenario: Scenario
+    solve: Callable[..., Plan],
+    values: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    scenario: Scenario,
 ) -> dict[str, Any]:
     """Return those arguments about the simulations that are given and that the solver accepts."""
-    changes, given = _parse_changes(values), select_given(values, (VERIFY,))
+    given = select_given(values, (VERIFY,))
     if isinstance(transfers := changes.get("run.transfers"), int):
         given["transfers"] = transfers
     if "run.duration" in changes:
@@ -119,17 +117,18 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
     from tcpcast.cli.reports import check_report_files
     from tcpcast.engines import RunOptions
     from tcpcast.plan.changed_keys import check_changed_keys, note_unused_keys
+    from tcpcast.scenario import parse_assignments
 
     check_report_files(values["html"], values["markdown"], force=values["force"])
     figure = None if values["plot"] is None else _checked_figure_file(question, values)
     if (values["html"], values["markdown"], figure) != (None, None, None):
         ignore_broken_pipe()
     target = choose_target(question, values)
-    arguments, changes = read_target(target, values), _parse_changes(values)
-    scenario = _read_scenario(question, values)
+    arguments, changes = read_target(target, values), parse_assignments(values["changes"] or ())
+    scenario = _read_scenario(question, values, changes)
     check_changed_keys(target.name_in_messages or question.name, target, changes, scenario)
     solve = getattr(solvers, target.solver)
-    arguments |= _simulation_arguments(solve, values, scenario)
+    arguments |= _simulation_arguments(solve, values, changes, scenario)
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=values["threads"], progress=progress)
         plan = solve(scenario, options=options, **arguments)

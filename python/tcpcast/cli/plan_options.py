@@ -77,16 +77,20 @@ def choose_target(question: Question, values: Mapping[str, Any]) -> Target:
     for other in question.targets:
         for row in other.options:
             if row not in target.options and values[row.name] is not None:
-                stated, others_stated = (
-                    " and ".join(option.flag for option in each.required_options)
-                    for each in (target, other)
-                )
-                if row in other.required_options:
-                    message = f"{stated}: is a target by itself; omit {others_stated}, or"
-                else:
-                    message = f"{row.flag}: is only for a target with {others_stated}; omit it, or"
-                raise TcpcastError(f"{message} write {others_stated} instead of {stated}")
+                raise TcpcastError(_other_target_text(row, target, other))
     return target
+
+
+def _other_target_text(row: Option, target: Target, other: Target) -> str:
+    """Return the message about an option of another target than the chosen one."""
+    chosen, others = (
+        " and ".join(option.flag for option in each.required_options) for each in (target, other)
+    )
+    if row in other.required_options:
+        message = f"{chosen}: is a target by itself; omit {others}"
+    else:
+        message = f"{row.flag}: is only for a target with {others}; omit it"
+    return f"{message}, or write {others} instead of {chosen}"
 
 
 def read_target(target: Target, values: Mapping[str, Any]) -> dict[str, Any]:
