@@ -115,6 +115,7 @@ def test_application_limit_is_not_attributed_to_network() -> None:
     for factor, predicts in ((0.94, True), (0.96, False)):
         near = sentence("application", throughput_bps=factor * pftk() * 8000)
         assert ("(PFTK)" in near) == predicts  # a gain of less than 5 % is left out
+    assert "PFTK" not in sentence("application", throughput_bps=9e6)
 
 
 def test_application_limit_is_conditional_if_tap_is_unknown() -> None:

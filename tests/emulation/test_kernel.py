@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as ask
 from tcpcast.engines.kernel import estimate_duration_s
 from tcpcast.engines.kernel.config import run_arguments
+from tcpcast.errors import WorkerDied
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -314,6 +316,20 @@ def replace_link(monkeypatch: pytest.MonkeyPatch, result: TrafficOutcome) -> Any
     monkeypatch.setattr(module, "raise_if_unsupported", lambda _: None)
     monkeypatch.setattr(module, "run_traffic", run)
     return module
+
+
+def test_dead_process_is_not_a_machine_without_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, traffic = (
+        sys.modules[f"tcpcast.{name}"] for name in ("engines.kernel", "emulation.traffic")
+    )
+
+    def start_link(_: bytes) -> Any:
+        return nullcontext((iter([("device", "tap")]), None))
+
+    monkeypatch.setattr(module, "raise_if_unsupported", lambda _: None)
+    monkeypatch.setattr(traffic, "start_link", start_link)
+    with pytest.raises(WorkerDied, match="ended without a result"):
+        tcpcast.run(kernel_scenario(), ["kernel"])
 
 
 def test_late_link_ends_early_and_its_results_are_marked(
