@@ -142,7 +142,7 @@ class Paper(Generic[SampleSizes, Simulated]):
         if statements and not interrupted:
             sections.insert(0, claims.section(statements, sections))
         preface = self.preface(simulations)
-        if quick and len(simulations) > 0:
+        if quick:
             preface.append("This is the quick reproduction: fewer and shorter simulations.")
         if self.unsettled in {lines, BOTH}:
             preface.append(
@@ -186,15 +186,6 @@ class Paper(Generic[SampleSizes, Simulated]):
         if interrupted and not result:
             raise KeyboardInterrupt
         return result, interrupted
-
-
-@dataclass(frozen=True, slots=True)
-class FormulaPaper(Paper[None, Simulations[None]]):
-    """A paper without simulations: formulas compute all values."""
-
-    simulations: Callable[..., Simulations[None]] = Simulations
-    whole: None = None
-    quick: None = None
 
 
 def _section_batches(sections: Iterable[Section]) -> Iterator[list[Section]]:
