@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast import forkserver
 from tcpcast.errors import MachineError, TcpcastError
@@ -142,6 +142,32 @@ def _shut_down_executor(executor: Executor, others: Sequence[BaseProcess]) -> No
                 process.kill()
 
 
+class _DaskExecutor(Executor):
+    """An executor for the workers of a Dask client.
+
+    ``client.get_executor()`` fails if a worker dies after its task and before the result arrives;
+    ``result()`` of Dask's own futures waits until another worker has repeated the task.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def submit(self, task: Callable[..., Any], /, *arguments: Any) -> Future[Any]:  # type: ignore[override]
+        """Submit a task; its result is copied from Dask's future when it arrives."""
+        remote = self._client.submit(task, *arguments, pure=False)
+        local: Future[Any] = Future()
+        local.set_running_or_notify_cancel()
+
+        def copy_result(done: Any) -> None:
+            try:
+                local.set_result(done.result())
+            except BaseException as error:  # also Dask's cancellations
+                local.set_exception(error)
+
+        remote.add_done_callback(copy_result)
+        return local
+
+
 @contextmanager
 def dask_workers(address: str) -> Iterator[Executor]:
     """Yield an executor for the workers of a Dask scheduler.
@@ -160,11 +186,7 @@ def dask_workers(address: str) -> Iterator[Executor]:
             "tcp://host:8786, and start it with `dask scheduler`"
         ) from error
     with client:
-        executor = client.get_executor(pure=False)
-        try:
-            yield executor
-        finally:
-            executor.shutdown(wait=False)
+        yield _DaskExecutor(client)
 
 
 def count_available_cores() -> int:
