@@ -204,3 +204,15 @@ def test_planned_buffer_has_bytes_time_and_rules_of_thumb(
     rules = plan["tables"]["rules"]["columns"]
     assert rules["size_bytes"][0] == 959 * 1500
     assert rules["buffer_pkts"][-1] == 4  # 41.67/sqrt(134), rounded up
+
+
+@pytest.mark.parametrize(
+    ("stack", "is_trusted"), [("linux-bbr", True), ("linux-cubic", False), ("linux-reno", False)]
+)
+def test_max_loss_is_trusted_up_to_validated_loss_of_model(
+    stack: str, is_trusted: bool, capsys: Capture
+) -> None:
+    path = ("--goodput", "300kbit", "--rate", "1mbit", "--rtt", "20ms", "--stack", stack)
+    plan = in_json(capsys, "plan", "max-loss", *path)
+    assert plan["value"] == pytest.approx(0.2) if is_trusted else plan["value"] > 0.1
+    assert (plan["untrusted"] is None) is is_trusted

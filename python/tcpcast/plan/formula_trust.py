@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines import answer
 from tcpcast.errors import ScenarioError
-from tcpcast.plan.planned_path import MAX_VALIDATED_LOSS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def formula_untrusted_reason(
-    engine: str, scenario: Scenario, changes: Mapping[str, Any], *, loss_ratio: float = 0.0
-) -> str:
+def formula_untrusted_reason(engine: str, scenario: Scenario, changes: Mapping[str, Any]) -> str:
     """Return the reason not to trust an engine at a plan's answer, or "".
 
     Parameters
@@ -26,11 +23,7 @@ def formula_untrusted_reason(
         The formula that answered.
     scenario, changes
         The scenario, and the changes that set the answer.
-    loss_ratio
-        Loss in a model of loss.
     """
-    if loss_ratio > MAX_VALIDATED_LOSS:
-        return "the models are validated only up to a loss of 10 %"
     try:
         there = scenario.with_changes(changes)
     except ScenarioError as error:

@@ -14,11 +14,9 @@ from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.engines.stack_support import omitted_formulas_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve_table import values_around_answer
-from tcpcast.plan.formula_trust import formula_untrusted_reason
 from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, MIN_LOSS, PARALLEL, PFTK, PathModel
 from tcpcast.plan.planned_path import (
-    MAX_VALIDATED_LOSS,
     PlannedPath,
     make_planned_path,
     percent_text,
@@ -67,6 +65,12 @@ ISOLINE_RTT_FACTORS = np.geomspace(0.1, 4, 33)
 MAX_LOSS_EXPONENT = 2.5
 """Upper limit of the exponent of the loss as a function of the goodput: the square-root formula
 has 2."""
+
+MAX_LOSS_AS_PACKETS = 0.1
+"""Maximum loss that a sentence states as "one packet in n"."""
+
+MIN_TIMES_WORTH_TEXT = 1.005
+"""Minimum factor by which a change raises the loss for the recommendation to state it."""
 
 VERIFICATION_RUNS = 8
 """Approximate number of loss ratios that a check simulates."""
@@ -149,10 +153,8 @@ def plan_max_loss(
             *filter(None, [omitted_formulas_text(scenario)]),
             *_required_rate_notes(path, goodput_bps, value),
         ],
-        warnings=[*path.warnings, *_warn_about_unvalidated_loss(value), *replaced],
-        untrusted=formula_untrusted_reason(
-            models[0].engine, scenario, question.changes(value), loss_ratio=value
-        ),
+        warnings=[*path.warnings, *replaced],
+        untrusted=models[0].untrusted_reason(scenario, question, value, value),
         scenario=scenario.with_changes(question.changes(value)),
     )
     if verify:
@@ -362,18 +364,22 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
     held = {
         "bottleneck": "the link has no more capacity for retransmissions",
         "window": "the windows have no more room for retransmissions",
-        None: f"{who} with an RTT of {time_text(path.rtt_s)} would be too slow with more loss",
+        None: "BBR's bandwidth estimate would fall at each probe with more loss"
+        if path.control == "bbr"
+        else f"{who} with an RTT of {time_text(path.rtt_s)} would be too slow with more loss",
     }[_limit_other_than_loss(path, value, goodput_bps)]
+    answer = f"Up to {_loss_ratio_text(value)} may be lost, because {held}."
     best = int(np.argmax(ways["loss_ratio"][:2]))
+    if ways["times"][best] < MIN_TIMES_WORTH_TEXT:
+        return answer
     return (
-        f"Up to {_loss_ratio_text(value)} may be lost, because {held}. With "
-        f"{ways['change'][best]}, "
+        f"{answer} With {ways['change'][best]}, "
         f"the limit would be {_loss_ratio_text(float(ways['loss_ratio'][best]))}."
     )
 
 
 def _loss_ratio_text(loss_ratio: float) -> str:
-    if loss_ratio > MAX_VALIDATED_LOSS:
+    if loss_ratio > MAX_LOSS_AS_PACKETS:
         return f"{percent_text(loss_ratio)} of the packets"
     return f"one packet in {1 / loss_ratio:,.0f}"
 
@@ -389,15 +395,6 @@ def _required_rate_notes(path: PlannedPath, goodput_bps: float, value: float) ->
         f"A flow has {count_text(window, 'packet')} ({bytes_text(window * path.payload_bytes)}) "
         "in flight on average. A window of exactly this size leaves no room to recover from "
         "losses.",
-    ]
-
-
-def _warn_about_unvalidated_loss(value: float) -> list[str]:
-    if value <= MAX_VALIDATED_LOSS:
-        return []
-    return [
-        f"the maximum loss of {percent_text(value)} is above 10 %, but the models are "
-        "validated only up to 10 %"
     ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.models.bbr import BOTTLENECK_REGIME, TOLERATED_LOSS_RATIO
+from tcpcast.models.bbr import BOTTLENECK_REGIME, COLLAPSE_REGIME, TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_rate_pps, mathis_tolerated_loss_ratio
 from tcpcast.models.parallel import limited_rate_pps, parallel_tolerated_loss_ratio
@@ -18,14 +18,17 @@ from tcpcast.models.pftk import (
     throughput,
     tolerated_loss_ratio,
 )
-from tcpcast.plan.planned_path import share_of_flows_in_rto
+from tcpcast.plan.formula_trust import formula_untrusted_reason
+from tcpcast.plan.planned_path import percent_text, share_of_flows_in_rto
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from tcpcast.plan.inverse_question import InverseQuestion
     from tcpcast.plan.planned_path import PlannedPath
+    from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
 
@@ -39,7 +42,8 @@ class PathModel:
 
     ``inverse`` returns the p at which the flows of the path send a rate in packets/s. ``rate``
     returns the packets/s of n flows at a p, at most n windows per RTT. ``regime`` returns the name
-    of what limits the rate at a p, such as timeouts.
+    of what limits the rate at a p, such as timeouts. ``max_validated_loss`` is the maximum p at
+    which the model was compared with measurements by its authors, or at which it applies.
     """
 
     name: str
@@ -47,6 +51,7 @@ class PathModel:
     inverse: Callable[[PlannedPath, Floats], Floats]
     rate: Callable[[PlannedPath, Any, Any], Floats]
     regime: Callable[[PlannedPath, float], str]
+    max_validated_loss: float = 0.1
 
     @property
     def column(self) -> str:
@@ -57,6 +62,17 @@ class PathModel:
         """Return the model's name, with the number of flows of a path."""
         each = f", each of {path.flows}" if path.flows > 1 else ""
         return self.name.format(each=each, flows=path.flows)
+
+    def untrusted_reason(
+        self, scenario: Scenario, question: InverseQuestion, value: float, loss_ratio: float
+    ) -> str:
+        """Return the reason not to trust the model at a plan's answer, or ""."""
+        if loss_ratio > self.max_validated_loss:
+            return (
+                f"the loss is {percent_text(loss_ratio)}, but the models are validated only up to "
+                f"{percent_text(self.max_validated_loss)}"
+            )
+        return formula_untrusted_reason(self.engine, scenario, question.changes(value))
 
     def is_window_limited(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
         """Return True if windows limit the flows at the loss of the path."""
@@ -148,6 +164,7 @@ BBR = PathModel(
         flows * min(path.link_pps, path.window_pkts / path.rtt_s),
         0.0,
     ),
-    lambda *_: BOTTLENECK_REGIME,
+    lambda _, p: COLLAPSE_REGIME if p >= TOLERATED_LOSS_RATIO else BOTTLENECK_REGIME,
+    max_validated_loss=TOLERATED_LOSS_RATIO,
 )
 """The bound of BBR, version 1."""

@@ -40,9 +40,6 @@ WARM_UP_LOSSES_PER_FLOW = 5
 WARM_UP_RTTS = 20
 """Minimum warm-up in RTTs."""
 
-MAX_VALIDATED_LOSS = 0.1
-"""Maximum loss for which the authors validate PFTK and algorithm 1."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPath:

@@ -19,12 +19,10 @@ from tcpcast.engines.stack_support import omitted_formulas_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.parallel import flows_to_fill
-from tcpcast.plan.formula_trust import formula_untrusted_reason
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.monotone_fit import DIFFERENCE_VARIANCE_RATIO
 from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
 from tcpcast.plan.planned_path import (
-    MAX_VALIDATED_LOSS,
     make_planned_path,
     percent_text,
     verify_path_by_simulation,
@@ -154,15 +152,10 @@ def plan_streams(
             _NOTE_ON_LOSS,
             *([] if there is None else _note_memory_and_time(path, there, model, value)),
         ],
-        warnings=[*path.warnings, *_make_warnings(path, value), *replaced],
+        warnings=[*path.warnings, *_warn_about_few_packets(path, value), *replaced],
         scenario=there,
     )
-    plan.untrusted = formula_untrusted_reason(
-        model.engine,
-        scenario,
-        question.changes(value),
-        loss_ratio=path.loss_ratio if path.control == "reno" else 0.0,
-    )
+    plan.untrusted = model.untrusted_reason(scenario, question, value, path.loss_ratio)
     if verify:
         _verify_by_simulation(plan, question, path, model, scenario, least_s, options)
     return plan
@@ -310,22 +303,15 @@ def _note_memory_and_time(
     return [] if sizing is None else [*path_requirement_texts(sizing), took]
 
 
-def _make_warnings(path: PlannedPath, value: int) -> list[str]:
-    found = []
-    if path.control == "reno" and path.loss_ratio > MAX_VALIDATED_LOSS:
-        found.append(
-            f"a loss of {percent_text(path.loss_ratio)} is too large: the authors of algorithm 1 "
-            "validated their model only up to a loss of 10 %"
-        )
+def _warn_about_few_packets(path: PlannedPath, value: int) -> list[str]:
     share = path.link_pps * path.rtt_s / value
-    if share < FAST_RETRANSMIT_PKTS:
-        found.append(
-            f"per RTT, the link carries only {share:.3g} packets of each of "
-            f"{count_text(value, 'flow')}. These are too few for fast retransmit, so a full queue "
-            "causes "
-            "timeouts"
-        )
-    return found
+    if share >= FAST_RETRANSMIT_PKTS:
+        return []
+    return [
+        f"per RTT, the link carries only {share:.3g} packets of each of "
+        f"{count_text(value, 'flow')}. These are too few for fast retransmit, so a full queue "
+        "causes timeouts"
+    ]
 
 
 def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the options
