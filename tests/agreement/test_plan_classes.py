@@ -96,6 +96,9 @@ def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch
     plan = plan_users(load("two-classes"), rate_bps=100e3, grows="near")
     assert plan.simulated == pytest.approx(160, rel=0.02)
     assert {counts(s)["far"] for s in scenarios} == {40}
+    assert plan.question == (
+        "largest number of sources of class near with a mean rate of 100 kbit/s in each class"
+    )
     assert (
         "Only class near grows; class far keeps 40 senders. The target applies to the class with "
         "the lowest mean rate." in plan.notes

@@ -102,7 +102,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     varied = select_varied_classes(scenario, grows, "plan users")
     question = _make_mean_rate_question(
         rate_bps,
-        text="largest population with",
+        text=varied.population_text(_target_text(rate_bps)),
         key=varied.key,
         column="sources",
         unit="sources",
@@ -181,7 +181,10 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     """
     scenario, start = _require_bottleneck_rate(scenario, rate_bps, of_class)
     question = _make_mean_rate_question(
-        rate_bps, text="bottleneck rate for", of_class=of_class, **_RATE_QUESTION
+        rate_bps,
+        text=f"bottleneck rate for {_target_text(rate_bps)}{_class_text(scenario, of_class)}",
+        of_class=of_class,
+        **_RATE_QUESTION,
     )
     vary = partial(_replace_rate, scenario)
     model = _make_model_if_reachable(
@@ -238,7 +241,7 @@ def plan_rate_quality(
     files = make_file_goodput_target(scenario, share, above_bps, "packet", plan="plan rate")
     question = replace(
         files.question,
-        text=f"bottleneck rate with {files.text}",
+        text=f"bottleneck rate with {files.text}{_class_text(scenario, of_class)}",
         target=above_bps,
         make_changes=None,
         read_metric=partial(files.read, name=of_class),
@@ -262,13 +265,23 @@ def plan_rate_quality(
     return plan
 
 
+def _target_text(rate_bps: float) -> str:
+    return f"a mean rate of {rate_text(rate_bps)}"
+
+
+def _class_text(scenario: Scenario, of_class: str | None) -> str:
+    """Return the class that has to reach the target of a rate, "" if there is only one."""
+    if of_class is not None:
+        return f" in class {of_class}"
+    return " in each class" if len(scenario.populations) > 1 else ""
+
+
 def _make_mean_rate_question(
     rate_bps: float, *, text: str, of_class: str | None = None, **more: Any
 ) -> InverseQuestion:
     """Return the question for the mean rate of a class, or of the slowest class."""
     check_positive_rate("mean rate", rate_bps, "200kbit")
     read = partial(lowest_mean_rate, name=of_class)
-    text = f"{text} a mean rate of {rate_text(rate_bps)}"
     return InverseQuestion(
         text=text,
         metric=RATE_METRIC,

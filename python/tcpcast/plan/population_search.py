@@ -78,7 +78,7 @@ class FileGoodputTarget:
     def question(self) -> InverseQuestion:
         """Return the varied key and the metric."""
         return InverseQuestion(
-            text=f"largest population with {self.text}",
+            text=self.varied.population_text(self.text),
             key=self.varied.key,
             column="sources",
             unit="sources",

@@ -68,9 +68,23 @@ class VariedClasses:
         name = next(iter(self.counts))
         return f"one source of {name}" if self.others else "a single source"
 
+    def population_text(self, target: str) -> str:
+        """Return the question of the largest population that meets a target in each class."""
+        if not self.has_several_classes:
+            return f"largest population with {target}"
+        what = "population"
+        if len(self.counts) == 1:
+            what = f"number of sources of class {next(iter(self.counts))}"
+        return f"largest {what} with {target} in each class"
+
+    @property
+    def has_several_classes(self) -> bool:
+        """Return True if the scenario has more than one class."""
+        return len(self.counts) + len(self.others) > 1
+
     def notes(self, quantity: str) -> list[str]:
         """Return notes about the growing classes and the class that has to meet the target."""
-        if len(self.counts) + len(self.others) == 1:
+        if not self.has_several_classes:
             return []
         each = [f"{name} {count:,}" for name, count in self.counts.items()]
         grows = f"Only class {next(iter(self.counts))} grows"
