@@ -74,7 +74,7 @@ def test_options_override_the_scenario(links: list[dict[str, Any]], tmp_path: Pa
         (["--rtt", "1ms", "--rate", "1mbit"], "--rtt: 1ms is less than the transmission times"),
         (["--rtt", "60ms", "--rate", "1mbit", "--trace", "x"], "--rate and --trace are both"),
         (["--rtt", "60ms", "--reorder"], "--reorder requires --jitter"),
-        (["--rtt", "60ms", "--queue", "fq_codel"], "--queue: fq_codel needs a link with a rate"),
+        (["--rtt", "60ms", "--queue", "fq_codel"], "--rate: FQ-CoDel needs a limited rate"),
         (["--rtt", "60ms", "--jitter", "5"], "--jitter"),
         (
             ["--rtt", "60ms", "--set", "network.packet=9000B"],

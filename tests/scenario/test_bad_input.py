@@ -388,12 +388,16 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'network.bottleneck.queue.rules: "bsd" is not a set of rules; write "rfc" or "linux"',
         ),
         (
+            "network.bottleneck.queue={kind='fq_codel',target='0.1s'}",
+            'network.bottleneck.queue.target: must be below interval; write, for example, "5ms"',
+        ),
+        (
             "network.bottleneck={queue='codel',buffer='20pkt'}",
-            "network.bottleneck.queue: codel needs a link with a rate; write rate",
+            "network.bottleneck.rate: CoDel needs a limited rate; write",
         ),
         (
             "network.ingress.queue=fq_codel",
-            "network.ingress.queue: fq_codel is only for the bottleneck or a shared hop; write",
+            "network.ingress.queue: FQ-CoDel is only for the bottleneck or a shared hop; write",
         ),
         (
             "tcp.ecn=true",
@@ -452,11 +456,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck={queue='red',buffer='20pkt'}",
-            "network.bottleneck.queue: RED needs a link with a rate; write rate",
+            "network.bottleneck.rate: RED needs a limited rate; write",
         ),
         (
             "network.ingress.queue=red",
-            "network.ingress.queue: RED is only for the bottleneck, where flows share a",
+            "network.ingress.queue: RED is only for the bottleneck or a shared hop",
         ),
         (
             "network.egress.queue={kind='red'}",

@@ -123,7 +123,7 @@ def test_top_level_rtt_is_optional_if_each_class_has_one() -> None:
 def test_key_in_bdp_requires_top_level_rtt(old: str, new: str, key: str) -> None:
     top = RUN + NETWORK.replace(old, new).replace('rtt = "50ms"\n', "")
     assert refused(top + one_class("near", 'rtt = "10ms"', BULK)) == [
-        f'network.rtt: missing, and {key} depends on it; write rtt = "50ms"'
+        f'network.rtt: missing, and {key} depends on it; write, for example, "50ms"'
     ]
 
 

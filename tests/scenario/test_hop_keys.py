@@ -152,7 +152,7 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
         ),
         (
             [LOOP, {"name": "red", "queue": "red"}],
-            "network.hop.red.queue: RED needs a link with a rate; write rate",
+            "network.hop.red.rate: RED needs a limited rate; write",
         ),
         (
             [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],

@@ -231,7 +231,7 @@ def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: st
             {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
             "queue.ties: selects one of several equally long queues",
         ),
-        ({"queue": "fq", "rate": "unlimited"}, "queue: fair queueing needs a link with a rate"),
+        ({"queue": "fq", "rate": "unlimited"}, "rate: FQ needs a limited rate"),
     ],
 )
 def test_invalid_fair_queueing_is_rejected(bottleneck: dict[str, Any], message: str) -> None:
@@ -241,7 +241,7 @@ def test_invalid_fair_queueing_is_rejected(bottleneck: dict[str, Any], message: 
 
 
 def test_fair_queueing_on_egress_is_rejected() -> None:
-    with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: fair queueing needs a link"):
+    with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: FQ is only for"):
         scenario({}, egress={"queue": "fq"})
 
 

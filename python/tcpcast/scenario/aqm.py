@@ -74,6 +74,12 @@ class Codel(ManagedQueue):
         description="pseudo-code of RFC 8289, or Linux's codel_impl.h",
     )
 
+    @model_validator(mode="after")
+    def _check_target(self) -> Self:
+        if self.target >= self.interval:
+            raise make_key_error('must be below interval; write, for example, "5ms"', "target")
+        return self
+
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
         """Return the parameters of CoDel."""
         threshold = self.ce_threshold

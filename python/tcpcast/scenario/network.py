@@ -8,7 +8,6 @@ from pydantic import Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
-from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.hops import Hop, find_hop_errors, find_measured_hop
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
@@ -247,13 +246,14 @@ class Network(Table):
                 errors.append(make_error_at(problem, name, key))
         errors += self._find_hop_errors() + self._find_return_link_errors()
         for above, link in [] if errors else self._shared_links():
+            if math.isinf(link.rate) and link.queue != "droptail":
+                message = f'{link.queue.label} needs a limited rate; write, for example, "10mbit"'
+                errors.append(make_error_at(message, *above, "rate"))
+                continue
             errors += [
                 *self._find_red_errors(link, *above),
                 *self._find_fair_queue_errors(link, *above),
             ]
-            if isinstance(link.queue, ManagedQueue) and math.isinf(link.rate):
-                message = f'{link.queue.kind} needs a link with a rate; write rate = "10mbit"'
-                errors.append(make_error_at(message, *above, "queue"))
         if errors:
             raise make_validation_error(errors)
         return self
@@ -264,7 +264,7 @@ class Network(Table):
         if not self.has_rtt:
             key = self._find_key_that_needs_rtt()
             if key is not None:
-                message = f'missing, and {key} depends on it; write rtt = "50ms"'
+                message = f'missing, and {key} depends on it; write, for example, "50ms"'
                 errors.append(make_error_at(message, "rtt"))
             elif not of_classes & _TIMES:
                 errors.append(make_error_at(MISSING_RTT_TEXT, "rtt"))
@@ -352,9 +352,6 @@ class Network(Table):
     def _find_red_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
         """Find errors of the RED parameters of a link in an otherwise valid network."""
         key = (*above, "queue")
-        if isinstance(link.queue, Red) and math.isinf(link.rate):
-            message = 'RED needs a link with a rate; write rate = "10mbit"'
-            return [make_error_at(message, *key)]
         red = self.red_parameters(link)
         if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
             return []
@@ -370,9 +367,6 @@ class Network(Table):
         if not isinstance(queue, FairQueue):
             return []
         key = (*above, "queue")
-        if math.isinf(link.rate):
-            message = 'fair queueing needs a link with a rate; write rate = "10mbit"'
-            return [make_error_at(message, *key)]
         if queue.quantum is not None and queue.quantum < self.packet:
             message = (
                 f'"{queue.quantum}B" is less than one packet, so a flow would send nothing in '
@@ -384,19 +378,9 @@ class Network(Table):
     def own_link_problems(self, link: Link) -> list[tuple[str, str]]:
         """Return the keys of an ingress or egress link that only the bottleneck can have."""
         problems = []
-        if isinstance(link.queue, Red):
-            message = (
-                'RED is only for the bottleneck, where flows share a queue; write "droptail" here'
-            )
-            problems.append(("queue", message))
-        if isinstance(link.queue, FairQueue):
-            message = 'fair queueing needs a link that several flows share; write "droptail" here'
-            problems.append(("queue", message))
-        if isinstance(link.queue, ManagedQueue):
-            message = (
-                f'{link.queue.kind} is only for the bottleneck or a shared hop; write "droptail"'
-            )
-            problems.append(("queue", f"{message} here"))
+        if link.queue != "droptail":
+            message = f"{link.queue.label} is only for the bottleneck or a shared hop"
+            problems.append(("queue", f'{message}; write "droptail" here'))
         if link.varying is not None:
             message = (
                 f"a {link.varying.kind} is only for the bottleneck or a shared hop; write "
