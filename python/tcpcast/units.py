@@ -32,6 +32,7 @@ RATE_UNITS = {
     "kbit": Decimal(10**3),
     "mbit": Decimal(10**6),
     "gbit": Decimal(10**9),
+    "tbit": Decimal(10**12),
 }
 TIME_UNITS = {
     "ns": Decimal("1e-9"),
@@ -61,7 +62,7 @@ MAX_TIME = Decimal(10**8)
 MAX_BYTES = Decimal(10**15)
 MAX_PACKETS = Decimal(10**12)
 
-_RATE = re.compile(r"(?i:([kmg]?)bit(?:/s)?)|([kKmMgG]?)b/s")
+_RATE = re.compile(r"(?i:([kmgt]?)bit(?:/s)?)|([kKmMgGtT]?)b/s")
 """Units of rates: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a lower-case b."""
 
 _BYTE_RATE = re.compile(r"(?:([kKmMgG])(i?))?(?:B|b|[bB]yte|[bB]ytes)(?:ps|/s)")
@@ -95,8 +96,8 @@ def parse_rate(value: object) -> float:
     Parameters
     ----------
     value
-        A text with one of the units bit, kbit, mbit, gbit (any case, ``/s`` optional), or ``b/s``,
-        ``Mb/s`` etc.
+        A text with one of the units bit, kbit, mbit, gbit, tbit (any case, ``/s`` optional), or
+        ``b/s``, ``Mb/s`` etc.
 
     Returns
     -------
@@ -115,7 +116,7 @@ def parse_rate(value: object) -> float:
     if match is None:
         raise UnitError(_bad_rate_text(value, number, unit))
     rate = number * RATE_UNITS[f"{match[1] or match[2] or ''}bit".lower()]
-    return _check_range(rate, value, Decimal(1), MAX_RATE, ("1bit", "10000gbit"))
+    return _check_range(rate, value, Decimal(1), MAX_RATE, ("1bit", "10tbit"))
 
 
 def parse_duration(value: object, *, example: str = "50ms") -> float:
@@ -441,7 +442,7 @@ def _bad_rate_text(value: object, number: Decimal, unit: str) -> str:
         )
     near = _nearest_unit(unit.lower(), RATE_UNITS)
     return (
-        f"{quote(value)} is not a rate (bit, kbit, mbit or gbit); "
+        f"{quote(value)} is not a rate (bit, kbit, mbit, gbit or tbit); "
         f'write "{decimal_text(number)}{near or "mbit"}"'
     )
 

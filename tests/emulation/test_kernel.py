@@ -72,6 +72,15 @@ def test_unsupported_features_are_rejected_by_name(message: str) -> None:
     assert message in answer.not_applicable
 
 
+@pytest.mark.parametrize(
+    ("stack", "suggested"), [("bbr3", "linux-bbr"), ("multcp", "linux-cubic")]
+)
+def test_nearest_stack_of_the_kernel_is_suggested_first(stack: str, suggested: str) -> None:
+    [answer] = tcpcast.run(kernel_scenario(tcp={"stack": stack}), ["kernel"])
+    first, *_ = answer.suggestions
+    assert first.changes["tcp.stack"] == suggested
+
+
 def test_kernel_runs_only_if_requested() -> None:
     assert "kernel" not in [a.engine for a in tcpcast.run(kernel_scenario(run={"duration": "2s"}))]
 

@@ -24,6 +24,7 @@ from tcpcast.errors import TcpcastError, UnitError
         ("3 kb/s", 3e3),
         ("800b/s", 800),
         ("1gbit", 1e9),
+        ("1tbit", 1e12),
         ("2.5e1 Gbit/s", 25e9),
         ("1_000kbit", 1e6),
         ("unlimited", math.inf),

@@ -8,15 +8,14 @@ import typer
 
 import tcpcast
 from tcpcast.answer import Status
-from tcpcast.cli.options import (
-    check_one_format,
-)
+from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import check_report_files, reproducing_command, write_reports_on_run
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
-from tcpcast.errors import TcpcastError
+from tcpcast.engines import check_engine_accepts
+from tcpcast.errors import NotApplicable, TcpcastError
 from tcpcast.report.json import answers_document, encode
 from tcpcast.report.metric_rows import csv_text
 from tcpcast.report.run import run_parts
@@ -125,9 +124,16 @@ def run_engines(  # noqa: PLR0913 - how to run, by name
 
 
 def _print_duration(scenario: Scenario) -> None:
-    """Print the expected duration of a run with the kernel, which takes real time."""
+    """Print the expected duration of a run with the kernel, which takes real time.
+
+    Prints nothing if the kernel does not support the scenario.
+    """
     from tcpcast.engines.kernel import estimate_duration_s  # noqa: PLC0415 - loads the simulator
 
+    try:
+        check_engine_accepts("kernel", scenario)
+    except NotApplicable:
+        return
     expected, limit = estimate_duration_s(scenario), scenario.run.max_wall_s
     message = f"engine kernel runs in real time, which takes about {expected:,.0f} s"
     if limit is not None and limit < expected:

@@ -18,6 +18,7 @@ from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
+from tcpcast.scenario.modern_tcp import get_congestion_control
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
@@ -310,7 +311,10 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
             fact = MODERN_STACKS[tcp.stack].why_not_in_linux
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
-            *(Suggestion(changes_to_set_stack(scenario, stack)) for stack in KERNEL_STACKS[:2]),
+            *(
+                Suggestion(changes_to_set_stack(scenario, stack))
+                for stack in _nearest_kernel_stacks(tcp)[:2]
+            ),
         )
         return
     offered = get_kernel_congestion_controls()
@@ -334,6 +338,13 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
             "clock is 4 ms, so the minimum RTO is at least 4 ms",
             Suggestion({"tcp.min_rto": "4ms"}),
         )
+
+
+def _nearest_kernel_stacks(tcp: Tcp) -> list[str]:
+    """Return the kernel's stacks, starting with a version of the same congestion control."""
+    return sorted(
+        KERNEL_STACKS, key=lambda name: not tcp.control.startswith(get_congestion_control(name))
+    )
 
 
 def _find_unsupported_windows(group: Population) -> Iterator[NotApplicable]:
