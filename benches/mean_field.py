@@ -2,7 +2,7 @@
 
 ``python -m benches.mean_field`` prints the tables of docs/background/mean-field.md: the local loop
 of INRIA report 4154, section 7, with N sources on a link with a rate such that N B = load C I.
-Exact values are in ``mean_field_exact.csv``; ``--exact`` computes them again in about an hour.
+Exact values are in ``mean_field_exact.csv``; ``--exact`` computes them again in some minutes.
 ``--more`` adds other loads and TCPs; ``--hops`` adds hops in series, cross traffic, and files
 that are correlated with OFF times, compared with exact simulation in the same minutes.
 """

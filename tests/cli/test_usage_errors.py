@@ -12,6 +12,7 @@ from tcpcast.cli import main
         (["run", "web-10mbit", "--engine"], "tcpcast run"),
         (["run", "web-10mbit", "--nope"], "tcpcast run"),
         (["plan", "users", "--nope"], "tcpcast plan users"),
+        (["plan", "users", "--rate"], "tcpcast plan users"),
         (["--nope"], "tcpcast"),
     ],
 )

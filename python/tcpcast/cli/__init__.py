@@ -24,7 +24,7 @@ from tcpcast.cli.streams import (
     redirect_to_null_device,
     replace_standard_streams,
 )
-from tcpcast.cli.typer_commands import TopCommands
+from tcpcast.cli.typer_commands import TopCommands, build_command
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE, NO_ANSWER_TEXT, Interrupts
 
@@ -136,6 +136,15 @@ def _former_option_message(command: str, usage: typer.TyperException) -> str | N
     return next(named, None)
 
 
+def _command_path(arguments: list[str]) -> str:
+    """Return the program with its command and subcommand."""
+    name, *rest = arguments
+    if name not in COMMANDS:
+        return "tcpcast"
+    subcommands = getattr(build_command(name), "commands", ())
+    return " ".join(["tcpcast", name, *[word for word in rest[:1] if word in subcommands]])
+
+
 def _run_command_line(arguments: list[str]) -> int:
     command = get_command(app)
     if (requested := os.environ.get(complete.COMPLETION_VARIABLE)) is not None:
@@ -148,8 +157,7 @@ def _run_command_line(arguments: list[str]) -> int:
     except typer.Abort:
         return INTERRUPTED_EXIT_CODE
     except typer.TyperException as usage:
-        named = f"tcpcast {arguments[0]}" if arguments[0] in COMMANDS else "tcpcast"
-        path = getattr(getattr(usage, "ctx", None), "command_path", named)
+        path = getattr(getattr(usage, "ctx", None), "command_path", _command_path(arguments))
         message = _former_option_message(arguments[0], usage) or usage.format_message()
         message = message.replace(": Value error, ", ": ")
         print(f"{path}: {message}", file=sys.stderr)
