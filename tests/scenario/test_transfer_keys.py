@@ -233,7 +233,7 @@ def test_only_isolated_transfers_can_be_traced() -> None:
     alone = Scenario.from_dict(tables(size="3pkt") | {"probes": {"flows": [0]}})
     assert alone.probes.flows == [0]
     (line,) = refused(tables(size="3pkt") | {"probes": {"flows": [1]}})
-    assert line == "probes.flows.0: there is no flow 1; write a number from 0 to 0"
+    assert line == "probes.flows.0: there is no flow 1; write 0"
     (line,) = refused(tables(size="3pkt", arrivals=ARRIVALS) | {"probes": {"flows": [0]}})
     assert line == (
         "probes.flows.0: flow 0 cannot be traced, because each transfer is a new flow; leave this "

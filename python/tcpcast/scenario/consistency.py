@@ -71,7 +71,8 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
     for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             last = scenario.senders - 1
-            message = f"there is no flow {flow}; write a number from 0 to {last}"
+            numbers = f"a number from 0 to {last}" if last else "0"
+            message = f"there is no flow {flow}; write {numbers}"
             if last < 0:
                 message = (
                     f"flow {flow} cannot be traced, because each transfer is a new "
