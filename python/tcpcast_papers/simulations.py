@@ -151,7 +151,7 @@ class Simulations(Generic[SampleSizes]):
         return row
 
     def recorded_runs(self) -> Iterator[tuple[RecordedRun, ResultReaders]]:
-        """Yield the runs of finished simulations, as requested, with the readers of the results."""
+        """Yield the runs of finished simulations in the order of requests, with their readers."""
         for key in self._jobs:
             yield from ((run, self._readers[key]) for run in self._recorded_runs.get(key, ()))
 

@@ -139,8 +139,8 @@ def test_recommended_receiver_window_covers_link_bdp() -> None:
     link = {"bottleneck_rate_bps": 20e6, "loss_indication_ratio": 0.0}
     text = sentence("receiver_window", window_max_bytes=60_000, w_max_pkts=60.0, **link)
     assert (
-        "to at least 220 KiB. Use SO_RCVBUF, or set tcp_rmem to twice the window. Then the rate is"
-        in text
+        "to at least 220 KiB. Set SO_RCVBUF to the new window, or tcp_rmem to twice the new "
+        "window. Then the rate is" in text
     )  # 20e6 * 0.09 / 8
     assert "window scaling" not in text
     unscaled = sentence("receiver_window", window_scale=np.nan, **link)
@@ -149,7 +149,7 @@ def test_recommended_receiver_window_covers_link_bdp() -> None:
 
 def test_double_window_doubles_rate_without_loss_or_link() -> None:
     text = sentence("receiver_window", loss_indication_ratio=0.0)
-    assert "twice the window gives twice the rate (1.20 Mbit/s)" in text
+    assert "doubling the window doubles the rate (1.20 Mbit/s)" in text
 
 
 def test_larger_window_is_not_recommended_if_loss_is_the_limit() -> None:

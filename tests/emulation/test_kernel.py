@@ -72,9 +72,7 @@ def test_unsupported_features_are_rejected_by_name(message: str) -> None:
     assert message in answer.not_applicable
 
 
-@pytest.mark.parametrize(
-    ("stack", "suggested"), [("bbr3", "linux-bbr"), ("multcp", "linux-cubic")]
-)
+@pytest.mark.parametrize(("stack", "suggested"), [("bbr3", "linux-bbr"), ("multcp", "linux-cubic")])
 def test_nearest_stack_of_the_kernel_is_suggested_first(stack: str, suggested: str) -> None:
     [answer] = tcpcast.run(kernel_scenario(tcp={"stack": stack}), ["kernel"])
     first, *_ = answer.suggestions

@@ -8,8 +8,8 @@ from tcpcast.errors import DomainError
 from tcpcast.models.engset import flights
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.lone_connection import example_beta
+from tcpcast_papers.engset.rounded_size_distributions import SizeDistribution
 from tcpcast_papers.engset.settings import CONNECTIONS, read_setting
-from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.published import Line
 from tcpcast_papers.reproduction import Printed
 

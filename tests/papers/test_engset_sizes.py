@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast_papers.engset.published import INTERVALS
+from tcpcast_papers.engset.rounded_size_distributions import SizeDistribution
 from tcpcast_papers.engset.settings import read_setting
-from tcpcast_papers.engset.size_distributions import SizeDistribution
 
 NAMES = [
     (5, "E"),

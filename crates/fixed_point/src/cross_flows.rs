@@ -83,7 +83,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
         self.cross[index].due = NEVER;
         match self.scheme {
             CrossFlowScheme::Rates => self.on_cross_packet_due(id),
-            CrossFlowScheme::Queues => self.send_or_delay_by_backlog(id),
+            CrossFlowScheme::Queues => self.send_unless_own_backlog_exceeds_bound(id),
             CrossFlowScheme::Windows => self.send_or_schedule_from_window(id),
         }
     }
@@ -110,7 +110,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
 
     /// Scheme 1: delays the packet while the shared router holds more packets of the flow than a
     /// bound, which is drawn from the measurements on reference flows.
-    fn send_or_delay_by_backlog(&mut self, id: u32) {
+    fn send_unless_own_backlog_exceeds_bound(&mut self, id: u32) {
         let (bin, index) = (self.active_flow_bin(), self.cross_index(id));
         let flow = &mut self.cross[index];
         let bound = self.distributions[flow.record.class()].own_backlog.draw(bin, &mut flow.draws);

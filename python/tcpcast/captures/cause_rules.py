@@ -104,8 +104,8 @@ policing, 2016, section 3)."""
 MIN_POLICED_LOSSES = 5
 """Minimum number of loss indications to determine a policed rate."""
 MIN_POLICED_BBR_LOSS_SHARE = 0.06
-"""Minimum share of lost packets of BBR for a policer. With a policer, BBR loses 0.08 to 0.10; with
-1 and 3 % random loss, which does not affect BBR's rate, 0.01 to 0.04."""
+"""Minimum loss ratio of a BBR flow that indicates a policer. With a policer, BBR loses 0.08 to
+0.10; with 1 and 3 % random loss, which does not affect BBR's rate, 0.01 to 0.04."""
 MAX_EMPTY_QUEUE_RATIO = 0.12
 """Ratio of queueing delay at losses to RTT below which the path has no queue. Policers have 0.003
 to 0.07, links with a buffer of 25 % of the RTT 0.27 to 0.33."""

@@ -186,7 +186,7 @@ def _larger_window_advice(
     value), and the Linux setting that limits the buffer.
     """
     window, option, key = keys
-    how = f"Use {option}, or set {key} to twice the window."
+    how = f"Set {option} to the new window, or {key} to twice the new window."
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
@@ -206,7 +206,7 @@ def _larger_window_advice(
         is_loss = loss <= link  # otherwise the link is the next limit, or both are unknown
         goal, needed = (loss, by_loss[at]) if is_loss else (link, by_link[at])
         if not math.isfinite(goal):
-            gain = f"twice the window gives twice the rate ({format_rate(2 * now)})"
+            gain = f"doubling the window doubles the rate ({format_rate(2 * now)})"
             text = (
                 f". First {raised}. {how} "
                 f"{'No packet was lost' if gains.is_lossless[at] else 'No model of loss applies'} "

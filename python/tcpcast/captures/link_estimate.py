@@ -21,19 +21,18 @@ MIN_ROUNDS = 20
 BIN_RTTS = 20
 """Length in round trips of a time bin of acknowledged bytes."""
 BUSY_QUANTILE = 0.99
-"""Quantile of the rates in time bins that represents the link rate; the maximum may be an
-outlier."""
+"""Quantile of the bytes per time bin that replaces the maximum, which may be an outlier."""
 MIN_FULL_TIME_SHARE = 0.01
-"""Minimum share of the time with a full link for a measured rate of several flows."""
+"""If several flows fill the link for less than this share of the time, its rate is unknown."""
 MIN_BUSY_BIN_SHARE = 0.9
-"""Minimum share of this quantile for a bin to be busy; the mean over busy bins is the link rate."""
+"""A bin is busy if it has at least this share of the bytes at ``BUSY_QUANTILE``."""
 
 
 def window_growth_per_round_pkts(rounds: Table | None, segment_bytes: Column) -> float:
     """Return the growth of the flight per round of congestion avoidance in packets, or NaN.
 
-    Only rounds without loss that the congestion window limited are used. The growth is 1 if windows
-    grow by acknowledged packets, and 1/b if they grow by acks.
+    Only rounds that the congestion window limited and that had no losses are used. The growth is 1
+    if windows grow by acknowledged packets, and 1/b if they grow by acks.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ def window_growth_per_round_pkts(rounds: Table | None, segment_bytes: Column) ->
 
 
 def growth_per_round_by_direction_pkts(rounds: Table, segment_bytes: Column) -> Column:
-    """Return :func:`window_growth_per_round_pkts` of each direction, a row of ``segment_bytes``."""
+    """Return :func:`window_growth_per_round_pkts` for each row of ``segment_bytes``."""
     kept, grown, apart = _growth_without_loss(rounds, segment_bytes)
     at = rounds["direction"][1:][kept]
     count = segment_bytes.size

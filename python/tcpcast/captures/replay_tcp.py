@@ -66,7 +66,7 @@ def _window_entry(stats: CaptureStats) -> Entry:
         return Entry("tcp", "receiver_window", "unlimited", why)
     why = "largest announced window in packets"
     if not stats.packet_weighted_mean("w_max_pkts") >= 1:
-        why = "data in flight, which are nearly constant; the window is unknown"
+        why = "the announced window is unknown; this is the nearly constant data in flight"
     return Entry("tcp", "receiver_window", int(most), why)
 
 

@@ -221,7 +221,7 @@ def _check_flows_matter(scenario: Scenario) -> Population:
 
 
 def _flow_counts_to_print(value: int) -> list[int]:
-    """Return the numbers of flows to print: 1 to 4 times the answer."""
+    """Return the numbers of flows to print: from one flow to 4 times the answer."""
     below = (max(1, round(share * value)) for share in (0.1, 0.25, 0.5, 0.75))
     return sorted({1, *below, value, value + 1, 2 * value, 4 * value})
 
@@ -392,7 +392,7 @@ def _flows_from_rates(
 
 
 def _interval_over_seeds(sent: Metric) -> tuple[float | None, float | None]:
-    """Return the limits of 95 % of the rates of runs with other seeds, upper limit first."""
+    """Return the interval that contains 95 % of the rates with other seeds, upper limit first."""
     if sent.low is None or sent.high is None or not sent.low > 0:
         return None, None
     wider = math.sqrt(DIFFERENCE_VARIANCE_RATIO)

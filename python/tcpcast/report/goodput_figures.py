@@ -78,7 +78,7 @@ def goodput_distribution_chart(answers: Sequence[Answer], scenario: Scenario) ->
             )
         line = _style_with_color_only(style) | {"linewidth": 1.4}
         series.append(Series(edges / factor, shares, engine_label(answer), line))
-    y = Axis("files per 1 % step of goodput", 0, ticks=percent_tick)
+    y = Axis("share of files per goodput interval of 1 %", 0, ticks=percent_tick)
     return one_panel_chart(
         scenario, _exceeded_goodput_title(answer_for_title(answers), 0.5, "Half"), x, y, series
     )

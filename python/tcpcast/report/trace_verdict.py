@@ -113,7 +113,7 @@ def _totals_text(table: Table, files: int) -> str:
 
 
 def _advice_per_limit_parts(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
-    """Yield advice for the limits with the largest shares; each cites its longest direction."""
+    """Yield advice for the most frequent limits, each with the direction of longest duration."""
     number = 0
     for limit in limits:
         rows = np.flatnonzero(table["limited_by"] == limit)

@@ -223,7 +223,7 @@ class ExponentialPareto(Distribution[Quantity]):
         default=1.5, examples=[1.5], description="exponent of the tail, above 1"
     )
     tail: Ratio = Field(
-        default=0.1, examples=["10%"], description="share of all values in the tail"
+        default=0.1, examples=["10%"], description="share of values that lie in the tail"
     )
 
     @model_validator(mode="after")
@@ -294,7 +294,7 @@ class TwoExponentials(Distribution[Quantity]):
         examples=[7], description="the tail begins at minimum + (mean - minimum) / c"
     )
     tail: Ratio = Field(
-        default=0.1, examples=["10%"], description="share of all values in the tail"
+        default=0.1, examples=["10%"], description="share of values that lie in the tail"
     )
 
     @model_validator(mode="after")

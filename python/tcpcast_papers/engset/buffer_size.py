@@ -15,9 +15,9 @@ from tcpcast_papers.engset.comparison_rows import (
     with_rtt,
 )
 from tcpcast_papers.engset.interpretations import timeout_share_causes
+from tcpcast_papers.engset.rounded_size_distributions import SizeDistribution
 from tcpcast_papers.engset.sample import interval_reader
 from tcpcast_papers.engset.settings import read_setting
-from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.engset.theory import solve_model
 from tcpcast_papers.reproduction import Row, Section
 

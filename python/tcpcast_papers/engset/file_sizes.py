@@ -9,8 +9,8 @@ import numpy as np
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.rates import setting_with_window_and_load
+from tcpcast_papers.engset.rounded_size_distributions import SizeDistribution
 from tcpcast_papers.engset.settings import CONNECTIONS
-from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section, Tolerance
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ IDLE_RTT_S = 0.10265
 """RTT of the idle path, including transmission (reconstructed)."""
 
 IDLE_RESTART_RATIO = 0.0165
-"""p_idle of equation (1) (reconstructed): restarts after idleness per packet, as in Table 6."""
+"""p_idle of equation (1) (reconstructed): restarts after idle times per packet (Table 6)."""
 
 PRINTED_RTT_S: dict[int, dict[int, float]] = {
     1: {2500: 0.1028, 5000: 0.212},

@@ -1,4 +1,4 @@
-"""Simulations of the reproduction: every flow, and the fixed point of the same scenario."""
+"""Simulations of the reproduction: of every flow, or as a fixed point."""
 
 from __future__ import annotations
 

@@ -201,8 +201,8 @@ impl<D: RandomSource> Pie<D> {
         self.delay_before = delay;
     }
 
-    /// Skips the updates of the next `rest`. Sets the probability to 1 if the last update raised it
-    /// from `before`, and to 0 if the last update lowered it.
+    /// Replaces the remaining updates, which cover the time `rest`: the probability becomes 1 if the
+    /// last update raised it from `before`, and 0 if the last update lowered it.
     fn extrapolate_probability(&mut self, before: f64, rest: Nanos) {
         if self.probability != before {
             self.probability = if self.probability > before { 1.0 } else { 0.0 };

@@ -40,7 +40,7 @@ pub use hop_counters::{HopCounters, HopTotals};
 pub use link_load::LinkLoadCounters;
 pub use loss_indications::LossIndicationTimes;
 pub use queue_occupancy::QueueOccupancy;
-pub use recovery_counters::{FlowLossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
+pub use recovery_counters::{FirstRecoveryProgress, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
 pub use replication_totals::ReplicationTotals;
 pub use sender_listener::SenderListener;
 pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
@@ -82,7 +82,7 @@ pub struct SourceRecord {
     /// Timeouts in the current sequence; 0 if the sequence began during the warm-up.
     depth: u8,
     /// Progress of an endless flow towards its steady state.
-    pub stage: FlowLossStage,
+    pub stage: FirstRecoveryProgress,
 }
 
 impl SourceRecord {

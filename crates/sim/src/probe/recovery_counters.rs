@@ -8,7 +8,7 @@ use crate::clock::Nanos;
 ///
 /// The rate of a flow does not represent its steady state before its first recovery has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FlowLossStage {
+pub enum FirstRecoveryProgress {
     /// No loss detected: the window has only grown.
     #[default]
     Lossless,
@@ -18,7 +18,7 @@ pub enum FlowLossStage {
     Beyond,
 }
 
-impl FlowLossStage {
+impl FirstRecoveryProgress {
     /// Stage after an event.
     #[must_use]
     pub fn stage_after(self, event: &TcpEvent) -> Self {
@@ -156,18 +156,24 @@ mod tests {
     fn stage_is_beyond_after_first_recovery_or_timeout() {
         let fast = TcpEvent::FastRetransmit { window: 8 };
         let stages = |events: &[TcpEvent]| {
-            events.iter().fold(FlowLossStage::default(), FlowLossStage::stage_after)
+            events.iter().fold(FirstRecoveryProgress::default(), FirstRecoveryProgress::stage_after)
         };
-        assert_eq!(stages(&[]), FlowLossStage::Lossless);
-        assert_eq!(stages(&[TcpEvent::IdleRestart]), FlowLossStage::Lossless);
+        assert_eq!(stages(&[]), FirstRecoveryProgress::Lossless);
+        assert_eq!(stages(&[TcpEvent::IdleRestart]), FirstRecoveryProgress::Lossless);
         let repairing = [fast, TcpEvent::PartialAck, TcpEvent::PartialAck];
-        assert_eq!(stages(&repairing), FlowLossStage::FirstRecovery);
-        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), FlowLossStage::Beyond);
-        assert_eq!(stages(&[fast, fast]), FlowLossStage::Beyond);
-        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), FlowLossStage::Beyond);
+        assert_eq!(stages(&repairing), FirstRecoveryProgress::FirstRecovery);
+        assert_eq!(
+            stages(&[fast, TcpEvent::Recovered { burst: 3 }]),
+            FirstRecoveryProgress::Beyond
+        );
+        assert_eq!(stages(&[fast, fast]), FirstRecoveryProgress::Beyond);
+        assert_eq!(
+            stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]),
+            FirstRecoveryProgress::Beyond
+        );
         let timeout = TcpEvent::Timeout { number: 9, left: 90, state: STATE };
-        assert_eq!(stages(&[timeout]), FlowLossStage::Beyond);
-        assert_eq!(stages(&[timeout, fast]), FlowLossStage::Beyond);
+        assert_eq!(stages(&[timeout]), FirstRecoveryProgress::Beyond);
+        assert_eq!(stages(&[timeout, fast]), FirstRecoveryProgress::Beyond);
     }
 
     #[test]

@@ -277,8 +277,8 @@ class _ClassTests:
             self.verdict.failed.append(f"{quantity}{self.class_suffix} was not measured")
         elif limit == UNPASSABLE_LIMIT:
             self.verdict.failed.append(
-                f"{differs}, but the interval of this difference is wider than "
-                f"{100 * MAX_BOUND:g} %"
+                f"{differs}, with too much noise for a test: its interval is wider than "
+                f"±{100 * MAX_BOUND:g} %"
             )
         elif not passed:
             self.verdict.failed.append(differs)

@@ -27,8 +27,9 @@ FORMULAS: dict[str, Formula] = {
         "on/off sources in one or more classes; a bottleneck with a rate; Reno or NewReno; no "
         "random loss",
         family=USERS_FAMILY,
-        trust="rates if the mean file sizes of the classes differ by at most a factor of 3; a "
-        "loss of at most 1 %; queue and RTT if the mean queue is below the buffer",
+        trust="rates if the mean file sizes of the classes differ by at most a factor of 3; "
+        "queue and RTT if the mean queue is below the buffer; loss if, in addition, it is at most "
+        "1 %",
         source="TCP-Engset, revisited: eq. 1 to 12",
         plot_style=("vermilion", 0),
     ),
@@ -109,7 +110,7 @@ FORMULAS: dict[str, Formula] = {
     ),
     "parallel-cumulative": Formula(
         _PARALLEL_MODULE,
-        "parallel_cumulative",
+        "parallel_from_aggregate_losses",
         "n parallel flows without a receiver window, from the loss events of the aggregate",
         _NEEDS_BULK,
         family=PATH_FAMILY,

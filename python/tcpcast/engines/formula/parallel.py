@@ -65,7 +65,7 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
     )
 
 
-def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
+def parallel_from_aggregate_losses(scenario: Scenario, measured: Answer | None) -> Answer:
     """Predict by the model of parallel flows with loss events of the aggregate (algorithm 2).
 
     Metrics: ``send_rate_pps`` B_ext and ``w_at_loss_mean_pkts`` E[W_f] (37).

@@ -283,7 +283,7 @@ def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
             "y_to",
             timeout_packets(transfer),
             "packet",
-            "number of packets whose loss causes a timeout, Tables 1 and 2",
+            "number of first packets whose loss causes a timeout, Tables 1 and 2",
         ),
         make_step("FileSize_min", min_recoverable_pkts(transfer), "packet", "y_to + e"),
     ]

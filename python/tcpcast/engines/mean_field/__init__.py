@@ -108,7 +108,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         )
     else:
         answer.warn(
-            "the scenario has no more sources than mean_field.flows "
+            "the scenario has at most as many sources as mean_field.flows "
             f"({_max_exactly_simulated_sources(scenario):,}), so engine mean-field simulates each "
             "source, as engine packet does; to simulate a scaled population, write a smaller "
             "mean_field.flows",

@@ -40,7 +40,7 @@ def mean_drawn_size_pkts(distribution: Distribution[Any], *, rounded_down: bool 
 
 @functools.lru_cache(maxsize=256)
 def rare_size_share_of_square_mean(distribution: Distribution[Any], files: float) -> float:
-    """Return the share of the mean square size above the size that one of ``files`` files exceeds.
+    """Return the share of E[X^2] of sizes above x, which one of ``files`` files exceeds on average.
 
     Larger sizes are rarely drawn, so the variance of the drawn sizes, and every interval based on
     it, usually lacks this share.

@@ -323,8 +323,8 @@ def _connection_rates_table(snapshot: Snapshot, bits: float, *, of_sources: bool
 def _percentile_table(scenario: Scenario, snapshot: Snapshot) -> Table:
     """Return percentiles of the files of each class, and of the queue.
 
-    They are nan if fewer than 10 files lie beyond (too few to be reliable) or many files were
-    unfinished. With several classes of files, column ``class`` contains their names.
+    Those of files are nan if fewer than 10 files lie beyond (too few to be reliable) or many files
+    were unfinished. With several classes of files, column ``class`` contains their names.
     """
     totals = snapshot.totals
     time = totals["queue_time_ns"].astype(np.float64)

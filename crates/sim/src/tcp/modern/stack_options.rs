@@ -25,7 +25,8 @@ pub struct ModernTcpConfig {
 }
 
 impl ModernTcpConfig {
-    /// Number of the packet that begins with `byte`, if only the last packet before is not full.
+    /// Number of the packet that begins with `byte`. All earlier packets must be full, except
+    /// perhaps the last of them.
     #[inline(always)]
     pub(super) fn packet_number_of_byte(&self, byte: u64) -> u32 {
         (byte - 1).div_ceil(u64::from(self.stack.mss)) as u32 + 1

@@ -87,7 +87,7 @@ impl CubicControl {
             epoch.acked = epoch.acked.saturating_add(acked);
         }
         if let Some(last) = self.last.filter(|last| last.cwnd == cwnd) {
-            // A running epoch may have been evaluated since, at a clock tick.
+            // While the window is unchanged, Linux evaluates the curve at most once per 1/32 s.
             if self.round_down_to_ticks(now - last.at) <= MAX_CURVE_AGE {
                 return last.per_packet;
             }
@@ -121,7 +121,7 @@ impl CubicControl {
     fn acks_per_packet_as_reno(&mut self, cwnd: u32) -> Option<u32> {
         let epoch = self.epoch.as_mut()?;
         let each = (cwnd * RENO_SCALE / 8).max(1);
-        // Subtracts it as often as it is exceeded; equality is handled at the next acknowledgement.
+        // Subtracts `each` while `acked` is above it; the next acknowledgement handles equality.
         if epoch.acked > each {
             let grown = (epoch.acked - 1) / each;
             epoch.acked -= grown * each;
