@@ -2,7 +2,7 @@
 
 ``python -m benches.mean_field`` prints the tables of docs/background/mean-field.md: the local loop
 of INRIA report 4154, section 7, with N sources on a link with a rate such that N B = load C I.
-Exact values are in ``mean_field_exact.csv``; ``--exact`` computes them again in some minutes.
+Exact values are in ``mean_field_exact.csv``; ``--exact`` computes them again in half an hour.
 ``--more`` adds other loads and TCPs; ``--hops`` adds hops in series, cross traffic, and files
 that are correlated with OFF times, compared with exact simulation in the same minutes.
 """
@@ -320,7 +320,7 @@ def _write_exact(sources: Iterable[int]) -> None:
 def main() -> None:
     """Print errors and speed, or compute the exact values again."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--exact", action="store_true", help="simulate exactly; takes an hour")
+    parser.add_argument("--exact", action="store_true", help="simulate exactly; takes half an hour")
     parser.add_argument("--speed", action="store_true", help="speed alone")
     parser.add_argument("--more", action="store_true", help="also other flows, TCPs and queues")
     parser.add_argument("--hops", action="store_true", help="hops and cross traffic only")
