@@ -499,6 +499,23 @@ fn rfc_8257_dctcp_reduces_by_the_fraction_of_marks() {
     assert!(mean_ms < 4.0, "{mean_ms} ms");
 }
 
+/// A packet that ends a run of marked packets causes two acknowledgements. They reach the sender
+/// before an acknowledgement of the same instant: otherwise a debug assertion fails.
+#[test]
+fn two_acks_of_one_packet_precede_later_acks() {
+    let codel =
+        CodelConfig { ecn: true, ce_threshold: Some(MILLISECOND), ..CodelConfig::default() };
+    let mut of_class = class(2, with_ecn(modern(Preset::Dctcp)), 10, bulk());
+    of_class.host_noise = MILLISECOND;
+    let config = RunConfig {
+        buffer: Some(1000),
+        queue: managed(disciplines::QueueConfig::Codel(codel)),
+        ..run(vec![of_class])
+    };
+    let [delivered, marked] = sums(&config, 20, [ClassCell::Delivered, ClassCell::Marked]);
+    assert!(marked > 100 && delivered > 10_000, "{marked} of {delivered}");
+}
+
 /// An optional return link.
 fn return_link() -> impl Strategy<Value = Option<ReturnLinkConfig>> {
     let (room, loss) = (prop::option::of(1_u64..100), prop::option::of(0.0_f64..0.3));

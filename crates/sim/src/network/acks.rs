@@ -50,6 +50,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             source.return_free = reached.max(source.return_free + path.egress.ack_time);
             self.schedule_waiting_ack(source, path, reached, ack);
         }
+        // Over an unlimited access link, a later acknowledgement of the same instant would otherwise
+        // be sent before these two leave.
+        source.return_free = source.return_free.max(reached + 1);
     }
 
     /// Schedules an acknowledgement that waits for its access link.

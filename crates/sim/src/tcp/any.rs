@@ -468,7 +468,9 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn take_arriving_header(&mut self, label: PacketLabel) -> &AckHeader {
-        self.headers.take_header_in_order(label).unwrap_or(&AckHeader::EMPTY)
+        let header = self.headers.take_header_in_order(label);
+        debug_assert!(header.is_some(), "a later acknowledgement has overtaken this one");
+        header.unwrap_or(&AckHeader::EMPTY)
     }
 
     fn captured_header(&self, label: PacketLabel) -> CapturedHeader {

@@ -341,10 +341,12 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
 
 
 def _nearest_kernel_stacks(tcp: Tcp) -> list[str]:
-    """Return the kernel's stacks, starting with a version of the same congestion control."""
-    return sorted(
-        KERNEL_STACKS, key=lambda name: not tcp.control.startswith(get_congestion_control(name))
-    )
+    """Return one stack per congestion control of the kernel, a version of the same one first."""
+    stacks: dict[str, str] = {}
+    for name in KERNEL_STACKS:
+        stacks.setdefault(get_congestion_control(name), name)
+    controls = sorted(stacks, key=lambda control: not tcp.control.startswith(control))
+    return [stacks[control] for control in controls]
 
 
 def _find_unsupported_windows(group: Population) -> Iterator[NotApplicable]:
