@@ -207,12 +207,26 @@ def test_planned_buffer_has_bytes_time_and_rules_of_thumb(
 
 
 @pytest.mark.parametrize(
-    ("stack", "is_trusted"), [("linux-bbr", True), ("linux-cubic", False), ("linux-reno", False)]
+    ("stack", "goodput", "is_trusted"),
+    [
+        ("linux-bbr", "300kbit", False),
+        ("linux-bbr", "900kbit", True),
+        ("linux-cubic", "300kbit", False),
+        ("linux-reno", "300kbit", False),
+    ],
 )
-def test_max_loss_is_trusted_up_to_validated_loss_of_model(
-    stack: str, is_trusted: bool, capsys: Capture
+def test_max_loss_above_validated_loss_is_not_trusted(
+    stack: str, goodput: str, is_trusted: bool, capsys: Capture
 ) -> None:
-    path = ("--goodput", "300kbit", "--rate", "1mbit", "--rtt", "20ms", "--stack", stack)
+    path = ("--goodput", goodput, "--rate", "1mbit", "--rtt", "20ms", "--stack", stack)
     plan = in_json(capsys, "plan", "max-loss", *path)
-    assert plan["value"] == pytest.approx(0.2) if is_trusted else plan["value"] > 0.1
+    assert (plan["value"] <= 0.1) is is_trusted
     assert (plan["untrusted"] is None) is is_trusted
+
+
+@pytest.mark.parametrize(("loss", "verdict"), [("10%", "At most 43.4 "), ("16%", "No formula is")])
+def test_bound_of_bbr_is_not_trusted_near_its_collapse(
+    loss: str, verdict: str, capsys: Capture
+) -> None:
+    path = ("--rtt", "20ms", "--rate", "50mbit", "--loss", loss, "--stack", "linux-bbr")
+    assert verdict in run_tcpcast(capsys, "predict", *path)

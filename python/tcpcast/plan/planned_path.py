@@ -37,8 +37,9 @@ MAX_EXTENDED_PACKETS = 5e7
 """Simulations are extended up to this number of packets, for narrower intervals."""
 
 WARM_UP_LOSSES_PER_FLOW = 5
-WARM_UP_RTTS = 20
-"""Minimum warm-up in RTTs."""
+WARM_UP_RTTS, BBR_WARM_UP_RTTS = 20, 500
+"""Minimum warm-up in RTTs. If losses exceed what BBR's probes recover, its rate estimate falls only
+by a few per cent per cycle of eight RTTs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,8 @@ def choose_run_length(
         Total send rate of all runs of the check.
     """
     loss_s = 1 / (path.loss_ratio * rate_pps)
-    warm_up = max(WARM_UP_LOSSES_PER_FLOW * flows * loss_s, WARM_UP_RTTS * path.rtt_s)
+    rtts = BBR_WARM_UP_RTTS if path.control == "bbr" else WARM_UP_RTTS
+    warm_up = max(WARM_UP_LOSSES_PER_FLOW * flows * loss_s, rtts * path.rtt_s)
     least = max(MIN_LOSSES_PER_FLOW * flows * loss_s, MIN_LOSSES * loss_s, warm_up)
     cheap = MAX_EXTENDED_PACKETS / total_pps - warm_up
     measured = max(least, min(MAX_EXTENSION_FACTOR * least, cheap))
