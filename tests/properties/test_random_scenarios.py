@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("runs", [4, pytest.param(2000, marks=pytest.mark.long)])
-def test_random_scenarios_end_at_max_wall(runs: int, tmp_path: Path) -> None:
-    result = run_random(range(runs), seed=1, folder=tmp_path, limits=Limits())
+# Several long tests, so that they share the processors.
+@pytest.mark.parametrize(
+    "runs",
+    [
+        range(4),
+        *(pytest.param(range(n, n + 250), marks=pytest.mark.long) for n in range(0, 2000, 250)),
+    ],
+    ids=lambda runs: f"{runs.start}-{runs.stop - 1}",
+)
+def test_random_scenarios_end_at_max_wall(runs: range, tmp_path: Path) -> None:
+    result = run_random(runs, seed=1, folder=tmp_path, limits=Limits())
     assert not [str(failure) for _, _, failure in result if failure is not None]
 
 
