@@ -117,6 +117,7 @@ impl Flow {
         }
         self.recovery.count_duplicate_without_sack(segment.time, segment.options.cut);
         self.counts.duplicate_acks += 1;
+        self.initial.complete |= self.initial.packets > 0;
     }
 
     /// Starts another recovery if the acknowledgement ended a recovery, but retransmitted data are
@@ -321,6 +322,7 @@ impl Flow {
         if fresh {
             // As in Linux, SACK of new data restarts the timer.
             self.recovery.timer_start = segment.time;
+            self.initial.complete = true;
         }
         oldest
     }

@@ -38,7 +38,7 @@ pub(crate) struct ConnectionContext<'a> {
     pub(crate) max_points: usize,
 }
 
-/// Data sent before the first acknowledgement of data.
+/// Data sent before the first acknowledgement of data, which may also be a duplicate or SACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InitialWindow {
     pub(super) bytes: u64,
