@@ -55,6 +55,11 @@ impl Flow {
             SequenceCheck::Within => {}
             reach => return self.on_out_of_window_ack(segment, reach),
         }
+        // In a SYN, the flag only offers or accepts ECN (RFC 3168, section 6.1.1).
+        if segment.flags.contains_any(Flags::ECE) && !segment.flags.contains_any(Flags::SYN) {
+            self.counts.ecn_echoes += 1;
+            self.on_ecn_reaction();
+        }
         let window = self.scaled_receive_window(segment);
         let same = window == self.window;
         let advances = number > self.acknowledged;
