@@ -55,11 +55,7 @@ impl Flow {
             SequenceCheck::Within => {}
             reach => return self.on_out_of_window_ack(segment, reach),
         }
-        // In a SYN, the flag only offers or accepts ECN (RFC 3168, section 6.1.1).
-        if segment.flags.contains_any(Flags::ECE) && !segment.flags.contains_any(Flags::SYN) {
-            self.counts.ecn_echoes += 1;
-            self.on_ecn_reaction();
-        }
+        self.count_ecn_echo(segment);
         let window = self.scaled_receive_window(segment);
         let same = window == self.window;
         let advances = number > self.acknowledged;
@@ -96,6 +92,15 @@ impl Flow {
         }
         if bare && !advances && number == self.acknowledged && unanswered && same {
             self.count_duplicate_ack(segment);
+        }
+    }
+
+    #[inline]
+    fn count_ecn_echo(&mut self, segment: &Segment) {
+        // In a SYN, the flag only offers or accepts ECN (RFC 3168, section 6.1.1).
+        if segment.flags.contains_any(Flags::ECE) && !segment.flags.contains_any(Flags::SYN) {
+            self.counts.ecn_echoes += 1;
+            self.on_ecn_reaction();
         }
     }
 
