@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.cubic import cubic_response
+from tcpcast.models.domain import MAX_RTO_SHARE
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput

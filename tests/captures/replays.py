@@ -20,11 +20,11 @@ OF_WHAT_IF = 0.15
 
 
 def simulated(
-    base: Mapping[str, Any], folder: Path, changes: Mapping[str, Any]
+    base: Mapping[str, Any], folder: Path, changes: Mapping[str, Any], link: str = "sender"
 ) -> tuple[Scenario, tcpcast.Answer, Capture]:
-    file = str(folder / "sender.pcap")
+    file = str(folder / f"{link}.pcap")
     scenario = Scenario.from_dict(base).with_changes(changes)
-    tap = {"link": "sender", "file": file, "packets": 1_000_000}
+    tap = {"link": link, "file": file, "packets": 1_000_000}
     (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": [tap]}), ["packet"])
     return scenario, answer, tcpcast.trace(file)
 

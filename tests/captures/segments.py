@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass, field
 
 SYN, FIN, RST, ACK = 0x02, 0x01, 0x04, 0x10
+ECE, CWR = 0x40, 0x80
 MSS = 1460
 _RAW_IP = 101
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from segments import ACK, CWR, ECE, Connection, Written
+from tcpcast.captures import trace
 from tcpcast.captures.advice import (
     REMEDIES_BY_LIMIT,
     advise_each_direction,
@@ -301,6 +303,27 @@ def test_no_loss_model_is_used_without_losses() -> None:
     retransmitted = sentence("congestion_window", loss_indication_ratio=0.0)
     assert "No packet was lost" not in retransmitted
     assert "100 retransmissions" in retransmitted
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_constant_flight_with_ecn_marks_is_not_limited_by_the_send_buffer(marks: bool) -> None:
+    written = Written()
+    connection = Connection(written, 50_000, away=(0, 100))
+    now = connection.open(0)
+    for index in range(100):
+        is_marked = marks and index % 5 == 4
+        for _ in range(10):
+            connection.send(now, 0, ACK | (CWR if marks and index % 5 == 0 else 0), size=1460)
+        now += 100
+        connection.send(now, 1, ACK | (ECE if is_marked else 0))
+    capture = trace(written.to_bytes())
+    assert capture.connections["ecn_echoes"].tolist() == [20 if marks else 0]
+    (advice,) = capture.advice().tolist()
+    if marks:
+        assert capture.connections["cause"].tolist() == ["congestion_window"]
+        assert "No packet was lost, but a queue marked packets (ECN)" in advice
+    else:
+        assert capture.connections["cause"].tolist() == ["send_buffer"]
 
 
 @pytest.mark.parametrize(

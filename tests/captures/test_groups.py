@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tcpcast.captures.groups import group_directions, host_address
+from tcpcast.captures.groups import group_directions, have_many_flows_in_rto, host_address
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,
     multiplied_pftk_rate_pps,
     parallel_throughput,
 )
+from tcpcast.report.text import print_parts
+from tcpcast.report.trace_groups import group_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -247,3 +249,18 @@ def test_active_time_equals_a_count_per_second(lives: list[tuple[int, int]]) -> 
     assert result["parallel_flows_max"][0] >= max(alive, default=1)
     if seconds:
         assert result["parallel_flows"][0] == pytest.approx(sum(alive) / len(seconds))
+
+
+def test_warning_names_groups_with_many_flows_in_rto(capsys: pytest.CaptureFixture[str]) -> None:
+    sources = [f"10.0.0.{host}:1000" for host in range(1, 6)]
+    table = flows(5, src=sources, td=[60, 55, 50, 45, 2], to=[0] * 5, t0_s=[3.0] * 4 + [0.4])
+    groups = group_directions(table, NONE, by="pair")
+    most = 100 * groups["waiting_share"].max()
+    assert have_many_flows_in_rto(groups).tolist() == [True] * 4 + [False]
+    print_parts(group_parts(groups))
+    output = " ".join(capsys.readouterr().out.split())
+    assert (
+        "check: algorithm 1 underestimates the rate of 10.0.0.1 > 10.0.0.2, 10.0.0.2 > 10.0.0.2, "
+        f"10.0.0.3 > 10.0.0.2 and 1 more group: it predicts that up to {most:.0f} % of the flows "
+        "are in RTO at the same time, but assumes few flows in RTO"
+    ) in output

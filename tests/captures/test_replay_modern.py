@@ -247,6 +247,25 @@ def test_packets_without_timestamps_have_40_byte_headers(tmp_path: Path) -> None
     assert Scenario.from_dict(written.tables).payload_bytes == scenario.payload_bytes
 
 
+@pytest.mark.parametrize("tap", ["receiver", "bottleneck-out"])
+@pytest.mark.parametrize("buffer", ["0.5bdp", "1bdp", "4bdp"])
+def test_replay_behind_the_queue_has_the_full_link_of_the_verdict(
+    tap: str, buffer: str, tmp_path: Path
+) -> None:
+    link = {"network.bottleneck.rate": "20mbit", "network.bottleneck.buffer": buffer}
+    flow = {"tcp.stack": "linux-cubic", "traffic.flows": 1, "run.duration": "60s"}
+    scenario, original, capture = simulated(BASE, tmp_path, {**link, **flow}, tap)
+    assert capture.connections["cause"].tolist() == ["link"]
+    written = make_replay_scenario(capture)
+    assert "measured rate, because the link limits it" in written.text
+    replayed = Scenario.from_dict(written.tables)
+    bottleneck = replayed.network.bottleneck
+    assert bottleneck.loss is None or bottleneck.loss.mean_ratio() == 0
+    assert bottleneck.rate_bps == pytest.approx(scenario.network.bottleneck.rate_bps, rel=0.02)
+    assert replayed.buffer_pkts == pytest.approx(scenario.buffer_pkts, rel=0.15)
+    assert rate(replayed) == pytest.approx(original["send_rate_pps"], rel=0.03)
+
+
 def test_ecn_marks_have_a_warning(tmp_path: Path) -> None:
     marks = {"network.bottleneck.queue": "codel", "tcp.ecn": True}
     _, _, capture = captured(tmp_path, {**marks, "run.duration": "60s"})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from segments import ACK, RST, SYN, Connection, Written
+from segments import ACK, FIN, RST, SYN, Connection, Written
 from tcpcast.captures import Capture, trace
 from tcpcast.cli import main
 from tcpcast.report.text import print_parts
@@ -185,6 +185,23 @@ def test_rst_after_all_data_is_not_a_failure(capsys: pytest.CaptureFixture[str])
     output = text(capture, capsys)
     assert "! 1 of 1 connection closed by a RST without loss of data." in output
     assert "failed" not in output
+
+
+def test_client_silent_after_its_fin_is_not_in_the_middle_of_a_response(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    written = Written()
+    connection = Connection(written, 50_000)
+    done = connection.request(connection.open(0) + 10, server_ms=5)
+    connection.send(done + 10, 0, FIN | ACK)
+    last = connection.numbers[1]
+    for ms in (40, 300, 800, 1800):
+        connection.send(done + ms, 1, FIN | ACK, size=24, at=last)
+    capture = trace(written.to_bytes())
+    assert capture.failed["stage"].tolist() == ["after_fin"]
+    assert text(capture, capsys).startswith(
+        "The connection failed: the client 10.0.0.1:50000 stopped responding after a FIN; check"
+    )
 
 
 def test_no_failure_is_reported_for_complete_connections(

@@ -122,6 +122,8 @@ class Capture:
         ``sacked`` (by the receiver) or the cause of a retransmission. Sequence numbers are relative
         to the first byte of the direction. If there are too many points, only every second, fourth
         etc. point of a kind is kept.
+    is_restricted
+        True if the capture is restricted to some directions; ``segments`` counts only these.
     """
 
     file: str
@@ -142,6 +144,7 @@ class Capture:
     requests: Table = field(default_factory=dict)
     services: Table = field(default_factory=dict)
     failed: Table = field(default_factory=dict)
+    is_restricted: bool = False
 
     def __repr__(self) -> str:
         """Return a summary on one line."""

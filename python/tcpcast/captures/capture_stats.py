@@ -70,6 +70,10 @@ MIN_DELAYED_ACK_PACKETS = 1.5
 value is 1.2 to 1.4."""
 LINUX_MIN_ACK_DELAY_S = 0.04
 """Initial and minimum ack delay of Linux."""
+MEAN_TO_FULL_WINDOW_RATIO = {False: 0.75, True: 0.925}
+"""Ratio of the mean window to the window at an overflow. CUBIC (True) grows from 0.7 of the window
+by a cubic function with its plateau at the window, so the mean is 1 - 0.3 / 4. Reno grows from half
+of the window linearly."""
 MIN_LOSS_INDICATIONS = 20
 """Minimum number of loss indications to decide on correlation and location of losses."""
 
@@ -89,6 +93,8 @@ class CaptureStats:
     full_queue_rtt_s: float
     link_bps: float
     """Link rate in IP bytes, in bit/s."""
+    is_link_rate_from_cause: bool
+    """True if ``link_bps`` is the measured rate, because the link is the cause of this rate."""
     payload_bytes: int
     window_growth_per_round_pkts: float
     non_queue_loss_share: float
@@ -196,14 +202,36 @@ class CaptureStats:
     @property
     def is_tap_behind_queue(self) -> bool:
         """True if the capture is from behind the queue, so that measured RTTs do not include it."""
-        return bool((self.table["tap_side"] == "receiver").all())
+        is_receiver = bool((self.table["tap_side"] == "receiver").all())
+        return is_receiver or self.mean_queue_s > self.full_queue_rtt_s - self.rtt_min_s
+
+    @property
+    def mean_queue_s(self) -> float:
+        """Mean queueing delay between the sender and the tap, in seconds; NaN if unknown."""
+        return self.packet_weighted_mean("queue_delay_s")
+
+    @property
+    def full_queue_before_tap_s(self) -> float:
+        """Delay of the full queue before the tap, in seconds; NaN if unknown.
+
+        Each overflow reduces a window, which then grows back. So the mean window is a constant
+        share of the window at an overflow (:data:`MEAN_TO_FULL_WINDOW_RATIO`).
+        """
+        if not self.is_link_limited or self.sender.is_rate_based:
+            return math.nan
+        if not self.has_queue_overflow:
+            return self.mean_queue_s
+        ratio = MEAN_TO_FULL_WINDOW_RATIO[get_congestion_control(self.sender.stack) == CUBIC]
+        return (self.rtt_min_s + self.mean_queue_s) / ratio - self.rtt_min_s
 
     @property
     def is_link_limited(self) -> bool:
-        """True if the link, not the losses, determines the rate of the flows."""
+        """True if the link, not the losses, determines the rate of most packets."""
         if "cause" not in self.table:
             return False
-        return bool(((self.table["cause"] == LINK) & self.table["cause_evident"]).all())
+        limited = (self.table["cause"] == LINK) & self.table["cause_evident"]
+        packets = self.table["data_packets"]
+        return bool(2 * packets[limited].sum() > packets.sum())
 
     @property
     def _is_recovering(self) -> bool:
@@ -289,6 +317,7 @@ def make_capture_stats(capture: Capture) -> CaptureStats:
         rtt_min_s=math.nan,
         full_queue_rtt_s=math.nan,
         link_bps=link_bps(capture) * wire,
+        is_link_rate_from_cause=False,
         payload_bytes=payload,
         window_growth_per_round_pkts=window_growth_per_round_pkts(
             tables_by_name(capture).get("rounds"), table["segment_bytes"]
@@ -296,9 +325,9 @@ def make_capture_stats(capture: Capture) -> CaptureStats:
         non_queue_loss_share=math.nan,
         sender=sender,
     )
-    if math.isnan(found.link_bps) and found.is_single_paced_flow and found.is_link_limited:
-        # BBR sends at the link rate during recovery, but the rate is not visible without losses.
-        found = replace(found, link_bps=found.rate_bps)
+    if math.isnan(found.link_bps) and found.is_link_limited:
+        # Taps away from the sender do not show the rate of acks while the path was full.
+        found = replace(found, link_bps=found.rate_bps, is_link_rate_from_cause=True)
     if not found.rtt_s > 0 or not found.duration_s > 0 or not found.rate_bps > 0:
         raise CaptureError(
             f"{capture.file}: no scenario can be derived, because the direction has no measured "
@@ -307,12 +336,13 @@ def make_capture_stats(capture: Capture) -> CaptureStats:
     least = found.packet_weighted_mean("rtt_min_s")
     least = least if least > 0 else found.rtt_s
     high = float(np.fmax(_full_queue_rtt_s(found), least))
+    found = replace(found, rtt_min_s=least, full_queue_rtt_s=high)
     # With BBR, one loss indication covers many losses, so count retransmissions.
     which = "retransmissions" if found.is_single_paced_flow else "loss_indications"
     non_queue = math.nan
     if not found.is_tap_behind_queue and (found.is_link_full or found.link_bps > 0):
         non_queue = _non_queue_loss_share(queueing_delays_at_losses_s(capture, which), high - least)
-    return replace(found, rtt_min_s=least, full_queue_rtt_s=high, non_queue_loss_share=non_queue)
+    return replace(found, non_queue_loss_share=non_queue)
 
 
 def _non_queue_loss_share(queued_s: Column, longest_s: float) -> float:

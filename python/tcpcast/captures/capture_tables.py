@@ -72,6 +72,7 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
         segments=int(connections["packets"].sum()),
         connection_count=int(np.unique(connections["connection"]).size),
         rest={},
+        is_restricted=True,
         **changed,
     )
 

@@ -72,10 +72,10 @@ LOSS_STATES = ("congestion_window", "loss_recovery")
 MIN_MAIN_STATE_SHARE = 0.5
 """Minimum share of the time for a state of the sender to be the cause."""
 MIN_FULL_BUFFER_SHARE = 0.3
-"""Lower minimum share for a full receive window or send buffer. It applies without losses, because
-the congestion window grows until another limit applies. It also applies at taps away from the
-sender, which miss the time until a window update reaches the sender. Slow readers have a share of
-0.42 to 0.56, other causes at most 0.01."""
+"""Lower minimum share for a full receive window or send buffer. It applies without losses and ECN
+marks, because the congestion window grows until another limit applies. It also applies at taps away
+from the sender, which miss the time until a window update reaches the sender. Slow readers have a
+share of 0.42 to 0.56, other causes at most 0.01."""
 MIN_SHORT_SEGMENTS_PER_RTT = 0.5
 """Minimum number of non-full segments per RTT for a sender that runs out of data. The number is
 0.85 for writes of 64 kB every 50 ms, 0.94 for writes of 16 kB every 10 ms, 0.10 for a full send
@@ -163,6 +163,8 @@ class Evidence:
     necessary_retransmissions: Column
     """Number of necessary retransmissions."""
     loss_indications: Column
+    window_reductions: Column
+    """Number of window reductions because of ECN marks."""
     rate_variation: Column
     mean_flight_ratio: Column
     """Ratio of mean to maximum flight; NaN if the tap is not at the sender."""
@@ -202,6 +204,7 @@ class Evidence:
                 has_retransmissions=table["retransmissions"] > 0,
                 necessary_retransmissions=needed,
                 loss_indications=table["td"] + table["to"],
+                window_reductions=table["window_reductions"],
                 rate_variation=table["loss_rate_variation"],
                 mean_flight_ratio=np.where(away, np.nan, flight),
                 median_queue_ratio=table["rtt_karn_p50_s"] / table["rtt_min_s"] - 1,
@@ -236,9 +239,14 @@ def _is_receiver_limited(evidence: Evidence) -> Column:
         evidence.limited_by == "receiver_window"
     )
     held |= evidence.has_full_buffer("receiver_window") & (
-        evidence.is_tap_away | (evidence.loss_indications == 0)
+        evidence.is_tap_away | ~_is_window_reduced(evidence)
     )
     return np.asarray(held | filled & (evidence.loss_indications == 0))
+
+
+def _is_window_reduced(evidence: Evidence) -> Column:
+    """Detect losses and ECN marks, which reduce the congestion window."""
+    return np.asarray((evidence.loss_indications > 0) | (evidence.window_reductions > 0))
 
 
 def _is_paced(evidence: Evidence) -> Column:
@@ -278,7 +286,7 @@ def _is_short_transfer(evidence: Evidence) -> Column:
 
 def _is_send_buffer_limited(evidence: Evidence) -> Column:
     """Detect flights of a constant size below the receiver's window."""
-    full = evidence.has_full_buffer("send_buffer") & (evidence.loss_indications == 0)
+    full = evidence.has_full_buffer("send_buffer") & ~_is_window_reduced(evidence)
     return np.asarray((evidence.limited_by == "send_buffer") | full)
 
 

@@ -73,7 +73,8 @@ def main_failure_clause(table: Table, failures: str) -> str:
     groups = [
         rows
         for rows in rows_by_server_and_failure_kind(table)
-        if table["stage"][rows[0]] not in STAGES_WITHOUT_LOSS
+        if table["failure"][rows[0]] != "reset"
+        or table["stage"][rows[0]] not in STAGES_WITHOUT_LOSS
     ]
     if not groups:
         return failures

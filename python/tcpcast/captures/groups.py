@@ -17,6 +17,7 @@ import numpy as np
 from tcpcast.captures.model_rates import has_measurable_rate, has_model_inputs, model_inputs
 from tcpcast.captures.tap_comparison import loss_denominators
 from tcpcast.errors import DomainError
+from tcpcast.models.domain import MAX_RTO_SHARE
 from tcpcast.models.parallel import (
     cumulative_throughput,
     multiplied_pftk_rate_pps,
@@ -273,3 +274,8 @@ def _group_model_rates(table: Table) -> Table:
         )
         found["parallel_cumulative_pps"][known] = np.minimum(second.rate_pps, most[known])
     return found
+
+
+def have_many_flows_in_rto(groups: Table) -> Column:
+    """Return a mask of groups with more flows in RTO than algorithm 1 assumes, by its result."""
+    return np.asarray(groups["waiting_share"] > MAX_RTO_SHARE)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpcast.captures.model_rates import cubic_pps, has_model_inputs, model_inputs
 from tcpcast.captures.table import is_tap_away
+from tcpcast.models.domain import MAX_RTO_SHARE
 from tcpcast.models.parallel import limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import td_only_rate_pps, throughput, unlimited_window_pkts
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-MAX_TIMEOUT_SHARE = 0.25
-"""Maximum share of flows in RTO for algorithm 1, which assumes a small share (section II-A)."""
 CUBIC_REDUCTION_RANGE = (0.6, 0.85)
 """Range of the median ratio of the windows after and before a loss for CUBIC (RFC 9438: 0.7)."""
 
@@ -129,7 +128,7 @@ class GainPredictor:
             del given["receiver_window_pkts"]
             return parallel_throughput(flows=1, **given).flows_in_timeout
 
-        by_n_times = self._model_result_with_changes(flows_in_timeout) > MAX_TIMEOUT_SHARE
+        by_n_times = self._model_result_with_changes(flows_in_timeout) > MAX_RTO_SHARE
         return np.where(by_n_times, flows, self._model_result_with_changes(gain)), by_n_times
 
     def rate_after_gain_bps(self, factor: Column) -> Column:

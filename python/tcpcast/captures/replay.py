@@ -117,21 +117,10 @@ def make_replay_scenario(capture: Capture, name: str = "replay") -> ReplayScenar
 
 def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
     rtt, why = stats.rtt_min_s, "minimum RTT measured"
-    rate, whence = stats.link_bps, "rate of acks while the path was full"
-    guessed = math.isnan(rate) and stats.is_rate_explained_without_link
+    guessed = math.isnan(stats.link_bps) and stats.is_rate_explained_without_link
     if guessed:
         rtt, why = _rtt_and_its_origin(stats)
-        rate = UNKNOWN_LINK_RATE_RATIO * stats.rate_bps
-        whence = (
-            f"{UNKNOWN_LINK_RATE_RATIO} times the measured rate, because the link rate is unknown"
-        )
-        if stats.sender.is_rate_based and not stats.is_rate_explained_by_window:
-            rate = stats.rate_bps
-            whence = (
-                "measured rate, because the link rate is unknown and BBR would fill a faster link"
-            )
-    elif math.isnan(rate):
-        rate, whence = stats.rate_bps, "measured rate, which neither loss nor the window explains"
+    rate, whence = _link_rate_and_its_origin(stats)
     fitting = 2 * 8 * (stats.packet_bytes + ACK_BYTES) / rate
     if rtt < fitting and guessed:
         rate, whence = (
@@ -166,6 +155,25 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
     yield Entry(at, "loss", units.format_ratio(round_to_digits(stats.random_loss_ratio)), lost)
 
 
+def _link_rate_and_its_origin(stats: CaptureStats) -> tuple[float, str]:
+    """Return the link rate in bit/s, and the origin of the value."""
+    if stats.is_link_rate_from_cause:
+        return stats.link_bps, "measured rate, because the link limits it"
+    if stats.link_bps > 0:
+        return stats.link_bps, "rate of acks while the path was full"
+    if not stats.is_rate_explained_without_link:
+        return stats.rate_bps, "measured rate, which neither loss nor the window explains"
+    if stats.sender.is_rate_based and not stats.is_rate_explained_by_window:
+        return (
+            stats.rate_bps,
+            "measured rate, because the link rate is unknown and BBR would fill a faster link",
+        )
+    return (
+        UNKNOWN_LINK_RATE_RATIO * stats.rate_bps,
+        f"{UNKNOWN_LINK_RATE_RATIO} times the measured rate, because the link rate is unknown",
+    )
+
+
 def _rtt_and_its_origin(stats: CaptureStats) -> tuple[float, str]:
     """Return the RTT for a path with an unknown queue, and the origin of the value."""
     usual = stats.packet_weighted_mean("rtt_karn_p50_s")
@@ -180,18 +188,23 @@ def _rtt_and_its_origin(stats: CaptureStats) -> tuple[float, str]:
 
 
 def _buffer_entry(stats: CaptureStats, at: str) -> Entry:
-    """Return the buffer derived from the RTT; at least 1 BDP if the buffer was never full."""
+    """Return the buffer from queueing delays; at least 1 BDP if the buffer was never full."""
     if stats.is_short_transfer and not estimated_loss_ratio(stats.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
     if math.isnan(stats.link_bps) and stats.is_rate_explained_without_link:
         return Entry(at, "buffer", "1bdp", "unknown; the queue is nearly empty at this rate")
-    if stats.is_tap_behind_queue:
-        return Entry(at, "buffer", "1bdp", "unknown, because the capture is from the receiver")
-    link = stats.link_bps if stats.link_bps > 0 else stats.rate_bps
-    queued = round((stats.full_queue_rtt_s - stats.rtt_min_s) * link / (8 * stats.packet_bytes)) + 1
-    if not stats.has_queue_overflow and queued < stats.rtt_min_s * link / (8 * stats.packet_bytes):
-        return Entry(at, "buffer", "1bdp", f"never full; at most {queued} packets were queued")
+    full = stats.full_queue_rtt_s - stats.rtt_min_s
     why = "99th percentile of the RTT minus minimum RTT, times the rate"
+    if stats.is_tap_behind_queue:
+        full = stats.full_queue_before_tap_s
+        why = "full queue, estimated from its mean delay by timestamps"
+    if math.isnan(full):
+        return Entry(at, "buffer", "1bdp", "unknown, because the capture is from behind the queue")
+    link = stats.link_bps if stats.link_bps > 0 else stats.rate_bps
+    queued = round(full * link / (8 * stats.packet_bytes)) + 1
+    if not stats.has_queue_overflow and queued < stats.rtt_min_s * link / (8 * stats.packet_bytes):
+        most = "on average" if stats.is_tap_behind_queue else "at most"
+        return Entry(at, "buffer", "1bdp", f"never full; {most} {queued} packets were queued")
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.engines.formula.collect_inputs import collect_path_inputs, require_one_class
-from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
 from tcpcast.engines.registry import FORMULA_BY_CONTROL, warn_about_varying_path
 from tcpcast.errors import NotApplicable
+from tcpcast.models.domain import MAX_RTO_SHARE
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.plan.verification import PlanSimulations, verify_by_simulation

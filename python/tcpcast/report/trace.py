@@ -205,7 +205,8 @@ def worst_first_order(connections: Table) -> Array:
 def _capture_size_text(capture: Capture) -> str:
     count = capture.connection_count
     segments = count_text(capture.segments, "TCP segment")
-    text = f"{capture.file}: {segments} in {count_text(count, 'connection')}"
+    part = "the shown directions of " if capture.is_restricted else ""
+    text = f"{capture.file}: {segments} in {part}{count_text(count, 'connection')}"
     empty = capture.rest.get("empty_connections", 0)
     return text + (f" ({empty:,} without data)" if empty > 0 else "")
 

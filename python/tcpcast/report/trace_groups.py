@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.groups import ANY_HOST
-from tcpcast.captures.predicted_gain import MAX_TIMEOUT_SHARE
+from tcpcast.captures.groups import ANY_HOST, have_many_flows_in_rto
+from tcpcast.captures.quantity_text import format_percent
 from tcpcast.captures.table import select_rows
+from tcpcast.readable_units import count_text
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.report.trace_cells import Array
 
+MAX_NAMES = 3
+"""Maximum number of groups that a warning names."""
 ESTIMATED_MARK = "~"
 """Mark of a p_r (loss probability within a loss event) that is only estimated."""
 MODEL_COLUMNS = {
@@ -37,13 +40,16 @@ def group_parts(groups: Table, max_rows: int | None = None) -> list[Part]:
     """Return a table of groups, sorted by the number of loss events, and explanations."""
     order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:max_rows]
     shown = select_rows(groups, order)
-    ends = [
+    parts: list[Part] = [Columns(_group_columns(shown), ends=_group_ends(shown))]
+    parts += omitted_rows_parts(groups["src"].size, order.size)
+    return [*parts, BLANK_LINE, *_note_paragraphs(shown)]
+
+
+def _group_ends(shown: Table) -> list[tuple[str, str]]:
+    return [
         (host_text(source), "" if source == destination == ANY_HOST else host_text(destination))
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
-    parts: list[Part] = [Columns(_group_columns(shown), ends=ends)]
-    parts += omitted_rows_parts(groups["src"].size, order.size)
-    return [*parts, BLANK_LINE, *_note_paragraphs(shown)]
 
 
 def host_text(host: str) -> str:
@@ -101,13 +107,23 @@ def _note_paragraphs(shown: Table) -> list[Paragraph]:
     ]
     if np.isnan(shown["loss_ratio"]).any():
         notes.append(Paragraph("p_r is estimated as the share of retransmitted packets", "", "~ "))
-    if (shown["waiting_share"] > MAX_TIMEOUT_SHARE).any():
+    waiting = select_rows(shown, np.flatnonzero(have_many_flows_in_rto(shown)))
+    if waiting["src"].size:
         notes.append(
             Paragraph(
-                "algorithm 1 underestimates the rate of the marked groups: more than 25 % of "
-                "their flows are in RTO, but algorithm 1 assumes few flows in RTO",
+                f"algorithm 1 underestimates the rate of {_group_names(waiting)}: it predicts that "
+                f"up to {format_percent(waiting['waiting_share'].max())} of the flows are in RTO "
+                "at the same time, but assumes few flows in RTO",
                 "warning",
                 "check: ",
             )
         )
     return notes
+
+
+def _group_names(groups: Table) -> str:
+    """Return the names of the first groups, and the number of other groups."""
+    names = [f"{src} > {dst}" if dst else f"{src} flows" for src, dst in _group_ends(groups)]
+    others = len(names) - MAX_NAMES
+    more = f" and {count_text(others, 'more group')}" if others > 0 else ""
+    return ", ".join(names[:MAX_NAMES]) + more

@@ -55,6 +55,7 @@ impl Flow {
             SequenceCheck::Within => {}
             reach => return self.on_out_of_window_ack(segment, reach),
         }
+        self.count_ecn_echo(segment);
         let window = self.scaled_receive_window(segment);
         let same = window == self.window;
         let advances = number > self.acknowledged;
@@ -94,6 +95,15 @@ impl Flow {
         }
     }
 
+    #[inline]
+    fn count_ecn_echo(&mut self, segment: &Segment) {
+        // In a SYN, the flag only offers or accepts ECN (RFC 3168, section 6.1.1).
+        if segment.flags.contains_any(Flags::ECE) && !segment.flags.contains_any(Flags::SYN) {
+            self.counts.ecn_echoes += 1;
+            self.on_ecn_reaction();
+        }
+    }
+
     /// Processes an acknowledgement of no new data. `wait`: reason for waiting so far.
     #[inline]
     fn on_ack_without_new_data(&mut self, segment: &Segment, wait: WaitReason) {
@@ -117,6 +127,7 @@ impl Flow {
         }
         self.recovery.count_duplicate_without_sack(segment.time, segment.options.cut);
         self.counts.duplicate_acks += 1;
+        self.initial.complete |= self.initial.packets > 0;
     }
 
     /// Starts another recovery if the acknowledgement ended a recovery, but retransmitted data are
@@ -321,6 +332,7 @@ impl Flow {
         if fresh {
             // As in Linux, SACK of new data restarts the timer.
             self.recovery.timer_start = segment.time;
+            self.initial.complete = true;
         }
         oldest
     }

@@ -52,9 +52,9 @@ pub struct DirectionCounts {
     pub fragments: u64,
     /// Packets with the mark *congestion experienced*.
     pub ce_marks: u64,
-    /// Segments with the ECN echo flag.
+    /// Acknowledgements of this direction with the ECN echo flag, without SYNs.
     pub ecn_echoes: u64,
-    /// Segments with the flag *congestion window reduced*.
+    /// Segments with the flag *congestion window reduced*, without SYNs.
     pub window_reductions: u64,
     /// Number of times that the receiver closed its window.
     pub zero_windows: u64,

@@ -87,7 +87,8 @@ struct ResetInfo {
 /// FINs and RSTs of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FinRstTracker {
-    fin: bool,
+    /// True for each end that sent a FIN.
+    fins: [bool; 2],
     /// The first RST.
     reset: Option<Box<ResetInfo>>,
 }
@@ -170,13 +171,15 @@ impl ConnectionView<'_> {
     }
 
     /// Returns the failure if one end does not answer keep-alive probes or acknowledge data.
-    fn unanswered_packets_failure(&self) -> Option<FailureDetails> {
+    fn unanswered_packets_failure(&self, fins: [bool; 2]) -> Option<FailureDetails> {
         self.unanswered_keep_alive_failure().or_else(|| {
             (0..2).find_map(|end| {
                 let (tries, waited) = self.flows[end].unanswered_transmissions();
                 let was_alive = self.flows[1 - end].counts.packets > 0;
                 let silent = was_alive && tries > MAX_UNANSWERED;
-                silent.then(|| silent_peer_failure(end, self.failure_stage(false), tries, waited))
+                // A FIN with the unanswered data does not show that the peer got them.
+                let stage = || self.failure_stage(fins[1 - end]);
+                silent.then(|| silent_peer_failure(end, stage(), tries, waited))
             })
         })
     }
@@ -229,7 +232,7 @@ impl FinRstTracker {
         view: &ConnectionView<'_>,
     ) {
         if segment.flags.contains_any(Flags::RST) && self.reset.is_none() {
-            let stage = view.failure_stage(self.fin);
+            let stage = view.failure_stage(self.fins.contains(&true));
             let idle = view
                 .exchanges
                 .map(ExchangeTracker::idle_before_request)
@@ -237,7 +240,7 @@ impl FinRstTracker {
             let idle = idle.unwrap_or(segment.time.saturating_sub(view.last));
             self.reset = Some(Box::new(ResetInfo { by: from, stage, idle }));
         }
-        self.fin |= segment.flags.contains_any(Flags::FIN);
+        self.fins[from] |= segment.flags.contains_any(Flags::FIN);
     }
 
     /// Returns the failure of the connection, if any.
@@ -246,7 +249,7 @@ impl FinRstTracker {
         end: ConnectionEnd,
         view: &ConnectionView<'_>,
     ) -> Option<FailureDetails> {
-        if let Some(silent) = view.unanswered_packets_failure() {
+        if let Some(silent) = view.unanswered_packets_failure(self.fins) {
             return Some(silent);
         }
         match self.reset.as_deref().filter(|_| end == ConnectionEnd::Reset) {

@@ -38,7 +38,7 @@ pub(crate) struct ConnectionContext<'a> {
     pub(crate) max_points: usize,
 }
 
-/// Data sent before the first acknowledgement of data.
+/// Data sent before the first acknowledgement of data, which may also be a duplicate or SACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InitialWindow {
     pub(super) bytes: u64,
@@ -152,11 +152,17 @@ impl Flow {
             counts.fragments += u64::from(segment.fragment);
             counts.ce_marks += u64::from(segment.ecn == 3);
         }
-        if segment.flags.contains_any(Flags::ECE | Flags::CWR)
-            && !segment.flags.contains_any(Flags::SYN)
-        {
-            counts.ecn_echoes += u64::from(segment.flags.contains_any(Flags::ECE));
-            counts.window_reductions += u64::from(segment.flags.contains_any(Flags::CWR));
+        if segment.flags.contains_any(Flags::CWR) && !segment.flags.contains_any(Flags::SYN) {
+            counts.window_reductions += 1;
+            self.on_ecn_reaction();
+        }
+    }
+
+    /// Called for an ECN echo from the receiver, and for a window reduction by the sender.
+    #[cold]
+    pub(super) fn on_ecn_reaction(&mut self) {
+        if let Some(stats) = &mut self.stats {
+            stats.rounds.on_ecn_reaction();
         }
     }
 

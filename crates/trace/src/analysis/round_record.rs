@@ -83,6 +83,8 @@ pub struct Round {
     pub window_bytes: u32,
     /// Sum of the gaps between new data in which the sender did not wait, µs.
     pub(super) sending_us: u32,
+    /// True if the receiver echoed an ECN mark, or the sender reduced its window because of one.
+    pub(super) marked: bool,
     /// Limit with the largest share of the time.
     pub limited_by: TransferLimit,
     /// True if a queue persisted while acknowledgements arrived at the path's rate.
@@ -105,6 +107,7 @@ impl Round {
         self.sent_bytes += next.sent_bytes;
         self.acked_bytes += next.acked_bytes;
         self.retransmissions = self.retransmissions.saturating_add(next.retransmissions);
+        self.marked |= next.marked;
         self.flight_bytes = self.flight_bytes.max(next.flight_bytes);
         self.flight_min = self.flight_min.min(next.flight_min);
         self.window_bytes = self.window_bytes.max(next.window_bytes);
@@ -115,6 +118,11 @@ impl Round {
     #[must_use]
     pub fn duration_s(&self) -> f64 {
         self.end.saturating_sub(self.time) as f64 / 1e9
+    }
+
+    /// Whether losses or ECN marks show that the path was congested.
+    pub(super) fn is_congested(&self) -> bool {
+        self.retransmissions > 0 || self.marked
     }
 
     /// RTT sample of this round, s; `None` if Karn's rule forbids it.

@@ -228,6 +228,11 @@ impl Rounds {
         self.correlation.add_pair(sample as f64, self.flight_at_first_ack as f64);
     }
 
+    /// Called when the receiver echoes an ECN mark, or the sender reduces its window.
+    pub(super) fn on_ecn_reaction(&mut self) {
+        self.round.marked = true;
+    }
+
     /// Called when the receiver sends data without acknowledging new data.
     pub(super) fn on_peer_data(&mut self) {
         self.peer_data = true;

@@ -31,8 +31,8 @@ const MIN_FLAT_ROUNDS: u64 = 6;
 /// Maximum relative difference of flights that count as constant; a difference of one segment is
 /// always allowed.
 const MAX_FLIGHT_DIFFERENCE: f64 = 0.05;
-/// Approximate duration of CUBIC's plateau around the window of the last loss (RFC 9438, section
-/// 4.2: C = 0.4).
+/// Approximate duration of CUBIC's plateau around the window of the last loss or ECN mark (RFC 9438,
+/// section 4.2: C = 0.4).
 const CUBIC_PLATEAU: Nanos = 4_000_000_000;
 /// Minimum RTT samples at a receiver's tap are shorter than this.
 const MAX_RECEIVER_TAP_RTT: Nanos = 1_000_000;
@@ -219,13 +219,13 @@ fn round_ack_rate(row: &Round) -> Option<f64> {
 /// Sets `flat` for the rounds of long periods in which the flight was constant and smaller than the
 /// receive window.
 fn mark_flat_rounds(rows: &mut [Round], path: &PathSummary) {
-    let mut lost = false;
+    let mut congested = false;
     let mut from = 0;
     while from < rows.len() {
-        lost |= rows[from].retransmissions > 0;
+        congested |= rows[from].is_congested();
         let length = flat_run_length(&rows[from..], path);
         let run = &mut rows[from..from + length];
-        if is_flat_run(run, lost, path) {
+        if is_flat_run(run, congested, path) {
             run.iter_mut().for_each(|row| row.flat = true);
             from += length;
         } else {
@@ -242,7 +242,7 @@ fn flat_run_length(rows: &[Round], path: &PathSummary) -> usize {
         let room =
             path.bad_scale || u64::from(row.flight_bytes) + segment <= u64::from(row.window_bytes);
         let undecided = row.parts.rest > row.parts.total() / 2 && !row.full;
-        room && row.retransmissions == 0 && undecided
+        room && !row.is_congested() && undecided
     };
     let (mut min, mut max) = (u32::MAX, 0);
     let alike = rows.iter().take_while(|row| {
@@ -253,9 +253,9 @@ fn flat_run_length(rows: &[Round], path: &PathSummary) -> usize {
     alike.count()
 }
 
-fn is_flat_run(run: &[Round], lost: bool, path: &PathSummary) -> bool {
+fn is_flat_run(run: &[Round], congested: bool, path: &PathSummary) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
     let span: Nanos = run.iter().map(|row| row.parts.total()).sum();
     let grown = last.flight_bytes.saturating_sub(first.flight_bytes) > path.segment;
-    round_count(run.iter()) >= MIN_FLAT_ROUNDS && !grown && (!lost || span >= CUBIC_PLATEAU)
+    round_count(run.iter()) >= MIN_FLAT_ROUNDS && !grown && (!congested || span >= CUBIC_PLATEAU)
 }

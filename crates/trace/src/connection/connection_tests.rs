@@ -937,6 +937,27 @@ fn slow_start_growth_distinguishes_bytes_from_acknowledgements() {
     }
 }
 
+/// The first packet is lost or late: the receiver acknowledges the others without new data.
+#[test]
+fn initial_window_ends_at_duplicate_acknowledgement() {
+    for sack in [false, true] {
+        let mut trace = Trace { sack, ..Trace::new() };
+        trace.handshake(100.0, 100.1);
+        trace.ack(150.0, 0); // nothing was sent yet
+        trace.data(200.0, 0..10);
+        if sack {
+            trace.window += 100; // not a duplicate as defined in RFC 5681
+            trace.sack(300.0, 0, [(1, 2)]);
+        } else {
+            trace.ack(300.0, 0);
+        }
+        trace.data(300.1, 10..12);
+        trace.data(310.0, [0]);
+        trace.ack(410.0, 12);
+        assert_eq!(trace.report().initial_window_packets, Some(10), "SACK {sack}");
+    }
+}
+
 #[test]
 fn simultaneous_open_with_data_has_no_losses() {
     let mut trace = Trace::new();

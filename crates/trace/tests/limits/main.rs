@@ -61,6 +61,15 @@ fn limit_is_send_buffer() {
 }
 
 #[test]
+fn limit_with_ecn_marks_is_not_send_buffer() {
+    let path = Path { buffer: 20, packets_per_mark: 100, ..Path::default() };
+    let report = path.report();
+    assert_limited_by(&report, TransferLimit::CongestionWindow, 0.9);
+    // The SYN and the SYN-ACK also have these flags, but offer and accept ECN only.
+    assert_eq!((report.counts.ecn_echoes, report.counts.window_reductions), (20, 19));
+}
+
+#[test]
 fn limit_of_short_transfer_is_slow_start() {
     let path = Path { application: |n| (n < 70).then_some((0.0, FULL)), ..Path::default() };
     let report = path.report();
@@ -242,7 +251,7 @@ proptest! {
         } else {
             |n| (n < 300).then_some((0.0, FULL))
         };
-        let path = Path { rtt, service, window, buffer, cwnd: slow_start, application, handshake };
+        let path = Path { rtt, service, window, buffer, cwnd: slow_start, application, handshake, packets_per_mark: 0 };
         let report = path.report();
         let shares = report.limitation.shares.expect("time passed");
         prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");

@@ -26,6 +26,8 @@ pub struct Path {
     pub application: fn(u64) -> Option<(f64, u32)>,
     /// Whether the capture includes the handshake.
     pub handshake: bool,
+    /// Number of packets per ECN mark; 0 for no marks.
+    pub packets_per_mark: u64,
 }
 
 impl Default for Path {
@@ -38,6 +40,7 @@ impl Default for Path {
             cwnd: slow_start,
             application: |n| (n < 2000).then_some((0.0, FULL)),
             handshake: true,
+            packets_per_mark: 0,
         }
     }
 }
@@ -51,6 +54,7 @@ impl Path {
     /// Returns the report of the data direction.
     pub fn report(&self) -> DirectionReport {
         let mut capture = Capture::new(self.window);
+        capture.packets_per_mark = self.packets_per_mark;
         if self.handshake {
             capture.handshake(self.rtt, self.rtt + 0.01);
         }
@@ -89,12 +93,23 @@ pub struct Capture {
     sent: u32,
     /// End of each packet in bytes.
     ends: Vec<u32>,
+    packets_per_mark: u64,
+    /// Whether the last acknowledgement has the flag ECE, so that the next data have CWR.
+    echoed: bool,
 }
 
 impl Capture {
     pub fn new(window: u64) -> Self {
         let window = u16::try_from((window * u64::from(FULL)) >> 7).expect("a window of 16 bits");
-        Self { connections: Connections::default(), frame: 0, window, sent: 0, ends: Vec::new() }
+        Self {
+            connections: Connections::default(),
+            frame: 0,
+            window,
+            sent: 0,
+            ends: Vec::new(),
+            packets_per_mark: 0,
+            echoed: false,
+        }
     }
 
     fn segment(&mut self, ms: f64, answer: bool) -> Segment {
@@ -126,6 +141,9 @@ impl Capture {
             let mut syn = self.segment(ms, answer);
             syn.sequence = 0;
             syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
+            if self.packets_per_mark > 0 {
+                syn.flags.0 |= if answer { Flags::ECE } else { Flags::ECE | Flags::CWR };
+            }
             syn.options.mss = Some(FULL as u16);
             syn.options.window_scale = Some(7);
             // The window of a SYN is not scaled.
@@ -141,6 +159,9 @@ impl Capture {
         data.sequence += self.sent;
         data.payload = bytes;
         data.ip_bytes += bytes;
+        if std::mem::take(&mut self.echoed) {
+            data.flags.0 |= Flags::CWR;
+        }
         self.sent += bytes;
         self.ends.push(self.sent);
         self.connections.push_segment(&data);
@@ -148,7 +169,11 @@ impl Capture {
 
     /// Acknowledges all packets before `n`.
     pub fn ack(&mut self, ms: f64, n: u64) {
-        let ack = self.answer(ms, n);
+        let mut ack = self.answer(ms, n);
+        if self.packets_per_mark > 0 && n % self.packets_per_mark == 0 {
+            ack.flags.0 |= Flags::ECE;
+            self.echoed = true;
+        }
         self.connections.push_segment(&ack);
     }
 

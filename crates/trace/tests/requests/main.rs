@@ -339,6 +339,28 @@ fn failure_is_silent_without_acknowledgements() {
     assert_near(details.waited, 2100.0 - 730.0);
 }
 
+/// Only a FIN of the silent end ends its part of the connection: the other end may send its FIN with
+/// the data that are lost.
+#[test]
+fn failure_of_silent_end_after_its_fin_is_not_in_response() {
+    for (closed, stage) in [(true, FailureStage::AfterFin), (false, FailureStage::InResponse)] {
+        let mut talk = Talk::new([0.0, 30.0]);
+        talk.data(100.0, CLIENT, 200);
+        talk.data(131.0, SERVER, MSS);
+        talk.ack(131.0, CLIENT);
+        if closed {
+            talk.flags(140.0, CLIENT, Flags::FIN | Flags::ACK, 0);
+        }
+        let (sequence, ack) = (talk.next[SERVER], talk.next[CLIENT]);
+        for time in [170.0, 400.0, 900.0, 1900.0] {
+            talk.segment(time, SERVER, Flags::FIN | Flags::ACK, 30, sequence, ack);
+        }
+        let details = failure(talk);
+        assert_eq!((details.failure, details.by), (FailureKind::Silent, CLIENT));
+        assert_eq!((details.stage, details.tries), (stage, 4));
+    }
+}
+
 #[test]
 fn closed_connection_has_no_failure() {
     let mut talk = Talk::new([0.0, 30.0]);

@@ -11,7 +11,7 @@ from tcpcast.engines.formula.collect_inputs import collect_path_inputs, get_spec
 from tcpcast.engines.formula.input_types import get_positive_metric, make_step
 from tcpcast.engines.registry import SUGGEST_MEASURED_FEED
 from tcpcast.errors import NotApplicable
-from tcpcast.models.domain import RTO_FLOW_SHARE, WINDOW_SHARE
+from tcpcast.models.domain import MAX_RTO_SHARE, RTO_FLOW_SHARE, WINDOW_SHARE
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast.models.pftk import TIMEOUTS_REGIME, TRIPLE_DUPLICATES_REGIME
 from tcpcast.scenario.loss import RestOfRound
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 MAX_ITERATIONS = 10_000
 """Maximum iterations for p_e; about ten are enough."""
-
-MAX_RTO_SHARE = 0.25
-"""Maximum share of flows in RTO at the same time: the model assumes few such flows (section
-II-A)."""
 
 
 def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
