@@ -623,6 +623,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.pcap=[{link='egress',file='x'}]", 'probes.pcap.0.link: "egress" is not a place'),
         ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
         (
+            'probes.pcap=[{link="sender",file="a\\u0000b"}]',
+            'probes.pcap.0.file: "a\\u0000b" is not a file name; write "in.pcap"',
+        ),
+        (
             "traffic.correlation=-1.5",
             "traffic.correlation: -1.5 is not a correlation; write -1 to 1, such as -0.3",
         ),
