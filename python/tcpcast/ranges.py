@@ -158,7 +158,7 @@ def _check_order(
 
 
 def _advice_for_zero(quantity: Quantity, last: float) -> str:
-    """Return what to write instead of a range from 0."""
+    """Return the advice for a range that begins at 0."""
     start = max(round(last / 100), 1) if quantity.whole else last / 100
     advice = [f"{quantity.write(start)}..{quantity.write(last)}"] if start < last else []
     advice += ["lin for equal steps"] if quantity.has_linear_steps else []
