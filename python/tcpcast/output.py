@@ -243,7 +243,10 @@ def write_text(
 
 def _require_valid_file_name(path: str | Path) -> str | Path:
     if not isinstance(path, str | PathLike) or str(path) == "" or "\0" in str(path):
-        raise TcpcastError(f"{path!r} is not a file name; use a name such as figures")
+        raise TcpcastError(
+            f'"{escape_control_characters(str(path))}" is not a file name; use a name that is not '
+            "empty and has no NUL character"
+        )
     return path
 
 

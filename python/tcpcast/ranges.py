@@ -23,7 +23,7 @@ class Quantity:
     """Type of an option or key: how it is parsed and formatted, and an example of a range.
 
     ``read`` raises UnitError outside the domain; ``whole`` allows only integers;
-    ``linear_example`` is a range with equal steps, if the option supports them.
+    ``has_linear_steps`` is True if the word ``lin`` after a range selects equal steps.
     """
 
     option: str
@@ -31,7 +31,7 @@ class Quantity:
     write: Callable[[float], str]
     range_example: str
     whole: bool = False
-    linear_example: str = ""
+    has_linear_steps: bool = False
 
 
 def expand_range(
@@ -151,10 +151,18 @@ def _check_order(
         what = f"is in descending order; write {high_text}..{low_text}"
     elif first == 0 and not linear:
         what = "begins at 0, but the values of a range have a constant ratio; write "
-        what += quantity.linear_example or quantity.range_example
+        what += _advice_for_zero(quantity, last)
     else:
         return
     raise UnitError(f"{quantity.option}: {quote(text)} {what}")
+
+
+def _advice_for_zero(quantity: Quantity, last: float) -> str:
+    """Return the advice for a range that begins at 0."""
+    start = max(round(last / 100), 1) if quantity.whole else last / 100
+    advice = [f"{quantity.write(start)}..{quantity.write(last)}"] if start < last else []
+    advice += ["lin for equal steps"] if quantity.has_linear_steps else []
+    return ", or ".join(advice) or quantity.range_example
 
 
 def _round_value(value: float, digits: int, *, whole: bool) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -108,6 +109,10 @@ def test_a_class_takes_a_share_only_if_the_intervals_are_disjoint() -> None:
     assert text == "The 2 flows of bbr take 90 % of the goodput"
     text = class_goodput_title(classes([19e6, 21e6], 2e6), scenario)
     assert text.startswith("No significant difference in goodput: 21 Mbit/s (bbr)")
+    withheld = classes([4e6, 36e6], math.nan)
+    withheld.tables["by_class"][f"{METRIC}_interval_warning"] = np.array(["", "too few files"])
+    text = class_goodput_title(withheld, scenario)
+    assert text == "Goodput by class, without reliable intervals: 36 Mbit/s (bbr), 4 Mbit/s (cubic)"
 
 
 def test_each_engine_has_a_colour_and_each_class_that_of_its_control() -> None:
@@ -186,6 +191,15 @@ def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
         text = sweep_figure_title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
         assert text.startswith(f"The goodput {word}")
         assert numbers(text) == [2, 4.5]
+
+
+def test_a_map_without_intervals_names_no_difference() -> None:
+    keys = [make_swept_key(key, [0.01, 0.02], "ratio") for key in (KEY, "network.ack_loss")]
+    values, empty = np.array([[2e6, 3e6], [4e6, 4.5e6]]), np.full((2, 2), "", dtype=np.object_)
+    none = np.full((2, 2), np.nan)
+    cells = MetricGrid("packet", True, values, none, none, empty, empty)
+    text = sweep_figure_title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
+    assert text == "The goodput is 2 to 4.5 Mbit/s, without reliable intervals"
 
 
 def test_untrusted_values_are_not_named() -> None:

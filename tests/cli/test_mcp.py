@@ -404,6 +404,10 @@ def test_an_invalid_message_has_an_error_with_its_id() -> None:
         (b"not JSON", None),
         (b"[" * 100_000, None),
         (b'{"jsonrpc":"2.0","id":true}', None),
+        *(
+            (b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % number, None)
+            for number in (b"null", b"1.5", b"{}", b"[1]", b"true", rb'"\ud800"', b"1" * 5000)
+        ),
         (b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":[]}', 5),
         (rb'{"jsonrpc":"2.0","id":"a","method":"x","params":{"a":"\ud800"}}', "a"),
     ):
@@ -414,6 +418,15 @@ def test_an_invalid_message_has_an_error_with_its_id() -> None:
     client.call(2, "predict", rtt="50ms", loss="1%")
     assert "result" in client.receive()
     client.process.communicate(timeout=20)
+
+
+def test_all_errors_are_written_at_the_end_of_the_input() -> None:
+    client = Raw()
+    out, err = client.process.communicate(b"not JSON\n" * 50, timeout=20)
+    assert [json.loads(line)["error"]["code"] for line in out.splitlines()] == 50 * [
+        INVALID_REQUEST
+    ]
+    assert (client.process.returncode, err) == (0, b"")
 
 
 def test_a_message_without_an_end_is_not_stored() -> None:

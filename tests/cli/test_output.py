@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -366,3 +367,11 @@ def test_symlink_to_device_or_descriptor_is_not_replaced(cwd: Path, capsys: Text
         assert main(["run", "web-10mbit", "--engine=engset", "--html", target, "--force"]) == 2
         assert "it is a device or a pipe" in capsys.readouterr().err
     assert all((cwd / name).is_symlink() for name in ("null", "out", "far"))
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_invalid_file_name_is_quoted(name: str) -> None:
+    expected = f'"{name}" is not a file name; use'.replace("\0", r"\x00")
+    for path in (name, Path(name)) if name else (name,):
+        with pytest.raises(TcpcastError, match=re.escape(expected)):
+            output.check_file_is_writable(path)

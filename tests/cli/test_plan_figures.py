@@ -98,6 +98,22 @@ def test_max_loss_figure_has_isoline_of_goodput() -> None:
     assert below.get_xlabel() == "round-trip time (ms)"
 
 
+def test_curves_that_end_below_the_panel_have_labels() -> None:
+    from matplotlib.text import Annotation  # noqa: PLC0415 - optional
+
+    link = {"rate": "20mbit", "buffer": "1bdp", "loss": "1%"}
+    path = Scenario.from_dict(
+        PATH | {"network": {"rtt": "80ms", "bottleneck": link}, "tcp": {"stack": "linux-bbr"}}
+    )
+    axes = plan_figure(plan_max_loss(path, goodput_bps=5e6), path).get_axes()[0]
+    lowest, _ = axes.get_ylim()
+    ends = {str(line.get_label()): np.asarray(line.get_ydata())[-1] for line in axes.get_lines()}
+    assert ends["_BBR’s bound"] < lowest
+    labels = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
+    assert {"BBR’s\nbound", "CUBIC\nresponse"} < labels.keys()
+    assert labels["BBR’s\nbound"] > 0.8  # its last visible value, near the link's rate
+
+
 @pytest.mark.parametrize("command", [
     ["buffer", "web-10mbit", "--set", "traffic.sources=67"],
     ["rate", "web-10mbit", "--rate", "300kbit"],

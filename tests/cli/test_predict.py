@@ -500,7 +500,7 @@ def test_lossless_transfer_needs_no_other_limit(capsys: Capture) -> None:
         (["--loss", ".."], ["--loss", "has no ends"]),
         (["--loss", "10%..1%"], ["--loss", "descending order", "1%..10%"]),
         (["--loss", "1%..1%"], ["--loss", "one value"]),
-        (["--loss", "0%..1%"], ["--loss", "begins at 0"]),
+        (["--loss", "0%..1%"], ["--loss", "begins at 0", "write 0.01%..1%"]),
         (["--loss", "0.01..10%"], ["--loss", "only one end", "0.01%..10%"]),
         (["--loss", "1%..2%..3%"], ["--loss", "more than two ends"]),
         (["--loss", "1%..100%"], ["--loss", "loses every packet"]),

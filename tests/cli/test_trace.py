@@ -21,6 +21,7 @@ from tcpcast.captures import iter_plain_rows
 from tcpcast.captures.table import endpoint_text
 from tcpcast.cli import main
 from tcpcast.report import text as layout
+from tcpcast.report.csv import encode_csv
 from tcpcast.report.text import layout_lines, plain_text
 from tcpcast.report.trace import capture_parts, worst_first_order
 
@@ -374,6 +375,13 @@ def test_tables_convert_to_pandas() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(tcpcast.trace(TRANSFER).connections)
     assert frame["data_packets"].tolist() == [136]
+
+
+@pytest.mark.parametrize("name", ["a\nb.pcap", "a\rb", "a\r\n", "\n\n", '",\n'])
+def test_line_breaks_of_file_names_are_quoted_in_csv(name: str) -> None:
+    rows = [["file", "packets"], [name, "1"], ["other", "2"]]
+    text = encode_csv(rows[0], rows[1:])
+    assert list(csv.reader(io.StringIO(text, newline=""))) == rows
 
 
 def test_booleans_in_csv_are_lower_case(capsys: Output) -> None:

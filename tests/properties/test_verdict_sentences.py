@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.answer import Answer, Metric
@@ -168,6 +170,49 @@ def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[
     assert high.low is not None
     assert low.high is not None
     assert ("does not differ" in sentence) == (high.low <= low.high)
+
+
+def two_classes(first: Metric, second: Metric) -> str:
+    """Return the verdict on a simulation of two classes."""
+    both = [first, second]
+    columns = {"name": np.array(["a", "b"])} | {
+        f"goodput_bps{end}": np.array([np.nan if v is None else v for v in values])
+        for end, values in (
+            ("", [m.value for m in both]),
+            ("_low", [m.low for m in both]),
+            ("_high", [m.high for m in both]),
+        )
+    }
+    columns["goodput_bps_interval_warning"] = np.array([m.interval_warning or "" for m in both])
+    total = {"goodput_bps": Metric(6e6)}
+    answer = Answer("packet", kind="simulation", metrics=total, tables={"by_class": columns})
+    return run_verdict(compare_all([answer]), scenario("bulk", "a", "b"))
+
+
+@pytest.mark.parametrize("value", [1e6, math.nan])
+@pytest.mark.parametrize(
+    "other", [interval(2e6, 0.01, 0.01), Metric(2e6, interval_warning="too few files")]
+)
+def test_classes_without_intervals_are_not_compared(value: float, other: Metric) -> None:
+    withheld = Metric(value, interval_warning="the run is too short")
+    for sentence in (two_classes(withheld, other), two_classes(other, withheld)):
+        assert "not significant" not in sentence
+        assert sentence.endswith("; without reliable intervals, the difference cannot be tested.")
+
+
+def test_sweep_without_intervals_states_no_difference() -> None:
+    table: dict[str, Any] = {
+        "network.rtt": [0.01, 0.02],
+        "engine": ["packet"] * 2,
+        "goodput_bps": [1e6, 2e6],
+        "goodput_bps_low": [None, 1.9e6],
+        "goodput_bps_high": [None, 2.1e6],
+        "goodput_bps_interval_warning": ["still drifting: make the run longer", None],
+    }
+    assert sweep_verdict(table, {"network.rtt": "s"}) == (
+        "The goodput lies between 1 Mbit/s (rtt = 10 ms) and 2 Mbit/s (rtt = 20 ms), without "
+        "reliable intervals."
+    )
 
 
 def test_shares_need_intervals() -> None:

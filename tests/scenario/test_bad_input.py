@@ -85,7 +85,13 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.buffer=0pkt", 'network.bottleneck.buffer: "0pkt" holds no packet'),
         ("network.bottleneck.buffer=0", "network.bottleneck.buffer: 0 holds no packet"),
         ("network.bottleneck.buffer=0B", 'network.bottleneck.buffer: "0B" holds no packet'),
-        ("network.bottleneck.buffer=0bdp", "network.bottleneck.buffer: "),
+        *(
+            (
+                f"network.bottleneck.buffer={typed}",
+                f'network.bottleneck.buffer: "{typed}" is not above 0 and at most 1,000,000 ',
+            )
+            for typed in ("0bdp", "-3bdp", "x bdp", "1e13bdp", "1e999bdp", "bdp")
+        ),
         ("network.bottleneck.rate=0mbit", "network.bottleneck.rate: "),
         ("network.rtt=0s", "network.rtt: "),
         ("traffic.off.mean=0s", "traffic.off.mean: must be above 0"),
@@ -622,6 +628,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.flows=3", "probes.flows: 3 is not a list; write [0, 1]"),
         ("probes.pcap=[{link='egress',file='x'}]", 'probes.pcap.0.link: "egress" is not a place'),
         ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
+        (
+            'probes.pcap=[{link="sender",file="a\\u0000b"}]',
+            'probes.pcap.0.file: "a\\u0000b" is not a file name; write "in.pcap"',
+        ),
         (
             "traffic.correlation=-1.5",
             "traffic.correlation: -1.5 is not a correlation; write -1 to 1, such as -0.3",

@@ -61,7 +61,10 @@ def test_range_of_ten_thousand_values_has_no_duplicates() -> None:
             'one text; write a range such as "10ms..200ms log 8", or a list: ["5ms", "9ms"]',
         ),
         ({"a.b": "10ms..5ms"}, "is in descending order; write 5ms..10ms"),
-        ({"a.b": "0..5"}, 'write "0..10 lin 11" for equal steps'),
+        ({"a.b": "0..5"}, "write 1..5, or lin for equal steps"),
+        ({"a.b": "0..1"}, "write lin for equal steps"),
+        ({"a.b": "0%..5% log 3"}, "write 0.05%..5%, or lin for equal steps"),
+        ({"a.b": "0ms..20ms log 3"}, "write 200us..20ms, or lin for equal steps"),
         ({"a.b": "1ms..5mbit"}, "ends that are not of one kind"),
         (
             {"a.b": "1ms..5ms latin 8"},

@@ -36,6 +36,16 @@ def test_query_returns_rows_by_key_and_engine(folder: Path) -> None:
     assert rows[0]["goodput_bps"] > rows[1]["goodput_bps"]
 
 
+@pytest.mark.parametrize("sql", ["", " ", "/* all */"])
+def test_query_without_result_is_an_error(
+    folder: Path, sql: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", str(folder), sql]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f'tcpcast: the query "{sql}" has no result; write, for example, "SELECT ')
+
+
 @pytest.mark.parametrize(
     "sql",
     [

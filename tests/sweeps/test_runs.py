@@ -52,6 +52,22 @@ def test_table_has_row_per_cell_replication_and_engine(path: Scenario) -> None:
     assert "completion_time_s" not in first  # no row has it
 
 
+def test_formulas_have_no_replications(path: Scenario, tmp_path: Path) -> None:
+    result = tcpcast.sweep(
+        path, VARY, engines=["pftk", "mathis"], replications=3, processes=1, out=tmp_path / "out"
+    )
+    assert result.statuses == {"answered": 12}
+    assert {row["replication"] for row in result.to_arrow().to_pylist()} == {0}
+    vary = {"network.rtt": ["1ms", "50ms"], "network.bottleneck.rate": ["1mbit", "10mbit"]}
+    result = tcpcast.sweep(path, vary, engines=ENGINES, replications=2, processes=1)
+    failed = [row for row in result.to_arrow().to_pylist() if row["status"] == "failed"]
+    assert [(row["engine"], row["replication"]) for row in failed if row["cell"] == 0] == [
+        ("packet", 0),
+        ("pftk", 0),
+        ("packet", 1),
+    ]
+
+
 def test_rows_equal_results_of_run(path: Scenario) -> None:
     rows = tcpcast.sweep(path, VARY, engines=ENGINES, processes=1).to_arrow().to_pylist()
     cell = path.with_changes({"network.rtt": "100ms", "network.bottleneck.loss": "0.5%"})
@@ -213,7 +229,7 @@ def test_damaged_parts_are_run_again(path: Scenario, tmp_path: Path, contents: C
 def test_sweep_rejects_folder_of_another_sweep(
     path: Scenario, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    first: dict[str, Any] = {"vary": VARY, "engines": "pftk", "out": tmp_path / "out"}
+    first: dict[str, Any] = {"vary": VARY, "engines": ENGINES, "out": tmp_path / "out"}
     tcpcast.sweep(path, **first)
     with pytest.raises(TcpcastError, match=message):
         tcpcast.sweep(path, **{**first, **change})

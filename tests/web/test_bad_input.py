@@ -39,6 +39,7 @@ FUZZED = settings(
         ("users", {"sources": "1000000"}, "sources", "20000"),
         ("users", {"buffer": "0pkt"}, "buffer", "0"),
         ("winner", {"buffer": "10pkt"}, "buffer", "1bdp"),
+        ("winner", {"buffer": "1e13bdp"}, "buffer", '"1e13bdp" is not above 0'),
         ("winner", {"queue": "wred"}, "queue", "codel"),
         ("winner", {"rate": "unlimited"}, "buffer", ""),
         ("buffer", {"loss": "0.5.5"}, "loss", "1%"),

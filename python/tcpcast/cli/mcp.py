@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
 
 import tcpcast
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     import anyio
     from mcp.server import ServerRequestContext
-    from mcp.shared.message import SessionMessage
     from mcp.types import (
         CallToolRequestParams,
         CallToolResult,
@@ -76,8 +76,7 @@ def _first_nested_exception(errors: BaseExceptionGroup[Any]) -> BaseException:
 
 
 async def _serve_tool_calls(calls: ToolCalls) -> None:
-    import anyio  # noqa: PLC0415 - installed with mcp
-    from mcp.server import Server  # noqa: PLC0415
+    from mcp.server import Server  # noqa: PLC0415 - installed with mcp
     from mcp.server.stdio import stdio_server  # noqa: PLC0415
 
     if sys.stdin is None:
@@ -88,48 +87,54 @@ async def _serve_tool_calls(calls: ToolCalls) -> None:
         on_list_tools=_list_tools,
         on_call_tool=calls.answer,
     )
-    replies: asyncio.Queue[SessionMessage] = asyncio.Queue()
+    write_end: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     lines = cast(
-        "anyio.AsyncFile[str]", _valid_messages(BoundedLineReader(sys.stdin.buffer), replies)
+        "anyio.AsyncFile[str]", _valid_messages(BoundedLineReader(sys.stdin.buffer), write_end)
     )
-    async with stdio_server(stdin=lines) as (read, write), anyio.create_task_group() as tasks:
-        tasks.start_soon(_send_replies, replies, write)
+    # At the end of input, the server closes `write`; the clone stays open for errors until then.
+    async with stdio_server(stdin=lines) as (read, write), write.clone() as errors:
+        write_end.set_result(errors)
         await server.run(read, write, server.create_initialization_options())
-        tasks.cancel_scope.cancel()
 
 
 async def _valid_messages(
-    reader: BoundedLineReader, replies: asyncio.Queue[SessionMessage]
+    reader: BoundedLineReader, write_end: asyncio.Future[Any]
 ) -> AsyncIterator[str]:
     """Yield the messages of the client; reply to invalid ones, which the SDK would drop."""
     import anyio  # noqa: PLC0415 - installed with mcp
     from mcp.shared.message import SessionMessage  # noqa: PLC0415
-    from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter  # noqa: PLC0415
+    from mcp.types import ErrorData, JSONRPCError  # noqa: PLC0415
 
     async for line in anyio.wrap_file(cast("Any", reader)):
-        try:
-            jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            error = ErrorData(code=INVALID_REQUEST, message=_NOT_A_MESSAGE)
-            reply = JSONRPCError(jsonrpc="2.0", id=_request_id(line), error=error)
-            await replies.put(SessionMessage(reply))
-        else:
+        if _is_valid_message(line):
             yield line
+            continue
+        error = ErrorData(code=INVALID_REQUEST, message=_NOT_A_MESSAGE)
+        reply = JSONRPCError(jsonrpc="2.0", id=_request_id(line), error=error)
+        with suppress(anyio.BrokenResourceError):  # the client has ended
+            await (await write_end).send(SessionMessage(reply))
+
+
+def _is_valid_message(line: str) -> bool:
+    from mcp.types import JSONRPCNotification, jsonrpc_message_adapter  # noqa: PLC0415
+
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        # The SDK accepts a request whose id has a wrong type as a notification, without a reply.
+        return not isinstance(message, JSONRPCNotification) or "id" not in json.loads(line)
+    except ValueError:
+        return False
 
 
 def _request_id(line: str) -> int | str | None:
     """Return the id of a request that is invalid for another reason; None without a valid id."""
     try:
         identifier = json.loads(line)["id"]
+        str(identifier).encode()  # a text with a lone surrogate cannot be sent
     except (ValueError, RecursionError, TypeError, LookupError):
         return None
     is_valid = isinstance(identifier, int | str) and not isinstance(identifier, bool)
     return identifier if is_valid else None
-
-
-async def _send_replies(replies: asyncio.Queue[SessionMessage], write: Any) -> NoReturn:
-    while True:
-        await write.send(await replies.get())
 
 
 class BoundedLineReader:

@@ -84,8 +84,8 @@ class Series:
 
     If ``x`` has one element more than ``y``, the elements are bin edges, and each value applies
     between two edges. ``low`` and ``high`` are interval bounds, drawn as a band with the label
-    ``band_label``; NaN marks values without an interval. ``name`` is written at the last value,
-    instead of a legend entry.
+    ``band_label``; NaN marks values without an interval. ``name`` is written at the last visible
+    value, instead of a legend entry.
     """
 
     x: ArrayLike
@@ -99,12 +99,11 @@ class Series:
 
     @property
     def end(self) -> EndLabel | None:
-        """Text next to the last known value; None if there is no name or no value."""
-        y = np.asarray(self.y, dtype=float)
-        known = np.flatnonzero(np.isfinite(y))
-        if not self.name or not known.size:
+        """Text next to the last visible value; None if there is no name."""
+        if not self.name:
             return None
-        return EndLabel(self.name, float(y[known[-1]]), self.style["color"])
+        values = np.asarray(self.y, dtype=float).tolist()
+        return EndLabel(self.name, tuple(values), self.style["color"])
 
     def draw(self, axes: Axes) -> None:
         """Draw the series over its band."""
@@ -183,7 +182,7 @@ class ReferenceLine:
     @property
     def end(self) -> EndLabel | None:
         """Text at the right end of the line; None if there is no name."""
-        return EndLabel(self.name, self.value, REFERENCE) if self.name else None
+        return EndLabel(self.name, (self.value,), REFERENCE) if self.name else None
 
     def draw(self, axes: Axes) -> None:
         """Draw the line or the span."""

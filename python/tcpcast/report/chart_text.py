@@ -29,10 +29,10 @@ _SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[kMG]?bit/s|[m\u00b5]?s\b)|(?<=[A
 
 @dataclass(frozen=True, slots=True)
 class EndLabel:
-    """A text to the right of a panel, at a value of its y axis."""
+    """A text to the right of a panel, at the last of the ``values`` of a line in its y axis."""
 
     text: str
-    value: float
+    values: tuple[float, ...]
     colour: str
 
 
@@ -43,11 +43,14 @@ def label_line_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
     limits = np.array(axes.get_ylim(), dtype=float)
     to_axis = axes.transScale.transform
     low, high = (to_axis((1.0, limit))[1] for limit in limits)
-    inside = [end for end in ends if limits.min() <= end.value <= limits.max()]
-    at = [(to_axis((1.0, end.value))[1] - low) / (high - low) for end in inside]
+    at = []
+    for end in ends:
+        visible = [value for value in end.values if limits.min() <= value <= limits.max()]
+        if visible:
+            at.append(((to_axis((1.0, visible[-1]))[1] - low) / (high - low), end))
     lowest = -math.inf
     placed = {}
-    for position, end in sorted(zip(at, inside, strict=True), key=lambda each: each[0]):
+    for position, end in sorted(at, key=lambda each: each[0]):
         lowest = max(position, lowest)
         placed[end] = lowest
         lowest += line * (1 + end.text.count("\n"))

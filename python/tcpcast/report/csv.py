@@ -16,10 +16,11 @@ def encode_csv(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def csv_line(cells: Iterable[Any]) -> str:
-    """Return one row as CSV without a line break."""
+    """Return one row as CSV without a line break at its end."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(map(_csv_cell, cells))
-    return out.getvalue()
+    # Before Python 3.13, only cells with a character of the line terminator are quoted.
+    csv.writer(out, lineterminator="\r\n").writerow(map(_csv_cell, cells))
+    return out.getvalue().removesuffix("\r\n")
 
 
 def _csv_cell(value: Any) -> Any:

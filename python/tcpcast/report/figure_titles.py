@@ -52,7 +52,7 @@ def senders_text(groups: Sequence[Population], number: int | None = None) -> str
 
 
 def class_goodput_title(answer: Answer, scenario: Scenario) -> str:
-    """Return the title that names the class with the largest goodput, or that intervals overlap.
+    """Return the title that names the class with the largest goodput, if the intervals allow it.
 
     "" unless at least two classes have a trusted goodput.
     """
@@ -73,7 +73,10 @@ def class_goodput_title(answer: Answer, scenario: Scenario) -> str:
         f"{three_digit_text(metric.value, 'bit/s')} ({group.name})"
         for group, metric in (known[0], known[-1])
     )
-    if not differ_beyond_intervals(most, least):
+    separate = differ_beyond_intervals(most, least)
+    if separate is None:
+        return f"Goodput by class, without reliable intervals: {values}"
+    if not separate:
         return f"No significant difference in goodput: {values}"
     total = sum(value.value for _, value in known)
     if differ_beyond_intervals(most, known[1][1]) and total > 0:

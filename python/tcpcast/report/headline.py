@@ -59,7 +59,8 @@ def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
     The values come from the reference, or else from the first trusted answer, as shown in the
     tables; a value of a formula is marked as such. If classes of endless flows compete and the
     intervals of their goodput per flow are disjoint, the sentence states their shares of the link.
-    If the intervals of the best and the worst class overlap, the sentence states this.
+    If the intervals of the best and the worst class overlap, or one of them is missing, the
+    sentence states this.
 
     Parameters
     ----------
@@ -187,18 +188,26 @@ def _class_clauses(compared: ComparedAnswers, groups: Sequence[Population]) -> s
             stated.append((figure.value, f"class {name}: {clause}", figure, kind))
     if len({kind for *_, kind in stated}) > 1:
         return "; ".join(clause for _, clause, *_ in stated[:MAX_VERDICT_CLASSES])
-    stated.sort(key=lambda each: -each[0])
+    stated.sort(key=lambda each: (math.isnan(each[0]), -each[0]))
     if len(stated) > MAX_VERDICT_CLASSES:
         stated = [stated[0], stated[-1]]
-    separate = len(stated) > 1 and differ_beyond_intervals(stated[0][2], stated[-1][2])
-    unclear = "" if separate or len(stated) < 2 else "; the difference is not significant"
-    return "; ".join(clause for _, clause, *_ in stated) + unclear
+    clauses = [clause for _, clause, *_ in stated]
+    if len(stated) > 1:
+        separate = differ_beyond_intervals(stated[0][2], stated[-1][2])
+        if separate is None:
+            clauses.append("without reliable intervals, the difference cannot be tested")
+        elif not separate:
+            clauses.append("the difference is not significant")
+    return "; ".join(clauses)
 
 
-def differ_beyond_intervals(larger: Metric, smaller: Metric) -> bool:
-    """Return True if two values differ beyond their intervals; values of formulas have none."""
+def differ_beyond_intervals(larger: Metric, smaller: Metric) -> bool | None:
+    """Return True if two values differ beyond their intervals; values of formulas have none.
+
+    None if this cannot be tested, because an interval is withheld.
+    """
     if larger.low is None or smaller.high is None:
-        return larger.interval_warning is smaller.interval_warning is None
+        return True if larger.interval_warning is smaller.interval_warning is None else None
     return larger.low > smaller.high
 
 
@@ -244,8 +253,8 @@ def sweep_verdict(
     Returns
     -------
     str
-        One sentence, which states whether the two values differ beyond their intervals; "" unless
-        at least two rows of the first engine have a trusted value.
+        One sentence, which states whether the two values differ beyond their intervals, or that
+        these are missing; "" unless at least two rows of the first engine have a trusted value.
     """
     metric = next(
         (name for name in MAIN_METRICS.values() if any(map(_is_finite, table.get(name, ())))), None
@@ -282,9 +291,11 @@ def sweep_verdict(
         )
         for at in ends
     )
-    if not differ_beyond_intervals(largest, smallest):
+    separate = differ_beyond_intervals(largest, smallest)
+    if separate is False:
         subject += "does not differ significantly: it "
-    return f"{subject}lies between {low} ({low_place}) and {high} ({high_place})."
+    untested = ", without reliable intervals" if separate is None else ""
+    return f"{subject}lies between {low} ({low_place}) and {high} ({high_place}){untested}."
 
 
 def _key_value_text(value: Any, unit: str) -> str:

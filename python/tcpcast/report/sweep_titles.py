@@ -135,9 +135,10 @@ def _map_range_text(grid: MetricGrid, scale: Scale) -> str:
         for find, values in zip((np.argmin, np.argmax), ends, strict=True)
     )
     span = _value_range_text(float(grid.value[least]), float(grid.value[most]), scale)
-    if differ_beyond_intervals(_metric_at(grid, most), _metric_at(grid, least)):
-        return f"ranges from {span}"
-    return f"does not differ significantly: {span}"
+    separate = differ_beyond_intervals(_metric_at(grid, most), _metric_at(grid, least))
+    if separate is None:
+        return f"is {span}, without reliable intervals"
+    return f"ranges from {span}" if separate else f"does not differ significantly: {span}"
 
 
 def _always_largest_curve(metric_name: str, grids: Sequence[MetricGrid], key: SweptKey) -> str:

@@ -31,6 +31,7 @@ from tcpcast.scenario.table import Table, make_key_error
 
 MAX_BUFFER_PKTS = 10**9
 MAX_BUFFER_S = 3600.0
+MAX_BUFFER_BDP = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,7 @@ def read_buffer(value: object) -> Buffer:
     if value == "unlimited":
         return UNLIMITED
     if isinstance(value, str) and value.strip().endswith("bdp"):
-        amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
-        if not 0 < amount <= 1e6:
-            raise UnitError(f'{units.quote(value)} is out of range; write, for example, "1bdp"')
-        return Buffer("bdp", amount)
+        return _read_buffer_bdp(value)
     if not isinstance(value, str) or not any(c.isalpha() for c in value):
         # Check 0 first: it is wrong in every unit. Other bare numbers need a unit.
         number = units.parse_packets(value)
@@ -125,6 +123,19 @@ def read_buffer(value: object) -> Buffer:
     if packets > MAX_BUFFER_PKTS:
         raise UnitError(f'{units.quote(value)} is too large; write "unlimited"')
     return Buffer("packets", packets)
+
+
+def _read_buffer_bdp(value: str) -> Buffer:
+    try:
+        amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
+    except UnitError:  # its message has the unit pkt
+        amount = 0.0
+    if not 0 < amount <= MAX_BUFFER_BDP:
+        raise UnitError(
+            f"{units.quote(value)} is not above 0 and at most {MAX_BUFFER_BDP:,} "
+            'bandwidth-delay products; write, for example, "1bdp"'
+        )
+    return Buffer("bdp", amount)
 
 
 def _read_buffer_time(value: str) -> Buffer:

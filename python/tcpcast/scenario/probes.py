@@ -2,13 +2,20 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from tcpcast import units
+from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio, Size, integer_annotation
 from tcpcast.scenario.table import Choice, Table, make_key_error
 
 MAX_GOODPUT_PKTS = 10**9
+
+
+def _check_name(name: str) -> str:
+    if "\0" in name:
+        raise UnitError(f'{units.quote(name)} is not a file name; write "in.pcap"')
+    return name
 
 
 class PacketCapture(Table):
@@ -18,7 +25,7 @@ class PacketCapture(Table):
         Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
         Choice("place to capture"),
     ] = Field(examples=["bottleneck-in"])
-    file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
+    file: Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_check_name)] = Field(
         examples=["in.pcap"],
         description="file name, in or below the scenario's folder",
     )

@@ -186,8 +186,9 @@ def prepare_sweep(
     seed = base.run.seed
     grid = make_grid(table, seed)
     check_swept_keys(base, grid)
-    units = len(grid) * table.replications
-    batch = _choose_batch_size(units, names, table.feed)
+    only_formulas = _has_only_formulas(names, table.feed)
+    replications = 1 if only_formulas else table.replications
+    batch = _choose_batch_size(len(grid) * replications, only_formulas)
     tables, folder = base.source_tables()
     kinds = get_column_kinds(base, grid.axes)
     version = get_version()
@@ -197,7 +198,7 @@ def prepare_sweep(
         "tables": tables,
         "axes": [{axis.key: list(axis.values) for axis in group} for group in grid.groups],
         "engines": None if names is None else list(names),
-        "replications": table.replications,
+        "replications": replications,
         "feed": table.feed,
         "batch": batch,
     }
@@ -213,13 +214,21 @@ def prepare_sweep(
     classes = tuple(group.name for group in base.populations)
     classes = classes if len(classes) > 1 else ()
     spec = SweepSpec(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
-    return PreparedSweep(grid, spec, definition, table.replications, seed, batch)
+    return PreparedSweep(grid, spec, definition, replications, seed, batch)
 
 
-def _choose_batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
+def _has_only_formulas(names: Sequence[str] | None, feed: str) -> bool:
+    """Return True if all replications of a cell have equal results."""
+    return (
+        names is not None
+        and feed == "scenario"
+        and all(isinstance(REGISTRY[name], Formula) for name in names)
+    )
+
+
+def _choose_batch_size(units: int, only_formulas: bool) -> int:
     """Return the number of cells per batch, which does not depend on the workers."""
-    formulas = names is not None and feed == "scenario"
-    if formulas and all(isinstance(REGISTRY[name], Formula) for name in names or ()):
+    if only_formulas:
         size = math.ceil(units / FORMULA_BATCHES)
         return min(max(size, MIN_FORMULA_CELLS), MAX_FORMULA_CELLS)
     return math.ceil(units / MAX_SIMULATED_BATCHES)

@@ -27,7 +27,6 @@ RANGE_EXAMPLE = '"10ms..200ms log 8"'
 
 _UNKNOWN_SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
 """An unknown word after the ends of a range, where ``log`` or ``lin`` is expected."""
-LINEAR_EXAMPLE = '"0..10 lin 11" for equal steps'
 _SPACING_AND_COUNT = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,18})$")
 
 
@@ -182,7 +181,7 @@ def read_range_axis(key: str, text: str) -> SweepRange:
         )
     kind = QUANTITY_KINDS[name]
     whole = name in _COUNT_KINDS and all("." not in end for end in typed if end)
-    quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole, LINEAR_EXAMPLE)
+    quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole, True)
     try:
         read_range_ends(quantity, ends_text, linear=spacing == "lin")
     except UnitError as error:

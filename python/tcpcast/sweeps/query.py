@@ -11,6 +11,7 @@ from tcpcast.errors import QueryStopped, TcpcastError
 from tcpcast.sweeps.folder import SweepFolder, read_definition
 from tcpcast.sweeps.results import read_parts
 from tcpcast.sweeps.table import import_sweep_packages
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,13 +47,13 @@ def query_results(folder: str | PathLike[str], sql: str, *, max_wall_s: float | 
     Raises
     ------
     TcpcastError
-        There is no sweep, or the query failed; the message comes from DuckDB.
+        There is no sweep, the query has no result, or it failed with a message of DuckDB.
     QueryStopped
         The query took longer than ``max_wall_s``.
     MachineError
         DuckDB or pyarrow is not installed.
     """
-    duckdb, arrow = import_sweep_packages("duckdb", "pyarrow", what="queries of a sweep")
+    duckdb, _ = import_sweep_packages("duckdb", "pyarrow", what="queries of a sweep")
     path = Path(folder)
     if read_definition(path) is None:
         raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
@@ -64,7 +65,12 @@ def query_results(folder: str | PathLike[str], sql: str, *, max_wall_s: float | 
 
         def run() -> Any:
             result = connection.sql(sql)
-            return arrow.table({}) if result is None else result.to_arrow_table()
+            if result is None:  # no statement
+                raise TcpcastError(
+                    f"the query {quote(sql)} has no result; write, for example, "
+                    f'"SELECT engine, max(goodput_bps) FROM {TABLE_NAME} GROUP BY engine"'
+                )
+            return result.to_arrow_table()
 
         try:
             return _run_interruptible(run, connection, max_wall_s)

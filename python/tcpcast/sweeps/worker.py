@@ -157,13 +157,13 @@ def _answer_variant(spec: SweepSpec, variant: CellReplication, options: RunOptio
     """Return the answers to a variant, one per engine; failures have a reason."""
     began = time.perf_counter()
     names = spec.engines
+    if variant.replication > 0 and names is not None and spec.feed == "scenario":
+        names = _select_simulators(names)
     try:
         scenario = _make_variant_scenario(spec, variant)
     except TcpcastError as error:
         wall_s = time.perf_counter() - began
         return [_make_failed_answer(name, error, wall_s) for name in names or (NO_ENGINE,)]
-    if variant.replication > 0 and names is not None and spec.feed == "scenario":
-        names = _select_simulators(names)
     try:
         answers = answer(scenario, names, options, feed=spec.feed)
     except Exception as error:

@@ -197,7 +197,7 @@ def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
     if result.loss_ratio is not None and result.loss_ratio > MAX_TRUSTED_LOSS:
         warnings.append(
             f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %. According to its "
-            "authors, the model then greatly overestimates the rate. It also omits retransmissions"
+            "authors, the model then greatly overestimates the loss. It also omits retransmissions"
         )
     if mean_queue_exceeds_buffer(result):
         warnings.append(

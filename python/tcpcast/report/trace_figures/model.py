@@ -124,7 +124,7 @@ def _draw_rate_against_loss(axes: Axes, points: Table, path: dict[str, float]) -
     ends: list[EndLabel] = []
     for (name, packets), line in zip(modelled.items(), ("-", "--", ":"), strict=True):
         axes.plot(across, packets, line, color="black", linewidth=1.1)
-        ends.append(EndLabel(name, float(packets[-1]), "black"))
+        ends.append(EndLabel(name, tuple(packets.tolist()), "black"))
     # Only measured points set the axis, because the model curves extend beyond them.
     axes.set_ylim(0, 1.5 * points["pkts_in_100_s"].max())
     _loss_axis(axes, float(across[0]), float(across[-1]))

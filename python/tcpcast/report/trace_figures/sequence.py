@@ -163,9 +163,8 @@ def _draw_segments(
         inside = (end >= low - room) & (end <= high + room) & (x >= span[0]) & (x <= span[1])
         if x.size and (kind == "ack" or inside.any()):
             axes.step(x, end, where="post", color=colour, linewidth=0.9)
-            ends.append(
-                EndLabel(label, float(end[inside][-1] if inside.any() else end[-1]), colour)
-            )
+            last = float(end[inside][-1] if inside.any() else end[-1])
+            ends.append(EndLabel(label, (last,), colour))
     for causes, look in _marks_of_causes(trail["kind"][near]):
         x, start, end = of(causes)
         _draw_vertical_lines(axes, x, start, end, color=look.colour, linewidth=1.3)

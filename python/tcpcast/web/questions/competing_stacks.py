@@ -12,6 +12,7 @@ from tcpcast.errors import UnitError
 from tcpcast.path.prediction import select_path_formulas
 from tcpcast.report.quantity import three_digit_text
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.link import read_buffer
 from tcpcast.scenario.queue import QUEUE_NAMES
 from tcpcast.web.copied_texts import commands_for_scenario_file, program_of_tables
 from tcpcast.web.questions.fields import Field, integer_parser, stack_field, write_integer
@@ -41,7 +42,7 @@ MAX_FLOWS = 100
 def _read_bdp(text: str) -> float:
     if not text.strip().endswith("bdp"):
         raise UnitError(f"{units.quote(text)} is not a buffer in BDP; write, for example, 1bdp")
-    return units.parse_packets(text.strip().removesuffix("bdp").strip() + "pkt")
+    return read_buffer(text).amount
 
 
 def _write_bdp(number: float) -> str:
