@@ -60,7 +60,12 @@ def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> No
 
 
 def test_every_formula_gives_the_printed_digits(quick: Report) -> None:
-    theory = [(title, row) for title, row in checked(quick) if row.tolerance == PRINTED_DIGITS]
+    # A simulated value without losses has an interval, and also only this tolerance.
+    theory = [
+        (title, row)
+        for title, row in checked(quick)
+        if row.tolerance == PRINTED_DIGITS and row.low is None
+    ]
     assert len(theory) > 140
     assert [(t, r) for t, r in theory if r.verdict is not Verdict.AGREES] == []
 
