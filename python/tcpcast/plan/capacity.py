@@ -127,9 +127,9 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         goal = SearchGoal(target=rate_bps, minimum=len(varied.counts), maximum=MAX_SOURCES)
-        _search_by_simulation(
-            plan, runs, goal, varied.total, (goal.minimum, "the smallest population gets only")
-        )
+        slowest = "the slowest class of " if varied.has_several_classes else ""
+        who = f"{slowest}the smallest population gets only"
+        _search_by_simulation(plan, runs, goal, varied.total, (goal.minimum, who))
         if plan.simulated is not None:
             plan.recommendation = varied.text(plan.simulated)
     rates = model.metric_curve("rate_bps")
@@ -187,9 +187,8 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
         **_RATE_QUESTION,
     )
     vary = partial(_replace_rate, scenario)
-    model = _make_model_if_reachable(
-        scenario, question, vary, MAX_RATE_BPS, "an unlimited bottleneck gives"
-    )
+    who = f"an unlimited bottleneck gives{_receiver_text(scenario, of_class)}"
+    model = _make_model_if_reachable(scenario, question, vary, MAX_RATE_BPS, who)
     plan = question.plan()
     plan.notes += [*_note_on_classes(scenario, "mean rate", of_class), *model.notes]
     minimum = _min_feasible_rate_bps(scenario)
@@ -197,7 +196,7 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
         _add_model_rate(plan, question, scenario, model, minimum)
     if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
-        _search_rate_by_simulation(plan, runs, start, minimum, "an unlimited bottleneck gives")
+        _search_rate_by_simulation(plan, runs, start, minimum, who)
     rates = model.metric_curve("rate_bps")
     add_curve_table(plan, question, rates, minimum=minimum, maximum=MAX_RATE_BPS)
     return plan
@@ -238,13 +237,14 @@ def plan_rate_quality(
         The share or rate is outside its domain, or no bottleneck rate gives the goodput.
     """
     scenario, start = _require_bottleneck_rate(scenario, above_bps, of_class)
-    files = make_file_goodput_target(scenario, share, above_bps, "packet", plan="plan rate")
+    files = make_file_goodput_target(
+        scenario, share, above_bps, "packet", plan="plan rate", of_class=of_class
+    )
     question = replace(
         files.question,
         text=f"bottleneck rate with {files.text}{_class_text(scenario, of_class)}",
         target=above_bps,
         make_changes=None,
-        read_metric=partial(files.read, name=of_class),
         **_RATE_QUESTION,
     )
     plan = question.plan()
@@ -257,7 +257,8 @@ def plan_rate_quality(
         runs,
         start,
         minimum,
-        f"even with an unlimited bottleneck, {percent_text(share)} of the files reach only",
+        f"even with an unlimited bottleneck, {percent_text(share)} of the {files.files_text} reach "
+        "only",
     )
     add_curve_table(
         plan, question, lambda _: None, minimum=math.ceil(minimum), maximum=MAX_RATE_BPS
@@ -274,6 +275,13 @@ def _class_text(scenario: Scenario, of_class: str | None) -> str:
     if of_class is not None:
         return f" in class {of_class}"
     return " in each class" if len(scenario.populations) > 1 else ""
+
+
+def _receiver_text(scenario: Scenario, of_class: str | None) -> str:
+    """Return the class whose rate an error contains, "" if there is only one."""
+    if of_class is not None:
+        return f" class {of_class}"
+    return " the slowest class" if len(scenario.populations) > 1 else ""
 
 
 def _make_mean_rate_question(

@@ -68,6 +68,15 @@ class FileGoodputTarget:
     share: float
     above_bps: float
     engine: str
+    of_class: str | None = None
+    """The class whose files must exceed the target; None for every class."""
+
+    @property
+    def files_text(self) -> str:
+        """Description of the files whose goodput is compared with the target."""
+        if self.of_class is not None:
+            return f"files of class {self.of_class}"
+        return "files of the slowest class" if self.varied.has_several_classes else "files"
 
     @property
     def text(self) -> str:
@@ -85,7 +94,7 @@ class FileGoodputTarget:
             metric="goodput_bps",
             make_changes=self.varied.changes,
             read_metric=self.read,
-            quantity=f"the goodput that {percent_text(self.share)} of files reach",
+            quantity=f"the goodput that {percent_text(self.share)} of {self.files_text} reach",
             tables=("file_goodput",),
         )
 
@@ -149,12 +158,12 @@ class FileGoodputTarget:
         """C I / B: number of sources that would fill the link if transfers took no time."""
         return float(threshold_sources(**self.model_inputs))
 
-    def read(self, answer: Answer, name: str | None = None) -> Metric | None:
+    def read(self, answer: Answer) -> Metric | None:
         """Return the goodput that the share of the files exceeds, or None without files.
 
-        The name selects the files of one class; the default is the slowest class.
+        For several classes, the value is from ``of_class``, or from the slowest class.
         """
-        table = get_exceeded_goodputs(answer, name)
+        table = get_exceeded_goodputs(answer, self.of_class)
         if table is None or answer.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
@@ -217,6 +226,7 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
     *,
     plan: str = "plan users",
     grows: str | None = None,
+    of_class: str | None = None,
 ) -> FileGoodputTarget:
     """Return the target and its engine; the default engine depends on the threshold.
 
@@ -233,7 +243,7 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
     check_positive_rate("goodput", above_bps, "500kbit")
-    exact = FileGoodputTarget(scenario, varied, share, above_bps, "packet")
+    exact = FileGoodputTarget(scenario, varied, share, above_bps, "packet", of_class)
     # A scaled population has one class, of a classic stack.
     if engine is None and (scenario.is_modern or len(scenario.populations) > 1):
         return exact
@@ -304,8 +314,9 @@ def _unlimited_message(target: FileGoodputTarget) -> str:
         else ""
     )
     return (
-        f"{percent_text(target.share)} of the files reach {rate_text(target.above_bps)} even with "
-        f"{target.maximum:,} sources; write a higher rate{other}"
+        f"{percent_text(target.share)} of the {target.files_text} reach "
+        f"{rate_text(target.above_bps)} even with {target.maximum:,} sources; write a "
+        f"higher rate{other}"
     )
 
 
@@ -326,7 +337,7 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
     )
     return (
         f"even with {target.varied.smallest_population_text}, {percent_text(target.share)} of the "
-        f"files reach only {rate_text(smallest.value)}{noise}, not "
+        f"{target.files_text} reach only {rate_text(smallest.value)}{noise}, not "
         f"{rate_text(target.above_bps)}{reach}; write a lower rate, a smaller share of the files, "
         "or a shorter RTT"
     )
