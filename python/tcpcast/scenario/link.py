@@ -100,11 +100,12 @@ def read_buffer(value: object) -> Buffer:
     if value == "unlimited":
         return UNLIMITED
     if isinstance(value, str) and value.strip().endswith("bdp"):
+        units.check_leading_digit(value, "buffer", '"1bdp"', bare=True)
         amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
         if not 0 < amount <= 1e6:
             raise UnitError(f'{units.quote(value)} is out of range; write, for example, "1bdp"')
         return Buffer("bdp", amount)
-    if not isinstance(value, str) or not any(c.isalpha() for c in value):
+    if not isinstance(value, str) or units.is_bare_number(value):
         # Check 0 first: it is wrong in every unit. Other bare numbers need a unit.
         number = units.parse_packets(value)
         _check_buffer_size(value, number)
