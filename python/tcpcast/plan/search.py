@@ -213,8 +213,12 @@ class SearchResult:
         """Whether there is no interval, or it is too wide."""
         if self.low is None or self.high is None:
             return True
-        minimum = 2.0 if self.integer else 0.0
-        return self.is_open or self.high - self.low > max(minimum, MAX_INTERVAL_WIDTH * self.value)
+        return self.is_open or self.high - self.low > self.max_width
+
+    @property
+    def max_width(self) -> float:
+        """Largest width of the interval of a decided answer."""
+        return max(2.0 if self.integer else 0.0, MAX_INTERVAL_WIDTH * self.value)
 
 
 def search_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> SearchResult | None:
