@@ -319,6 +319,12 @@ def test_simulation_has_interval_and_error_of_formula(capsys: Capture) -> None:
     assert "rest of a round" not in out
 
 
+def test_error_of_a_formula_without_loss_is_not_explained_by_few_losses(capsys: Capture) -> None:
+    out = predict(capsys, "--rate", "20mbit", "--stack", "linux-bbr", "--packet")
+    assert re.search(r"bbr-bound has a relative error of \S+ against the\s+simulation\.", out)
+    assert "too few losses" not in out
+
+
 def test_range_has_row_per_point_including_ends(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "0.01%..10%", "--rwnd", "64KiB")
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()[2:]]
