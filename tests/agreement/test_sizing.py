@@ -154,3 +154,11 @@ def test_transfer_time_of_an_amount_includes_linux_slow_start() -> None:
     assert time_for_amount_s(
         path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6
     ) == pytest.approx(expected)
+
+
+def test_transfer_time_of_an_amount_is_limited_by_the_link() -> None:
+    """Regression: the initial windows of a million flows carried 1 GB in one round trip."""
+    many = path(rate="1gbit", rtt="100ms", flows=10**6)
+    payload_bps = 1e9 * 1448 / 1500
+    expected = 0.1 + 8 * (1e9 - 1448) / payload_bps
+    assert time_for_amount_s(many, 1e9, payload_bps) == pytest.approx(expected)

@@ -215,7 +215,8 @@ def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: floa
     """Return the time for an amount at a total goodput of all flows; nan if the goodput is not > 0.
 
     For modern TCP, the time includes slow start, in rounds of full windows until the goodput is
-    reached. For classic stacks, the time excludes the start-up.
+    reached, and the link carries the data of all flows. For classic stacks, the time excludes the
+    start-up.
     """
     if not (math.isfinite(goodput_bps) and goodput_bps > 0):
         return math.nan
@@ -230,7 +231,11 @@ def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: floa
         whole_rounds=True,
         link_pps=goodput_bps / packet_bits,
     )
-    return float(lossless_latency_s(flow, max(1.0, 8 * amount_bytes / packet_bits)))
+    slow_start_s = float(lossless_latency_s(flow, max(1.0, 8 * amount_bytes / packet_bits)))
+    # The initial windows of many flows exceed a BDP. The RTT includes the time of one packet.
+    link_bps = scenario.network.bottleneck.rate_bps * scenario.payload_bytes / group.packet_bytes
+    queued_bytes = max(0.0, amount_bytes - scenario.payload_bytes)
+    return max(slow_start_s, group.rtt_s + 8 * queued_bytes / link_bps)
 
 
 def time_for_amount_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> str:
