@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import UnitError
+from tcpcast.unit_tables import BYTE_UNITS, RATE_UNITS, TIME_NAMES, TIME_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,36 +32,6 @@ _BARE_NUMBER = re.compile(rf"\s*[+-]?{NUMBER}\s*")
 _MIN_RATE_IN_BITS = 100_000
 """Smallest number without a unit that is more likely a rate in bit/s than in Mbit/s."""
 
-RATE_UNITS = {
-    "bit": Decimal(1),
-    "kbit": Decimal(10**3),
-    "mbit": Decimal(10**6),
-    "gbit": Decimal(10**9),
-    "tbit": Decimal(10**12),
-}
-TIME_UNITS = {
-    "ns": Decimal("1e-9"),
-    "us": Decimal("1e-6"),
-    "µs": Decimal("1e-6"),
-    "μs": Decimal("1e-6"),
-    "ms": Decimal("1e-3"),
-    "s": Decimal(1),
-    "min": Decimal(60),
-    "h": Decimal(3600),
-}
-BYTE_UNITS = {
-    "B": Decimal(1),
-    "kB": Decimal(10**3),
-    "KB": Decimal(10**3),
-    "MB": Decimal(10**6),
-    "GB": Decimal(10**9),
-    "TB": Decimal(10**12),
-    "KiB": Decimal(2**10),
-    "MiB": Decimal(2**20),
-    "GiB": Decimal(2**30),
-    "TiB": Decimal(2**40),
-}
-
 MAX_RATE = Decimal(10**13)
 MAX_TIME = Decimal(10**8)
 MAX_BYTES = Decimal(10**15)
@@ -70,23 +41,6 @@ _RATE = re.compile(r"(?i:([kmgt]?)bit(?:/s)?)|([kKmMgGtT]?)b/s")
 """Units of rates: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a lower-case b."""
 
 _BYTE_RATE = re.compile(r"(?:([kKmMgG])(i?))?(?:B|b|[bB]yte|[bB]ytes)(?:ps|/s)")
-_TIME_NAMES = {
-    "sec": "s",
-    "secs": "s",
-    "second": "s",
-    "seconds": "s",
-    "msec": "ms",
-    "millisecond": "ms",
-    "milliseconds": "ms",
-    "usec": "us",
-    "microseconds": "us",
-    "nsec": "ns",
-    "minute": "min",
-    "minutes": "min",
-    "hour": "h",
-    "hours": "h",
-    "hr": "h",
-}
 _POSITIVE_QUANTITIES = ("rate", "frequency")
 """Quantities that must not be 0, in any unit."""
 
@@ -489,7 +443,7 @@ def _bad_time_text(value: object, number: Decimal, unit: str) -> str:
         text = decimal_text(number)
         written = f'"{text}min" for minutes or "{text}ms" for milliseconds'
     else:
-        near = _TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
+        near = TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
         written = f'"{decimal_text(number)}{near or "ms"}"'
     return f"{quote(value)} is not a time (ns, us, ms, s, min or h); write {written}"
 

@@ -22,7 +22,14 @@ from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.population_search import make_file_goodput_target
 from tcpcast.plan.search import SearchGoal, search_from_start
-from tcpcast.plan.varied_classes import RATE_METRIC, lowest_mean_rate, select_varied_classes
+from tcpcast.plan.varied_classes import (
+    RATE_METRIC,
+    each_class_text,
+    lowest_mean_rate,
+    select_varied_classes,
+    slowest_class_text,
+    target_class_notes,
+)
 from tcpcast.plan.verification import (
     CURVE_STEP,
     VERIFY_TRANSFERS,
@@ -182,15 +189,16 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     scenario, start = _require_bottleneck_rate(scenario, rate_bps, of_class)
     question = _make_mean_rate_question(
         rate_bps,
-        text=f"bottleneck rate for {_target_text(rate_bps)}{_class_text(scenario, of_class)}",
+        text=f"bottleneck rate for {_target_text(rate_bps)}{each_class_text(scenario, of_class)}",
         of_class=of_class,
         **_RATE_QUESTION,
     )
     vary = partial(_replace_rate, scenario)
-    who = f"an unlimited bottleneck gives{_receiver_text(scenario, of_class)}"
+    slowest = slowest_class_text(scenario, of_class)
+    who = " ".join(filter(None, ["an unlimited bottleneck gives", slowest]))
     model = _make_model_if_reachable(scenario, question, vary, MAX_RATE_BPS, who)
     plan = question.plan()
-    plan.notes += [*_note_on_classes(scenario, "mean rate", of_class), *model.notes]
+    plan.notes += [*target_class_notes(scenario, "mean rate", of_class), *model.notes]
     minimum = _min_feasible_rate_bps(scenario)
     if model.inputs is not None:
         _add_model_rate(plan, question, scenario, model, minimum)
@@ -242,13 +250,13 @@ def plan_rate_quality(
     )
     question = replace(
         files.question,
-        text=f"bottleneck rate with {files.text}{_class_text(scenario, of_class)}",
+        text=f"bottleneck rate with {files.text}{each_class_text(scenario, of_class)}",
         target=above_bps,
         make_changes=None,
         **_RATE_QUESTION,
     )
     plan = question.plan()
-    plan.notes += _note_on_classes(scenario, "goodput", of_class)
+    plan.notes += target_class_notes(scenario, "goodput", of_class)
     changes = files.changes(files.varied.total)
     runs = replace(files.simulations(lambda _: changes, options), question=question)
     minimum = _min_feasible_rate_bps(scenario)
@@ -268,20 +276,6 @@ def plan_rate_quality(
 
 def _target_text(rate_bps: float) -> str:
     return f"a mean rate of {rate_text(rate_bps)}"
-
-
-def _class_text(scenario: Scenario, of_class: str | None) -> str:
-    """Return the class that has to reach the target of a rate, "" if there is only one."""
-    if of_class is not None:
-        return f" in class {of_class}"
-    return " in each class" if len(scenario.populations) > 1 else ""
-
-
-def _receiver_text(scenario: Scenario, of_class: str | None) -> str:
-    """Return the class whose rate an error contains, "" if there is only one."""
-    if of_class is not None:
-        return f" class {of_class}"
-    return " the slowest class" if len(scenario.populations) > 1 else ""
 
 
 def _make_mean_rate_question(
@@ -409,13 +403,6 @@ def _search_by_simulation(
         return result
 
     verify_by_simulation(plan, runs, search)
-
-
-def _note_on_classes(scenario: Scenario, quantity: str, of_class: str | None) -> list[str]:
-    if of_class is not None:
-        return [f"The target applies to the {quantity} of class {of_class}."]
-    few = len(scenario.populations) == 1
-    return [] if few else [f"The target applies to the class with the lowest {quantity}."]
 
 
 def _replace_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetInputs:

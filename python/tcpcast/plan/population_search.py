@@ -17,7 +17,7 @@ from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.questions import SEARCH_REPLICATIONS
 from tcpcast.plan.search import SearchGoal, SearchResult, search_in_bracket
-from tcpcast.plan.varied_classes import select_varied_classes
+from tcpcast.plan.varied_classes import select_varied_classes, slowest_class_text
 from tcpcast.plan.verification import PlanSimulations
 from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES, OnOff
@@ -74,9 +74,8 @@ class FileGoodputTarget:
     @property
     def files_text(self) -> str:
         """Description of the files whose goodput is compared with the target."""
-        if self.of_class is not None:
-            return f"files of class {self.of_class}"
-        return "files of the slowest class" if self.varied.has_several_classes else "files"
+        slowest = slowest_class_text(self.scenario, self.of_class)
+        return f"files of {slowest}" if slowest else "files"
 
     @property
     def text(self) -> str:

@@ -1,10 +1,9 @@
 """Find the value at which a simulated metric meets a target: bracket, bisect, fit.
 
-Every value is simulated with another seed (:class:`PlanSimulations`). If all runs at
-and near the low end of a tight bracket miss the target, and all runs at and near its high end meet
-it (or vice versa), the bracket is the answer. Otherwise the standard error
-is larger than the bracket: a curve is fitted to runs near the target, and their scatter gives the
-interval.
+Every value is simulated with another seed (:class:`PlanSimulations`). If all runs at and near the
+low end of a tight bracket miss the target, and all runs at and near its high end meet it (or vice
+versa), the bracket is the answer. Otherwise the standard error is larger than the bracket: a curve
+is fitted to runs near the target, and their scatter gives the interval.
 """
 
 from __future__ import annotations
