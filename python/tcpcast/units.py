@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import UnitError
+from tcpcast.unit_tables import BYTE_UNITS, RATE_UNITS, TIME_NAMES, TIME_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,35 +28,9 @@ NUMBER = r"[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
 _QUANTITY = re.compile(rf"\s*([+-]?)({NUMBER})\s*(\S.*?)?\s*", re.DOTALL)
 _MAX_LENGTH = 64
 
-RATE_UNITS = {
-    "bit": Decimal(1),
-    "kbit": Decimal(10**3),
-    "mbit": Decimal(10**6),
-    "gbit": Decimal(10**9),
-    "tbit": Decimal(10**12),
-}
-TIME_UNITS = {
-    "ns": Decimal("1e-9"),
-    "us": Decimal("1e-6"),
-    "µs": Decimal("1e-6"),
-    "μs": Decimal("1e-6"),
-    "ms": Decimal("1e-3"),
-    "s": Decimal(1),
-    "min": Decimal(60),
-    "h": Decimal(3600),
-}
-BYTE_UNITS = {
-    "B": Decimal(1),
-    "kB": Decimal(10**3),
-    "KB": Decimal(10**3),
-    "MB": Decimal(10**6),
-    "GB": Decimal(10**9),
-    "TB": Decimal(10**12),
-    "KiB": Decimal(2**10),
-    "MiB": Decimal(2**20),
-    "GiB": Decimal(2**30),
-    "TiB": Decimal(2**40),
-}
+_BARE_NUMBER = re.compile(rf"\s*[+-]?{NUMBER}\s*")
+_MIN_RATE_IN_BITS = 100_000
+"""Smallest number without a unit that is more likely a rate in bit/s than in Mbit/s."""
 
 MAX_RATE = Decimal(10**13)
 MAX_TIME = Decimal(10**8)
@@ -66,28 +41,16 @@ _RATE = re.compile(r"(?i:([kmgt]?)bit(?:/s)?)|([kKmMgGtT]?)b/s")
 """Units of rates: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a lower-case b."""
 
 _BYTE_RATE = re.compile(r"(?:([kKmMgG])(i?))?(?:B|b|[bB]yte|[bB]ytes)(?:ps|/s)")
-_TIME_NAMES = {
-    "sec": "s",
-    "secs": "s",
-    "second": "s",
-    "seconds": "s",
-    "msec": "ms",
-    "millisecond": "ms",
-    "milliseconds": "ms",
-    "usec": "us",
-    "microseconds": "us",
-    "nsec": "ns",
-    "minute": "min",
-    "minutes": "min",
-    "hour": "h",
-    "hours": "h",
-    "hr": "h",
-}
 _POSITIVE_QUANTITIES = ("rate", "frequency")
 """Quantities that must not be 0, in any unit."""
 
 _TOO_LARGE_UNITS = re.compile(r"([pe])(i?)b", re.IGNORECASE)
 _PACKET_NAMES = ("pkts", "packet", "packets", "segment", "segments", "p")
+
+
+def is_bare_number(text: str) -> bool:
+    """Return True if a text is a decimal number without a unit, with or without a sign."""
+    return _BARE_NUMBER.fullmatch(text) is not None
 
 
 def parse_rate(value: object) -> float:
@@ -295,6 +258,22 @@ def parse_count(value: object, *, minimum: int, maximum: int) -> int:
     return int(number)
 
 
+def check_leading_digit(text: str, what: str, example: str, *, bare: bool) -> None:
+    """Raise if a text such as ``.5ms`` is only wrong because no digit precedes the point.
+
+    Such numbers are rejected, because ``0.1%...5%`` would otherwise be a range that ends at 0.5 %.
+
+    Raises
+    ------
+    UnitError
+        The message has the same number with a digit.
+    """
+    complete = f"0{text.strip()}"
+    if complete.startswith("0.") and _QUANTITY.fullmatch(complete):
+        _split_quantity(complete, what, example, bare=bare)
+        raise UnitError(f'{quote(text)} has no digit before the point; write "{complete}"')
+
+
 def format_rate(rate_bps: float) -> str:
     """Format a rate in bit/s for ``parse_rate``."""
     if math.isinf(rate_bps):
@@ -393,6 +372,7 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
         raise UnitError(f"{quote(value)} is not a {what}; write, for example, {example}")
     match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
+        check_leading_digit(text, what, example, bare=bare)
         raise UnitError(_not_a_number_text(value, what, example))
     sign, digits, unit = match[1], match[2], match[3] or ""
     number = Decimal(digits.replace("_", ""))
@@ -404,9 +384,18 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
     if number == 0 and what in _POSITIVE_QUANTITIES:
         raise UnitError(f"{quote(value)} must be above 0; write, for example, {example}")
     if not unit and not bare and not (zero_needs_no_unit and number == 0):
-        unit = example.strip('"').lstrip("0123456789.")
-        raise UnitError(f'{quote(value)} has no unit; write "{decimal_text(number)}{unit}"')
+        written = f"{decimal_text(number)}{_likely_unit(number, what, example)}"
+        raise UnitError(f'{quote(value)} has no unit; write "{written}"')
     return number, unit
+
+
+def _likely_unit(number: Decimal, what: str, example: str) -> str:
+    """Return the unit that a number without a unit most likely has."""
+    if what == "rate" and number >= _MIN_RATE_IN_BITS:
+        return "bit"
+    if what == "time" and number < 1:
+        return "s"
+    return example.strip('"').lstrip("0123456789.")
 
 
 def _number_text(value: numbers.Real, what: str, example: str) -> str:
@@ -454,7 +443,7 @@ def _bad_time_text(value: object, number: Decimal, unit: str) -> str:
         text = decimal_text(number)
         written = f'"{text}min" for minutes or "{text}ms" for milliseconds'
     else:
-        near = _TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
+        near = TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
         written = f'"{decimal_text(number)}{near or "ms"}"'
     return f"{quote(value)} is not a time (ns, us, ms, s, min or h); write {written}"
 

@@ -83,6 +83,35 @@ def test_buffer_for_several_classes_is_planned_by_simulation(
     assert any(note.startswith("By simulation only: TCP-Engset") for note in plan.notes)
 
 
+def test_bdp_of_several_classes_is_for_the_mean_rtt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: the BDP was for network.rtt or for the first class, so it changed with the
+    order of the classes."""
+    simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
+    classes = [{"name": "near", "flows": 3}, {"name": "far", "flows": 1, "rtt": "120ms"}]
+    for order in (classes, classes[::-1]):
+        plan = plan_buffer(
+            Scenario.from_dict(BULK | {"traffic": {"kind": "bulk"}, "class": order}),
+            utilisation=0.9,
+        )
+        assert (
+            "For the mean RTT of the senders, 60 ms, the BDP is 100 packets" in plan.recommendation
+        )
+        assert plan.tables["rules"]["rule"][2] == "bandwidth x mean RTT of the senders"
+        assert plan.tables["rules"]["buffer_pkts"].tolist() == [1000, 500, 100, 50]
+
+
+def test_buffer_for_arriving_transfers_has_no_rule_by_senders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Regression: a division by the number of senders, 0, ended the program."""
+    simulator(monkeypatch, "loss_ratio", lambda pkts: 1 / pkts)
+    arrivals = {"distribution": "poisson", "rate": "10/s"}
+    traffic = {"kind": "transfers", "arrivals": arrivals, "size": "10pkt"}
+    plan = plan_buffer(Scenario.from_dict(BULK | {"traffic": traffic}), loss=0.01)
+    assert plan.recommendation.endswith("The BDP is 66.67 packets.")
+    assert plan.tables["rules"]["buffer_pkts"].tolist() == [1000, 500, 67]
+
+
 def test_buffer_of_one_packet_can_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "loss_ratio", lambda pkts: 0.001 / pkts)
     plan = plan_buffer(bulk(), loss=0.01)

@@ -140,7 +140,11 @@ def test_classes_grow_until_the_slowest_files_miss_the_target(
     )
     assert "share_above" not in plan.tables["curve"]  # the table of all files has no classes
     assert min(s.senders for s in scenarios) == (2 if grows is None else 41)
-    with pytest.raises(DomainError, match=r"even with one source of (each class|near)"):
+    slowest = "90 % of the files of the slowest class reach"
+    assert any(slowest in note for note in plan.notes)
+    assert plan.quantity == "the goodput that 90 % of files of the slowest class reach"
+    only = rf"even with one source of (each class|near), {slowest} only"
+    with pytest.raises(DomainError, match=only):
         plan_quality(load("two-classes"), share=0.9, above_bps=20e6, grows=grows)
 
 
@@ -155,6 +159,12 @@ def test_rate_is_planned_for_slowest_files_of_several_classes(
     plan = plan_rate_quality(load("two-classes"), share=0.9, above_bps=0.5e6)
     assert plan.simulated == pytest.approx(12.5e6, rel=0.02)
     assert "The target applies to the class with the lowest goodput." in plan.notes
+    both = load("two-classes")
+    for of_class, name in ((None, "the slowest class"), ("near", "class near")):
+        with pytest.raises(DomainError, match=f"90 % of the files of {name} reach only"):
+            plan_rate_quality(both, share=0.9, above_bps=9e6, of_class=of_class)
+        with pytest.raises(DomainError, match=f"an unlimited bottleneck gives {name} "):
+            plan_rate(both, rate_bps=9e6, of_class=of_class)
 
 
 def test_rate_is_planned_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +218,8 @@ def test_rate_without_interval_rejects_no_target(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_users(load("two-classes"), rate_bps=400e3)
     assert plan.simulated == pytest.approx(50, rel=0.05)
-    with pytest.raises(DomainError, match="cannot be reached: the smallest population gets only"):
+    only = "cannot be reached: the slowest class of the smallest population gets only"
+    with pytest.raises(DomainError, match=only):
         plan_users(load("two-classes"), rate_bps=20e6)
 
 

@@ -11,8 +11,8 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.plan import plan_max_loss, plan_users, verification
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.monotone_fit import MeasuredPoint, fit_target_crossing
-from tcpcast.plan.search import MAX_INTERVAL_WIDTH, SearchGoal, search_from_start
-from tcpcast.plan.verification import PlanSimulations, note_excess_scatter
+from tcpcast.plan.search import MAX_INTERVAL_WIDTH, SearchGoal, SearchResult, search_from_start
+from tcpcast.plan.verification import PlanSimulations, note_excess_scatter, undecided_reason
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import plain_text as as_text
 from tcpcast.scenario import Scenario, load
@@ -118,6 +118,10 @@ def test_flat_curve_in_noise_is_undecided() -> None:
     assert steep.high is not None
     assert steep.low <= steep.value <= steep.high
     assert steep.value == pytest.approx(64, rel=0.08)
+    wide = SearchResult(60, 50, 80)  # 5/3 of the largest width, 18
+    assert "simulate about 3 times as long" in undecided_reason(runs, wide)
+    very_wide = SearchResult(60, 10, 134)  # 6.9 times this width; a run 4 times as long can suffice
+    assert "simulate longer, for example 10 times as long" in undecided_reason(runs, very_wide)
 
 
 def test_unclosed_interval_is_undecided() -> None:

@@ -82,9 +82,27 @@ def test_too_small_keys_are_named_with_the_version(
     if wmem is None:
         assert "the defaults of tcp_rmem and tcp_wmem are large enough" in message
         return
+    assert f": set {'net.ipv4.tcp_rmem' if rmem == 'always' else 'net.ipv4.tcp_wmem'}=" in message
     assert f"net.ipv4.tcp_wmem=4096 16384 {wmem}" in message
     assert ("net.ipv4.tcp_rmem" in message) == (rmem is not None)
     assert ("before Linux 6.16, also net.ipv4.tcp_rmem" in message) == (rmem == "before")
+
+
+def test_window_is_limited_to_one_gibibyte() -> None:
+    """Regression: the recommended keys exceeded the 32 bits that Linux accepts."""
+    result = sizing(rate="100gbit", rtt="100ms", flows=1, loss="0%")
+    assert result.full_window_bytes == 1_190_477 * 1448
+    assert result.socket_buffer_bytes == 2 * 65_535 * 2**14
+    assert result.tcp_rmem[2] == result.tcp_wmem[2] == result.socket_buffer_bytes < 2**31
+    # 1.207 GB fill the link, and 1.724 GB keep it full; the largest window has 1.0737 GB.
+    assert result.cubic_flows == result.bbr_flows == 2
+    windows, buffers = path_requirement_texts(result)
+    assert "2 flows are needed to keep the link full after a loss, and 2 to fill it" in windows
+    assert "For a window of 1 GiB, Linux needs socket buffers of 2.15 GB" in buffers
+    assert f"net.ipv4.tcp_rmem=4096 131072 {2 * 65_535 * 2**14} and" in buffers
+    more = path_requirement_texts(sizing(rate="200gbit", rtt="100ms", flows=3, loss="0%"))[0]
+    assert more.endswith("At least 4 flows are needed to keep the link full after a loss.")
+    assert "1 GiB" not in path_requirement_texts(sizing(rate="40gbit", flows=1))[0]
 
 
 def test_defaults_allow_half_of_the_smaller_buffer_per_round_trip() -> None:
@@ -136,3 +154,11 @@ def test_transfer_time_of_an_amount_includes_linux_slow_start() -> None:
     assert time_for_amount_s(
         path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6
     ) == pytest.approx(expected)
+
+
+def test_transfer_time_of_an_amount_is_limited_by_the_link() -> None:
+    """Regression: the initial windows of a million flows carried 1 GB in one round trip."""
+    many = path(rate="1gbit", rtt="100ms", flows=10**6)
+    payload_bps = 1e9 * 1448 / 1500
+    expected = 0.1 + 8 * (1e9 - 1448) / payload_bps
+    assert time_for_amount_s(many, 1e9, payload_bps) == pytest.approx(expected)

@@ -319,6 +319,12 @@ def test_simulation_has_interval_and_error_of_formula(capsys: Capture) -> None:
     assert "rest of a round" not in out
 
 
+def test_error_of_a_formula_without_loss_is_not_explained_by_few_losses(capsys: Capture) -> None:
+    out = predict(capsys, "--rate", "20mbit", "--stack", "linux-bbr", "--packet")
+    assert re.search(r"bbr-bound has a relative error of \S+ against the\s+simulation\.", out)
+    assert "too few losses" not in out
+
+
 def test_range_has_row_per_point_including_ends(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "0.01%..10%", "--rwnd", "64KiB")
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()[2:]]
@@ -477,6 +483,9 @@ def test_lossless_transfer_needs_no_other_limit(capsys: Capture) -> None:
         (["--loss", "1%", "--rtt", "1us", "--rate", "1mbit"], ["--rtt", "12.32ms"]),
         (["--loss", "1%", "--size", "0pkt"], ["--size", "an empty transfer"]),
         (["--loss", "1%", "--size", "100"], ["--size", "no unit", "100pkt or 100B"]),
+        (["--loss", "1%", "--size", "1e6"], ["--size", "no unit", "1000000pkt or 1000000B"]),
+        (["--loss", "1%", "--size", "+1_000"], ["--size", "no unit", "1000pkt or 1000B"]),
+        (["--loss", "1%", "--size", "0"], ["--size", "an empty transfer"]),
         (["--loss", "1%", "--size", "10..1MB"], ["--size", "no unit", "10pkt or 10B"]),
         (["--loss", "1%", "--rate", "0"], ["--rate", "above 0", "10mbit"]),
         (["--loss", "1%", "--size", "0KB"], ["--size", "an empty transfer"]),

@@ -398,6 +398,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'network.bottleneck.queue.target: must be below interval; write, for example, "5ms"',
         ),
         (
+            "network.bottleneck.queue={kind='codel',interval='4ms'}",
+            'network.bottleneck.queue.target: must be below interval; write, for example, "200us"',
+        ),
+        (
             "network.bottleneck={queue='codel',buffer='20pkt'}",
             "network.bottleneck.rate: CoDel needs a limited rate; write",
         ),

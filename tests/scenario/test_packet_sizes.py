@@ -97,7 +97,11 @@ def test_invalid_packet_size_is_rejected() -> None:
     )
     assert refused({KEY: "45B"}) == (
         "class.small.packet: 45 B are too few for 52 B of headers and some payload; write "
-        "a larger packet"
+        'at least "53B"'
+    )
+    assert refused({"network.packet": "1B", KEY: None}) == (
+        'network.packet: "1B" is not the size of an IP packet with 52 B of headers and some '
+        'payload; write "53B" to "65535B"'
     )
     assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is not the size of')
     assert refused({KEY: 200}).startswith("class.small.packet: ")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast import units
 from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.scenario.link import read_buffer
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,9 @@ def test_parse_count_reads_integers(typed: object, count: int) -> None:
         (units.parse_rate, "10MB/s", '"80mbit"'),
         (units.parse_rate, "10", 'has no unit; write "10mbit"'),
         (units.parse_rate, 10, 'has no unit; write "10mbit"'),
+        (units.parse_rate, "99999", 'has no unit; write "99999mbit"'),
+        (units.parse_rate, "1e7", 'has no unit; write "10000000bit"'),
+        (units.parse_rate, ".5mbit", 'no digit before the point; write "0.5mbit"'),
         (units.parse_rate, "10kibit", '"10kbit"'),
         (units.parse_rate, "-5mbit", 'is negative; write "5mbit"'),
         (units.parse_rate, "0bit", "must be above 0"),
@@ -120,6 +124,9 @@ def test_parse_count_reads_integers(typed: object, count: int) -> None:
         (units.parse_rate, "inf", "leave the key out"),
         (units.parse_rate, None, '"10mbit"'),
         (units.parse_duration, 50, 'has no unit; write "50ms"'),
+        (units.parse_duration, 0.05, 'has no unit; write "0.05s"'),
+        (units.parse_duration, ".1s", 'no digit before the point; write "0.1s"'),
+        (units.parse_duration, ".1", 'write "0.1s"'),
         (units.parse_duration, np.float64(3), 'write "3ms"'),
         (units.parse_duration, "5m", '"5min" for minutes or "5ms" for milliseconds'),
         (units.parse_duration, "50msec", 'write "50ms"'),
@@ -145,6 +152,11 @@ def test_parse_count_reads_integers(typed: object, count: int) -> None:
         pytest.param(units.parse_packets, 10**5000, "too large", id="5000 digits"),
         (units.parse_ratio, 2, 'write "2%"'),
         (units.parse_ratio, "150%", "too large"),
+        (units.parse_ratio, ".1%", 'no digit before the point; write "0.1%"'),
+        (units.parse_ratio, ".001", 'no digit before the point; write "0.001"'),
+        (read_buffer, "1e2", 'has no unit; write "100pkt"'),
+        (read_buffer, "1_000", 'has no unit; write "1000pkt"'),
+        (read_buffer, ".5bdp", 'no digit before the point; write "0.5bdp"'),
         (units.parse_ratio, "1 percent", '"1%"'),
         (units.parse_per_second, "20", 'write "20/s"'),
         (units.parse_per_second, 20, 'write "20/s"'),

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "python" / "tcpcast"
 PAPERS = ROOT / "python" / "tcpcast_papers"
 CRATES = ROOT / "crates"
 
-QUESTION = {"errors", "units", "readable_units", "scenario"}
+QUESTION = {"errors", "unit_tables", "units", "readable_units", "scenario"}
 ANSWERING = QUESTION | {
     "array_types",
     "models",
@@ -43,11 +43,12 @@ MAY_IMPORT = {
     "errors": set[str](),
     "extras": {"errors"},
     "protected_inputs": {"errors"},
-    "units": {"errors"},
+    "unit_tables": set[str](),
+    "units": {"errors", "unit_tables"},
     "readable_units": {"units"},
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
-    "scenario": {"errors", "protected_inputs", "metrics", "units"},
+    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units"},
     "array_types": set[str](),
     "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
@@ -113,6 +114,7 @@ FROM_OUTSIDE = {
     "errors": set[str](),
     "protected_inputs": set[str](),
     "extras": {"errors"},
+    "unit_tables": set[str](),
     "units": set[str](),
     "readable_units": set[str](),
     "output": {"matplotlib"},

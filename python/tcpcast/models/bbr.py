@@ -37,8 +37,8 @@ from tcpcast.models.domain import (
 
 PROBE_GAIN = 1.25
 """Factor by which BBR exceeds its bandwidth estimate to probe for more."""
-TOLERATED_LOSS_RATIO = 1 - 1 / PROBE_GAIN
-"""Largest loss at which probing renews the estimate."""
+TOLERATED_LOSS_RATIO = 0.2
+"""Largest loss at which probing renews the estimate: 1 - 1/1.25, which floats round to less."""
 MIN_WINDOW_PKTS = 4
 """Packets in flight while BBR measures the RTT."""
 

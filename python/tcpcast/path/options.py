@@ -352,11 +352,19 @@ def _make_size_quantity(options: PathOptions) -> Quantity:
     if all(end.strip().endswith("B") for end in ends):
         return _make_option_quantity("size", _read_bytes, _write_bytes, whole=True)
     for end in ends:
-        if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
-            examples = f"{end.strip()}pkt or {end.strip()}B"
-            raise PathError("traffic.size", f'"{end.strip()}" has no unit; write {examples}')
+        if units.is_bare_number(end):
+            _reject_size_without_unit(end.strip())
     read = partial(_read_packets, payload_bytes=options.payload_bytes)
     return _make_option_quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
+
+
+def _reject_size_without_unit(text: str) -> None:
+    try:
+        packets = _require_nonzero_size(text, units.parse_packets(text))
+    except UnitError as error:
+        raise PathError("traffic.size", str(error)) from None
+    written = f"{units.format_packets(packets)} or {math.ceil(packets)}B"
+    raise PathError("traffic.size", f"{units.quote(text)} has no unit; write {written}")
 
 
 def _read_rtt(text: str) -> float:

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tcpcast.plan.curve_table import add_curve_table
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.search import SearchGoal, SearchResult, search_from_start, simulated_points
 from tcpcast.plan.verification import VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
-from tcpcast.readable_units import count_text
+from tcpcast.readable_units import count_text, time_text
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
@@ -73,11 +74,15 @@ _NOTE_ON_SQUARE_ROOT_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class _BottleneckParameters:
-    """Parameters of the bottleneck for the rules of thumb."""
+    """Parameters of the bottleneck for the rules of thumb.
+
+    ``rtt_s`` is the mean RTT of the senders. ``beta`` is the BDP for this RTT in packets.
+    """
 
     packet_bits: int
     delta_s: float
-    beta: float
+    rtt_s: float
+    has_several_rtts: bool
     senders: int
 
     @classmethod
@@ -97,8 +102,22 @@ class _BottleneckParameters:
                 'plan buffer needs a link with a rate; write network.bottleneck.rate = "10mbit"'
             )
         bits = 8 * scenario.network.packet_bytes
-        delta_s = bits / bottleneck.rate_bps
-        return cls(bits, delta_s, scenario.rtt_s / delta_s, scenario.senders)
+        groups = scenario.populations
+        # Arriving transfers have no number of senders.
+        weights = [group.count if scenario.senders else 1 for group in groups]
+        several = len({group.rtt_s for group in groups}) > 1
+        rtt_s = fmean((group.rtt_s for group in groups), weights) if several else groups[0].rtt_s
+        return cls(bits, bits / bottleneck.rate_bps, rtt_s, several, scenario.senders)
+
+    @property
+    def beta(self) -> float:
+        """Bandwidth-delay product in packets."""
+        return self.rtt_s / self.delta_s
+
+    @property
+    def root_rule_pkts(self) -> float | None:
+        """BDP/sqrt(senders) in packets, or None without a number of senders."""
+        return self.beta / math.sqrt(self.senders) if self.senders else None
 
     @property
     def start_pkts(self) -> int:
@@ -182,7 +201,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     )
     model = _make_model(scenario, metric)
     plan = question.plan()
-    plan.notes += [*model.notes, _NOTE_ON_SQUARE_ROOT_RULE]
+    plan.notes += [*model.notes, *([_NOTE_ON_SQUARE_ROOT_RULE] if link.senders else [])]
     if model.inputs is None:
         plan.tables["rules"] = _buffer_rules_table(link, {})
     else:
@@ -295,11 +314,15 @@ def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> Domain
 def _buffer_size_text(link: _BottleneckParameters, value: int) -> str:
     """Return the answer in bytes and milliseconds, compared with the BDP and BDP/sqrt(n)."""
     size, time = bytes_text(value * link.packet_bits / 8), 1e3 * value * link.delta_s
-    root = link.beta / math.sqrt(link.senders)
+    bdp = "The BDP"
+    if link.has_several_rtts:
+        bdp = f"For the mean RTT of the senders, {time_text(link.rtt_s)}, the BDP"
+    root = ""
+    if link.root_rule_pkts is not None:
+        root = f", and BDP/sqrt(senders) is {units.digits(link.root_rule_pkts)} packets"
     return (
         f"{count_text(value, 'packet')} are {size}, which take {units.digits(time)} ms at the "
-        f"link's rate. The BDP is {units.digits(link.beta)} packets, and BDP/sqrt(senders) is "
-        f"{units.digits(root)} packets."
+        f"link's rate. {bdp} is {units.digits(link.beta)} packets{root}."
     )
 
 
@@ -320,9 +343,11 @@ def _buffer_rules_table(link: _BottleneckParameters, of_model: dict[str, float])
         **of_model,
         "bandwidth x 600 ms": QUEUEING_DELAY_S / link.delta_s,
         "bandwidth x 300 ms": BDP_RTT_S / link.delta_s,
-        "bandwidth x RTT of this path": link.beta,
-        "bandwidth x RTT / sqrt(senders)": link.beta / math.sqrt(link.senders),
+        "bandwidth x "
+        + ("mean RTT of the senders" if link.has_several_rtts else "RTT of this path"): link.beta,
     }
+    if link.root_rule_pkts is not None:
+        rules["bandwidth x RTT / sqrt(senders)"] = link.root_rule_pkts
     buffers = np.array(
         [_round_up_packets(pkts) if math.isfinite(pkts) else math.nan for pkts in rules.values()]
     )

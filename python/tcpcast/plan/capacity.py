@@ -22,7 +22,14 @@ from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.population_search import make_file_goodput_target
 from tcpcast.plan.search import SearchGoal, search_from_start
-from tcpcast.plan.varied_classes import RATE_METRIC, lowest_mean_rate, select_varied_classes
+from tcpcast.plan.varied_classes import (
+    RATE_METRIC,
+    each_class_text,
+    lowest_mean_rate,
+    select_varied_classes,
+    slowest_class_text,
+    target_class_notes,
+)
 from tcpcast.plan.verification import (
     CURVE_STEP,
     VERIFY_TRANSFERS,
@@ -127,9 +134,9 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         goal = SearchGoal(target=rate_bps, minimum=len(varied.counts), maximum=MAX_SOURCES)
-        _search_by_simulation(
-            plan, runs, goal, varied.total, (goal.minimum, "the smallest population gets only")
-        )
+        slowest = "the slowest class of " if varied.has_several_classes else ""
+        who = f"{slowest}the smallest population gets only"
+        _search_by_simulation(plan, runs, goal, varied.total, (goal.minimum, who))
         if plan.simulated is not None:
             plan.recommendation = varied.text(plan.simulated)
     rates = model.metric_curve("rate_bps")
@@ -182,22 +189,22 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     scenario, start = _require_bottleneck_rate(scenario, rate_bps, of_class)
     question = _make_mean_rate_question(
         rate_bps,
-        text=f"bottleneck rate for {_target_text(rate_bps)}{_class_text(scenario, of_class)}",
+        text=f"bottleneck rate for {_target_text(rate_bps)}{each_class_text(scenario, of_class)}",
         of_class=of_class,
         **_RATE_QUESTION,
     )
     vary = partial(_replace_rate, scenario)
-    model = _make_model_if_reachable(
-        scenario, question, vary, MAX_RATE_BPS, "an unlimited bottleneck gives"
-    )
+    slowest = slowest_class_text(scenario, of_class)
+    who = " ".join(filter(None, ["an unlimited bottleneck gives", slowest]))
+    model = _make_model_if_reachable(scenario, question, vary, MAX_RATE_BPS, who)
     plan = question.plan()
-    plan.notes += [*_note_on_classes(scenario, "mean rate", of_class), *model.notes]
+    plan.notes += [*target_class_notes(scenario, "mean rate", of_class), *model.notes]
     minimum = _min_feasible_rate_bps(scenario)
     if model.inputs is not None:
         _add_model_rate(plan, question, scenario, model, minimum)
     if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
-        _search_rate_by_simulation(plan, runs, start, minimum, "an unlimited bottleneck gives")
+        _search_rate_by_simulation(plan, runs, start, minimum, who)
     rates = model.metric_curve("rate_bps")
     add_curve_table(plan, question, rates, minimum=minimum, maximum=MAX_RATE_BPS)
     return plan
@@ -238,17 +245,18 @@ def plan_rate_quality(
         The share or rate is outside its domain, or no bottleneck rate gives the goodput.
     """
     scenario, start = _require_bottleneck_rate(scenario, above_bps, of_class)
-    files = make_file_goodput_target(scenario, share, above_bps, "packet", plan="plan rate")
+    files = make_file_goodput_target(
+        scenario, share, above_bps, "packet", plan="plan rate", of_class=of_class
+    )
     question = replace(
         files.question,
-        text=f"bottleneck rate with {files.text}{_class_text(scenario, of_class)}",
+        text=f"bottleneck rate with {files.text}{each_class_text(scenario, of_class)}",
         target=above_bps,
         make_changes=None,
-        read_metric=partial(files.read, name=of_class),
         **_RATE_QUESTION,
     )
     plan = question.plan()
-    plan.notes += _note_on_classes(scenario, "goodput", of_class)
+    plan.notes += target_class_notes(scenario, "goodput", of_class)
     changes = files.changes(files.varied.total)
     runs = replace(files.simulations(lambda _: changes, options), question=question)
     minimum = _min_feasible_rate_bps(scenario)
@@ -257,7 +265,8 @@ def plan_rate_quality(
         runs,
         start,
         minimum,
-        f"even with an unlimited bottleneck, {percent_text(share)} of the files reach only",
+        f"even with an unlimited bottleneck, {percent_text(share)} of the {files.files_text} reach "
+        "only",
     )
     add_curve_table(
         plan, question, lambda _: None, minimum=math.ceil(minimum), maximum=MAX_RATE_BPS
@@ -267,13 +276,6 @@ def plan_rate_quality(
 
 def _target_text(rate_bps: float) -> str:
     return f"a mean rate of {rate_text(rate_bps)}"
-
-
-def _class_text(scenario: Scenario, of_class: str | None) -> str:
-    """Return the class that has to reach the target of a rate, "" if there is only one."""
-    if of_class is not None:
-        return f" in class {of_class}"
-    return " in each class" if len(scenario.populations) > 1 else ""
 
 
 def _make_mean_rate_question(
@@ -401,13 +403,6 @@ def _search_by_simulation(
         return result
 
     verify_by_simulation(plan, runs, search)
-
-
-def _note_on_classes(scenario: Scenario, quantity: str, of_class: str | None) -> list[str]:
-    if of_class is not None:
-        return [f"The target applies to the {quantity} of class {of_class}."]
-    few = len(scenario.populations) == 1
-    return [] if few else [f"The target applies to the class with the lowest {quantity}."]
 
 
 def _replace_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetInputs:

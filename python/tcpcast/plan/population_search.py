@@ -17,7 +17,7 @@ from tcpcast.plan.inverse_question import InverseQuestion, check_positive_rate
 from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.questions import SEARCH_REPLICATIONS
 from tcpcast.plan.search import SearchGoal, SearchResult, search_in_bracket
-from tcpcast.plan.varied_classes import select_varied_classes
+from tcpcast.plan.varied_classes import select_varied_classes, slowest_class_text
 from tcpcast.plan.verification import PlanSimulations
 from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES, OnOff
@@ -68,6 +68,14 @@ class FileGoodputTarget:
     share: float
     above_bps: float
     engine: str
+    of_class: str | None = None
+    """The class whose files must exceed the target; None for every class."""
+
+    @property
+    def files_text(self) -> str:
+        """Description of the files whose goodput is compared with the target."""
+        slowest = slowest_class_text(self.scenario, self.of_class)
+        return f"files of {slowest}" if slowest else "files"
 
     @property
     def text(self) -> str:
@@ -85,7 +93,7 @@ class FileGoodputTarget:
             metric="goodput_bps",
             make_changes=self.varied.changes,
             read_metric=self.read,
-            quantity=f"the goodput that {percent_text(self.share)} of files reach",
+            quantity=f"the goodput that {percent_text(self.share)} of {self.files_text} reach",
             tables=("file_goodput",),
         )
 
@@ -149,12 +157,12 @@ class FileGoodputTarget:
         """C I / B: number of sources that would fill the link if transfers took no time."""
         return float(threshold_sources(**self.model_inputs))
 
-    def read(self, answer: Answer, name: str | None = None) -> Metric | None:
+    def read(self, answer: Answer) -> Metric | None:
         """Return the goodput that the share of the files exceeds, or None without files.
 
-        The name selects the files of one class; the default is the slowest class.
+        For several classes, the value is from ``of_class``, or from the slowest class.
         """
-        table = get_exceeded_goodputs(answer, name)
+        table = get_exceeded_goodputs(answer, self.of_class)
         if table is None or answer.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
@@ -217,6 +225,7 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
     *,
     plan: str = "plan users",
     grows: str | None = None,
+    of_class: str | None = None,
 ) -> FileGoodputTarget:
     """Return the target and its engine; the default engine depends on the threshold.
 
@@ -233,7 +242,7 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
     check_positive_rate("goodput", above_bps, "500kbit")
-    exact = FileGoodputTarget(scenario, varied, share, above_bps, "packet")
+    exact = FileGoodputTarget(scenario, varied, share, above_bps, "packet", of_class)
     # A scaled population has one class, of a classic stack.
     if engine is None and (scenario.is_modern or len(scenario.populations) > 1):
         return exact
@@ -304,8 +313,9 @@ def _unlimited_message(target: FileGoodputTarget) -> str:
         else ""
     )
     return (
-        f"{percent_text(target.share)} of the files reach {rate_text(target.above_bps)} even with "
-        f"{target.maximum:,} sources; write a higher rate{other}"
+        f"{percent_text(target.share)} of the {target.files_text} reach "
+        f"{rate_text(target.above_bps)} even with {target.maximum:,} sources; write a "
+        f"higher rate{other}"
     )
 
 
@@ -326,7 +336,7 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
     )
     return (
         f"even with {target.varied.smallest_population_text}, {percent_text(target.share)} of the "
-        f"files reach only {rate_text(smallest.value)}{noise}, not "
+        f"{target.files_text} reach only {rate_text(smallest.value)}{noise}, not "
         f"{rate_text(target.above_bps)}{reach}; write a lower rate, a smaller share of the files, "
         "or a shorter RTT"
     )

@@ -252,7 +252,7 @@ def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str
         "stated range with 95 % probability.",
         "Goodput of a file: its IP bits / time from the first packet sent to the last packet "
         f"delivered. g {100 * target.share:.4g}: goodput that {percent_text(target.share)} of "
-        "the files reach; mean: bits of all files / their total "
+        f"the {target.files_text} reach; mean: bits of all files / their total "
         f"time{f'; {above}' if mean else ''}.",
         f"The load is the number of sources / the threshold of {target.threshold_sources:,.0f} "
         f"sources (link rate {link['link_pps']:,.0f} packets/s x mean OFF time "

@@ -1,10 +1,9 @@
 """Find the value at which a simulated metric meets a target: bracket, bisect, fit.
 
-Every value is simulated with another seed (:class:`PlanSimulations`). If all runs at
-and near the low end of a tight bracket miss the target, and all runs at and near its high end meet
-it (or vice versa), the bracket is the answer. Otherwise the standard error
-is larger than the bracket: a curve is fitted to runs near the target, and their scatter gives the
-interval.
+Every value is simulated with another seed (:class:`PlanSimulations`). If all runs at and near the
+low end of a tight bracket miss the target, and all runs at and near its high end meet it (or vice
+versa), the bracket is the answer. Otherwise the standard error is larger than the bracket: a curve
+is fitted to runs near the target, and their scatter gives the interval.
 """
 
 from __future__ import annotations
@@ -213,8 +212,12 @@ class SearchResult:
         """Whether there is no interval, or it is too wide."""
         if self.low is None or self.high is None:
             return True
-        minimum = 2.0 if self.integer else 0.0
-        return self.is_open or self.high - self.low > max(minimum, MAX_INTERVAL_WIDTH * self.value)
+        return self.is_open or self.high - self.low > self.max_width
+
+    @property
+    def max_width(self) -> float:
+        """Largest width of the interval of a decided answer."""
+        return max(2.0 if self.integer else 0.0, MAX_INTERVAL_WIDTH * self.value)
 
 
 def search_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> SearchResult | None:

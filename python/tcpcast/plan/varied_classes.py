@@ -137,6 +137,28 @@ def select_varied_classes(scenario: Scenario, name: str | None, plan: str) -> Va
     return VariedClasses(grown, others, bool(scenario.classes))
 
 
+def slowest_class_text(scenario: Scenario, of_class: str | None = None) -> str:
+    """Return the class whose rate is compared with a target, "" if there is only one."""
+    if of_class is not None:
+        return f"class {of_class}"
+    return "the slowest class" if len(scenario.populations) > 1 else ""
+
+
+def each_class_text(scenario: Scenario, of_class: str | None) -> str:
+    """Return the class that has to reach the target of a rate, "" if there is only one."""
+    if of_class is not None:
+        return f" in class {of_class}"
+    return " in each class" if len(scenario.populations) > 1 else ""
+
+
+def target_class_notes(scenario: Scenario, quantity: str, of_class: str | None) -> list[str]:
+    """Return a note about the class that has to meet a target, [] if there is only one."""
+    if of_class is not None:
+        return [f"The target applies to the {quantity} of class {of_class}."]
+    few = len(scenario.populations) == 1
+    return [] if few else [f"The target applies to the class with the lowest {quantity}."]
+
+
 def lowest_mean_rate(answer: Answer, name: str | None = None) -> Metric | None:
     """Return the mean connection rate of a class, or the lowest rate of all classes.
 

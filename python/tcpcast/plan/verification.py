@@ -15,7 +15,6 @@ from tcpcast.answer import Note
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.curve_table import make_float_column
-from tcpcast.plan.search import MAX_INTERVAL_WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -32,8 +31,10 @@ VERIFY_TRANSFERS = 50_000
 CURVE_STEP = 0.05
 """Relative distance from the answer at which the model's results are shown."""
 
-MAX_LENGTH_FACTOR = 100
-"""Maximum factor in the advice to simulate longer."""
+MAX_LENGTH_FACTOR = 10
+"""Maximum factor in the advice to simulate longer. The interval of an answer is in inverse
+proportion to the square root of the length only if it is narrow: a wide one reaches values at which
+the metric hardly depends on the answer, and becomes narrow with a much smaller factor."""
 
 MAX_EXCESS_SCATTER = 1.5
 """Ratio of the runs' scatter to their own intervals above which a note reports it."""
@@ -261,7 +262,7 @@ def undecided_reason(runs: PlanSimulations, result: SearchResult) -> str:
         for v in (result.low, result.high)
     ]
     beyond = " or beyond" if result.is_open else ""
-    wide = (result.high - result.low) / (MAX_INTERVAL_WIDTH * max(result.value, 1e-300))
+    wide = (result.high - result.low) / max(result.max_width, 1e-300)
     times = min(max(2, math.ceil(wide**2)), MAX_LENGTH_FACTOR)
     return (
         f"because of the standard error of the runs, {question.key} is only known to be "
@@ -275,4 +276,5 @@ def _longer_run_advice(runs: PlanSimulations, times: int) -> str:
         longer = f"run.duration={units.format_duration(times * run.duration_s)}"
     else:
         longer = f"run.transfers={times * runs.transfers}"
-    return f"simulate about {times} times as long: --set {longer}"
+    factor = f"about {times}" if times < MAX_LENGTH_FACTOR else f"longer, for example {times}"
+    return f"simulate {factor} times as long: --set {longer}"

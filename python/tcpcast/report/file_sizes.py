@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tcpcast.compare import packets_text
 from tcpcast.scenario.byte_sizes import FileInBytes, SizeInBytes
 from tcpcast.scenario.distributions import Distribution
-from tcpcast.units import BYTE_UNITS, digits
+from tcpcast.unit_tables import BYTE_UNITS
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -137,6 +137,8 @@ def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: An
 
     losses = _count_loss_indications(simulation)
     if losses < MIN_EVENTS:
+        if formula.regime in {WINDOW, BOTTLENECK}:
+            return ""  # the formula does not depend on losses
         plural = "" if losses == 1 else "s"
         return f"the simulation has too few losses ({losses:.0f} loss indication{plural})"
     full = limit_of_answer(simulation, prediction.scenario) == BOTTLENECK

@@ -56,6 +56,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     scale = scale_for_unit("bit/s", largest)
     top = 1.08 * largest / scale.factor
     rates = _model_curves(plan, levels, scale.factor) + _verification_points(plan, scale.factor)
+    files = "goodput, slowest class" if len(scenario.populations) > 1 else "goodput of files"
     panels = [
         *(
             (_model_curves(plan, {name: ""}, factor), Axis(label, 0))
@@ -65,7 +66,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
             _model_curves(plan, {"mean_bps": ""}, scale.factor),
             Axis(f"mean goodput ({scale.unit})", 0, top),
         ),
-        (rates, Axis(f"goodput of files ({scale.unit})", 0, top)),
+        (rates, Axis(f"{files} ({scale.unit})", 0, top)),
     ]
     return Chart(
         title=plan_verdict(plan).rstrip("."),

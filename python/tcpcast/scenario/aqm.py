@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
+from tcpcast import units
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, integer_annotation
 from tcpcast.scenario.table import (
     Choice,
@@ -77,7 +78,10 @@ class Codel(ManagedQueue):
     @model_validator(mode="after")
     def _check_target(self) -> Self:
         if self.target >= self.interval:
-            raise make_key_error('must be below interval; write, for example, "5ms"', "target")
+            # The ratio of the defaults, 5 ms and 100 ms (RFC 8289).
+            usual = units.format_duration(float(f"{self.interval / 20:.3g}"))
+            message = f'must be below interval; write, for example, "{usual}"'
+            raise make_key_error(message, "target")
         return self
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:

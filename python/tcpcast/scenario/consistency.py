@@ -195,7 +195,7 @@ def _find_payload_errors(scenario: Scenario) -> list[InitErrorDetails]:
             key = ("class", index, "packet") if is_own else ("network", "packet")
             text = (
                 f"{packet} B are too few for {headers} B of headers and some payload; "
-                "write a larger packet"
+                f'write at least "{headers + 1}B"'
             )
             errors[key] = make_error_at(text, *key)
     return list(errors.values())

@@ -28,6 +28,7 @@ from tcpcast.scenario.quantities import Duration
 from tcpcast.scenario.queue import Queue, add_queue_words_to_schema
 from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, compute_mean_bps
 from tcpcast.scenario.table import Table, make_key_error
+from tcpcast.unit_tables import TIME_UNITS
 
 MAX_BUFFER_PKTS = 10**9
 MAX_BUFFER_S = 3600.0
@@ -102,7 +103,7 @@ def read_buffer(value: object) -> Buffer:
         return UNLIMITED
     if isinstance(value, str) and value.strip().endswith("bdp"):
         return _read_buffer_bdp(value)
-    if not isinstance(value, str) or not any(c.isalpha() for c in value):
+    if not isinstance(value, str) or units.is_bare_number(value):
         # Check 0 first: it is wrong in every unit. Other bare numbers need a unit.
         number = units.parse_packets(value)
         _check_buffer_size(value, number)
@@ -112,7 +113,7 @@ def read_buffer(value: object) -> Buffer:
         size = units.parse_bytes(value)
         _check_buffer_size(value, size)
         return Buffer("bytes", float(size))
-    if re.fullmatch(rf"\s*{units.NUMBER}\s*({'|'.join(units.TIME_UNITS)})\s*", value):
+    if re.fullmatch(rf"\s*{units.NUMBER}\s*({'|'.join(TIME_UNITS)})\s*", value):
         return _read_buffer_time(value)
     packets = units.parse_packets(value)
     _check_buffer_size(value, packets)
@@ -126,6 +127,7 @@ def read_buffer(value: object) -> Buffer:
 
 
 def _read_buffer_bdp(value: str) -> Buffer:
+    units.check_leading_digit(value, "buffer", '"1bdp"', bare=True)
     try:
         amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
     except UnitError:  # its message has the unit pkt

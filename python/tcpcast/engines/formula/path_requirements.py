@@ -30,6 +30,10 @@ default, and up to 5/8 as measured on packets of 1500 bytes (``scaling_ratio``, 
 before, ``tcp_adv_win_scale`` = 1 gave half). The send buffer grows to twice the window, to hold
 lost and new data during a recovery (``tcp_sndbuf_expand``)."""
 
+MAX_WINDOW_BYTES = 65_535 << 14
+"""Largest TCP window: a field of 16 bits, shifted by at most 14 (RFC 7323, section 2.3). A socket
+buffer for it fits in the signed 32 bits of the Linux keys."""
+
 RENO_DECREASE = 0.5
 """Window of Reno after a loss, relative to before. BBR has up to two BDP in flight."""
 
@@ -55,16 +59,18 @@ class PathRequirements:
         Window per flow that keeps the link full: after a reduction it is still ``window_pkts``.
         With BBR two BDP.
     socket_buffer_bytes
-        Required maximum of each flow's send and receive buffer for this window.
+        Required maximum of each flow's send and receive buffer for this window, or for
+        :data:`MAX_WINDOW_BYTES` if this window is larger.
     tcp_rmem, tcp_wmem
         Values of these Linux keys with that maximum, never below the current defaults.
     default_rate_bps
         Total payload rate with the defaults of these keys, at most that of the link, in bit/s.
     cubic_flows
-        Number of CUBIC flows that fill the link at the specified loss, by its response function.
+        Number of CUBIC flows that fill the link at the specified loss, by its response function
+        and :data:`MAX_WINDOW_BYTES`.
     bbr_flows
-        Number of BBR flows, version 1, that fill the link: 1 up to a loss of 20 %, None beyond
-        (no number is enough).
+        Number of BBR flows, version 1, that fill the link: 1 up to a loss of 20 % unless the BDP
+        exceeds :data:`MAX_WINDOW_BYTES`, None beyond (no number is enough).
     """
 
     flows: int
@@ -104,7 +110,8 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     kept = CUBIC_BETA if group.tcp.control == "cubic" else RENO_DECREASE
     full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING_TOLERANCE))
     payload = scenario.payload_bytes
-    buffer = BUFFER_BYTES_PER_WINDOW_BYTE * full_window * payload
+    buffer = BUFFER_BYTES_PER_WINDOW_BYTE * min(full_window * payload, MAX_WINDOW_BYTES)
+    min_flows = _min_flows_by_window(pipe * payload)
     allowed = (
         DEFAULT_TCP_WMEM[-1] / BUFFER_BYTES_PER_WINDOW_BYTE
     )  # less than any default of tcp_rmem
@@ -122,9 +129,14 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         tcp_rmem=(*DEFAULT_TCP_RMEM[:2], max(DEFAULT_TCP_RMEM[-1], buffer)),
         tcp_wmem=(*DEFAULT_TCP_WMEM[:2], max(DEFAULT_TCP_WMEM[-1], buffer)),
         default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
-        cubic_flows=_min_cubic_flows(rate_bps / packet_bits, rtt, loss),
-        bbr_flows=1 if loss <= TOLERATED_LOSS_RATIO else None,
+        cubic_flows=max(min_flows, _min_cubic_flows(rate_bps / packet_bits, rtt, loss)),
+        bbr_flows=min_flows if loss <= TOLERATED_LOSS_RATIO else None,
     )
+
+
+def _min_flows_by_window(total_bytes: float) -> int:
+    """Return the number of flows whose largest windows have this total."""
+    return max(1, math.ceil(total_bytes / MAX_WINDOW_BYTES - ROUNDING_TOLERANCE))
 
 
 def _min_cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
@@ -141,12 +153,29 @@ def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     window = readable_units.count_text(sizing.window_pkts, "packet")
     payload = bytes_text(sizing.full_window_bytes)
     full = f"{readable_units.count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
+    limit, chosen = "", "the larger window"
+    if sizing.full_window_bytes > MAX_WINDOW_BYTES:
+        limit, chosen = f" {_window_limit_text(sizing)}", "a window of 1 GiB"
     return [
         f"BDP {bytes_text(sizing.bdp_bytes)} ({pipe}). To fill the link, {each} needs a window of "
-        f"{window}. To keep the link full after a loss reduces the window, {each} needs {full}.",
-        "For the larger window, Linux needs socket buffers of "
+        f"{window}. To keep the link full after a loss reduces the window, {each} needs {full}."
+        f"{limit}",
+        f"For {chosen}, Linux needs socket buffers of "
         f"{bytes_text(sizing.socket_buffer_bytes)}: {_too_small_linux_keys_text(sizing)}.",
     ]
+
+
+def _window_limit_text(sizing: PathRequirements) -> str:
+    """Return the minimum numbers of flows for the largest window of TCP, as a sentence."""
+    fill, full = (
+        _min_flows_by_window(size * sizing.flows)
+        for size in (sizing.window_bytes, sizing.full_window_bytes)
+    )
+    to_fill = f", and {fill:,} to fill it" if fill > sizing.flows else ""
+    return (
+        "A flow sends at most 1 GiB per RTT, the largest window of TCP (RFC 7323). At least "
+        f"{full:,} flows are needed to keep the link full after a loss{to_fill}."
+    )
 
 
 def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
@@ -162,7 +191,7 @@ def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
     if needed <= DEFAULT_TCP_WMEM[-1]:
         return "the defaults of tcp_rmem and tcp_wmem are large enough"
     if needed <= OLD_MAX_RMEM_BYTES:
-        keys = wmem
+        keys = f"set {wmem}"
     elif needed <= DEFAULT_TCP_RMEM[-1]:
         keys = f"set {wmem}; before Linux {LARGER_RMEM_SINCE}, also {rmem}"
     else:
@@ -186,7 +215,8 @@ def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: floa
     """Return the time for an amount at a total goodput of all flows; nan if the goodput is not > 0.
 
     For modern TCP, the time includes slow start, in rounds of full windows until the goodput is
-    reached. For classic stacks, the time excludes the start-up.
+    reached, and the link carries the data of all flows. For classic stacks, the time excludes the
+    start-up.
     """
     if not (math.isfinite(goodput_bps) and goodput_bps > 0):
         return math.nan
@@ -201,7 +231,11 @@ def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: floa
         whole_rounds=True,
         link_pps=goodput_bps / packet_bits,
     )
-    return float(lossless_latency_s(flow, max(1.0, 8 * amount_bytes / packet_bits)))
+    slow_start_s = float(lossless_latency_s(flow, max(1.0, 8 * amount_bytes / packet_bits)))
+    # The initial windows of many flows exceed a BDP. The RTT includes the time of one packet.
+    link_bps = scenario.network.bottleneck.rate_bps * scenario.payload_bytes / group.packet_bytes
+    queued_bytes = max(0.0, amount_bytes - scenario.payload_bytes)
+    return max(slow_start_s, group.rtt_s + 8 * queued_bytes / link_bps)
 
 
 def time_for_amount_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> str:
