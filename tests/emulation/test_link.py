@@ -183,13 +183,14 @@ def test_link_rate_is_exact(run: Run, tmp_path: Path) -> None:
     assert 48e6 < forward["wait_max_ns"] <= 49e6
     captured = packets(pcap)
     assert len(captured) == forward["delivered"]
-    # A busy sender may have left the queue empty at times.
+    # A busy sender may have left the queue empty at times, which lowers the rate of the spans with
+    # this time; a late packet at the begin of a span raises its rate.
     spans = [
         (captured[index], captured[index + 500]) for index in range(0, len(captured) - 500, 50)
     ]
-    rate = statistics.median(500 * 8000 * 1e9 / (end[0] - begin[0]) for begin, end in spans)
+    rates = [500 * 8000 * 1e9 / (end[0] - begin[0]) for begin, end in spans]
     assert {length for _, length, _ in captured} == {1000}
-    assert rate == pytest.approx(8e6, rel=1e-3)
+    assert statistics.quantiles(rates, n=10)[-1] == pytest.approx(8e6, rel=1e-3)
 
 
 def test_full_packet_and_ack_take_the_rtt(run: Run, tmp_path: Path) -> None:
