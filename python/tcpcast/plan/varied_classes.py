@@ -96,10 +96,7 @@ class VariedClasses:
         stay = ", ".join(
             f"class {name} keeps {count:,} senders" for name, count in self.others.items()
         )
-        return [
-            f"{'; '.join(filter(None, [grows, stay]))}. The target applies to the class with the "
-            f"lowest {quantity}."
-        ]
+        return [f"{'; '.join(filter(None, [grows, stay]))}. {_slowest_class_note(quantity)}"]
 
     def text(self, total: float) -> str:
         """Return the number of sources of each class as a sentence, "" for one class."""
@@ -155,8 +152,11 @@ def target_class_notes(scenario: Scenario, quantity: str, of_class: str | None) 
     """Return a note about the class that has to meet a target, [] if there is only one."""
     if of_class is not None:
         return [f"The target applies to the {quantity} of class {of_class}."]
-    few = len(scenario.populations) == 1
-    return [] if few else [f"The target applies to the class with the lowest {quantity}."]
+    return [_slowest_class_note(quantity)] if len(scenario.populations) > 1 else []
+
+
+def _slowest_class_note(quantity: str) -> str:
+    return f"The target applies to the class with the lowest {quantity}."
 
 
 def lowest_mean_rate(answer: Answer, name: str | None = None) -> Metric | None:
