@@ -147,10 +147,10 @@ def children(process: int) -> list[int]:
     return [p for p in processes("tcpcast.emulation.link_process") if parent(p) == process]
 
 
-@pytest.mark.parametrize("whom", ["nobody", "command", "process", "sandbox", "all"])
+@pytest.mark.parametrize("whom", ["none", "command", "process", "sandbox", "all"])
 def test_nat_reaches_the_host_and_networks_behind_it(host: Host, tmp_path: Path, whom: str) -> None:
     before, own = host.state(), set[int]()
-    lasts = "0" if whom == "nobody" else "3600"
+    lasts = "0" if whom == "none" else "3600"
     asks = [sys.executable, "-c", ASKS, lasts, HOST, WORLD]
     link = subprocess.Popen(
         [*host.prefix(host.processes[0]), *TCPCAST, "link", "--rtt", "5ms", "--nat", "--", *asks],
@@ -165,7 +165,7 @@ def test_nat_reaches_the_host_and_networks_behind_it(host: Host, tmp_path: Path,
     assert lines[0][:1] == [HOST], link.communicate()
     assert lines[0][1].startswith("198.18.")
     assert lines[1] == [WORLD, HOST]
-    if whom != "nobody":
+    if whom != "none":
         # One more device and table, but no changed setting to restore.
         assert {name for name in host.changed(before) if name in before} <= MORE
         (process,) = children(link.pid)
@@ -177,7 +177,7 @@ def test_nat_reaches_the_host_and_networks_behind_it(host: Host, tmp_path: Path,
     _, errors = link.communicate(timeout=60)
     # On a busy machine, the link reports that its counters are not reliable.
     is_complete = link.returncode == 0 or "this machine stalled" in errors
-    assert is_complete is (whom == "nobody"), errors
+    assert is_complete is (whom == "none"), errors
     until = time.monotonic() + 30
     while (changed := host.changed(before)) and time.monotonic() < until:
         time.sleep(0.1)

@@ -116,7 +116,7 @@ class _BottleneckParameters:
 
     @property
     def root_rule_pkts(self) -> float | None:
-        """BDP/sqrt(senders) in packets, or None without a number of senders."""
+        """BDP/sqrt(senders) in packets, or None if there is no number of senders."""
         return self.beta / math.sqrt(self.senders) if self.senders else None
 
     @property

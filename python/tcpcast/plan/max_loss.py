@@ -69,8 +69,8 @@ has 2."""
 MAX_LOSS_AS_PACKETS = 0.1
 """Maximum loss that a sentence states as "one packet in n"."""
 
-MIN_TIMES_WORTH_TEXT = 1.005
-"""Minimum factor by which a change raises the loss for the recommendation to state it."""
+MIN_REPORTED_FACTOR = 1.005
+"""The recommendation states a change that raises the maximum loss by at least this factor."""
 
 VERIFICATION_RUNS = 8
 """Approximate number of loss ratios that a check simulates."""
@@ -370,7 +370,7 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
     }[_limit_other_than_loss(path, value, goodput_bps)]
     answer = f"Up to {_loss_ratio_text(value)} may be lost, because {held}."
     best = int(np.argmax(ways["loss_ratio"][:2]))
-    if ways["times"][best] < MIN_TIMES_WORTH_TEXT:
+    if ways["times"][best] < MIN_REPORTED_FACTOR:
         return answer
     return (
         f"{answer} With {ways['change'][best]}, "
