@@ -251,7 +251,11 @@ proptest! {
         } else {
             |n| (n < 300).then_some((0.0, FULL))
         };
-        let path = Path { rtt, service, window, buffer, cwnd: slow_start, application, handshake, packets_per_mark: 0 };
+        let path = Path {
+            rtt, service, window, buffer, application, handshake,
+            cwnd: slow_start,
+            packets_per_mark: 0,
+        };
         let report = path.report();
         let shares = report.limitation.shares.expect("time passed");
         prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
