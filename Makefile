@@ -93,7 +93,6 @@ lint-rust: | $(BIN)/python
 lint-python: $(READY)
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
-	.venv/bin/python tests/structure/plain_english.py
 	.venv/bin/mypy
 
 check-long: $(READY) ## Run the long tests, which reproduce the complete papers.
