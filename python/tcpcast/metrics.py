@@ -122,8 +122,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "other_loss_ratio": MetricDefinition(
         unit="1",
-        meaning="packets lost at hops other than the bottleneck / data packets sent",
-        ratio_of=(("hop_drops",), ("sent",)),
+        meaning="packets lost at hops other than the bottleneck / packets sent",
+        ratio_of=(("hop_drops",), ("sent", "control_sent")),
         needs="several hops",
         counts_events=True,
     ),

@@ -44,6 +44,48 @@ def test_data_follows_the_syn_after_the_handshake_round_trips(
     assert rows["total_time_s"] - rows["delivery_time_s"] == pytest.approx(before, abs=1e-9)
 
 
+@pytest.mark.parametrize("handshake", ["none", "tls13", "tls12"])
+@pytest.mark.parametrize("warmup", ["0s", "60ms", "200ms"])
+def test_flights_of_tls_are_not_packets_in_flight(handshake: str, warmup: str) -> None:
+    # Many flights of TLS are outstanding at the ends of the warm-up, of each slot and of the run.
+    network = {"rtt": "8.59ms", "bottleneck": {"rate": "5.923mbit"}}
+    tables: dict[str, Any] = {
+        "network": network,
+        "traffic": {"kind": "bulk", "flows": 20},
+        "tcp": {"stack": "linux-cubic", "receiver_window": 2, "handshake": handshake},
+        "run": {"duration": "1s", "warmup": warmup},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), engines=["packet"])
+    metric = answer.metrics["rtt_packet_mean_s"]
+    assert 0.0086 < metric.value < 0.12
+    # Without losses, each acknowledged packet is one sample or shares one with another packet.
+    assert metric.value == pytest.approx(answer["rtt_mean_s"], rel=0.15)
+    assert metric.low is None or 0 <= metric.low <= metric.high < 0.3
+
+
+@pytest.mark.parametrize("handshake", ["none", "tcp", "tls13"])
+def test_loss_of_other_hops_counts_all_packets_sent(handshake: str) -> None:
+    hops = [
+        {"name": "first", "rate": "20mbit", "loss": "10%"},
+        {"name": "second", "rate": "10mbit", "buffer": "100pkt"},
+    ]
+    arrivals = {"distribution": "poisson", "rate": "50/s"}
+    tables: dict[str, Any] = {
+        "network": {"rtt": "50ms", "hop": hops},
+        "traffic": {"kind": "transfers", "size": "1pkt", "arrivals": arrivals},
+        "tcp": {"stack": "linux-cubic", "handshake": handshake},
+        "run": {"duration": "100s", "warmup": "10s"},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), engines=["packet"])
+    metric = answer.metrics["other_loss_ratio"]
+    assert metric.value == pytest.approx(0.1, rel=0.05)
+    assert metric.low < 0.1 < metric.high
+    rows = answer.tables["by_hop"]
+    assert metric.value == pytest.approx(rows["loss_ratio"][0], rel=0.002)
+    # Each transfer sends one packet of data, and losses of other packets are no loss indications.
+    assert answer["loss_indication_ratio"] < 0.15
+
+
 def test_total_time_is_absent_without_a_handshake() -> None:
     answer = simulate({"tcp.handshake": "none"})
     assert "total_time_s" not in answer.metrics

@@ -12,6 +12,8 @@ import tcpcast
 from generated_scenarios import BASES, Generator
 from random_scenarios import Limits, run_once, run_random
 from tcpcast import cli
+from tcpcast.engines.formula.short_transfers import MAX_LOSS, MAX_MEAN_LOSSES
+from tcpcast.models.short import first_negligible_loss_count
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -72,6 +74,31 @@ def test_run_stops_at_max_wall(
     code, reason = run_once(changed, ["--engine", "packet"], folder=tmp_path, limits=Limits())
     assert reason is None
     assert code in {0, 1}
+
+
+LOSSY_TRANSFERS = {
+    "network": {"rtt": "20ms", "bottleneck": {"rate": "30mbit", "loss": "50%"}},
+    "traffic": {"kind": "transfers", "size": 20, "count": 20},
+    "run": {"max_wall": "2s"},
+}
+
+
+@pytest.mark.parametrize("stack", ["rfc-reno", "linux-cubic"])
+@pytest.mark.parametrize("loss", ["50%", "90%", "96%"])
+def test_short_takes_few_steps_with_many_losses(stack: str, loss: str) -> None:
+    sizes = [1] if loss == "96%" else [20]
+    changes = {"network.bottleneck.loss": loss, "tcp.stack": stack, "traffic.size": sizes}
+    scenario = Scenario.from_dict(LOSSY_TRANSFERS).with_changes(changes)
+    (answer,) = tcpcast.run(scenario, ["short"])
+    if loss == "50%":
+        assert answer["completion_time_s"] > 0.5
+        largest = MAX_MEAN_LOSSES / MAX_LOSS
+        assert first_negligible_loss_count(size_pkts=largest, loss=MAX_LOSS) < 200
+        # The SYN-ACK is lost as often, and the expected time until it arrives is infinite.
+        assert "total_time_s" not in answer.metrics
+    else:
+        # Even one packet would take more than a thousand steps, and seconds.
+        assert answer.reason.startswith(f"the loss is {loss[:2]} %, but the model")
 
 
 def test_too_many_sources_are_refused_immediately(tmp_path: Path) -> None:

@@ -739,6 +739,24 @@ def test_bulk_flows_reject_number_of_transfers() -> None:
     assert line.startswith("run.transfers: bulk flows never complete; write duration")
 
 
+def test_path_without_round_trip_time_is_rejected() -> None:
+    network: dict[str, Any] = {"bottleneck": {"delay": "0s", "loss": "1%"}}
+    tables: dict[str, Any] = {
+        "network": network,
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"stack": "linux-cubic", "receiver_window": 10, "host_noise": "0s"},
+        "run": {"duration": "10s"},
+    }
+    with pytest.raises(ScenarioError) as rejected:
+        Scenario.from_dict(tables)
+    assert str(rejected.value).startswith("network.bottleneck.delay: the round-trip time is 0")
+    tables["network"] = {"hop": [{"name": "a", "delay": "0s"}, {"name": "b", "delay": "0s"}]}
+    with pytest.raises(ScenarioError, match=r"^network\.hop\.a\.delay: the round-trip time is 0"):
+        Scenario.from_dict(tables)
+    network["ingress"] = {"delay": "1us"}
+    Scenario.from_dict(tables | {"network": network})
+
+
 def test_bulk_flows_without_limit_are_rejected() -> None:
     (line,) = refused(
         "tcp.receiver_window=unlimited", "network.bottleneck.loss=0%", name="one-path"

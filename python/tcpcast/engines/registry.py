@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note
 from tcpcast.engines.accepted_suggestions import changes_to_set_stack
-from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.errors import DomainError, NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,7 +184,11 @@ class Formula(EngineEntry):
             raise refusal
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
         options_of_tables = {"tables": options.tables} if self.has_optional_tables else {}
-        answer: Answer = self.load()(*inputs, **options_of_tables)
+        try:
+            answer: Answer = self.load()(*inputs, **options_of_tables)
+        except DomainError as error:
+            # For example values of a simulation that the model excludes; other engines go on.
+            raise NotApplicable(f"the model excludes these inputs: {error}") from error
         feed_measured = (SUGGEST_MEASURED_FEED,) if self.accepts_measured else ()
         if scenario.cross and measured is None:
             answer.warn(Note(CROSS_TRAFFIC_OMITTED, kind="model", suggestions=feed_measured))

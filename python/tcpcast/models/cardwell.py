@@ -25,6 +25,9 @@ from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequenc
 SYN_TIMEOUT_S = 3.0
 """T_s when the paper was written (RFC 1122); RFC 6298 (2.1) has 1 s."""
 
+MAX_HANDSHAKE_LOSS = 0.5
+"""Loss ratio from which the expected time of a handshake is infinite, because timeouts double."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardwellLatency:
@@ -234,7 +237,7 @@ def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window:
 
 def _to_handshake_loss_array(name: str, values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
-    if not np.all((array >= 0) & (array < 0.5)):
+    if not np.all((array >= 0) & (array < MAX_HANDSHAKE_LOSS)):
         raise DomainError(
             f"{name} must be at least 0 and below 1/2 for a handshake: at a larger value, the "
             "expected time of the handshake is infinite"

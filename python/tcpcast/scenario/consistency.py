@@ -63,11 +63,15 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
             make_error_at(text, *above, *where) for where, text in _find_population_errors(group)
         ]
     errors += [*find_cross_traffic_errors(scenario), *_find_late_class_starts(scenario)]
+    if any(group.rtt_s == 0 for group in groups):
+        message = (
+            "the round-trip time is 0, because no link of the path has a rate or a delay; write a "
+            'delay above 0, such as delay = "10ms"'
+        )
+        errors.append(make_error_at(message, "network", *_measured_link_key(scenario), "delay"))
     if _has_unlimited_window_growth(scenario):
         message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
-        network = scenario.network
-        limiting = ("hop", network.measured_index) if network.hops else ("bottleneck",)
-        errors.append(make_error_at(message, "network", *limiting, "rate"))
+        errors.append(make_error_at(message, "network", *_measured_link_key(scenario), "rate"))
     for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             last = scenario.senders - 1
@@ -93,6 +97,12 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
         )
         errors.append(make_error_at(message, "probes", "pcap"))
     return errors
+
+
+def _measured_link_key(scenario: Scenario) -> tuple[str | int, ...]:
+    """Return the key of the measured link below ``network``."""
+    network = scenario.network
+    return ("hop", network.measured_index) if network.hops else ("bottleneck",)
 
 
 def _find_late_class_starts(scenario: Scenario) -> Iterator[InitErrorDetails]:
@@ -288,7 +298,7 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
         texts.append(
             "the hosts' mean processing delay (tcp.host_noise) is "
             f"{units.format_duration(tcp.host_noise)}, compared with a round-trip time of "
-            f"{units.format_duration(group.rtt_s)}, so the answer depends on the hosts; write "
+            f"{units.digits(group.rtt_s * 1e3)} ms, so the answer depends on the hosts; write "
             'the delay of your hosts, or "0s"'
         )
     if tcp.initial_rto < group.rtt_s:

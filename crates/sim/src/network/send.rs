@@ -127,6 +127,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             if !S::HAS_LOSS_FEEDBACK && packet.kind() == PacketKind::Data {
                 source.record.count_entering_flight(now);
             }
+        } else {
+            self.probes.count_control_packet_sent(&source.record);
         }
         self.report_packet_at_tap(source, TapPlace::Sender, now, &packet);
         let link = &path.ingress;

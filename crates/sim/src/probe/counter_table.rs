@@ -125,6 +125,8 @@ cells! {
     Inside = "inside_ns",
     /// Times of transfers with a handshake: SYN sent to last packet delivered.
     TotalTime = "total_time_ns",
+    /// Packets sent that do not count as data: SYN-ACKs, flights of TLS, and FINs without data.
+    ControlSent = "control_sent",
 }
 
 cells! {

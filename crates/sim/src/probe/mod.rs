@@ -360,6 +360,12 @@ impl Probes {
         }
     }
 
+    /// Counts a packet without data of the file, which queues and losses treat like data.
+    #[inline(never)]
+    pub fn count_control_packet_sent(&mut self, record: &SourceRecord) {
+        self.counters.add_to_class(record.class(), ClassCell::ControlSent, 1);
+    }
+
     /// Counts a data packet that arrives at the bottleneck and finds `queue` packets there.
     #[inline(always)]
     pub fn count_bottleneck_arrival(

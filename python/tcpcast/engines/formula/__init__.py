@@ -132,7 +132,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_PACKAGE}.short_transfers",
         "short",
         "latency of short transfers for each number of losses, and the mean latency",
-        f"{_NEEDS_TRANSFERS}; at most 30 losses per transfer on average",
+        f"{_NEEDS_TRANSFERS}; a loss of at most 50 %, and 30 losses per transfer on average",
         family=TRANSFERS_FAMILY,
         source="Ayesta, Avrachenkov: eq. 1 and the recursion of section 2",
         accepts_measured=True,

@@ -23,7 +23,7 @@ from tcpcast.engines.formula.collect_inputs import (
 from tcpcast.engines.formula.input_types import make_step
 from tcpcast.engines.formula.rate_answers import BOTTLENECK_REGIME
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
-from tcpcast.models.cardwell import connection_latency_s
+from tcpcast.models.cardwell import MAX_HANDSHAKE_LOSS, connection_latency_s
 from tcpcast.models.domain import EXPECTED_LOSSES, SACK_LOSSES, WINDOW_BDPS
 from tcpcast.models.short import (
     ShortTransfer,
@@ -67,6 +67,13 @@ MAX_MEAN_LOSSES = 30
 Each loss is one step of the recursion, and a transfer with so many losses is a bulk flow.
 """
 
+MAX_LOSS = 0.5
+"""Maximum loss ratio, well beyond the model's domain.
+
+The number of losses of a transfer has a variance of n p/(1 - p)^3: with a loss of 90 %, even one
+packet needs 1,600 steps of the recursion.
+"""
+
 CUBIC_DECREASE = 0.7
 """Window of CUBIC after a reduction, relative to before (RFC 9438, section 4.6)."""
 
@@ -89,7 +96,8 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
     ------
     NotApplicable
         Several classes, traffic that is not transfers, a rule for the last packets that the model
-        lacks, sizes with a mean of more than :data:`MAX_MEAN_LOSSES` lost packets.
+        lacks, a loss above :data:`MAX_LOSS`, sizes with a mean of more than
+        :data:`MAX_MEAN_LOSSES` lost packets.
     """
     scenario = transfer_scenario_of_capture(MODEL_NAME, scenario, measured)
     sizes = np.asarray(require_listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
@@ -153,6 +161,12 @@ def _largest_time_component(transmission_s: float, lossless_s: float, expected_s
 
 def _require_short_transfer(size_pkts: float, loss: float) -> None:
     """Raise NotApplicable, before the evaluation, for a transfer that is not short."""
+    if loss > MAX_LOSS:
+        raise NotApplicable(
+            f"the loss is {100 * loss:.3g} %, but the model of short transfers supports at most "
+            f"{100 * MAX_LOSS:.0f} %",
+            Suggestion(engine="packet"),
+        )
     mean = size_pkts * loss  # as in the model's domain
     if mean > MAX_MEAN_LOSSES:
         raise NotApplicable(
@@ -174,14 +188,15 @@ def _time_from_syn_metric(scenario: Scenario, expected: Floats, rtt_s: float) ->
     """Return the time from the SYN, for connections with a TCP handshake.
 
     The server's SYN-ACK is lost as often as its data. The client retransmits its SYN after
-    ``tcp.initial_rto``.
+    ``tcp.initial_rto``. If at least half of the packets are lost, the expected time is infinite.
     """
     group = scenario.populations[0]
-    if group.tcp.handshake != "tcp":
+    loss = get_specified_loss(scenario, group)[0]
+    if group.tcp.handshake != "tcp" or loss >= MAX_HANDSHAKE_LOSS:
         return {}
     connection = connection_latency_s(
         rtt_s=rtt_s,
-        forward_loss_ratio=get_specified_loss(scenario, group)[0],
+        forward_loss_ratio=loss,
         syn_timeout_s=group.tcp.initial_rto_s,
     )
     return {"total_time_s": Metric(float(expected.mean() + connection))}

@@ -138,7 +138,7 @@ impl PacketSender {
         self.sender.is_data_acknowledged() && !self.is_handshake_pending()
     }
 
-    /// Numbers of data packets acknowledged and sent.
+    /// Numbers of data packets acknowledged and sent, including flights of TLS.
     #[inline(always)]
     fn acked_and_sent(&self) -> (u32, u32) {
         let flight = self.sender.flight();
@@ -174,9 +174,12 @@ impl PacketSender {
         self.sender.next_paced_time()
     }
 
-    /// Outstanding data packets.
+    /// Outstanding data packets; flights of TLS do not count.
     #[must_use]
     pub fn packets_in_flight(&self) -> u32 {
+        if self.is_handshake_pending() {
+            return 0;
+        }
         let (acked, sent) = self.acked_and_sent();
         sent - acked
     }
@@ -400,8 +403,12 @@ impl PacketSender {
         probe: &mut P,
         action: impl FnOnce(&mut Sender, &mut PacketProbeAdapter<'_, P>) -> T,
     ) -> T {
-        let adapter =
-            &mut PacketProbeAdapter { probe, size: self.size, recovery: &mut self.recovery };
+        let adapter = &mut PacketProbeAdapter {
+            probe,
+            size: self.size,
+            handshake: self.handshake.as_deref(),
+            recovery: &mut self.recovery,
+        };
         action(&mut self.sender, adapter)
     }
 }
@@ -410,6 +417,7 @@ impl PacketSender {
 struct PacketProbeAdapter<'a, P> {
     probe: &'a mut P,
     size: u32,
+    handshake: Option<&'a ServerHandshake>,
     recovery: &'a mut ReportedRecovery,
 }
 
@@ -430,6 +438,10 @@ impl<P: TcpProbe> SenderProbe for PacketProbeAdapter<'_, P> {
 impl<P: TcpProbe> PacketProbeAdapter<'_, P> {
     #[inline(never)]
     fn forward_rare_event(&mut self, now: Nanos, event: SenderEvent) {
+        if self.handshake.is_some() {
+            // Flights of TLS do not count as sent data, so their losses and timeouts do not either.
+            return;
+        }
         match event {
             SenderEvent::Recovery { window } => {
                 *self.recovery = ReportedRecovery::Begun;
