@@ -95,8 +95,10 @@ lint-python: $(READY)
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 
-check-long: $(READY) ## Run the long tests, which reproduce the complete papers.
+check-long: $(READY) peers ## Run the long tests, which reproduce the papers and compare with ns-2.
 	.venv/bin/pytest -m long --numprocesses=auto --dist=worksteal
+	.venv/bin/pytest -m "not long" tests/agreement/test_peers.py tests/agreement/test_red.py \
+		tests/agreement/test_fair_queueing.py tests/captures/test_expert_tools.py
 	.venv/bin/pytest -m "not long" --hypothesis-profile=many tests/properties tests/papers
 	.venv/bin/tcpcast reproduce kernel --output out/kernel-paper
 

@@ -86,6 +86,19 @@ def test_ns2_agrees_on_the_start_of_ten_bulk_flows() -> None:
     assert_agreement(own, expected, {"goodput_pps": 0.01, "loss_ratio": 0.08})
 
 
+@needs_ns2
+def test_ns2_agrees_on_one_bulk_flow_from_its_start() -> None:
+    """From 0 s: NewReno repairs the overshoot of slow start packet by packet."""
+    expected = ns2.long(flows=1, mbit=10, buffer=40, seconds=600, seed=1, patient=True)
+    changes = {
+        "network.bottleneck": {"rate": "10mbit", "buffer": "40pkt"},
+        "traffic.flows": 1,
+        "run.duration": "600s",
+    }
+    (own,) = tcpcast.run(tcpcast.Scenario.from_dict(LONG).with_changes(changes), ["packet"])
+    assert_agreement(own, expected, {"goodput_pps": 0.002, "loss_ratio": 0.08})
+
+
 @pytest.mark.long
 @needs_ns2
 def test_ns2_agrees_on_web_users() -> None:

@@ -186,10 +186,7 @@ class Tcp(Table):
     )
     receiver_window: Window = Field(
         examples=[44],
-        description=(
-            'maximum data in flight, as packets or bytes of payload. With `"unlimited"`, classic '
-            "stacks limit data in flight during fast recovery to twice the window at the loss"
-        ),
+        description="maximum data in flight, as packets or bytes of payload",
     )
     delayed_acks: StrictBool = Field(
         examples=[True], description="send one ack per two packets, or after ack_timeout"

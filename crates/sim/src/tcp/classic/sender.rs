@@ -25,10 +25,6 @@ use crate::tcp::{
 /// Maximum number of packets that limited transmit sends beyond cwnd (RFC 3042, section 2).
 const MAX_LIMITED_TRANSMIT: u32 = 2;
 
-/// Maximum outstanding data in a recovery with an unlimited receiver window, in windows at the
-/// time of the loss; ssthresh is half of such a window.
-const MAX_RECOVERY_WINDOWS: u32 = 2;
-
 /// Value of `timed` if no packet is being timed; no acknowledgement exceeds this number.
 const NOT_TIMED: u32 = u32::MAX;
 
@@ -314,7 +310,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                 probe.on_tcp_event(now, TcpEvent::PartialAck);
                 // After a timeout the run of packets may start with the packet retransmitted here.
                 self.next = self.next.max(self.una + 1);
-                let sent = self.send_in_recovery(now, tcp);
+                let sent = self.send_packets_in_window(now, tcp);
                 PacketsToSend { retransmit: self.una, ..sent }
             }
             _ => {
@@ -339,7 +335,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.duplicates = self.duplicates.saturating_add(1);
         if self.phase == RecoveryPhase::Recovery {
             self.cc.on_further_duplicate();
-            return self.send_in_recovery(now, tcp);
+            return self.send_packets_in_window(now, tcp);
         }
         if self.una <= self.guard {
             return PacketsToSend::default();
@@ -363,8 +359,11 @@ impl<C: CongestionControl + Default> Sender<C> {
         // RFC 5681, section 3.2, step 5: the inflated window may already allow new packets, since
         // as many packets have left the network as duplicates arrived. ns-2 also sends them.
         let all_sent_once = self.next == self.fresh;
-        let sent =
-            if all_sent_once { self.send_in_recovery(now, tcp) } else { PacketsToSend::default() };
+        let sent = if all_sent_once {
+            self.send_packets_in_window(now, tcp)
+        } else {
+            PacketsToSend::default()
+        };
         PacketsToSend { retransmit: self.una, ..sent }
     }
 
@@ -414,20 +413,6 @@ impl<C: CongestionControl + Default> Sender<C> {
     #[inline(always)]
     fn send_packets_in_window(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
         self.send_packets_below(now, u64::from(self.una) + u64::from(self.send_window(tcp)), tcp)
-    }
-
-    /// Sends all packets that the inflated window and the receiver's buffer allow.
-    ///
-    /// The receiver holds all packets above a hole. Buffers of real hosts are sized for twice the
-    /// window in use (Linux's `tcp_rcv_space_adjust`). NewReno repairs one hole per round trip:
-    /// without this bound, it could keep its rate while new packets cause as many new holes.
-    fn send_in_recovery(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
-        let held = match tcp.receiver_window {
-            u32::MAX => self.cc.ssthresh().saturating_mul(2 * MAX_RECOVERY_WINDOWS),
-            _ => u32::MAX,
-        };
-        let limit = u64::from(self.una) + u64::from(self.send_window(tcp).min(held));
-        self.send_packets_below(now, limit, tcp)
     }
 
     /// Sends all packets below `limit`, up to the end of the file, at most `max_burst`.
