@@ -36,10 +36,10 @@ def second_tap_columns(native: Mapping[str, Any]) -> Table:
     ``packets_seen_before`` and ``packets_seen_after`` count packets, including ACKs, at the two
     taps in the time that both captures cover. A frame of several packets (TSO, GRO) counts as these
     packets. ``lost_between`` counts packets that only the first tap on the path captured, and is
-    NaN if too few packets can be matched. ``under_way`` counts packets that were between the taps when the
-    capture at the second tap ended. ``loss_ratio_between`` (p_r) is the number of lost packets
-    divided by the number of the other packets. Transit times are clock differences in seconds.
-    ``passes`` is the order of the taps.
+    NaN if too few packets can be matched. ``under_way`` counts packets that were between the taps
+    when the capture at the second tap ended. ``loss_ratio_between`` (p_r) is the number of lost
+    packets divided by the number of the other packets. Transit times are clock differences in
+    seconds. ``passes`` is the order of the taps.
     """
     raw = native["columns"]
     columns: Table = {name: raw[name] for name in COUNT_COLUMNS}
@@ -139,9 +139,9 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     add(
         int((np.isnan(second_tap_columns(native)["lost_between"]) & ~unseen).sum()),
         "direction",
-        f"with unknown loss between the taps: less than {100 * MIN_COMMON_SHARE:.0f} % of the packets behind "
-        "the taps appear at the first one. A device changes the packets, or the first capture is "
-        "incomplete",
+        f"with unknown loss between the taps: less than {100 * MIN_COMMON_SHARE:.0f} % of the "
+        "packets behind the taps appear at the first one. A device changes the packets, or the "
+        "first capture is incomplete",
     )
     add(
         native["forgotten"],
