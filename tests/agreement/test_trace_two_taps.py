@@ -213,6 +213,135 @@ def test_captures_of_unrelated_packets_have_a_warning(taps: Any) -> None:
     assert any("without a packet at the second tap" in line for line in capture.warnings)
 
 
+def merge_frames(
+    packets: list[tuple[int, bytes]], most: int, within_ns: int
+) -> list[tuple[int, bytes]]:
+    """Merge successive data packets of a direction, as TSO and GRO do."""
+    merged: list[tuple[int, bytes]] = []
+    last: dict[bytes, int] = {}  # index in ``merged`` by addresses, ports and all later fields
+    for time, record in packets:
+        ip = record[8:]
+        header = 4 * (ip[0] & 15)
+        length, sequence = struct.unpack_from(">H", ip, 2)[0], ip[header + 4 : header + 8]
+        tcp = 4 * (ip[header + 12] >> 4)
+        payload = length - header - tcp
+        number = int.from_bytes(sequence, "big")
+        ends = ip[12 : header + 4]
+        index = last.get(ends)
+        if index is not None and payload:
+            begun, frame = merged[index]
+            total_bytes = struct.unpack_from(">H", frame, 10)[0]
+            joined = total_bytes - header - tcp
+            start = int.from_bytes(frame[8 + header + 4 : 8 + header + 8], "big")
+            before, now = frame[8 + header : 8 + header + tcp], ip[header : header + tcp]
+            # All fields but the checksum.
+            same = (before[8:16], before[20:]) == (now[8:16], now[20:])
+            if (
+                joined % payload == 0
+                and start + joined == number
+                and joined + payload <= most * payload
+                and time - begun <= within_ns
+                and same
+            ):
+                size = struct.pack(">H", total_bytes + payload)
+                wire = struct.pack("<I", struct.unpack_from("<I", frame, 4)[0] + payload)
+                merged[index] = (begun, frame[:4] + wire + frame[8:10] + size + frame[12:])
+                continue
+        last[ends] = len(merged)
+        merged.append((time, record))
+    return merged
+
+
+def coarsen_timestamps(record: bytes) -> bytes:
+    """Return the record with a timestamp clock of 0.5 s, so that frames have equal timestamps."""
+    at = record.find(b"\x01\x01\x08\x0a")
+    if at < 0:
+        return record
+    values = (value >> 9 for value in struct.unpack_from(">II", record, at + 4))
+    return record[: at + 4] + struct.pack(">II", *values) + record[at + 12 :]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["timestamps", "plain"])
+def stamped_taps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("offload")
+    tcp = {"stack": "linux-cubic" if request.param else "rfc-newreno"}
+    flows = {"kind": "bulk", "flows": 2}
+    tcpcast.run(scenario(folder, {"loss": "1%"}, tcp=tcp, traffic=flows), ["packet"])
+    for file in (folder / "sender.pcap", folder / "receiver.pcap"):
+        packets = [(time, coarsen_timestamps(record)) for time, record in records(file)]
+        write_capture(file, file, packets)
+    return lambda tap: folder / f"{tap}.pcap"
+
+
+@pytest.mark.parametrize("merged_taps", [("sender",), ("receiver",), ("sender", "receiver")])
+def test_frames_that_one_tap_merges_are_matched_by_bytes(
+    stamped_taps: Any, tmp_path: Path, merged_taps: tuple[str, ...]
+) -> None:
+    whole = tcpcast.trace(stamped_taps("sender"), after=stamped_taps("receiver"))
+    files = {tap: stamped_taps(tap) for tap in ("sender", "receiver")}
+    for tap, most in zip(merged_taps, (10, 7), strict=False):
+        packets = records(files[tap])
+        joined = merge_frames(packets, most, 40_000_000)
+        assert len(joined) < 0.9 * len(packets)
+        files[tap] = write_capture(files[tap], tmp_path / f"{tap}.pcap", joined)
+    capture = tcpcast.trace(files["sender"], after=files["receiver"])
+    lost, true = total(capture, "lost_between"), total(whole, "lost_between")
+    assert true > 50
+    # At the end, data may count as in flight instead of lost.
+    ended = abs(total(capture, "under_way") - total(whole, "under_way"))
+    assert abs(lost - true) <= ended < 10
+    assert total(capture, "seen_at_both") == pytest.approx(total(whole, "seen_at_both"), abs=1)
+    ratio = total(whole, "loss_ratio_between")
+    assert total(capture, "loss_ratio_between") == pytest.approx(ratio, rel=0.05)
+    assert not [line for line in capture.warnings if "unknown loss" in line]
+
+
+def test_loss_is_unknown_if_packets_cannot_be_matched(
+    taps: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A device renumbers the data of every third packet."""
+    changed = []
+    for number, (time, record) in enumerate(records(taps("receiver"))):
+        at = 8 + 4 * (record[8] & 15) + 4
+        flip = record[:at] + bytes([record[at] ^ 0x40]) + record[at + 1 :]
+        changed.append((time, record if number % 3 else flip))
+    after = write_capture(taps("receiver"), tmp_path / "changed.pcap", changed)
+    capture = tcpcast.trace(taps("sender"), after=after)
+    for table in (capture.connections, capture.between):
+        assert np.isnan(table["lost_between"]).all()
+        assert np.isnan(table["loss_ratio_between"]).all()
+    assert any("unknown loss between the taps" in line for line in capture.warnings)
+    assert main(["trace", str(taps("sender")), "--second-capture", str(after)]) == 0
+    out = capsys.readouterr().out
+    assert "the loss between the taps is unknown" in " ".join(out.split())
+    assert " lost" not in out
+    assert "p_r" not in out
+
+
+OFFLOAD = [
+    path
+    for parent in Path(__file__).resolve().parents
+    for path in parent.glob("shared/captures/offload")
+]
+
+
+@pytest.mark.skipif(not OFFLOAD, reason="without shared/captures/offload")
+@pytest.mark.parametrize(
+    "name", ["burst", "policer", "bloat", "four", "app65", "http", "pg", "slowreader", "reorder"]
+)
+def test_losses_with_real_offload_equal_retransmissions(name: str) -> None:
+    file = {tap: OFFLOAD[0] / f"{name}-{tap}.pcap.gz" for tap in ("snd", "mid", "rcv")}
+    pairs = [("snd", "rcv"), ("mid", "rcv"), ("rcv", "snd"), ("snd", "mid")]
+    captures = {pair: tcpcast.trace(file[pair[0]], after=file[pair[1]]) for pair in pairs}
+    lost = [int(np.sum(captures[pair].between["lost_between"])) for pair in pairs]
+    retransmitted = int(captures["snd", "rcv"].connections["retransmissions"].sum())
+    assert lost[0] == lost[1] == lost[2]
+    assert lost[3] == 0
+    # Reordering and the reader cause unnecessary retransmissions.
+    needless = {"reorder": 12, "slowreader": 1}.get(name, 0)
+    assert lost[0] == retransmitted - needless
+
+
 def test_command_prints_the_loss_ratio_between_taps(
     taps: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,7 +144,7 @@ def test_the_loss_between_two_taps_is_named_unless_packets_cannot_be_matched() -
     assert capture_verdict(capture).endswith("no packet was lost between the taps.")
     capture.between["lost_between"][0], capture.between["loss_ratio_between"][0] = 3, 0.01234
     assert capture_verdict(capture).endswith("between the taps, 3 packets were lost (1.23 %).")
-    capture.between["seen_at_both"][0] = 1
+    capture.between["loss_ratio_between"][0] = float("nan")
     assert capture_verdict(capture).endswith("because most packets cannot be matched.")
 
 

@@ -224,9 +224,10 @@ def _group_ratios(connections: Table, group: Column, table: Table) -> Table:
         sharing = np.bincount(group, weights=known > 0, minlength=count)
         exact = np.full(count, np.nan)
         if "lost_between" in connections:  # two captures of the same packets
-            lost = np.bincount(group, weights=connections["lost_between"], minlength=count)
-            exact = lost / np.bincount(
-                group, weights=loss_denominators(connections), minlength=count
+            known = loss_denominators(connections)
+            lost = np.where(known > 0, connections["lost_between"], 0.0)
+            exact = np.bincount(group, weights=lost, minlength=count) / np.bincount(
+                group, weights=known, minlength=count
             )
         return {
             "loss_indication_ratio": (table["td"] + table["to"]) / sent,

@@ -22,26 +22,33 @@ COUNT_COLUMNS = (
     "under_way",
     "seen_at_both",
 )
-MIN_COMMON_SHARE = 0.5
-"""Share of packets seen at both taps below which a warning is given."""
+MIN_COMMON_SHARE = 0.9
+"""Minimum share of the packets at the second tap on the path that the first tap also captured.
+
+No packet comes from nowhere: if more packets are new at the second tap, they were changed between
+the taps, and their originals would count as lost. The loss is then unknown.
+"""
 
 
 def second_tap_columns(native: Mapping[str, Any]) -> Table:
     """Return the columns that a second capture adds to the table of directions.
 
     ``packets_seen_before`` and ``packets_seen_after`` count packets, including ACKs, at the two
-    taps in the time that both captures cover. ``lost_between`` counts packets that only the first
-    tap on the path captured. ``under_way`` counts packets that were between the taps when the
-    capture at the second tap ended. ``loss_ratio_between`` (p_r) is the number of lost packets
-    divided by the number of the other packets. Transit times are clock differences in seconds.
-    ``passes`` is the order of the taps.
+    taps in the time that both captures cover. A frame of several packets (TSO, GRO) counts as these
+    packets. ``lost_between`` counts packets that only the first tap on the path captured, and is
+    NaN if too few packets can be matched. ``under_way`` counts packets that were between the taps
+    when the capture at the second tap ended. ``loss_ratio_between`` (p_r) is the number of lost
+    packets divided by the number of the other packets. Transit times are clock differences in
+    seconds. ``passes`` is the order of the taps.
     """
     raw = native["columns"]
     columns: Table = {name: raw[name] for name in COUNT_COLUMNS}
     columns["passes"] = np.where(raw["forward"], "before-after", "after-before")
-    seen = raw["seen_at_both"] > 0
+    last = _packets_at_tap(raw, first=False, is_forward=raw["forward"])
+    known = (raw["seen_at_both"] > 0) & (raw["seen_at_both"] >= MIN_COMMON_SHARE * last)
+    columns["lost_between"] = np.where(known, raw["lost_between"], np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(seen, raw["lost_between"] / loss_denominators(columns), np.nan)
+        ratio = columns["lost_between"] / loss_denominators(columns)
     transit = {name: raw[name] for name in ("transit_min_s", "transit_mean_s", "transit_max_s")}
     passes = columns.pop("passes")
     return columns | {"loss_ratio_between": ratio} | transit | {"passes": passes}
@@ -51,24 +58,33 @@ def loss_denominators(columns: Table) -> Column:
     """Return the denominator of p_r for each direction.
 
     The denominator is the number of packets at the first tap, without packets in flight at the end.
-    It is 0 if the direction is not seen at both taps.
+    It is 0 if the loss of the direction is unknown.
     """
-    first = _packets_at_first_tap(columns, columns["passes"] == "before-after")
-    return np.where(columns["seen_at_both"] > 0, first - columns["under_way"], 0)
+    is_forward = columns["passes"] == "before-after"
+    first = _packets_at_tap(columns, first=True, is_forward=is_forward)
+    return np.where(np.isfinite(columns["lost_between"]), first - columns["under_way"], 0)
 
 
-def _packets_at_first_tap(columns: Table, is_forward: Column) -> Column:
-    return np.where(is_forward, columns["packets_seen_before"], columns["packets_seen_after"])
+def _packets_at_tap(columns: Table, *, first: bool, is_forward: Column) -> Column:
+    """Return the packets at the first or the last tap on the path of each direction."""
+    return np.where(
+        is_forward == first, columns["packets_seen_before"], columns["packets_seen_after"]
+    )
 
 
 def totals_by_tap_order(columns: Table) -> Table:
-    """Return totals over all directions seen at both taps: one row per order of the taps."""
+    """Return totals over the directions whose loss is known: one row per order of the taps.
+
+    If it is unknown for all directions seen at both taps, the row counts them, and the loss is NaN.
+    """
     table: dict[str, list[Any]] = {}
     for order in ("before-after", "after-before"):
         these = (columns["passes"] == order) & (columns["seen_at_both"] > 0)
         if not these.any():
             continue
-        sums = {name: int(columns[name][these].sum()) for name in COUNT_COLUMNS}
+        known_losses = these & np.isfinite(columns["lost_between"])
+        these = known_losses if known_losses.any() else these
+        sums = {name: columns[name][these].sum() for name in COUNT_COLUMNS}
         known = int(loss_denominators(columns)[these].sum())
         row = {
             "passes": order,
@@ -85,16 +101,10 @@ def totals_by_tap_order(columns: Table) -> Table:
     return {name: np.array(values) for name, values in table.items()}
 
 
-def has_enough_common_packets(between: Table) -> bool:
-    """Return True if both taps captured enough common packets, per order, to trust the loss."""
-    first = _packets_at_first_tap(between, between["passes"] == "before-after")
-    return bool((between["seen_at_both"] >= MIN_COMMON_SHARE * first).all())
-
-
 def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     """Return the warnings about the comparison."""
     raw = native["columns"]
-    first = _packets_at_first_tap(raw, raw["forward"])
+    count = raw["forward"].size
     lines = [f"second tap: {warning}" for warning in native["warnings"]]
 
     def add(count: int, noun: str, fact: str) -> None:
@@ -103,10 +113,10 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
 
     if not raw["seen_at_both"].any():
         add(
-            first.size,
+            count,
             "direction",
             "without a packet at the second tap; check that both captures are from the same time, "
-            "and that no NAT or segmentation is between the taps",
+            "and that no NAT is between the taps",
         )
         return lines
     if not raw["transit_max_s"][raw["seen_at_both"] > 0].any():
@@ -126,12 +136,13 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
         "packet",
         "captured at one tap before the other capture began, and ignored",
     )
-    if raw["seen_at_both"].sum() < MIN_COMMON_SHARE * first[~unseen].sum():
-        lines.append(
-            "fewer than half of the packets appear at both taps. Packets that a network card "
-            "splits or merges (TSO, GRO) cannot be matched: turn these offloads off before you "
-            "capture"
-        )
+    add(
+        int((np.isnan(second_tap_columns(native)["lost_between"]) & ~unseen).sum()),
+        "direction",
+        f"with unknown loss between the taps: less than {100 * MIN_COMMON_SHARE:.0f} % of the "
+        "packets behind the taps appear at the first one. A device changes the packets, or the "
+        "first capture is incomplete",
+    )
     add(
         native["forgotten"],
         "packet",

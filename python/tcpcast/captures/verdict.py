@@ -28,7 +28,6 @@ from tcpcast.captures.quantity_text import (
 )
 from tcpcast.captures.service_advice import latency_sentence
 from tcpcast.captures.table import select_rows
-from tcpcast.captures.tap_comparison import has_enough_common_packets
 from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.readable_units import count_text
 
@@ -239,9 +238,9 @@ def _group_statement(table: Table, groups: Table) -> str:
 
 def _loss_between_statement(between: Table) -> str:
     """Return the loss between the two taps in the direction with the largest loss ratio."""
-    if not between or not np.isfinite(between["loss_ratio_between"]).any():
+    if not between:
         return ""
-    if not has_enough_common_packets(between):
+    if not np.isfinite(between["loss_ratio_between"]).any():
         return "the loss between the taps is unknown, because most packets cannot be matched"
     row = int(np.nanargmax(between["loss_ratio_between"]))
     lost, ratio = int(between["lost_between"][row]), float(between["loss_ratio_between"][row])

@@ -23,11 +23,11 @@ def tap_comparison_parts(between: Table) -> list[Paragraph]:
         first = "before" if row["passes"] == "before-after" else "after"
         ratio = row["loss_ratio_between"]
         in_flight = f", {row['under_way']:,} in flight at the end" if row["under_way"] else ""
-        lost = "" if ratio is None else f", p_r = {ratio:.4%}"
+        lost = "" if ratio is None else f", {row['lost_between']:,.0f} lost, p_r = {ratio:.4%}"
         parts.append(
             Paragraph(
-                f"{DIRECTION_TEXTS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets, "
-                f"{row['lost_between']:,} lost{lost}{in_flight}; transit time "
+                f"{DIRECTION_TEXTS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets"
+                f"{lost}{in_flight}; transit time "
                 f"{row['transit_min_s'] * 1e3:.3f} to {row['transit_max_s'] * 1e3:.3f} ms, "
                 f"{row['transit_mean_s'] * 1e3:.3f} ms on average",
                 mark="between: ",

@@ -6,9 +6,23 @@ use crate::segment::Segment;
 
 /// Largest payload of a packet in a standard Ethernet frame. A larger payload is a jumbo frame or
 /// several packets.
-const MAX_ETHERNET_PAYLOAD: u32 = 1460;
+pub(crate) const MAX_ETHERNET_PAYLOAD: u32 = 1460;
 /// Payloads of full packets in Ethernet frames: IPv4 and IPv6, with and without timestamps.
 const COMMON_FULL_PAYLOADS: [u32; 4] = [1448, 1460, 1428, 1440];
+
+/// Returns the payload of a full packet of this direction.
+pub(crate) fn full_payload_by_mss(segment: &Segment, mss: u16) -> u32 {
+    // The MSS does not include the options of a segment (RFC 6691).
+    let options = if segment.options.timestamps.is_some() { 12 } else { 0 };
+    u32::from(mss.saturating_sub(options))
+}
+
+/// Returns the payload of a full packet, if the payload of a frame that is larger than a packet in
+/// Ethernet is a multiple of a common one.
+pub(crate) fn infer_full_payload(segment: &Segment) -> Option<u32> {
+    let divides = |full: &&u32| segment.payload % **full == 0;
+    COMMON_FULL_PAYLOADS.iter().find(divides).copied()
+}
 
 impl Flow {
     /// Returns the number of packets in the frame. `mss`: largest segment that the receiver
@@ -17,9 +31,7 @@ impl Flow {
     pub(super) fn count_packets_in_frame(&mut self, segment: &Segment, mss: Option<u16>) -> u64 {
         match mss {
             Some(mss) if segment.payload > u32::from(mss) => {
-                // The MSS does not include the options of a segment (RFC 6691).
-                let options = if segment.options.timestamps.is_some() { 12 } else { 0 };
-                self.count_aggregated_frame(segment, u32::from(mss.saturating_sub(options)))
+                self.count_aggregated_frame(segment, full_payload_by_mss(segment, mss))
             }
             None if segment.payload > MAX_ETHERNET_PAYLOAD => {
                 self.count_packets_without_mss(segment)
@@ -32,8 +44,7 @@ impl Flow {
     #[cold]
     fn count_packets_without_mss(&mut self, segment: &Segment) -> u64 {
         if self.inferred_full == 0 {
-            let divides = |full: &&u32| segment.payload % **full == 0;
-            self.inferred_full = COMMON_FULL_PAYLOADS.iter().find(divides).copied().unwrap_or(0);
+            self.inferred_full = infer_full_payload(segment).unwrap_or(0);
         }
         match self.inferred_full {
             0 => 1,

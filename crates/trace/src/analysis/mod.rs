@@ -37,6 +37,7 @@ mod slow_start;
 mod tap_side;
 mod transfer_limits;
 
+pub(crate) use aggregated_frames::{MAX_ETHERNET_PAYLOAD, full_payload_by_mss, infer_full_payload};
 pub(crate) use direction_stats::EventQuota;
 pub(crate) use duplicates::{RecentSegments, SAME_IDS, is_copy_of_recent};
 pub(crate) use exchanges::{DataSegmentEvent, ExchangeTracker, FlowState};

@@ -5,13 +5,23 @@ use std::collections::HashMap;
 use super::{Comparison, FIRST_TAP, SECOND_TAP};
 use crate::segment::{Endpoint, Nanos};
 
+/// Smallest payload that may belong to several packets: hosts accept 536 bytes (RFC 9293, 3.7.1).
+const MIN_SPLIT_PAYLOAD: u32 = 536;
+
 /// Counters of a direction. Arrays have one entry per tap.
 #[derive(Clone, Debug)]
 pub(super) struct DirectionRecord {
     /// Connection number at the first tap, if seen there.
     pub(super) connection: Option<u64>,
     source: Endpoint,
-    pub(super) seen: [u64; 2],
+    /// Number of frames at both taps.
+    pub(super) frames: u64,
+    /// MSS in the SYN of this direction: the limit of the other direction.
+    pub(super) mss: Option<u16>,
+    /// Payload of a full packet, bytes; 0 if unknown.
+    pub(super) full_payload: u32,
+    /// A frame with a larger payload may show how large a full packet is.
+    pub(super) max_single_payload: u32,
     /// Packets seen at this tap that did not reach the other.
     pub(super) lost: [u64; 2],
     /// Packets for which the other capture ended too early.
@@ -35,7 +45,10 @@ impl DirectionRecord {
         Self {
             connection,
             source,
-            seen: [0; 2],
+            frames: 0,
+            mss: None,
+            full_payload: 0,
+            max_single_payload: MIN_SPLIT_PAYLOAD,
             lost: [0; 2],
             in_flight: [0; 2],
             not_covered: [0; 2],
@@ -48,16 +61,20 @@ impl DirectionRecord {
         }
     }
 
-    /// Sum of the packets seen at both taps.
-    pub(super) fn total_packets(&self) -> u64 {
-        self.seen.iter().sum()
+    /// Number of packets with `bytes` of payload.
+    pub(super) fn packets_in(&self, bytes: u32) -> u64 {
+        if self.full_payload == 0 || bytes <= self.full_payload {
+            return 1;
+        }
+        u64::from(bytes.div_ceil(self.full_payload))
     }
 
-    /// Adds a packet seen at both taps at these times.
-    pub(super) fn add_matched_packet(&mut self, times: [Nanos; 2]) {
+    /// Adds packets with `bytes` of payload, seen at both taps at these times.
+    pub(super) fn add_matched_packets(&mut self, times: [Nanos; 2], bytes: u32) {
+        let packets = self.packets_in(bytes);
         let difference = i128::from(times[SECOND_TAP]) - i128::from(times[FIRST_TAP]);
-        self.matches += 1;
-        self.sum += difference;
+        self.matches += packets;
+        self.sum += difference * i128::from(packets);
         self.min = self.min.min(difference);
         self.max = self.max.max(difference);
         for tap in [FIRST_TAP, SECOND_TAP] {
@@ -184,7 +201,7 @@ fn direction_between_taps(
         if forward { [min, mean / 1e9, max] } else { [-max, -mean / 1e9, -min] }
     });
     let known = record.matches > 0;
-    let covered = |tap: usize| record.seen[tap] - record.not_covered[tap].min(record.seen[tap]);
+    let covered = |tap: usize| record.matches + record.lost[tap] + record.in_flight[tap];
     DirectionBetweenTaps {
         connection,
         source: record.source,

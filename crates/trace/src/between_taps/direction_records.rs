@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
 use super::direction_record::DirectionRecord;
-use crate::segment::{Endpoint, Segment};
+use crate::analysis::{MAX_ETHERNET_PAYLOAD, full_payload_by_mss, infer_full_payload};
+use crate::segment::{Endpoint, Flags, Segment};
 
 /// Maximum number of directions; the directions with the fewest packets are dropped first.
 const MAX_DIRECTIONS: usize = 1 << 17;
@@ -30,7 +31,7 @@ impl DirectionRecords {
     /// directions are dropped first. Returns the new index of each record.
     pub(super) fn thin_out_points(&mut self) -> Vec<Option<usize>> {
         let mut order: Vec<usize> = (0..self.records.len()).collect();
-        order.sort_by_key(|&index| std::cmp::Reverse(self.records[index].total_packets()));
+        order.sort_by_key(|&index| std::cmp::Reverse(self.records[index].frames));
         let kept = order.len() / 2;
         let mut indices = vec![None; order.len()];
         for &index in &order[..kept] {
@@ -69,6 +70,32 @@ impl DirectionRecords {
         self.records.push(DirectionRecord::new(connection, segment.source));
         self.by_ends.insert(ends, self.records.len() - 1);
         self.records.len() - 1
+    }
+
+    /// Counts a frame of the direction, and learns how much payload a full packet has.
+    #[inline]
+    pub(super) fn note_frame(&mut self, index: usize, segment: &Segment) {
+        let record = &mut self.records[index];
+        record.frames += 1;
+        if segment.flags.contains_any(Flags::SYN) {
+            record.mss = segment.options.mss.or(record.mss);
+        } else if segment.payload > record.max_single_payload {
+            self.learn_full_payload(index, segment);
+        }
+    }
+
+    #[cold]
+    fn learn_full_payload(&mut self, index: usize, segment: &Segment) {
+        let reverse = self.by_ends.get(&(segment.destination, segment.source));
+        let mss = reverse.and_then(|&reverse| self.records[reverse].mss);
+        let record = &mut self.records[index];
+        let full = match mss {
+            Some(mss) => Some(full_payload_by_mss(segment, mss)),
+            None if segment.payload > MAX_ETHERNET_PAYLOAD => infer_full_payload(segment),
+            None => None,
+        };
+        record.full_payload = full.unwrap_or(0);
+        record.max_single_payload = full.map_or(MAX_ETHERNET_PAYLOAD, |_| u32::MAX);
     }
 
     pub(super) fn records(&self) -> &[DirectionRecord] {

@@ -1,7 +1,9 @@
 //! Comparison of two taps: which packets passed both taps, and how long they took between the taps.
 //!
-//! A packet is matched by its ends, numbers, length and IP identification. Packets seen at only one
-//! tap so far are stored ([`unmatched_packets`]). If there are very many directions, the directions
+//! The payload of a packet is matched by its range of sequence numbers, because one of the taps may
+//! see frames that a host splits or merges (TSO, GRO); timestamp and IP identification distinguish
+//! copies. Other packets are matched by their ends, numbers and IP identification. Packets seen at
+//! only one tap so far are stored ([`unmatched_packets`]). If there are very many directions, the directions
 //! with few packets are dropped ([`direction_records`]), so memory does not grow with the captures.
 //! The clocks need not be synchronised: their difference is estimated from packets at the start of
 //! both captures.
@@ -16,7 +18,7 @@ use std::io::Read;
 
 use direction_records::DirectionRecords;
 use packet_identity::PacketIdentities;
-use unmatched_packets::UnmatchedPackets;
+use unmatched_packets::{Part, UnmatchedPackets};
 
 use crate::reader::{CaptureReader, ReadSummary};
 use crate::segment::{Nanos, Segment};
@@ -133,7 +135,7 @@ pub struct Comparison {
     pub passages: Vec<DirectionBetweenTaps>,
     /// Number of directions seen only at the second tap.
     pub only_after: u64,
-    /// Number of packets removed early because too many were stored.
+    /// Number of packets, or parts of them, removed early because too many were stored.
     pub forgotten: u64,
     /// Number of directions dropped because there were too many.
     pub dropped: u64,
@@ -174,11 +176,16 @@ impl PacketMatcher {
         before: impl Iterator<Item = &'a Segment>,
         after: impl Iterator<Item = &'a Segment>,
     ) {
-        let known: HashMap<u64, Nanos> =
-            before.map(|segment| (self.identities.identity_of(segment), segment.time)).collect();
+        // Frames that are split or merged have at least the first byte in common.
+        let first_byte = |segment: &Segment| {
+            let part = self.identities.part_of(segment, 0);
+            (part.key, part.start, part.timestamp)
+        };
+        let known: HashMap<_, Nanos> =
+            before.map(|segment| (first_byte(segment), segment.time)).collect();
         let mut differences: Vec<i128> = after
             .filter_map(|segment| {
-                let time = known.get(&self.identities.identity_of(segment))?;
+                let time = known.get(&first_byte(segment))?;
                 Some(i128::from(segment.time) - i128::from(*time))
             })
             .collect();
@@ -205,21 +212,28 @@ impl PacketMatcher {
             }
         }
         let index = self.records.find_or_insert(segment, connection);
-        let identity = self.identities.identity_of(segment);
-        self.records[index].seen[tap] += 1;
-        match self.waiting[1 - tap].take(identity) {
-            Some((time, other)) => {
-                let mut times = [segment.time; 2];
-                times[1 - tap] = time;
-                // The first tap knows the connection if the ends were reused.
-                let known = if tap == FIRST_TAP { index } else { other };
-                if known != index {
-                    self.records[index].seen[tap] -= 1;
-                    self.records[known].seen[tap] += 1;
-                }
-                self.records[known].add_matched_packet(times);
-            }
-            None => self.waiting[tap].insert(identity, segment.time, index),
+        self.records.note_frame(index, segment);
+        let packet = self.identities.part_of(segment, index);
+        let Self { waiting, records, .. } = self;
+        let [first, second] = waiting;
+        let (here, there) = if tap == FIRST_TAP { (first, second) } else { (second, first) };
+        let mut process = |part: Part, other: Option<Part>| {
+            let Some(other) = other else {
+                here.insert(part);
+                return;
+            };
+            let mut times = [part.time; 2];
+            times[1 - tap] = other.time;
+            // The first tap knows the connection if the ends were reused.
+            let known = if tap == FIRST_TAP { part.index } else { other.index };
+            records[known].add_matched_packets(times, part.length);
+        };
+        if there.is_empty() {
+            process(packet, None);
+        } else if packet.length == 0 {
+            process(packet, there.take_whole(packet.key));
+        } else {
+            there.take_range(&packet, process);
         }
         self.expire_until(self.to_first_tap_clock(tap, segment.time) - i128::from(MAX_TRANSIT));
     }
@@ -228,20 +242,21 @@ impl PacketMatcher {
     fn expire_until(&mut self, until: i128) {
         for tap in [FIRST_TAP, SECOND_TAP] {
             let until = until + if tap == SECOND_TAP { self.offset } else { 0 };
-            while let Some((time, index)) = self.waiting[tap].take_expired(until) {
-                self.count_unmatched(tap, time, index, self.ended[1 - tap]);
+            while let Some(part) = self.waiting[tap].take_expired(until) {
+                self.count_unmatched(tap, &part, self.ended[1 - tap]);
             }
         }
     }
 
-    /// Counts a packet that was seen at one tap only. `ended`: the other capture has ended.
-    fn count_unmatched(&mut self, tap: usize, time: Nanos, index: usize, ended: bool) {
+    /// Counts data that were seen at one tap only. `ended`: the other capture has ended.
+    fn count_unmatched(&mut self, tap: usize, part: &Part, ended: bool) {
         let other = 1 - tap;
+        let record = &mut self.records[part.index];
+        let (time, packets) = (part.time, record.packets_in(part.length));
         let Some(first) = self.first[other] else {
-            self.records[index].not_covered[tap] += 1;
+            record.not_covered[tap] += packets;
             return;
         };
-        let record = &mut self.records[index];
         let (soonest, latest) = record.expected_times_at_other_tap(tap, time, self.offset);
         // Late by at least the observed range of transit times.
         let long_ago = latest + (latest - soonest) < i128::from(self.last[other]);
@@ -252,13 +267,13 @@ impl PacketMatcher {
         } else {
             &mut record.in_flight
         };
-        count[tap] += 1;
+        count[tap] += packets;
     }
 
     fn into_comparison(mut self) -> Comparison {
         for tap in [FIRST_TAP, SECOND_TAP] {
-            while let Some((time, index)) = self.waiting[tap].take_expired(i128::MAX) {
-                self.count_unmatched(tap, time, index, true);
+            while let Some(part) = self.waiting[tap].take_expired(i128::MAX) {
+                self.count_unmatched(tap, &part, true);
             }
         }
         let forgotten = self.waiting.iter().map(|waiting| waiting.forgotten).sum();

@@ -2,9 +2,10 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 
+use super::unmatched_packets::Part;
 use super::{FIRST_TAP, SECOND_TAP};
 use crate::analysis::{RecentSegments, SAME_IDS, is_copy_of_recent};
-use crate::segment::Segment;
+use crate::segment::{Flags, Segment};
 
 /// Hashes of packets, and the state to detect copies.
 #[derive(Debug)]
@@ -26,10 +27,26 @@ impl PacketIdentities {
         Self { hashes, marks, recent, has_copies: [false; 2], ids: [(0, 0); 2] }
     }
 
-    /// Returns a number that is the same at both taps, from fields that routers do not change.
-    /// Without an identification (as in IPv6), window and timestamps are included; otherwise these
-    /// bytes are omitted, because snaplens differ.
-    pub(super) fn identity_of(&self, segment: &Segment) -> u64 {
+    /// Returns the packet as a range of its payload, or as a whole without payload. `index`: index
+    /// of its direction.
+    pub(super) fn part_of(&self, segment: &Segment, index: usize) -> Part {
+        // The data of a SYN begin after its sequence number.
+        let has_range = segment.payload > 0 && !segment.flags.contains_any(Flags::SYN);
+        let (key, start, length) = if has_range {
+            let ends = self.hashes.hash_one((segment.source, segment.destination));
+            (ends, segment.sequence, segment.payload)
+        } else {
+            (self.identity_of(segment), 0, 0)
+        };
+        let timestamp = segment.options.timestamps.map(|timestamps| timestamps.0);
+        let id = segment.ip_id.unwrap_or(0);
+        Part { key, start, length, time: segment.time, index, id, timestamp }
+    }
+
+    /// Returns a number that is the same at both taps for packets without payload, from fields that
+    /// routers do not change. Without an identification (as in IPv6), window and timestamps are
+    /// included; otherwise these bytes are omitted, because snaplens differ.
+    fn identity_of(&self, segment: &Segment) -> u64 {
         let mut state = self.hashes.build_hasher();
         (segment.source, segment.destination).hash(&mut state);
         let numbers = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgement);
