@@ -318,6 +318,7 @@ const MEASURES: &[NamedColumn<DirectionRow, Option<f64>>] = &[
     ("application_limited_s", |row| row.direction.limitation.application_limited_s),
     ("bottleneck_rate_bps", |row| row.direction.limitation.bottleneck_rate_bps),
     ("window_reduction", |row| row.direction.limitation.window_reduction),
+    ("window_closed_s", |row| Some(row.direction.limitation.window_closed_s)),
     ("pacing_variation", |row| row.direction.evidence.pacing_variation),
     ("queue_delay_s", |row| row.direction.evidence.queue_s),
     ("missing_acks", |row| row.direction.missing_answers.map(|count| count as f64)),

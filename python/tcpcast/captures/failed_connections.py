@@ -17,21 +17,26 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-KINDS = ("unanswered", "refused", "half_open", "silent", "reset")
+FAILURE_KINDS = ("unanswered", "refused", "half_open", "silent", "reset")
 """Kinds of failures, in descending order of severity."""
+KINDS = (*FAILURE_KINDS, "old_connection")
+"""Values of ``failure``: also the connections that an old connection delayed."""
 
 STAGE_PHRASES = {
     "handshake": "during the handshake",
+    "old_connection": "while an old connection existed",
     "before_data": "before any data",
     "in_request": "while a request had no response yet",
+    "in_upload": "before it had received all data of the client",
     "in_response": "in the middle of a response",
+    "closed_window": "with a closed window",
     "idle": "after all data were acknowledged",
     "after_fin": "after a FIN",
 }
 """Descriptions of the stage that a connection had reached."""
 
 STAGES_WITHOUT_LOSS = ("idle", "after_fin")
-"""Stages at which a reset loses no data."""
+"""Stages at which a reset loses no data, if all data were acknowledged."""
 
 MIN_IDLE_TIMEOUT_S = 10.0
 """Idle time before a reset request from which an idle timeout is the likely reason."""
@@ -50,7 +55,18 @@ def failed_connections_table(found: Mapping[str, Any]) -> Table:
         "stage": text_column(found["stage"]),
         "tries": found["tries"],
         "waited_s": found["waited_s"],
+        "lost_bytes": found["lost_bytes"],
+        "silence_s": found["silence_s"],
+        "window_max_bytes": found["window_max_bytes"],
+        "window_last_bytes": found["window_last_bytes"],
     }
+
+
+def _is_harmless(table: Table) -> np.ndarray[Any, Any]:
+    """Return a mask of rows without a failure: resets without loss of data, and delays."""
+    stages = np.isin(table["stage"], STAGES_WITHOUT_LOSS)
+    reset = (table["failure"] == "reset") & stages & (table["lost_bytes"] == 0)
+    return np.asarray(reset | (table["failure"] == "old_connection"))
 
 
 def count_failures_with_loss(counts: Mapping[str, int]) -> int:
@@ -60,7 +76,7 @@ def count_failures_with_loss(counts: Mapping[str, int]) -> int:
 
 def _count_failures_by_kind(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the number of failed connections per kind."""
-    failures = {kind: counts.get(kind, 0) for kind in KINDS}
+    failures = {kind: counts.get(kind, 0) for kind in FAILURE_KINDS}
     failures["reset"] -= counts.get("reset_without_loss", 0)
     return failures
 
@@ -70,12 +86,8 @@ def main_failure_clause(table: Table, failures: str) -> str:
 
     Examples: ``3 of 5 connections failed: 192.0.2.7:8443 did not respond to the SYN; check ...``.
     """
-    groups = [
-        rows
-        for rows in rows_by_server_and_failure_kind(table)
-        if table["failure"][rows[0]] != "reset"
-        or table["stage"][rows[0]] not in STAGES_WITHOUT_LOSS
-    ]
+    harmless = _is_harmless(table)
+    groups = [rows for rows in rows_by_server_and_failure_kind(table) if not harmless[rows[0]]]
     if not groups:
         return failures
     part = select_rows(table, groups[0])
@@ -86,8 +98,8 @@ def main_failure_clause(table: Table, failures: str) -> str:
 
 def have_failures_one_kind(counts: Mapping[str, int]) -> bool:
     """Return True if all failures, including those without loss of data, are of one kind."""
-    kinds = sum(value > 0 for value in _count_failures_by_kind(counts).values())
-    return kinds + (counts.get("reset_without_loss", 0) > 0) == 1
+    others = (counts.get(key, 0) for key in ("reset_without_loss", "old_connection"))
+    return sum(value > 0 for value in (*_count_failures_by_kind(counts).values(), *others)) == 1
 
 
 def failure_summary(counts: Mapping[str, int], connections: int) -> str:
@@ -98,25 +110,32 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     of_all = f"of {count_text(connections, 'connection')}"
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
-        more = "more" if kinds else of_all
+        more = "more" if texts else of_all
         texts.append(f"{harmless:,} {more} closed by a RST without loss of data")
+    if counts.get("old_connection", 0):
+        more = "more" if texts else of_all
+        texts.append(
+            f"{counts['old_connection']:,} {more} opened late because of an old connection between "
+            "the same ports"
+        )
     return "; ".join(texts)
 
 
 def rows_by_server_and_failure_kind(table: Table) -> list[list[int]]:
     """Return row indices per server and kind, sorted by severity, then frequency.
 
-    A kind consists of the failure, the side that caused it, and the stage.
+    A kind consists of the failure, the side that caused it, the stage, and whether it is harmless.
     """
-    keys = list(zip(*(table[key].tolist() for key in ("failure", "by", "stage")), strict=True))
+    names = [table[key].tolist() for key in ("failure", "by", "stage")]
+    keys = list(zip(*names, _is_harmless(table).tolist(), strict=True))
     servers = table["server"].tolist()
     order: dict[tuple[Any, ...], list[int]] = {}
     for row, (key, server) in enumerate(zip(keys, servers, strict=True)):
         order.setdefault((*key, server), []).append(row)
 
     def rank(rows: list[int]) -> tuple[int, bool, int]:
-        failure, _, stage = keys[rows[0]]
-        return KINDS.index(failure), stage in STAGES_WITHOUT_LOSS, -len(rows)
+        failure, _, _, harmless = keys[rows[0]]
+        return KINDS.index(failure), harmless, -len(rows)
 
     return sorted(order.values(), key=rank)
 
@@ -141,9 +160,15 @@ def _failure_line(table: Table) -> str:
     return f"{subject}: {_SENTENCE_OF_KIND[str(row['failure'])](row, table)}"
 
 
-def _unanswered_syn_text(_: Row, table: Table) -> str:
+def _unanswered_syn_text(row: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
     over = f" in {format_time(waited)}" if waited > 0 else ""
+    if row["stage"] == "old_connection":
+        return (
+            f"{count_text(tries, 'SYN')}{over} got only acks of an old connection between the same "
+            "ports (TIME_WAIT, or half-open). Each port must wait until that connection has ended; "
+            "check that the client's RSTs reach the server, and use other source ports"
+        )
     return (
         f"{count_text(tries, 'SYN')}{over} got no response. A firewall drops the SYNs, "
         "the host is down, or the responses take another path; check the address, the port and the "
@@ -177,17 +202,60 @@ def _silent_text(row: Row, _: Table) -> str:
             f"{int(row['tries']):,} keepalive probes of the {other}. The host or the path failed, "
             "or a firewall dropped the state of the connection"
         )
-    return (
-        f"the {row['by']} stopped responding {STAGE_PHRASES[str(row['stage'])]}. The {other} sent "
-        f"the same data {int(row['tries']):,} times in {format_time(float(row['waited_s']))}, but "
-        "got no "
-        "response. The path or the host failed, or a firewall dropped the state of the connection"
+    text = f"the {row['by']} stopped responding {_silence_text(row)}"
+    if row["stage"] == "closed_window":
+        return (
+            f"{text}. The {other} sent {int(row['tries']):,} window probes without a response. The "
+            f"{row['by']} had not read for long: first check it, then the path"
+        )
+    again = (
+        f"The {other} retransmitted for {format_time(float(row['waited_s']))} and sent the same "
+        f"data {int(row['tries']):,} times without a response; {int(row['lost_bytes']):,} B were "
+        "never acknowledged"
     )
+    if has_shrunk_window(row["window_max_bytes"], row["window_last_bytes"]):
+        return (
+            f"{text}, after its window had shrunk from {row['window_max_bytes']:,} to "
+            f"{row['window_last_bytes']:,} B. {again}. The {row['by']} did not read its data in "
+            "time: first check it, then the path"
+        )
+    return (
+        f"{text}. {again}. The path or the host failed, or a firewall dropped the state of the "
+        "connection"
+    )
+
+
+MAX_SHRUNK_WINDOW_RATIO = 0.5
+"""Ratio of the last to the largest window up to which the window of a silent end had shrunk."""
+
+
+def has_shrunk_window(largest: float, last: float) -> bool:
+    """Return True if the last window before the silence was much smaller than the largest."""
+    return 0 <= last <= MAX_SHRUNK_WINDOW_RATIO * largest
+
+
+def _silence_text(row: Row) -> str:
+    """Return the time of the silence of one end, and the stage of the connection."""
+    phrase = STAGE_PHRASES[str(row["stage"])]
+    return f"{format_time(float(row['silence_s']))} before the last packet, {phrase}"
 
 
 def _reset_text(row: Row, table: Table) -> str:
     stage, waited = str(row["stage"]), float(np.max(table["waited_s"]))
+    lost = int(table["lost_bytes"].sum())
+    if stage == "in_upload":
+        return (
+            f"the server closed the connection {STAGE_PHRASES[stage]}: {lost:,} B of the client "
+            "were never acknowledged. The server rejected the upload or crashed; check its limits "
+            "and its log at that time. A server that has to reject an upload should read the rest "
+            "of it before it closes"
+        )
     text = f"reset by the {row['by']} {STAGE_PHRASES[stage]}"
+    if stage in STAGES_WITHOUT_LOSS and lost:
+        return (
+            f"{text}, but {lost:,} B were never acknowledged. The {row['by']} closed the "
+            "connection before it had read all data; check its log at that time"
+        )
     if stage == "in_request" and waited >= MIN_IDLE_TIMEOUT_S:
         return (
             f"{text}. The request was sent after {format_time(waited)} of inactivity. The server, "
@@ -219,10 +287,22 @@ _RESET_REASONS = {
         "server",
     ): ". No data are lost. Probably, an idle timeout expired, or the server closes connections "
     "with RST",
-    ("after_fin", "client"): ". No data from the client are lost. The client closed the "
-    "connection before it had read all data",
+    ("after_fin", "client"): ". All data were acknowledged",
+    ("after_fin", "server"): ". All data were acknowledged",
 }
 """Likely reasons of a reset, by stage of the connection and side that sent the RST."""
+
+
+def _old_connection_text(row: Row, table: Table) -> str:
+    """Return the delay by an old connection between the same ports."""
+    count, cost = table["client"].size, float(table["waited_s"].max())
+    time = f"up to {format_time(cost)}" if count > 1 else format_time(cost)
+    return (
+        f"the first SYN met an old connection between the same ports (TIME_WAIT, or half-open): "
+        f"the {row['by']} acknowledged the old connection, and the other end reset it and sent "
+        f"the SYN again. This cost {time}. Use other source ports, or keep the connections open"
+    )
+
 
 _SENTENCE_OF_KIND = {
     "unanswered": _unanswered_syn_text,
@@ -230,6 +310,7 @@ _SENTENCE_OF_KIND = {
     "half_open": _half_open_text,
     "silent": _silent_text,
     "reset": _reset_text,
+    "old_connection": _old_connection_text,
 }
 
 
@@ -240,11 +321,47 @@ def _failing_side_text(table: Table) -> str:
     return f"the {side} {ends.pop()}" if len(ends) == 1 else f"the {side}s"
 
 
-_VERDICT_REASONS = {
-    "unanswered": lambda table: (
+def _unanswered_reason(table: Table) -> str:
+    if table["stage"][0] == "old_connection":
+        return (
+            f"{table['server'][0]} responded to the SYN only with acks of an old connection "
+            "between the same ports; use other source ports, and check that the client's RSTs "
+            "arrive"
+        )
+    return (
         f"{table['server'][0]} did not respond to the SYN; check the address, the port and the "
         "firewall"
-    ),
+    )
+
+
+def _silent_reason(table: Table) -> str:
+    row = select_rows(table, 0)
+    shrunk = has_shrunk_window(row["window_max_bytes"], row["window_last_bytes"])
+    first = row["stage"] == "closed_window" or (row["stage"] != "idle" and shrunk)
+    check = f"first check the {row['by']}" if first else "check the path, the host and the firewall"
+    when = STAGE_PHRASES[str(row["stage"])] if row["stage"] == "idle" else _silence_text(row)
+    windows = (
+        f", after its window had shrunk from {row['window_max_bytes']:,} to "
+        f"{row['window_last_bytes']:,} B"
+        if first and shrunk
+        else ""
+    )
+    return f"{_failing_side_text(table)} stopped responding {when}{windows}; {check}"
+
+
+def _reset_reason(table: Table) -> str:
+    by, stage, lost = table["by"][0], str(table["stage"][0]), int(table["lost_bytes"].sum())
+    side = _failing_side_text(table)
+    check = f"check the log of the {by} at that time"
+    if stage == "in_upload":
+        closed = f"{side} closed the connection {STAGE_PHRASES[stage]}"
+        return f"{closed}, and {lost:,} B were lost; {check}"
+    lost_text = f", and {lost:,} B were lost" if stage in STAGES_WITHOUT_LOSS and lost else ""
+    return f"{side} sent a RST {STAGE_PHRASES[stage]}{lost_text}; {check}"
+
+
+_VERDICT_REASONS = {
+    "unanswered": _unanswered_reason,
     "refused": lambda table: (
         f"{_failing_side_text(table)} responded to the SYN with a RST; check the firewall, and "
         "that a process listens on the port"
@@ -253,14 +370,8 @@ _VERDICT_REASONS = {
         f"the SYN-ACK of {table['server'][0]} got no ack; check the return path, and whether the "
         "source address of the SYN is forged"
     ),
-    "silent": lambda table: (
-        f"{_failing_side_text(table)} stopped responding {STAGE_PHRASES[str(table['stage'][0])]}; "
-        "check the path, the host and the firewall"
-    ),
-    "reset": lambda table: (
-        f"{_failing_side_text(table)} sent a RST {STAGE_PHRASES[str(table['stage'][0])]}; check "
-        f"the log of the {table['by'][0]} at that time"
-    ),
+    "silent": _silent_reason,
+    "reset": _reset_reason,
 }
 """Reason and first check for each kind of failure, as clauses of the verdict."""
 

@@ -25,17 +25,18 @@ struct FailedConnectionRow {
 pub(super) struct FailedConnections {
     rows: Vec<FailedConnectionRow>,
     counts: [u64; FAILURES.len()],
-    /// Number of resets after a FIN, or after all data were acknowledged.
+    /// Number of resets of connections all of whose data were acknowledged.
     without_loss: u64,
 }
 
-/// Kinds of failures, with the names of their counters.
-const FAILURES: [(FailureKind, &str); 5] = [
+/// Kinds of failures and delays, with the names of their counters.
+const FAILURES: [(FailureKind, &str); 6] = [
     (FailureKind::Unanswered, "unanswered"),
     (FailureKind::Refused, "refused"),
     (FailureKind::HalfOpen, "half_open"),
     (FailureKind::Reset, "reset"),
     (FailureKind::Silent, "silent"),
+    (FailureKind::OldConnection, "old_connection"),
 ];
 
 impl FailedConnections {
@@ -44,8 +45,7 @@ impl FailedConnections {
         let Some(fate) = report.failure_details else { return };
         let index = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
         index.into_iter().for_each(|index| self.counts[index] += 1);
-        let is_over = matches!(fate.stage, FailureStage::Idle | FailureStage::AfterFin);
-        self.without_loss += u64::from(fate.failure == FailureKind::Reset && is_over);
+        self.without_loss += u64::from(fate.failure == FailureKind::Reset && fate.is_harmless());
         if self.rows.len() < MAX_FAILED {
             self.rows.push(FailedConnectionRow {
                 number: report.number,
@@ -81,6 +81,13 @@ impl FailedConnections {
         text("stage", |row| stage_name(row.fate.stage))?;
         dict.set_item("tries", numpy_column(py, rows, |row| clamp_i64(row.fate.tries)))?;
         dict.set_item("waited_s", numpy_column(py, rows, |row| row.fate.waited as f64 / 1e9))?;
+        dict.set_item("lost_bytes", numpy_column(py, rows, |row| clamp_i64(row.fate.lost_bytes)))?;
+        let seconds = |row: &FailedConnectionRow| row.fate.silence as f64 / 1e9;
+        dict.set_item("silence_s", numpy_column(py, rows, seconds))?;
+        for (index, name) in ["window_max_bytes", "window_last_bytes"].into_iter().enumerate() {
+            let window = |row: &FailedConnectionRow| clamp_i64(row.fate.windows[index]);
+            dict.set_item(name, numpy_column(py, rows, window))?;
+        }
         Ok(dict)
     }
 }
@@ -92,9 +99,12 @@ fn failure_name(failure: FailureKind) -> &'static str {
 fn stage_name(stage: FailureStage) -> &'static str {
     match stage {
         FailureStage::Handshake => "handshake",
+        FailureStage::OldConnection => "old_connection",
         FailureStage::BeforeData => "before_data",
         FailureStage::InRequest => "in_request",
+        FailureStage::InUpload => "in_upload",
         FailureStage::InResponse => "in_response",
+        FailureStage::ClosedWindow => "closed_window",
         FailureStage::Idle => "idle",
         FailureStage::AfterFin => "after_fin",
     }

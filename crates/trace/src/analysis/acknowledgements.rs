@@ -4,7 +4,7 @@ use std::mem::take;
 
 use super::direction_stats::{DirectionStats, EventQuota};
 use super::flight::SentRange;
-use super::flow::Flow;
+use super::flow::{Flow, MAX_HIDDEN_DATA};
 use super::out_of_window::SequenceCheck;
 use super::report::DirectionReport;
 use super::round_record::WaitReason;
@@ -14,6 +14,9 @@ use super::sequence_plot::PointKind;
 use super::tap_side::{TapRtts, TapSide};
 use super::transfer_limits::{PathSummary, classify_limits};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
+
+/// First timeout of a sender without RTT samples (RFC 6298): a longer one is unlikely.
+const MAX_FIRST_TIMEOUT: Nanos = 1_000_000_000;
 
 /// Segments acknowledged by one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
@@ -156,7 +159,7 @@ impl Flow {
 
     #[inline]
     fn update_receive_window(&mut self, segment: &Segment, number: u64, window: u64) {
-        if window == 0 && self.window > 0 {
+        if window == 0 && (self.window > 0 || !self.window_seen) {
             self.counts.zero_windows += 1;
         }
         self.window = window;
@@ -317,6 +320,9 @@ impl Flow {
                     stats.count_dsack(left, right);
                 }
             }
+            if right > self.next && self.first_data.is_none() {
+                self.add_data_before_capture(segment.time, right);
+            }
             if left < self.acknowledged || right > self.next {
                 continue;
             }
@@ -335,6 +341,15 @@ impl Flow {
             self.initial.complete = true;
         }
         oldest
+    }
+
+    /// Adds the data up to `end`, which SACK shows to have been sent before the capture began.
+    #[cold]
+    fn add_data_before_capture(&mut self, time: Nanos, end: u64) {
+        if end - self.acknowledged <= MAX_HIDDEN_DATA {
+            self.flight.append_hole((self.next, end), time, (0, 0));
+            self.next = end;
+        }
     }
 
     /// Returns the reason why the sender does not send more.
@@ -363,8 +378,10 @@ impl Flow {
         tap: &TapRtts,
         from: usize,
     ) -> DirectionReport {
-        // At a receiver, acknowledgements may precede the rest of the initial window.
-        let (wait, starts) = (self.wait_reason(), self.isn.is_some() && self.initial.complete);
+        // At a receiver, acknowledgements may precede the rest of the initial window. A sender without
+        // more data did not fill the window.
+        let filled = self.initial.complete && !self.initial.short;
+        let (wait, starts) = (self.wait_reason(), self.isn.is_some() && filled);
         let mut blank = None::<DirectionStats>;
         let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
         let min_rtt = stats.sender.min();
@@ -374,12 +391,17 @@ impl Flow {
         if self.bare_acks == 0 {
             rtt.withhold_if_acks_missing(tap.handshake_rtt());
         }
-        let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (tap_rtt, segment, bad_scale) = (tap.rtt_to_end(from), self.largest, self.bad_scale);
-        let path = PathSummary { side, tap_rtt, min_rtt, lossless, segment, bad_scale };
+        let missing = self.counts.missing_bytes.div_ceil(u64::from(segment.max(1)));
+        let timeout = stats.t0.mean_s().map_or(0, |t0| (t0 * 1e9) as Nanos).max(MAX_FIRST_TIMEOUT);
+        let hidden_timeouts =
+            timeout.saturating_mul(self.counts.retransmissions.saturating_add(missing));
+        let one_flight = self.initial.bytes >= self.counts.unique_bytes;
+        let path =
+            PathSummary { side, tap_rtt, min_rtt, hidden_timeouts, one_flight, segment, bad_scale };
         let answered = self.window_seen || self.counts.acks > 0;
         let limits = answered.then(|| classify_limits(&mut summary, &path));
-        let complete_start = starts && side != TapSide::Receiver;
+        let complete_start = starts && !one_flight && side != TapSide::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
         let plot = stats.plot.take().map(|plot| plot.into_points(origin));

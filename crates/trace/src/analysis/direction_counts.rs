@@ -56,6 +56,9 @@ pub struct DirectionCounts {
     pub ecn_echoes: u64,
     /// Segments with the flag *congestion window reduced*, without SYNs.
     pub window_reductions: u64,
+    /// Packets of the handshake that belong to an old connection between the same ends:
+    /// acknowledgements that answer a SYN, and RSTs that answer them. Part of `packets` only.
+    pub old_connection_packets: u64,
     /// Number of times that the receiver closed its window.
     pub zero_windows: u64,
     /// Acknowledgements of no new data that only enlarge the receive window.

@@ -3,6 +3,9 @@
 
 use super::exchanges::ExchangeTracker;
 use super::flow::Flow;
+use super::report::ConnectionReport;
+use super::sender_state::MAX_REACTION_TIME;
+use super::sequence_numbers::unwrap_near;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// How a connection ended, as far as captured.
@@ -19,12 +22,20 @@ pub enum ConnectionEnd {
     Evicted,
 }
 
-/// Maximum number of unanswered transmissions of a live peer: a tail-loss probe and a timeout may
-/// be two losses.
-const MAX_UNANSWERED: u64 = 3;
+/// Number of unanswered transmissions from which the peer counts as silent,
+const MIN_UNANSWERED: u64 = 3;
+/// if this much time passed between the first and the last of them. A tail-loss probe and a timeout
+/// follow each other faster, and may be two losses.
+const MIN_UNANSWERED_TIME: Nanos = 1_000_000_000;
+/// Time without an answer from which a handshake has failed: the first RTO (RFC 6298).
+const MIN_HANDSHAKE_TIME: Nanos = 1_000_000_000;
+/// Sizes of a TLS record with a close notification, by cipher suite, bytes.
+const CLOSE_NOTIFICATIONS: [u64; 9] = [23, 24, 27, 29, 31, 37, 53, 69, 85];
 
 /// Number of unanswered keepalive probes from which the peer counts as silent.
 const MIN_PROBES: u64 = 2;
+/// The same for probes of a closed window, which may meet a busy receiver.
+const MIN_WINDOW_PROBES: u64 = 3;
 
 /// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +50,9 @@ pub enum FailureKind {
     Reset,
     /// One end stopped acknowledging, until the capture ended or the sender gave up.
     Silent,
+    /// Not a failure, but a delay: the first SYN met an old connection between the same ends, which
+    /// the passive end acknowledged and the opener reset. A later SYN opened this connection.
+    OldConnection,
 }
 
 /// State of a connection when it failed.
@@ -46,12 +60,19 @@ pub enum FailureKind {
 pub enum FailureStage {
     /// The handshake was not complete.
     Handshake,
+    /// Acknowledgements of an old connection between the same ends were the only answers to the SYN.
+    OldConnection,
     /// No data had been sent.
     BeforeData,
     /// Data of the client had no response yet.
     InRequest,
+    /// The server responded or closed while the client was still sending, and did not acknowledge
+    /// all data of the client.
+    InUpload,
     /// Data of the server were not completely acknowledged.
     InResponse,
+    /// The receiver had closed its window.
+    ClosedWindow,
     /// All data were acknowledged.
     Idle,
     /// One end had sent a FIN.
@@ -72,8 +93,46 @@ pub struct FailureDetails {
     pub tries: u64,
     /// Time from the first to the last try or, for data, from the first retransmission, ns. For a
     /// RST that answers a request: idle time before the request. For other RSTs: idle time before
-    /// the RST.
+    /// the RST. For an old connection: time from the first SYN to the SYN that was answered.
     pub waited: Nanos,
+    /// Payload of both ends that was sent, but never acknowledged, bytes. For a silent end: the
+    /// payload sent to it. A TLS close notification before a FIN does not count.
+    pub lost_bytes: u64,
+    /// Time from the last packet of a silent end to the last packet of the connection, ns.
+    pub silence: Nanos,
+    /// Largest and last receive window of a silent end, bytes.
+    pub windows: [u64; 2],
+}
+
+impl FailureDetails {
+    fn new(failure: FailureKind, by: usize, stage: FailureStage) -> Self {
+        Self { failure, by, stage, tries: 0, waited: 0, lost_bytes: 0, silence: 0, windows: [0; 2] }
+    }
+
+    /// Whether a handshake that ended at `last` had too little time for an answer or a second try
+    /// before the capture ended at `end`.
+    fn is_undecided(&self, last: Nanos, end: Nanos) -> bool {
+        matches!(self.failure, FailureKind::Unanswered | FailureKind::HalfOpen)
+            && self.tries == 1
+            && end.saturating_sub(last) < MIN_HANDSHAKE_TIME
+    }
+
+    /// True if no data were lost, and the connection was opened.
+    #[must_use]
+    pub fn is_harmless(&self) -> bool {
+        let is_over = matches!(self.stage, FailureStage::Idle | FailureStage::AfterFin);
+        self.failure == FailureKind::OldConnection
+            || self.failure == FailureKind::Reset && is_over && self.lost_bytes == 0
+    }
+}
+
+impl ConnectionReport {
+    /// Removes the failure of a handshake that began just before the capture ended at `end`.
+    pub(crate) fn withdraw_early_failure(&mut self, end: Nanos) {
+        let last = self.last;
+        self.failure_details =
+            self.failure_details.filter(|failure| !failure.is_undecided(last, end));
+    }
 }
 
 /// Sender of a RST, state of the connection before the RST, and idle time before the RST.
@@ -82,13 +141,18 @@ struct ResetInfo {
     by: usize,
     stage: FailureStage,
     idle: Nanos,
+    /// True if the client sent its unacknowledged data before it could have received the last data
+    /// or the FIN of the server.
+    in_upload: bool,
+    /// Acknowledgement number.
+    acknowledgement: Option<u32>,
 }
 
 /// FINs and RSTs of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FinRstTracker {
-    /// True for each end that sent a FIN.
-    fins: [bool; 2],
+    /// Time of the first FIN of each end.
+    fins: [Option<Nanos>; 2],
     /// The first RST.
     reset: Option<Box<ResetInfo>>,
 }
@@ -102,16 +166,46 @@ pub(crate) struct ConnectionView<'a> {
     pub(crate) client: usize,
     pub(crate) first: Nanos,
     pub(crate) last: Nanos,
+    /// Time of the last SYN of the opener.
+    pub(crate) last_syn: Nanos,
+    /// Round-trip time between the tap and the client; 0 if unknown.
+    pub(crate) client_rtt: Nanos,
 }
 
 impl Flow {
     /// True if the end sent a SYN and nothing else.
     fn has_sent_only_syns(&self) -> bool {
-        self.isn.is_some() && self.counts.packets == self.syn_count()
+        self.isn.is_some()
+            && self.counts.packets == self.syn_count() + self.counts.old_connection_packets
+    }
+
+    /// True if the end sent nothing, except for packets of an old connection.
+    fn has_sent_nothing(&self) -> bool {
+        self.counts.packets == self.counts.old_connection_packets
     }
 
     fn syn_count(&self) -> u64 {
         1 + self.counts.syn_retransmissions
+    }
+
+    /// Payload that was sent, but never acknowledged, bytes; `reset`: acknowledgement number of a
+    /// RST. 0 if the capture contains no acknowledgements.
+    fn lost_bytes(&self, reset: Option<u32>) -> u64 {
+        let reset = reset.map(|number| unwrap_near(self.acknowledged, number));
+        let from = reset.filter(|number| *number <= self.next).unwrap_or(0).max(self.acknowledged);
+        if self.window_seen { self.flight.payload_from(from) } else { 0 }
+    }
+
+    /// Returns true if the other end did not respond to several transmissions of the last data.
+    pub(crate) fn has_silent_receiver(&self) -> bool {
+        let (tries, waited) = self.unanswered_transmissions();
+        let first = || {
+            let last = self.stats.as_ref().and_then(|stats| stats.retransmitted.last());
+            let sent = self.flight.first_payload_time()?.max(self.recovery.last_peer_time());
+            last.map(|last| last.time.saturating_sub(sent))
+        };
+        let long = || first().unwrap_or(waited) >= MIN_UNANSWERED_TIME;
+        tries > MIN_UNANSWERED || tries == MIN_UNANSWERED && long()
     }
 
     /// Number of transmissions of the last data since the last packet of the other end, and the
@@ -155,7 +249,7 @@ impl ConnectionView<'_> {
     fn failure_stage(&self, fin: bool) -> FailureStage {
         let opener = self.opener.map(|end| &self.flows[end]);
         let in_handshake =
-            opener.is_some_and(|flow| flow.counts.packets == 0 || flow.has_sent_only_syns());
+            opener.is_some_and(|flow| flow.has_sent_nothing() || flow.has_sent_only_syns());
         let [client, server] = [self.client, 1 - self.client].map(|end| &self.flows[end]);
         let has_request = client.counts.data_packets > 0;
         let unanswered = has_request && server.counts.data_packets == 0;
@@ -170,18 +264,21 @@ impl ConnectionView<'_> {
         }
     }
 
-    /// Returns the failure if one end does not answer keep-alive probes or acknowledge data.
+    /// Returns the failure if one end does not answer probes or acknowledge data.
     fn unanswered_packets_failure(&self, fins: [bool; 2]) -> Option<FailureDetails> {
-        self.unanswered_keep_alive_failure().or_else(|| {
-            (0..2).find_map(|end| {
-                let (tries, waited) = self.flows[end].unanswered_transmissions();
-                let was_alive = self.flows[1 - end].counts.packets > 0;
-                let silent = was_alive && tries > MAX_UNANSWERED;
-                // A FIN with the unanswered data does not show that the peer got them.
-                let stage = || self.failure_stage(fins[1 - end]);
-                silent.then(|| silent_peer_failure(end, stage(), tries, waited))
+        self.unanswered_keep_alive_failure()
+            .or_else(|| self.unanswered_window_probe_failure())
+            .or_else(|| {
+                (0..2).find_map(|end| {
+                    let flow = &self.flows[end];
+                    let was_alive = self.flows[1 - end].counts.packets > 0;
+                    // A FIN with the unanswered data does not show that the peer got them.
+                    let stage = || self.failure_stage(fins[1 - end]);
+                    (was_alive && flow.has_silent_receiver()).then(|| {
+                        self.silent_peer_failure(end, stage(), flow.unanswered_transmissions())
+                    })
+                })
             })
-        })
     }
 
     /// Returns the failure if one end does not answer keepalive probes.
@@ -191,35 +288,64 @@ impl ConnectionView<'_> {
             let (tries, last_probe) = (flow.unanswered_keep_alives(), flow.last_sent);
             let waited = last_probe.saturating_sub(flow.recovery.last_peer_time());
             let silent = flow.has_unanswered_keep_alive() && tries >= MIN_PROBES;
-            silent.then(|| silent_peer_failure(end, FailureStage::Idle, tries, waited))
+            silent.then(|| self.silent_peer_failure(end, FailureStage::Idle, (tries, waited)))
         })
     }
 
-    /// Returns the failure if the handshake was not completed.
+    /// Returns the failure if one end closed its window and does not answer the probes.
+    fn unanswered_window_probe_failure(&self) -> Option<FailureDetails> {
+        (0..2).find_map(|end| {
+            let flow = &self.flows[end];
+            let (tries, last_answer) =
+                (flow.unanswered_window_probes, flow.recovery.last_peer_time());
+            let waited = flow.last_window_probe.saturating_sub(last_answer);
+            let silent = tries >= MIN_WINDOW_PROBES && last_answer < flow.last_window_probe;
+            silent
+                .then(|| self.silent_peer_failure(end, FailureStage::ClosedWindow, (tries, waited)))
+        })
+    }
+
+    /// Returns the failure of the peer of `end`, which answered neither data nor probes.
+    fn silent_peer_failure(
+        &self,
+        end: usize,
+        stage: FailureStage,
+        (tries, waited): (u64, Nanos),
+    ) -> FailureDetails {
+        let flow = &self.flows[end];
+        FailureDetails {
+            tries,
+            waited,
+            lost_bytes: flow.lost_bytes(None),
+            silence: self.last.saturating_sub(flow.recovery.last_peer_time()),
+            windows: [flow.window_max, flow.window],
+            ..FailureDetails::new(FailureKind::Silent, 1 - end, stage)
+        }
+    }
+
+    /// Returns the failure if the handshake was not completed, or the delay if the first SYN met an
+    /// old connection.
     fn handshake_failure(&self) -> Option<FailureDetails> {
         let opener = self.opener?;
         let [active, passive] = [opener, 1 - opener].map(|end| &self.flows[end]);
-        let silent = active.has_sent_only_syns() && passive.counts.packets == 0;
+        let met_old_connection = passive.counts.old_connection_packets > 0;
+        let silent = active.has_sent_only_syns() && passive.has_sent_nothing();
         let pending = passive.has_sent_only_syns()
-            && (active.has_sent_only_syns() || active.counts.packets == 0);
+            && (active.has_sent_only_syns() || active.has_sent_nothing());
         let (failure, by, tries) = match (silent, pending) {
             (true, _) => (FailureKind::Unanswered, 1 - opener, active.syn_count()),
             (_, true) => (FailureKind::HalfOpen, opener, passive.syn_count()),
+            _ if met_old_connection => (FailureKind::OldConnection, 1 - opener, active.syn_count()),
             _ => return None,
         };
-        let waited = self.last.saturating_sub(self.first);
-        Some(FailureDetails { failure, by, stage: FailureStage::Handshake, tries, waited })
+        let stage = match failure {
+            FailureKind::Unanswered if met_old_connection => FailureStage::OldConnection,
+            _ => FailureStage::Handshake,
+        };
+        let until = if failure == FailureKind::OldConnection { self.last_syn } else { self.last };
+        let waited = until.saturating_sub(self.first);
+        Some(FailureDetails { tries, waited, ..FailureDetails::new(failure, by, stage) })
     }
-}
-
-/// Returns the failure of the peer of `end`.
-fn silent_peer_failure(
-    end: usize,
-    stage: FailureStage,
-    tries: u64,
-    waited: Nanos,
-) -> FailureDetails {
-    FailureDetails { failure: FailureKind::Silent, by: 1 - end, stage, tries, waited }
 }
 
 impl FinRstTracker {
@@ -232,15 +358,46 @@ impl FinRstTracker {
         view: &ConnectionView<'_>,
     ) {
         if segment.flags.contains_any(Flags::RST) && self.reset.is_none() {
-            let stage = view.failure_stage(self.fins.contains(&true));
+            let stage = view.failure_stage(self.fins != [None; 2]);
             let idle = view
                 .exchanges
                 .map(ExchangeTracker::idle_before_request)
                 .filter(|_| stage == FailureStage::InRequest);
             let idle = idle.unwrap_or(segment.time.saturating_sub(view.last));
-            self.reset = Some(Box::new(ResetInfo { by: from, stage, idle }));
+            self.reset = Some(Box::new(ResetInfo {
+                by: from,
+                stage,
+                idle,
+                in_upload: from != view.client && self.overlaps_response(view),
+                acknowledgement: segment
+                    .flags
+                    .contains_any(Flags::ACK)
+                    .then_some(segment.acknowledgement),
+            }));
         }
-        self.fins[from] |= segment.flags.contains_any(Flags::FIN);
+        if segment.flags.contains_any(Flags::FIN) {
+            self.fins[from].get_or_insert(segment.time);
+        }
+    }
+
+    /// Whether the client sent its unacknowledged data before it could have received the last data
+    /// or the FIN of the server.
+    fn overlaps_response(&self, view: &ConnectionView<'_>) -> bool {
+        let server = &view.flows[1 - view.client];
+        let data = (server.counts.data_packets > 0).then_some(server.last_sent);
+        let fin = self.fins[1 - view.client].map(|fin| fin.saturating_add(MAX_REACTION_TIME));
+        let responded = data.max(fin);
+        let sent = view.flows[view.client].flight.first_payload_time();
+        responded.zip(sent).is_some_and(|(at, sent)| sent <= at.saturating_add(view.client_rtt))
+    }
+
+    /// Payload of an end that the other end never acknowledged, bytes.
+    fn lost_bytes(&self, end: usize, reset: &ResetInfo, view: &ConnectionView<'_>) -> u64 {
+        let flow = &view.flows[end];
+        let lost = flow.lost_bytes(reset.acknowledgement.filter(|_| reset.by != end));
+        // An end that closes a TLS connection does not wait for the notification of the other end.
+        let notifies = self.fins[end].is_some() && CLOSE_NOTIFICATIONS.contains(&lost);
+        if notifies { 0 } else { lost }
     }
 
     /// Returns the failure of the connection, if any.
@@ -249,18 +406,33 @@ impl FinRstTracker {
         end: ConnectionEnd,
         view: &ConnectionView<'_>,
     ) -> Option<FailureDetails> {
-        if let Some(silent) = view.unanswered_packets_failure(self.fins) {
+        if let Some(silent) = view.unanswered_packets_failure(self.fins.map(|fin| fin.is_some())) {
             return Some(silent);
         }
-        match self.reset.as_deref().filter(|_| end == ConnectionEnd::Reset) {
-            Some(&ResetInfo { by, stage, idle }) => {
-                let opener = view.opener.filter(|_| stage == FailureStage::Handshake);
-                let refused = opener.is_some_and(|end| by != end && view.flows[by].isn.is_none());
-                let failure = if refused { FailureKind::Refused } else { FailureKind::Reset };
-                let tries = opener.map_or(0, |end| view.flows[end].syn_count());
-                Some(FailureDetails { failure, by, stage, tries, waited: idle })
-            }
-            None => view.handshake_failure(),
-        }
+        let reset = self.reset.as_deref().and_then(|reset| {
+            let lost = [0, 1].map(|end| self.lost_bytes(end, reset, view));
+            // After both FINs, only a loss of data is a failure.
+            let failed =
+                end == ConnectionEnd::Reset || end == ConnectionEnd::Closed && lost != [0; 2];
+            failed.then(|| reset_failure(reset, lost, view))
+        });
+        reset.or_else(|| view.handshake_failure())
+    }
+}
+
+/// Returns the failure of a connection that was reset. `lost`: unacknowledged bytes of each end.
+fn reset_failure(reset: &ResetInfo, lost: [u64; 2], view: &ConnectionView<'_>) -> FailureDetails {
+    let &ResetInfo { by, mut stage, idle, in_upload, .. } = reset;
+    if in_upload && lost[view.client] > 0 && stage != FailureStage::Handshake {
+        stage = FailureStage::InUpload;
+    }
+    let opener = view.opener.filter(|_| stage == FailureStage::Handshake);
+    let refused = opener.is_some_and(|end| by != end && view.flows[by].isn.is_none());
+    let failure = if refused { FailureKind::Refused } else { FailureKind::Reset };
+    FailureDetails {
+        tries: opener.map_or(0, |end| view.flows[end].syn_count()),
+        waited: idle,
+        lost_bytes: lost.iter().sum(),
+        ..FailureDetails::new(failure, by, stage)
     }
 }

@@ -88,6 +88,11 @@ impl StoredSegment {
         Self { start, first: noticed, ..Self::default() }
     }
 
+    /// A hole that begins at `start`, with the properties of this hole.
+    fn part_from(&self, start: u64) -> Self {
+        Self { start, marks: 0, ..*self }
+    }
+
     /// Returns the full form, given the end and the time of the last transmission.
     #[inline(always)]
     fn into_sent_range(self, end: u64, last: Nanos) -> SentRange {
@@ -139,6 +144,22 @@ impl SegmentsInFlight {
         }
     }
 
+    /// Appends a hole for `[next, end)`: data whose sequence numbers show that they were sent.
+    /// `shown_by`: IP identification and timestamp of the sender's segment that showed them, or 0.
+    pub(super) fn append_hole(
+        &mut self,
+        (next, end): (u64, u64),
+        noticed: Nanos,
+        (ip_id, timestamp): (u16, u32),
+    ) {
+        self.push_stored_segment(StoredSegment {
+            ip_id,
+            timestamp,
+            ..StoredSegment::new_hole(next, noticed)
+        });
+        self.end = end;
+    }
+
     #[inline]
     fn push_stored_segment(&mut self, kept: StoredSegment) {
         let room = self.segments.capacity();
@@ -179,8 +200,11 @@ impl SegmentsInFlight {
             if segment.sends == 0 {
                 overlap.filled += bytes;
                 overlap.noticed = segment.first;
+                // The segment without data that showed the hole, or the next segment with data.
+                let shown = segment.ip_id != 0 || segment.timestamp != 0;
                 let next = self.segments.range(index + 1..).find(|next| next.sends > 0);
-                overlap.after = next.map(|next| (next.ip_id, next.timestamp));
+                let after = if shown { Some(&segment) } else { next };
+                overlap.after = after.map(|next| (next.ip_id, next.timestamp));
                 index = self.fill_hole(index, sent);
             } else {
                 overlap.seen += bytes;
@@ -234,7 +258,7 @@ impl SegmentsInFlight {
         let end = hole_end.min(sent.end());
         let mut filled_index = index;
         if hole.start < start {
-            self.segments[index] = StoredSegment::new_hole(hole.start, hole.first);
+            self.segments[index] = hole.part_from(hole.start);
             filled_index += 1;
             self.segments.insert(filled_index, StoredSegment::default());
         }
@@ -242,9 +266,25 @@ impl SegmentsInFlight {
         let filled = StoredSegment::from_sent_range(&SentRange { start, sacked: false, ..sent });
         self.segments[filled_index] = StoredSegment { marks: filled.marks | sacked, ..filled };
         if end < hole_end {
-            self.segments.insert(filled_index + 1, StoredSegment::new_hole(end, hole.first));
+            self.segments.insert(filled_index + 1, hole.part_from(end));
         }
         filled_index + 1
+    }
+
+    /// Captured payload from `from` on, bytes.
+    pub(super) fn payload_from(&self, from: u64) -> u64 {
+        let payload = |index: usize| {
+            let bytes = self.end_of(index).saturating_sub(self.segments[index].start.max(from));
+            let segment = self.segments[index];
+            if segment.sends > 0 && segment.marks & CONTROL == 0 { bytes } else { 0 }
+        };
+        (0..self.segments.len()).map(payload).sum()
+    }
+
+    /// Time of the first transmission of the oldest captured data in flight.
+    pub(super) fn first_payload_time(&self) -> Option<Nanos> {
+        let data = |kept: &&StoredSegment| kept.sends > 0 && kept.marks & CONTROL == 0;
+        self.segments.iter().find(data).map(|kept| kept.first)
     }
 
     /// Whether the oldest data below `to` were sent once and not covered by SACK.

@@ -7,7 +7,7 @@ use super::limit_evidence::NewDataSegment;
 use super::loss_indications::RetransInfo;
 use super::negotiated_options::{AnnouncedOptions, NegotiatedOptions};
 use super::out_of_window::{MAX_WINDOW, OutOfWindowTracker, SequenceCheck};
-use super::recovery::{RecoveryTracker, RetransmittedSegment};
+use super::recovery::{DUPLICATE_THRESHOLD, RecoveryTracker, RetransmittedSegment};
 use super::retransmission_cause::HANDSHAKE_CLASS;
 use super::round_record::WaitReason;
 use super::rounds::NewDataSent;
@@ -22,6 +22,9 @@ use crate::segment::{Flags, Nanos, Segment};
 const MAX_REORDERING_DELAY: Nanos = 3_000_000;
 /// Minimum interval between keepalive probes.
 const MIN_KEEP_ALIVE_INTERVAL: Nanos = 1_000_000_000;
+/// Maximum amount of data that is assumed to have been sent, but not captured, because of a single
+/// sequence number or SACK block: more than common windows, and unlikely for a wrong number.
+pub(super) const MAX_HIDDEN_DATA: u64 = 1 << 24;
 /// Number of in-order packets after which increasing IP identifications are trusted.
 const MIN_TRUSTED_IP_IDS: i8 = 4;
 
@@ -44,6 +47,8 @@ pub(super) struct InitialWindow {
     pub(super) bytes: u64,
     pub(super) packets: u64,
     pub(super) complete: bool,
+    /// True if its last segment was not full, so that the sender had no more data.
+    pub(super) short: bool,
 }
 
 /// One direction of a connection.
@@ -88,6 +93,11 @@ pub(crate) struct Flow {
     last_ip_id: u16,
     rising_ids: i8,
     pub(super) keep_alive_sent: bool,
+    pub(super) last_window_probe: Nanos,
+    /// Number of window probes since the last packet of the receiver.
+    pub(super) unanswered_window_probes: u64,
+    /// First byte of the newest segment with new data.
+    last_start: u64,
     pub(super) largest: u32,
     /// Payload of a full segment inferred from aggregated frames if the SYNs are missing; 0 if
     /// unknown.
@@ -129,10 +139,11 @@ impl Flow {
         }
         if segment.payload > 0 {
             self.process_data(segment, start, context);
+        } else if start > self.next && !flags.contains_any(Flags::FIN) {
+            self.on_gap_before_empty_segment(segment, start, context.tap_rtt);
         } else if !flags.contains_any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
-            let closed = self.window == 0 && self.counts.zero_windows > 0;
-            if closed {
-                self.counts.zero_window_probes += 1;
+            if self.has_closed_window() {
+                self.on_window_probe(segment.time);
             } else {
                 self.on_keep_alive(segment.time);
             }
@@ -140,6 +151,12 @@ impl Flow {
         if flags.contains_any(Flags::FIN) {
             self.process_syn_or_fin(segment, start + u64::from(segment.payload));
         }
+    }
+
+    /// Counts a segment of an old connection between the same ends.
+    pub(crate) fn count_old_connection_segment(&mut self, segment: &Segment) {
+        self.count_segment(segment);
+        self.counts.old_connection_packets += 1;
     }
 
     #[inline]
@@ -229,7 +246,11 @@ impl Flow {
         context: &ConnectionContext<'_>,
     ) {
         let end = start + u64::from(segment.payload);
+        if self.count_if_keep_alive(segment, start, end) {
+            return;
+        }
         let packets = self.count_data(segment, context);
+        self.last_sent = segment.time;
         if self.count_if_window_probe(segment, start, end) {
             self.add_data_frame(segment, packets, self.next - self.acknowledged);
             return;
@@ -263,7 +284,8 @@ impl Flow {
         if packets > 1 {
             // The packets leave one by one: on average, a packet of the frame finds half of the
             // other packets in flight.
-            let others = u64::from(segment.payload) * (packets - 1) / packets;
+            // Some of them may already be acknowledged.
+            let others = (u64::from(segment.payload) * (packets - 1) / packets).min(flight);
             self.flight_sum += (packets - 1) as f64 * flight as f64 - (packets * others / 2) as f64;
         }
         self.add_data_frame(segment, packets, flight);
@@ -333,6 +355,7 @@ impl Flow {
         self.flight.append_after_hole(self.next, sent);
         // Bytes that were sent as probes are already counted.
         self.counts.unique_bytes += end - start.max(self.probed.min(end));
+        self.last_start = start;
         self.next = end;
         self.bad_scale |= self.negotiated.scale.is_none() && self.window_seen && end > self.edge;
         if sent.ip_id != 0 {
@@ -344,33 +367,79 @@ impl Flow {
         if !self.initial.complete {
             self.initial.bytes += end - start;
             self.initial.packets += packets;
+            self.initial.short = self.short && room;
         }
     }
 
-    /// Whether the segment is a window probe or a keepalive probe.
+    /// Whether the receiver has closed its window.
+    #[inline]
+    fn has_closed_window(&self) -> bool {
+        self.window == 0 && self.counts.zero_windows > 0
+    }
+
+    /// Counts a keepalive probe with one byte, which was acknowledged before. The byte is not data
+    /// (RFC 9293, section 3.8.4).
+    #[inline]
+    fn count_if_keep_alive(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
+        let probe = segment.payload == 1 && end == self.next && self.acknowledged == self.next;
+        if !probe || self.has_closed_window() {
+            return false;
+        }
+        // A segment of one byte may be retransmitted because its acknowledgement was lost.
+        let idle = segment.time.saturating_sub(self.last_sent);
+        if start == self.last_start && idle < MIN_KEEP_ALIVE_INTERVAL {
+            return false;
+        }
+        self.on_keep_alive(segment.time);
+        true
+    }
+
+    /// Processes a probe of a closed window: the sender has data, but must not send them.
+    #[cold]
+    fn on_window_probe(&mut self, time: Nanos) {
+        self.counts.zero_window_probes += 1;
+        self.last_data = self.last_data.max(self.first_data.map(|_| time));
+        let answered = self.recovery.last_peer_time() >= self.last_window_probe;
+        self.unanswered_window_probes =
+            if answered { 1 } else { self.unanswered_window_probes + 1 };
+        self.last_window_probe = time;
+    }
+
+    /// Processes a segment without data whose sequence number shows that the data before it were sent,
+    /// but did not reach the tap.
+    #[cold]
+    fn on_gap_before_empty_segment(&mut self, segment: &Segment, start: u64, tap_rtt: Nanos) {
+        if !self.anchored || start - self.next > MAX_HIDDEN_DATA {
+            return;
+        }
+        let idle = self.next == self.acknowledged;
+        let wait = if idle { self.wait_reason() } else { WaitReason::Open };
+        self.recovery.on_new_data(segment.time, idle, false);
+        if let Some(stats) = &mut self.stats {
+            let (time, end) = (segment.time, start);
+            stats.rounds.on_new_data(&NewDataSent { time, end, idle, timed: false, wait, tap_rtt });
+        }
+        let timestamp = segment.options.timestamps.map_or(0, |timestamps| timestamps.0);
+        let shown_by = (segment.ip_id.unwrap_or(0), timestamp);
+        self.flight.append_hole((self.next, start), segment.time, shown_by);
+        self.next = start;
+    }
+
+    /// Whether the segment is a window probe with data.
     fn count_if_window_probe(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
         let one = segment.payload == 1;
-        let closed = self.window == 0 && self.counts.zero_windows > 0;
+        let closed = self.has_closed_window();
         // With data in flight, the retransmission timer runs instead of the persist timer.
         let next = start == self.acknowledged && self.next == self.acknowledged;
         let beyond = start >= self.edge && !self.unscaled;
         if closed && next && (one || beyond) {
-            self.counts.zero_window_probes += 1;
+            self.on_window_probe(segment.time);
             let known = self.probed.max(self.next).clamp(start, end);
             self.counts.unique_bytes += end - known;
             self.probed = self.probed.max(end);
             return true;
         }
-        let idle = segment.time.saturating_sub(self.last_sent);
-        let probe = one
-            && end == self.next
-            && self.acknowledged == self.next
-            && idle >= MIN_KEEP_ALIVE_INTERVAL;
-        if probe {
-            self.on_keep_alive(segment.time);
-        }
-        self.last_sent = segment.time;
-        probe
+        false
     }
 
     /// Returns the history of bytes below the highest number sent.
@@ -475,6 +544,10 @@ impl Flow {
             if own != 0 && timestamp != 0 && own != timestamp {
                 return is_earlier_timestamp(own, timestamp);
             }
+        }
+        // Only duplicates, no captured data, show the hole: the capture began during a recovery.
+        if overlap.after.is_none() && self.recovery.duplicates + 1 >= DUPLICATE_THRESHOLD {
+            return false;
         }
         let lag = segment.time.saturating_sub(overlap.noticed);
         // A retransmission takes at least a round trip to the sender.

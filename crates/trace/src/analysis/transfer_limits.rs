@@ -34,6 +34,8 @@ const MAX_FLIGHT_DIFFERENCE: f64 = 0.05;
 /// Approximate duration of CUBIC's plateau around the window of the last loss or ECN mark (RFC 9438,
 /// section 4.2: C = 0.4).
 const CUBIC_PLATEAU: Nanos = 4_000_000_000;
+/// Minimum share of the pauses that the application caused, to report their duration.
+const MIN_VISIBLE_PAUSES: f64 = 0.5;
 /// Minimum RTT samples at a receiver's tap are shorter than this.
 const MAX_RECEIVER_TAP_RTT: Nanos = 1_000_000;
 
@@ -45,8 +47,11 @@ pub(super) struct PathSummary {
     pub(super) tap_rtt: Option<Nanos>,
     /// Minimum RTT sample at the tap.
     pub(super) min_rtt: Option<Nanos>,
-    /// True if nothing was retransmitted or is missing.
-    pub(super) lossless: bool,
+    /// Time during which hidden losses may have stopped the sender without anything in flight at a
+    /// tap away from the sender: one timeout for each retransmission.
+    pub(super) hidden_timeouts: Nanos,
+    /// True if all data were sent before the first acknowledgement, so that no window was a limit.
+    pub(super) one_flight: bool,
     /// Full segment, bytes.
     pub(super) segment: u32,
     /// True if the scale of the receive windows is unknown.
@@ -64,11 +69,17 @@ impl PathSummary {
         }
     }
 
-    /// Whether pauses at the tap are pauses of the application. Otherwise they may be caused by the
-    /// path to the sender, by a loss before the tap, or, if the position of the tap is unknown, by
-    /// delayed acknowledgements.
-    fn pauses_are_from_application(&self) -> bool {
-        self.tap_rtt.is_some() && (self.is_at_sender() || self.lossless)
+    /// Share of the pauses at the tap that are pauses of the application. Others may be caused by
+    /// losses before the tap or, if the position of the tap is unknown, by the path to the sender or
+    /// by delayed acknowledgements. `pauses`: time of all pauses.
+    fn application_share(&self, pauses: Nanos) -> f64 {
+        if self.tap_rtt.is_none() {
+            0.0
+        } else if self.is_at_sender() || self.hidden_timeouts == 0 {
+            1.0
+        } else {
+            pauses.saturating_sub(self.hidden_timeouts) as f64 / pauses.max(1) as f64
+        }
     }
 }
 
@@ -84,6 +95,8 @@ pub struct TransferLimits {
     pub idle_s: Option<f64>,
     /// Time without data to send, s, including the idle time.
     pub application_limited_s: Option<f64>,
+    /// Time with a receive window below a full segment while data were waiting, s.
+    pub window_closed_s: f64,
     /// Acknowledged payload while the path was full, bit/s: the median of these rounds.
     pub bottleneck_rate_bps: Option<f64>,
     /// Median ratio of the flight after a fast recovery to the flight before it.
@@ -103,22 +116,27 @@ pub(super) fn classify_limits(summary: &mut RoundSummary, path: &PathSummary) ->
         mark_full_link_rounds(rows, path);
         mark_flat_rounds(rows, path);
     }
+    let pauses: Nanos = rows.iter().map(|row| row.parts.application).sum();
+    let application_share = path.application_share(pauses);
     let mut times = TimeByLimit::default();
     for row in &mut *rows {
-        let spent = round_time_by_limit(row, path);
+        let spent = round_time_by_limit(row, path, application_share);
         times.iter_mut().zip(spent).for_each(|(sum, one)| *sum += one);
         row.limited_by = largest_limit(&spent);
     }
     let total: Nanos = times.iter().sum();
     let queued = rows.iter().filter(|row| row.full);
     let rate = quantile(queued.filter_map(round_ack_rate).collect(), 0.5);
-    let pauses = path.pauses_are_from_application() && total > 0;
+    let closed: Nanos = rows.iter().map(|row| row.parts.closed).sum();
+    let visible = application_share >= MIN_VISIBLE_PAUSES && total > 0;
     let paused = times[TransferLimit::Application as usize];
+    let idle = summary.idle as f64 * application_share;
     TransferLimits {
         limited_by: largest_limit(&times),
         shares: (total > 0).then(|| times.map(|time| time as f64 / total as f64)),
-        idle_s: pauses.then_some(summary.idle as f64 / 1e9),
-        application_limited_s: pauses.then_some(paused as f64 / 1e9),
+        idle_s: visible.then_some(idle / 1e9),
+        application_limited_s: visible.then_some(paused as f64 / 1e9),
+        window_closed_s: closed as f64 / 1e9,
         bottleneck_rate_bps: rate.map(|rate| rate * 8e9),
         window_reduction: summary.reduction.filter(|_| path.is_at_sender()),
     }
@@ -131,16 +149,15 @@ fn largest_limit(times: &TimeByLimit) -> TransferLimit {
 }
 
 /// Returns the time of a round by limit.
-fn round_time_by_limit(row: &Round, path: &PathSummary) -> TimeByLimit {
+fn round_time_by_limit(row: &Round, path: &PathSummary, application_share: f64) -> TimeByLimit {
     let parts = &row.parts;
     let mut times = TimeByLimit::default();
-    let known = path.is_at_sender();
+    // With a single flight, the sender waited for nothing but acknowledgements.
+    let known = path.is_at_sender() && !path.one_flight;
     let mut add = |limit: TransferLimit, time: Nanos| times[limit as usize] += time;
-    let paused = path.pauses_are_from_application();
-    add(
-        if paused { TransferLimit::Application } else { TransferLimit::Unknown },
-        parts.application,
-    );
+    let paused = ((parts.application as f64 * application_share) as Nanos).min(parts.application);
+    add(TransferLimit::Application, paused);
+    add(TransferLimit::Unknown, parts.application - paused);
     add(TransferLimit::LossRecovery, parts.recovery);
     add(TransferLimit::Timeout, parts.timeout);
     add(if known { TransferLimit::SlowStart } else { TransferLimit::Unknown }, parts.slow_start);

@@ -29,6 +29,10 @@ pub(super) struct Connection {
     tap: TapRtts,
     /// Index of the opener, if its SYN or the SYN-ACK was captured.
     opener: Option<usize>,
+    /// Time of the last SYN of the opener.
+    last_syn: Nanos,
+    /// True from the SYN of the opener to the first other segment of this connection.
+    awaits_syn_ack: bool,
     end_tracker: FinRstTracker,
     /// Allocated only with data in both directions, or after a pause.
     exchanges: Option<Box<ExchangeTracker>>,
@@ -44,6 +48,8 @@ impl Connection {
             flows: [Flow::default(), Flow::default()],
             tap: TapRtts::default(),
             opener: None,
+            last_syn: 0,
+            awaits_syn_ack: false,
             end_tracker: FinRstTracker::default(),
             exchanges: None,
             max_events,
@@ -70,6 +76,10 @@ impl Connection {
     #[inline]
     pub(super) fn process_segment(&mut self, segment: &Segment, quota: &EventQuota) {
         let from = self.sender_index(segment);
+        if self.awaits_syn_ack && self.is_of_old_connection(segment, from) {
+            self.last = self.last.max(segment.time);
+            return self.flows[from].count_old_connection_segment(segment);
+        }
         if segment.flags.contains_any(Flags::FIN | Flags::RST) {
             self.on_fin_or_rst(segment, from);
         }
@@ -93,10 +103,39 @@ impl Connection {
         }
     }
 
+    /// Whether a segment that follows the SYN belongs to an old connection between the same ends. The
+    /// passive end may still have that connection (in TIME_WAIT, or because the opener crashed), and
+    /// acknowledges its number instead of the SYN. The opener resets it and sends the SYN again (RFC
+    /// 9293, 3.5.1 and 3.10.7.3).
+    #[cold]
+    fn is_of_old_connection(&mut self, segment: &Segment, from: usize) -> bool {
+        let (flags, opener) = (segment.flags, self.opener.unwrap_or(0));
+        let first = self.flows[opener].isn.unwrap_or(0).wrapping_add(1);
+        let reset = flags.contains_any(Flags::RST);
+        let acknowledges = flags.contains_any(Flags::ACK) && segment.payload == 0 && !reset;
+        let old = !flags.contains_any(Flags::SYN)
+            && if from == opener {
+                reset && segment.sequence != first
+            } else {
+                acknowledges && segment.acknowledgement != first
+            };
+        self.awaits_syn_ack = old;
+        if old {
+            // The RST, and not a loss, causes the next SYN, so that its response shows the RTT.
+            self.tap = TapRtts::default();
+        }
+        old
+    }
+
     #[cold]
     fn on_syn(&mut self, syn: &Segment, from: usize) {
         let opener = if syn.flags.contains_any(Flags::ACK) { 1 - from } else { from };
         self.opener.get_or_insert(opener);
+        if opener == from {
+            self.last_syn = syn.time;
+            // Data with the SYN may be acknowledged separately.
+            self.awaits_syn_ack = syn.payload == 0 && self.flows[1 - from].isn.is_none();
+        }
         let [first, second] =
             self.flows.each_ref().map(|flow| (flow.isn.is_some(), flow.announced));
         self.flows[0].negotiated = NegotiatedOptions::from_announced(first, second);
@@ -124,6 +163,8 @@ impl Connection {
             client: self.client_index(),
             first: self.beginning.time,
             last: self.last,
+            last_syn: self.last_syn,
+            client_rtt: self.tap.rtt_to_end(self.client_index()).unwrap_or(0),
         }
     }
 

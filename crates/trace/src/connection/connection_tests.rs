@@ -474,6 +474,8 @@ fn windows_are_scaled_only_with_option_from_both_ends() {
         trace.push(&answer);
         trace.data(2.0, 0..3);
         trace.ack(3.0, 3);
+        trace.data(3.1, 3..5);
+        trace.ack(4.1, 5);
         let report = trace.report();
         assert_eq!((report.window_max_bytes, report.window_unscaled), (window, unscaled));
         assert_eq!(report.w_max_packets(), Some(window as f64 / 1000.0));

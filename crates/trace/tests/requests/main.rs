@@ -17,12 +17,14 @@ struct Talk {
     connections: Connections,
     next: [u32; 2],
     frame: u64,
+    window: u16,
+    client_port: u16,
 }
 
 impl Talk {
     /// `away`: round-trip times from the tap to client and server.
     fn new(rtt: [f64; 2]) -> Self {
-        let mut talk = Self { connections: Connections::default(), next: [1000, 5000], frame: 0 };
+        let mut talk = silent_talk();
         talk.flags(0.0, CLIENT, Flags::SYN, 0);
         talk.flags(rtt[SERVER], SERVER, Flags::SYN | Flags::ACK, 0);
         talk.flags(rtt[SERVER] + rtt[CLIENT], CLIENT, Flags::ACK, 0);
@@ -45,9 +47,24 @@ impl Talk {
         self.data(ms, from, 0);
     }
 
+    /// Adds an acknowledgement with a window.
+    fn window_ack(&mut self, ms: f64, from: usize, window: u16) {
+        let before = std::mem::replace(&mut self.window, window);
+        self.ack(ms, from);
+        self.window = before;
+    }
+
+    /// Adds a packet of another connection.
+    fn other_connection(&mut self, ms: f64) {
+        self.client_port += 1;
+        self.ack(ms, CLIENT);
+        self.client_port -= 1;
+    }
+
     fn segment(&mut self, ms: f64, from: usize, flags: u8, payload: u32, sequence: u32, ack: u32) {
         self.frame += 1;
-        let ends = [40_000, 80].map(|port| Endpoint { address: IpAddr::from([10, 0, 0, 1]), port });
+        let ends = [self.client_port, 80]
+            .map(|port| Endpoint { address: IpAddr::from([10, 0, 0, 1]), port });
         let mss = (flags & Flags::SYN != 0).then_some(MSS as u16);
         self.connections.push_segment(&Segment {
             frame: self.frame,
@@ -62,7 +79,7 @@ impl Talk {
             sequence,
             acknowledgement: ack,
             flags: Flags(flags),
-            window: 60_000,
+            window: self.window,
             options: Options { mss, ..Options::default() },
             fragment: false,
         });
@@ -242,7 +259,8 @@ fn failure(talk: Talk) -> FailureDetails {
 }
 
 fn silent_talk() -> Talk {
-    Talk { connections: Connections::default(), next: [1000, 5000], frame: 0 }
+    let connections = Connections::default();
+    Talk { connections, next: [1000, 5000], frame: 0, window: 60_000, client_port: 40_000 }
 }
 
 #[test]
@@ -393,4 +411,214 @@ fn failure_is_silent_without_keep_alive_answers() {
     );
     let client = &report.directions[0];
     assert_eq!((client.counts.keep_alives, client.counts.keep_alives_unanswered), (4, 2));
+}
+
+/// Data that were never acknowledged are lost, whatever FINs were sent. `step` adds packets after the
+/// handshake; a RST without an acknowledgement follows.
+#[test]
+fn reset_after_fin_is_harmless_only_without_loss() {
+    type Step = fn(&mut Talk);
+    let upload: Step = |talk| {
+        talk.data(100.0, CLIENT, 400);
+        talk.ack(130.0, SERVER);
+        talk.flags(140.0, SERVER, Flags::FIN | Flags::ACK, 0);
+        talk.data(141.0, CLIENT, 900);
+        talk.data(141.1, CLIENT, 900);
+    };
+    let cases: [(usize, u64, FailureStage, Step); 7] = [
+        // The data were on their way when the server closed: the tap is at the client.
+        (SERVER, 900, FailureStage::InUpload, |talk| {
+            talk.data(100.0, CLIENT, 400);
+            talk.ack(130.0, SERVER);
+            let received = talk.next[CLIENT];
+            talk.data(139.0, CLIENT, 900);
+            talk.segment(140.0, SERVER, Flags::FIN | Flags::ACK, 0, talk.next[SERVER], received);
+        }),
+        // The same for data that the client was just sending.
+        (SERVER, 1800, FailureStage::InUpload, upload),
+        // A request on a connection that the server had closed.
+        (SERVER, 900, FailureStage::AfterFin, |talk| {
+            talk.flags(100.0, SERVER, Flags::FIN | Flags::ACK, 0);
+            talk.ack(100.1, CLIENT);
+            talk.data(140.0, CLIENT, 900);
+        }),
+        // After the FIN of the client, the server had more to send.
+        (CLIENT, 700, FailureStage::AfterFin, |talk| {
+            talk.data(100.0, CLIENT, 400);
+            talk.ack(130.0, SERVER);
+            talk.flags(131.0, CLIENT, Flags::FIN | Flags::ACK, 0);
+            talk.data(161.0, SERVER, 700);
+        }),
+        // The connection has both FINs.
+        (CLIENT, 700, FailureStage::AfterFin, |talk| {
+            talk.data(100.0, CLIENT, 400);
+            talk.flags(131.0, CLIENT, Flags::FIN | Flags::ACK, 0);
+            talk.flags(161.0, SERVER, Flags::FIN | Flags::ACK, 700);
+        }),
+        // A TLS close notification.
+        (CLIENT, 0, FailureStage::AfterFin, |talk| {
+            talk.data(100.0, CLIENT, 400);
+            talk.data(130.0, SERVER, 400);
+            talk.ack(130.1, CLIENT);
+            talk.flags(161.0, SERVER, Flags::FIN | Flags::ACK, 31);
+        }),
+        // All data are acknowledged.
+        (CLIENT, 0, FailureStage::AfterFin, |talk| {
+            talk.data(100.0, CLIENT, 400);
+            talk.data(130.0, SERVER, 400);
+            talk.flags(130.1, SERVER, Flags::FIN | Flags::ACK, 0);
+            talk.ack(130.1, CLIENT);
+        }),
+    ];
+    for (by, lost, stage, step) in cases {
+        let mut talk = Talk::new([0.0, 30.0]);
+        step(&mut talk);
+        talk.flags(170.0, by, Flags::RST, 0);
+        let details = failure(talk);
+        assert_eq!((details.failure, details.by), (FailureKind::Reset, by));
+        assert_eq!(
+            (details.lost_bytes, details.stage, details.is_harmless()),
+            (lost, stage, lost == 0)
+        );
+    }
+}
+
+/// The server rejects an upload: it responds while the client is still sending, and resets.
+#[test]
+fn rejected_upload_is_not_in_response() {
+    for away in [[0.0, 30.0], [30.0, 0.0]] {
+        let mut talk = Talk::new(away);
+        (0..4).for_each(|n| talk.data(100.0 + f64::from(n), CLIENT, MSS));
+        let (received, sent) = (talk.next[CLIENT], talk.next[SERVER]);
+        // The server responds to the first four packets; further ones are on their way.
+        let late = if away[CLIENT] == 0.0 { 120.0 } else { 131.0 };
+        let response = |talk: &mut Talk| {
+            talk.segment(130.0, SERVER, Flags::ACK, 200, sent, received);
+            talk.next[SERVER] += 200;
+        };
+        if late > 130.0 {
+            response(&mut talk);
+        }
+        for n in 0..4 {
+            let sequence = talk.next[CLIENT];
+            talk.segment(late + f64::from(n), CLIENT, Flags::ACK, MSS, sequence, sent);
+            talk.next[CLIENT] += MSS;
+        }
+        if late < 130.0 {
+            response(&mut talk);
+        }
+        talk.flags(136.0, SERVER, Flags::RST, 0);
+        let details = failure(talk);
+        assert_eq!((details.failure, details.by), (FailureKind::Reset, SERVER));
+        assert_eq!((details.stage, details.lost_bytes), (FailureStage::InUpload, 4200));
+    }
+}
+
+/// The SYN meets an old connection, which the server acknowledges and the client resets.
+#[test]
+fn syn_meets_old_connection() {
+    for (tries, answered) in [(1, true), (3, true), (3, false)] {
+        let mut talk = silent_talk();
+        for n in 0..tries {
+            let ms = 1000.0 * f64::from(n);
+            talk.segment(ms, CLIENT, Flags::SYN, 0, 1000, 0);
+            talk.segment(ms + 1.0, SERVER, Flags::ACK, 0, 77, 900_000);
+            talk.segment(ms + 1.1, CLIENT, Flags::RST, 0, 900_000, 0);
+        }
+        if answered {
+            talk.segment(1000.0 * f64::from(tries), CLIENT, Flags::SYN, 0, 1000, 0);
+            let ms = 1000.0 * f64::from(tries);
+            talk.next[CLIENT] = 1001;
+            talk.flags(ms + 1.0, SERVER, Flags::SYN | Flags::ACK, 0);
+            talk.ack(ms + 1.1, CLIENT);
+            talk.data(ms + 2.0, CLIENT, 200);
+            talk.data(ms + 3.0, SERVER, 300);
+            talk.ack(ms + 3.1, CLIENT);
+        }
+        let report = talk.report();
+        let details = report.failure_details.expect("the SYN met an old connection");
+        let client = &report.directions[0];
+        assert!(report.syn_captured && report.end == tcpcast_trace::ConnectionEnd::Open);
+        assert_eq!(client.counts.missing_bytes, 0);
+        if answered {
+            assert_eq!((details.failure, details.by), (FailureKind::OldConnection, SERVER));
+            assert_near(details.waited, 1000.0 * f64::from(tries));
+            assert!(details.is_harmless());
+        } else {
+            assert_eq!(details.failure, FailureKind::Unanswered);
+            assert_eq!((details.stage, details.tries), (FailureStage::OldConnection, 3));
+        }
+    }
+}
+
+/// A RST after the SYN-ACK is one of this connection.
+#[test]
+fn reset_of_answered_syn_ends_connection() {
+    let mut talk = silent_talk();
+    talk.segment(0.0, CLIENT, Flags::SYN, 0, 1000, 0);
+    talk.segment(30.0, SERVER, Flags::SYN | Flags::ACK, 0, 5000, 1001);
+    talk.segment(30.1, CLIENT, Flags::RST, 0, 1001, 0);
+    let details = failure(talk);
+    assert_eq!((details.failure, details.by), (FailureKind::Reset, CLIENT));
+    assert_eq!(details.stage, FailureStage::Handshake);
+}
+
+/// A handshake needs a second try, or time in the capture, before it counts as failed.
+#[test]
+fn handshake_at_end_of_capture_has_not_failed() {
+    for (answered, rest, failed) in
+        [(false, 500.0, false), (false, 1500.0, true), (true, 500.0, false), (true, 1500.0, true)]
+    {
+        let mut talk = silent_talk();
+        talk.segment(0.0, CLIENT, Flags::SYN, 0, 1000, 0);
+        if answered {
+            talk.segment(1.0, SERVER, Flags::SYN | Flags::ACK, 0, 5000, 1001);
+        }
+        talk.other_connection(1.0 + rest);
+        let report = talk.connections.into_remaining_reports().next().expect("a connection");
+        assert_eq!(report.failure_details.is_some(), failed, "{answered} {rest}");
+    }
+}
+
+/// Three transmissions without a response within a second may be a probe and a timeout.
+#[test]
+fn receiver_is_silent_after_three_copies_in_a_second() {
+    for (times, silent) in [([500.0, 530.0, 800.0], false), ([500.0, 1500.0, 3500.0], true)] {
+        let mut talk = Talk::new([0.0, 30.0]);
+        talk.data(100.0, CLIENT, 200);
+        talk.ack(131.0, SERVER);
+        let (sequence, ack) = (talk.next[CLIENT], talk.next[SERVER]);
+        for time in times {
+            talk.segment(time, CLIENT, Flags::ACK, 300, sequence, ack);
+        }
+        let details = talk.report().failure_details;
+        assert_eq!(details.is_some(), silent);
+        if let Some(details) = details {
+            assert_eq!((details.failure, details.by), (FailureKind::Silent, SERVER));
+            assert_eq!((details.tries, details.lost_bytes), (3, 300));
+            assert_near(details.silence, 3500.0 - 131.0);
+        }
+    }
+}
+
+/// A receiver with a closed window that no longer answers the probes.
+#[test]
+fn receiver_is_silent_without_answers_to_window_probes() {
+    for answers in [0, 3] {
+        let mut talk = Talk::new([0.0, 30.0]);
+        talk.data(100.0, CLIENT, 200);
+        talk.window_ack(131.0, SERVER, 0);
+        let (sequence, ack) = (talk.next[CLIENT] - 1, talk.next[SERVER]);
+        for (n, time) in [400.0, 1000.0, 2200.0].into_iter().enumerate() {
+            talk.segment(time, CLIENT, Flags::ACK, 0, sequence, ack);
+            if n < answers {
+                talk.window_ack(time + 30.0, SERVER, 0);
+            }
+        }
+        let report = talk.report();
+        assert_eq!(report.directions[0].counts.zero_window_probes, 3);
+        let failed = report.failure_details.map(|details| (details.failure, details.stage));
+        let silent = Some((FailureKind::Silent, FailureStage::ClosedWindow));
+        assert_eq!(failed, silent.filter(|_| answers == 0));
+    }
 }

@@ -27,15 +27,20 @@ impl LifecycleState {
     /// Creates the state at the first segment.
     pub(super) fn new(first: &Segment) -> Self {
         let mut lifecycle = Self { frame: first.frame, time: first.time, ..Self::default() };
-        lifecycle.process_segment(first, 0);
+        lifecycle.process_segment(first, 0, false);
         lifecycle
     }
 
-    /// Processes a segment from the end `from`; only SYN, FIN and RST have an effect.
-    pub(super) fn process_segment(&mut self, segment: &Segment, from: usize) {
+    /// Processes a segment from the end `from`; only SYN, FIN and RST have an effect. `talked`: the
+    /// end has sent something other than a SYN.
+    pub(super) fn process_segment(&mut self, segment: &Segment, from: usize, talked: bool) {
         let flags = segment.flags;
-        let reset = flags.contains_any(Flags::RST);
-        if flags.contains_any(Flags::SYN) && !reset {
+        // Before the SYN-ACK, a RST with another number answers an acknowledgement of an old
+        // connection between the same ends (RFC 9293, 3.10.7.3). The SYN is then sent again.
+        let opened = self.isn[from].filter(|_| !talked && self.isn[1 - from].is_none());
+        let old = opened.is_some_and(|isn| segment.sequence != isn.wrapping_add(1));
+        let reset = flags.contains_any(Flags::RST) && !old;
+        if flags.contains_any(Flags::SYN) && !flags.contains_any(Flags::RST) {
             self.isn[from] = Some(segment.sequence);
         }
         self.finished[from] |= flags.contains_any(Flags::FIN);

@@ -222,7 +222,7 @@ impl ConnectionTable {
         else {
             return;
         };
-        lifecycle.process_segment(segment, from);
+        lifecycle.process_segment(segment, from, entry.has_sent_non_syn(from));
         entry.set_bit(ENDED, lifecycle.has_ended());
     }
 
@@ -319,6 +319,7 @@ impl ConnectionTable {
         let live = |slot: &usize| self.entries[*slot].has_bit(LIVE);
         let mut slots: Vec<_> = (0..self.entries.len()).filter(live).collect();
         slots.sort_by_key(|slot| self.entries[*slot].number);
+        let last = slots.iter().map(|slot| self.entries[*slot].last).max().unwrap_or(0);
         let mut left = slots.into_iter();
         std::iter::from_fn(move || {
             while self.analysis.wants_reports() {
@@ -328,7 +329,9 @@ impl ConnectionTable {
                 let LifecycleState { end, copies, .. } = self.lifecycle[slot];
                 self.analysis.end_connection(slot, end, copies);
             }
-            self.analysis.next_report(true)
+            let mut report = self.analysis.next_report(true)?;
+            report.withdraw_early_failure(last);
+            Some(report)
         })
     }
 
