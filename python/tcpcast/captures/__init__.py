@@ -31,15 +31,16 @@ from tcpcast.captures.models import (
     model_rates_by_direction,
 )
 from tcpcast.captures.requests import request_table
-from tcpcast.captures.services import service_of_each_direction, service_table
+from tcpcast.captures.services import service_table
+from tcpcast.captures.subject import bytes_by_limit, capture_subject
 from tcpcast.captures.table import direction_table, event_table, interval_table, round_table
 from tcpcast.captures.tap_comparison import (
     comparison_warnings,
     second_tap_columns,
     totals_by_tap_order,
 )
+from tcpcast.captures.transfers import service_or_transfer
 from tcpcast.captures.verdict import (
-    bytes_by_limit,
     capture_verdict,
     captures_verdict,
     directions_without_service,
@@ -324,7 +325,7 @@ def trace(
     connections |= _add_cause_columns(connections, rounds_found, lost)
     asked = request_table(found["talks"], found["requests"])
     served = service_table(asked)
-    connections["service"] = service_of_each_direction(connections, asked, served)
+    connections["service"] = service_or_transfer(connections, asked, served)
     warnings = [*found["warnings"], *capture_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
@@ -408,6 +409,7 @@ def capture_json_before_tables(capture: Capture, groups: Table | None = None) ->
     return {
         "file": capture.file,
         "verdict": capture_verdict(capture, groups),
+        "subject": capture_subject(capture, groups).to_json(),
         "warnings": list(capture.warnings),
         **({"between": list(iter_plain_rows(capture.between))} if capture.between else {}),
         "rest": dict(capture.rest),
