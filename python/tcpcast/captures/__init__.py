@@ -24,6 +24,7 @@ from tcpcast.captures.congestion_control import identify_congestion_control
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.failed_connections import failed_connections_table
 from tcpcast.captures.groups import group_directions as grouped
+from tcpcast.captures.log_formats import read_log
 from tcpcast.captures.model_rates import measured_and_model_rate_columns
 from tcpcast.captures.models import (
     model_errors,
@@ -125,6 +126,10 @@ class Capture:
         etc. point of a kind is kept.
     is_restricted
         True if the capture is restricted to some directions; ``segments`` counts only these.
+    program
+        "" for a capture; ``iperf3`` or ``ss`` for a log of this program. Such a log has one row per
+        direction in ``connections``, with NaN for what only packets show; its other tables are
+        empty.
     """
 
     file: str
@@ -146,6 +151,7 @@ class Capture:
     services: Table = field(default_factory=dict)
     failed: Table = field(default_factory=dict)
     is_restricted: bool = False
+    program: str = ""
 
     def __repr__(self) -> str:
         """Return a summary on one line."""
@@ -279,7 +285,7 @@ def trace(
     ----------
     source
         Path of a pcap or pcapng file, optionally compressed by gzip or zstd; ``"-"`` for standard
-        input; or the content of such a file as bytes.
+        input; or the content of such a file as bytes. Also a log of ``iperf3 -J`` or ``ss -tin``.
     after
         A capture of the same packets at a second tap; clocks may differ. Directions then have the
         loss between the taps (``loss_ratio_between``, p_r) and transit times.
@@ -306,6 +312,13 @@ def trace(
     _check_argument_ranges(trail_points, max_connections)
     content = isinstance(source, bytes)
     file = _file_name(source)
+    log = None if file == STANDARD_INPUT and not content else read_log(source, file, trace)
+    if log is not None:
+        if after is not None:
+            raise CaptureError(
+                f"a log of {log.program}; a second capture requires a capture", file=file
+            )
+        return log
     try:
         found = _native.read_trace(
             None if file == STANDARD_INPUT and not content else source,
@@ -440,7 +453,9 @@ def iter_rows_with_advice(connections: Table, services: Table) -> Iterator[dict[
 def to_plain_values(column: np.ndarray[Any, Any]) -> list[Any]:
     """Return a column as plain values: times as ISO 8601 in UTC, NaN as None."""
     if column.dtype.kind == "M":
-        return [f"{moment}Z" for moment in column.astype(str)]
+        known = (~np.isnat(column)).tolist()
+        moments = zip(column.astype(str).tolist(), known, strict=True)
+        return [f"{moment}Z" if is_known else None for moment, is_known in moments]
     if column.dtype.kind == "f":
         return [value if math.isfinite(value) else None for value in column.tolist()]
     values: list[Any] = column.tolist()

@@ -12,8 +12,8 @@ import numpy as np
 
 from tcpcast.captures.advice import cause_or_limit_keys
 from tcpcast.captures.failed_connections import STAGES_WITHOUT_LOSS, count_failures_with_loss
-from tcpcast.captures.groups import group_directions, group_mask, host_address
-from tcpcast.captures.table import select_rows
+from tcpcast.captures.groups import active_times_and_flow_counts, group_mask, host_address
+from tcpcast.captures.table import select_rows, start_times_ns
 from tcpcast.limit_names import LIMIT_NAMES
 
 if TYPE_CHECKING:
@@ -137,20 +137,26 @@ def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
 
 def _subject_of_rows(kind: Kind, table: Table, rows: Column, failures: int) -> Subject:
     part = select_rows(table, rows)
-    none = {"direction": np.zeros(0, dtype=np.int64), "time": np.zeros(0, dtype="datetime64[ns]")}
-    together = select_rows(group_directions(part, none, by="all"), 0)
+    active = active_times_and_flow_counts(part, np.zeros(rows.size, dtype=np.int64), 1)["active_s"]
     ends = [str(part[end][0]) for end in ("src", "dst")]
     source, destination = ends if kind == "transfer" else [host_address(end) for end in ends]
     if kind == "transfers":
         source = destination = ""
-    bps = part["throughput_bps"][0] if rows.size == 1 else together["throughput_bps"]
+    sent = int(part["bytes"].sum())
+    bps = (
+        part["throughput_bps"][0]
+        if rows.size == 1
+        else 8 * sent / active[0]
+        if active[0]
+        else np.nan
+    )
     return Subject(
         kind,
         limit=str(bytes_by_limit(part)["limit"][0]),
         source=source,
         destination=destination,
         flows=int(rows.size),
-        bytes=int(part["bytes"].sum()),
+        bytes=sent,
         throughput_bps=float(bps),
         failures=failures,
         directions=tuple(rows.tolist()),
@@ -207,7 +213,7 @@ def _parallel_rows(table: Table, order: Column) -> Column:
 
 def _active_times(table: Table) -> tuple[Column, Column]:
     """Return the first and the last time of data of each direction, in nanoseconds."""
-    begin = table["start"].astype(np.int64)
+    begin = start_times_ns(table)
     lasted = np.nan_to_num(table["duration_s"] * 1e9).astype(np.int64)
     return begin, begin + np.minimum(lasted, np.iinfo(np.int64).max - begin)
 

@@ -46,7 +46,7 @@ from tcpcast.report.trace_cells import (
     rate_scale,
     scaled_number_texts,
 )
-from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts
+from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts, log_detail_parts
 from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_services import service_parts
 
@@ -212,6 +212,8 @@ def worst_first_order(connections: Table) -> Array:
 
 def _capture_size_text(capture: Capture) -> str:
     count = capture.connection_count
+    if capture.program:
+        return f"{capture.file}: log of {capture.program}, {count_text(count, 'connection')}"
     segments = count_text(capture.segments, "TCP segment")
     part = "the shown directions of " if capture.is_restricted else ""
     text = f"{capture.file}: {segments} in {part}{count_text(count, 'connection')}"
@@ -335,7 +337,8 @@ def _advice_or_detail_parts(capture: Capture, subject: Subject, max_rows: int) -
     if subject.kind in TRANSFER_KINDS:
         is_subject = np.isin(order, subject.directions)
         order = np.concatenate([order[is_subject], order[~is_subject]])
-    is_single = capture.connection_count == 1
+    detail = log_detail_parts if capture.program else detail_parts
+    is_single = capture.connection_count == 1 or bool(capture.program)
     if not is_single:
         order = order[~_is_explained_elsewhere(capture)[order]]
     if is_single:
@@ -348,7 +351,7 @@ def _advice_or_detail_parts(capture: Capture, subject: Subject, max_rows: int) -
     ):
         title = Paragraph(row["src"] + ARROW + row["dst"], "heading")
         if is_single:
-            parts += [BLANK_LINE, *([title] if order.size > 1 else []), *detail_parts(row, text)]
+            parts += [BLANK_LINE, *([title] if order.size > 1 else []), *detail(row, text)]
         elif text:
             parts += [BLANK_LINE, title, Paragraph(text, "", "  ")]
     return parts
