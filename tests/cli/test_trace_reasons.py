@@ -20,7 +20,7 @@ from tcpcast.captures.advice import (
 )
 from tcpcast.captures.cause_rules import STATES_BY_CAUSE
 from tcpcast.captures.groups import GROUPINGS
-from tcpcast.captures.verdict import bytes_by_limit
+from tcpcast.captures.subject import bytes_by_limit
 from tcpcast.cli import main
 from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.report import text as on_terminal

@@ -63,7 +63,16 @@ def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> Non
     assert main(["trace", str(TRANSFER), "--table", name, "--json"]) == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
     more_tables = ["services", "failed"] if name == "connections" else []
-    assert list(capture) == ["file", "verdict", "warnings", "rest", "limits", *more_tables, name]
+    assert list(capture) == [
+        "file",
+        "verdict",
+        "subject",
+        "warnings",
+        "rest",
+        "limits",
+        *more_tables,
+        name,
+    ]
     # The advice is an additional key of each row.
     assert [{key: row[key] for key in expected} for row in capture[name]] == list(
         iter_plain_rows(expected)

@@ -19,7 +19,8 @@ from tcpcast.captures.quantity_text import (
     format_time,
     format_volume,
 )
-from tcpcast.captures.verdict import capture_verdict, captures_verdict, is_verdict_on_failures
+from tcpcast.captures.subject import capture_subject
+from tcpcast.captures.verdict import capture_verdict, captures_verdict
 from tcpcast.report.full_report import captures_document
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
@@ -96,7 +97,11 @@ def test_every_number_of_the_verdict_is_in_the_report(path: Path) -> None:
 def test_an_unknown_limit_is_not_named(path: Path) -> None:
     capture = read(path)
     table = capture.connections
-    if is_verdict_on_failures(capture) or not table["src"].size or capture.services["server"].size:
+    if (
+        capture_subject(capture).kind == "failures"
+        or not table["src"].size
+        or capture.services["server"].size
+    ):
         return
     sentence = capture_verdict(capture)
     known = [name for name in cause_or_limit_keys(table).tolist() if name != "unknown"]

@@ -24,6 +24,7 @@ from tcpcast.captures.congestion_control import identify_congestion_control
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.failed_connections import failed_connections_table
 from tcpcast.captures.groups import group_directions as grouped
+from tcpcast.captures.log_formats import read_log
 from tcpcast.captures.model_rates import measured_and_model_rate_columns
 from tcpcast.captures.models import (
     model_errors,
@@ -31,15 +32,16 @@ from tcpcast.captures.models import (
     model_rates_by_direction,
 )
 from tcpcast.captures.requests import request_table
-from tcpcast.captures.services import service_of_each_direction, service_table
+from tcpcast.captures.services import service_table
+from tcpcast.captures.subject import bytes_by_limit, capture_subject
 from tcpcast.captures.table import direction_table, event_table, interval_table, round_table
 from tcpcast.captures.tap_comparison import (
     comparison_warnings,
     second_tap_columns,
     totals_by_tap_order,
 )
+from tcpcast.captures.transfers import service_or_transfer
 from tcpcast.captures.verdict import (
-    bytes_by_limit,
     capture_verdict,
     captures_verdict,
     directions_without_service,
@@ -124,6 +126,10 @@ class Capture:
         etc. point of a kind is kept.
     is_restricted
         True if the capture is restricted to some directions; ``segments`` counts only these.
+    program
+        "" for a capture; ``iperf3`` or ``ss`` for a log of this program. Such a log has one row per
+        direction in ``connections``, with NaN for what only packets show; its other tables are
+        empty.
     """
 
     file: str
@@ -145,6 +151,7 @@ class Capture:
     services: Table = field(default_factory=dict)
     failed: Table = field(default_factory=dict)
     is_restricted: bool = False
+    program: str = ""
 
     def __repr__(self) -> str:
         """Return a summary on one line."""
@@ -278,7 +285,7 @@ def trace(
     ----------
     source
         Path of a pcap or pcapng file, optionally compressed by gzip or zstd; ``"-"`` for standard
-        input; or the content of such a file as bytes.
+        input; or the content of such a file as bytes. Also a log of ``iperf3 -J`` or ``ss -tin``.
     after
         A capture of the same packets at a second tap; clocks may differ. Directions then have the
         loss between the taps (``loss_ratio_between``, p_r) and transit times.
@@ -305,6 +312,13 @@ def trace(
     _check_argument_ranges(trail_points, max_connections)
     content = isinstance(source, bytes)
     file = _file_name(source)
+    log = None if file == STANDARD_INPUT and not content else read_log(source, file, trace)
+    if log is not None:
+        if after is not None:
+            raise CaptureError(
+                f"a log of {log.program}; a second capture requires a capture", file=file
+            )
+        return log
     try:
         found = _native.read_trace(
             None if file == STANDARD_INPUT and not content else source,
@@ -324,7 +338,7 @@ def trace(
     connections |= _add_cause_columns(connections, rounds_found, lost)
     asked = request_table(found["talks"], found["requests"])
     served = service_table(asked)
-    connections["service"] = service_of_each_direction(connections, asked, served)
+    connections["service"] = service_or_transfer(connections, asked, served)
     warnings = [*found["warnings"], *capture_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
@@ -408,6 +422,7 @@ def capture_json_before_tables(capture: Capture, groups: Table | None = None) ->
     return {
         "file": capture.file,
         "verdict": capture_verdict(capture, groups),
+        "subject": capture_subject(capture, groups).to_json(),
         "warnings": list(capture.warnings),
         **({"between": list(iter_plain_rows(capture.between))} if capture.between else {}),
         "rest": dict(capture.rest),
@@ -438,7 +453,9 @@ def iter_rows_with_advice(connections: Table, services: Table) -> Iterator[dict[
 def to_plain_values(column: np.ndarray[Any, Any]) -> list[Any]:
     """Return a column as plain values: times as ISO 8601 in UTC, NaN as None."""
     if column.dtype.kind == "M":
-        return [f"{moment}Z" for moment in column.astype(str)]
+        known = (~np.isnat(column)).tolist()
+        moments = zip(column.astype(str).tolist(), known, strict=True)
+        return [f"{moment}Z" if is_known else None for moment, is_known in moments]
     if column.dtype.kind == "f":
         return [value if math.isfinite(value) else None for value in column.tolist()]
     values: list[Any] = column.tolist()

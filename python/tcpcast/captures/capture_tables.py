@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.services import service_of_each_direction, service_table
+from tcpcast.captures.services import service_table
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.tap_comparison import totals_by_tap_order
+from tcpcast.captures.transfers import service_or_transfer
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table
@@ -61,7 +62,7 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
         kept = np.isin(table["connection"], connections["connection"])
         changed[name] = select_rows(table, kept)
     changed["services"] = service_table(changed["requests"])
-    connections["service"] = service_of_each_direction(
+    connections["service"] = service_or_transfer(
         connections, changed["requests"], changed["services"]
     )
     if capture.between:

@@ -117,7 +117,10 @@ MIN_FULL_QUEUE_RATIO = 0.22
 losses without a full link 0.01 to 0.18."""
 MIN_STANDING_QUEUE_RATIO = 0.5
 """A queue stands if the median RTT exceeds the lowest RTT by at least this share of the lowest RTT.
-The share is 0.7 or more with four and five flows on one link, and at most 0.24 with random loss."""
+The share is 0.7 or more with four and five flows on one link, and at most 0.24 with random loss.
+Behind such a queue, non-full segments do not show that the sender ran out of data: scp and rsync,
+which write blocks, fill a link with 0.67 to 1.05 of them per RTT and a ratio of queueing delay to
+RTT of 0.83; applications that run out of data have a ratio of at most 0.21."""
 MIN_SINGLE_FLOW_LINK_SHARE = 0.65
 """Minimum ratio of rate to link rate, if known, for a single flow on a full link. Full links have
 0.73 or more. Random loss has 0.31 to 0.61; there, a delayed ACK or a burst looks like a queue."""
@@ -264,7 +267,7 @@ def _runs_out_of_data(evidence: Evidence) -> Column:
 def _is_application_limited(evidence: Evidence) -> Column:
     """Detect senders that are idle or run out of data in most round trips."""
     written = (
-        evidence.is_tap_away
+        evidence.is_tap_away & ~(evidence.queue_ratio >= MIN_STANDING_QUEUE_RATIO)
         | (evidence.unprompted_share >= MIN_UNPROMPTED_SHARE)
         | (evidence.mean_flight_ratio <= MAX_DRAINED_FLIGHT_RATIO)
     )

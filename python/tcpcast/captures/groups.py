@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.model_rates import has_measurable_rate, has_model_inputs, model_inputs
+from tcpcast.captures.table import start_times_ns
 from tcpcast.captures.tap_comparison import loss_denominators
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import MAX_RTO_SHARE
@@ -56,7 +57,7 @@ def group_directions(
         "src": np.array([source for source, _ in ends], dtype=np.str_),
         "dst": np.array([destination for _, destination in ends], dtype=np.str_),
         "flows": np.bincount(group, minlength=count),
-        **_active_times_and_flow_counts(connections, group, count),
+        **active_times_and_flow_counts(connections, group, count),
     }
     table |= _group_sums(connections, group, count)
     table |= _group_means(connections, group, count)
@@ -102,9 +103,9 @@ def _group_keys(connections: Table, by: str) -> tuple[list[tuple[str, str]], Col
     return list(numbers), np.array(group, dtype=np.int64)
 
 
-def _active_times_and_flow_counts(connections: Table, group: Column, count: int) -> Table:
+def active_times_and_flow_counts(connections: Table, group: Column, count: int) -> Table:
     """Return the active time of each group and the numbers of flows active at the same time."""
-    begin = connections["start"].astype(np.int64)
+    begin = start_times_ns(connections)
     lived_ns = np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)
     end = begin + np.minimum(lived_ns, _MAX_TIME_NS - begin)
     first, active, most = (np.zeros(count, dtype=np.int64) for _ in range(3))

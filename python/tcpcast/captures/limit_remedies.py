@@ -137,7 +137,8 @@ def has_slow_reader(gains: GainPredictor) -> Column:
         closed * gains.table["rtt_mean_s"] >= MIN_ZERO_WINDOWS_PER_RTT * gains.table["duration_s"]
     )
     smaller = _bytes_per_rtt(gains) < MOSTLY_CLOSED_WINDOW_RATIO * largest
-    return np.asarray((closed > 0) & (often | smaller) | (largest < 1))
+    always = (largest < 1) & (closed >= 0)  # a log of another program has no count
+    return np.asarray((closed > 0) & (often | smaller) | always)
 
 
 def _bytes_per_rtt(gains: GainPredictor) -> Column:
@@ -472,7 +473,9 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
             ends.append(Remedy("", f". {short.capitalize()}.", short))
             continue
         start, end, action = "", "", "take a longer capture that includes the handshake"
-        if table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
+        if np.isnan(table["acks"][at]):  # a log of another program
+            action = "run ss -tin at the sender during the transfer, or capture there"
+        elif table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
             again = int(table["retransmissions"][at])
             start = (
                 f". The acks are missing from the capture, and {again:,} of {packets:,} packets "

@@ -102,6 +102,12 @@ def to_datetimes(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return since_1970_ns.view("datetime64[ns]")
 
 
+def start_times_ns(table: Table) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the column ``start`` in nanoseconds since 1970; 0 if unknown (logs without times)."""
+    start = table["start"]
+    return np.where(np.isnat(start), 0, start.astype(np.int64))
+
+
 def text_column(values: Iterable[str]) -> np.ndarray[Any, Any]:
     """Return texts as a column."""
     return np.array(list(values), dtype=np.str_)

@@ -18,7 +18,8 @@ from tcpcast.captures.advice import (
     limit_phrase,
 )
 from tcpcast.captures.failed_connections import count_failures_with_loss, main_failure_clause
-from tcpcast.captures.groups import ANY_HOST, group_mask
+from tcpcast.captures.groups import ANY_HOST
+from tcpcast.captures.limit_remedies import FASTER_LINK
 from tcpcast.captures.quantity_text import (
     format_digits,
     format_percent,
@@ -27,6 +28,7 @@ from tcpcast.captures.quantity_text import (
     sentence_case,
 )
 from tcpcast.captures.service_advice import latency_sentence
+from tcpcast.captures.subject import MIN_MAIN_SHARE, bytes_by_limit, capture_subject
 from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.readable_units import count_text
@@ -36,10 +38,8 @@ if TYPE_CHECKING:
 
     from tcpcast.array_types import Table
     from tcpcast.captures import Capture
+    from tcpcast.captures.subject import Subject
 
-MIN_MAIN_SHARE = 0.5
-"""Minimum share of the bytes for one transfer to be the subject of the verdict, and minimum share
-of the connections for failures to be the subject."""
 MIN_SECOND_LIMIT_SHARE = 0.2
 """Minimum share of the bytes for a second limit to be named."""
 UNKNOWN = "unknown"
@@ -61,11 +61,9 @@ def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None
 
 
 def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
-    """Return the main result of a capture as a sentence.
+    """Return the main result of a capture as a sentence on its :class:`Subject`.
 
-    The subject is the failure of connections if at least half of them fail. Otherwise, it is the
-    service or the transfer with the most bytes or, if no transfer has half of the bytes, all
-    transfers. An unknown cause is not stated.
+    An unknown cause is not stated.
 
     Parameters
     ----------
@@ -76,15 +74,16 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     """
     if not capture.segments:
         return "The capture contains no TCP packets."
-    failures = count_failures_with_loss(capture.rest)
+    subject = capture_subject(capture, groups)
+    failures, left = subject.failures, capture.rest.get("directions", 0)
     of_all = (
         f"{failures:,} of {capture.connection_count:,} connections failed"
         if capture.connection_count > 1
         else "the connection failed"
     )
-    leads, left = is_verdict_on_failures(capture), capture.rest.get("directions", 0)
+    leads = subject.kind == "failures"
     parts = [
-        main_failure_clause(capture.failed, of_all) if leads else _data_statement(capture, groups),
+        main_failure_clause(capture.failed, of_all) if leads else _data_statement(capture, subject),
         _loss_between_statement(capture.between),
         of_all if failures and not leads else "",
         f"{left:,} directions with less data are not included" if left else "",
@@ -94,58 +93,23 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     return sentence_case(sentence)
 
 
-def is_verdict_on_failures(capture: Capture) -> bool:
-    """Return True if failed connections are the subject of the verdict."""
-    failures = count_failures_with_loss(capture.rest)
-    most = (
-        failures >= MIN_MAIN_SHARE * capture.connection_count or not capture.connections["src"].size
-    )
-    return failures > 0 and most
-
-
-def bytes_by_limit(table: Table) -> Table:
-    """Return the bytes per limit of some directions, sorted by bytes.
-
-    Columns: ``limit`` (a value of ``limited_by``, or a cause that is not a sender state),
-    ``directions``, ``bytes`` and ``byte_share``.
-    """
-    names = {name: key for key, name in reversed(LIMIT_NAMES.items())}
-    keys = [names[LIMIT_NAMES[key]] for key in cause_or_limit_keys(table).tolist()]
-    limit, group = np.unique(np.array(keys, dtype=np.str_), return_inverse=True)
-    sizes = np.bincount(group, weights=table["bytes"], minlength=limit.size)
-    order = np.argsort(-sizes, kind="stable")
-    return {
-        "limit": limit[order],
-        "directions": np.bincount(group, minlength=limit.size)[order],
-        "bytes": sizes[order].astype(np.int64),
-        "byte_share": sizes[order] / max(float(sizes.sum()), 1.0),
-    }
-
-
 def directions_without_service(table: Table) -> Table:
     """Return the directions that do not belong to a service."""
     return select_rows(table, table["service"] < 0)
 
 
-def _data_statement(capture: Capture, groups: Table | None) -> str:
+def _data_statement(capture: Capture, subject: Subject) -> str:
     """Return the statement on the data of a capture."""
-    table = capture.connections
-    if not table["src"].size:
+    table, rows = capture.connections, list(subject.directions)
+    if subject.kind == "none":
         return _no_data_statement(capture)
-    if groups is not None:
-        return _group_statement(table, groups)
-    served = table["service"] >= 0
-    sizes = np.bincount(table["service"][served], weights=table["bytes"][served])
-    separate = directions_without_service(table)
-    largest = int(separate["bytes"].max(initial=-1))
-    if sizes.size and sizes.max() >= largest:
-        row = int(np.argmax(sizes))
-        return latency_sentence(select_rows(capture.services, row))
-    if largest < MIN_MAIN_SHARE * separate["bytes"].sum():
-        return _all_transfers_statement(separate)
-    return _transfer_statement(
-        separate, int(np.argmax(separate["bytes"])), capture.connection_count
-    )
+    if subject.kind == "service":
+        return latency_sentence(select_rows(capture.services, subject.row))
+    if subject.kind == "transfer":
+        return _transfer_statement(table, rows[0], capture.connection_count)
+    if subject.kind == "transfers":
+        return _all_transfers_statement(select_rows(table, rows))
+    return _flows_statement(subject, select_rows(table, rows), table)
 
 
 def _no_data_statement(capture: Capture) -> str:
@@ -212,25 +176,28 @@ def _largest_row_limited_by(table: Table, limit: str) -> int:
     return int(np.argmax(np.where(rows, table["bytes"], -1)))
 
 
-def _group_statement(table: Table, groups: Table) -> str:
-    """Return the statement on the group of flows with the most bytes."""
-    row = int(np.argmax(groups["bytes"]))
-    ends = str(groups["src"][row]), str(groups["dst"][row])
-    flows, bps = int(groups["flows"][row]), float(groups["throughput_bps"][row])
-    who = count_text(flows, "flow") + "".join(
-        f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end != ANY_HOST
+def _flows_statement(subject: Subject, part: Table, table: Table) -> str:
+    """Return the statement on the flows of a group, or on parallel flows.
+
+    ``part`` holds the rows of the subject, ``table`` all rows.
+    """
+    parallel = "parallel " if subject.kind == "parallel" else ""
+    who = count_text(subject.flows, f"{parallel}flow") + "".join(
+        f" {word} {end}"
+        for word, end in (("from", subject.source), ("to", subject.destination))
+        if end != ANY_HOST
     )
-    most = " (the most data of all groups)" if groups["src"].size > 1 else ""
-    sent = f"send{'s' if flows == 1 else ''} {format_volume(float(groups['bytes'][row]))}{most}"
+    is_largest_group = subject.kind == "group" and part["src"].size < table["src"].size
+    most = " (the most data of all groups)" if is_largest_group else ""
+    sent = f"send{'s' if subject.flows == 1 else ''} {format_volume(float(subject.bytes))}{most}"
+    bps = subject.throughput_bps
     speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
-    inside = group_mask(table, *ends)
-    part = select_rows(table, inside)
-    found = bytes_by_limit(part)
-    limit = str(found["limit"][0])
+    speed += " in total" if speed and parallel else ""
+    found, limit = bytes_by_limit(part), subject.limit
     if found["byte_share"][0] < MIN_MAIN_SHARE or limit == UNKNOWN:
         return f"{who} {sent}{speed}; the capture does not show a main limit"
     action = _limit_of_row(part, _largest_row_limited_by(part, limit)).remedy.action
-    of_one = "for the largest flow, " if flows > 1 else ""
+    of_one = "for the largest flow, " if subject.flows > 1 and action != FASTER_LINK else ""
     mostly = "mostly " if found["limit"].size > 1 else ""
     name = limit_name_with_article(limit)
     return f"{who} {sent}{speed}, {mostly}limited by {name}; {of_one}{action}"

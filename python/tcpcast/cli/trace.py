@@ -25,9 +25,10 @@ from tcpcast.protected_inputs import protect_inputs
 from tcpcast.report.document import BLANK_LINE
 from tcpcast.report.text import print_parts
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
+from tcpcast.report.trace_verdict import summary_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcpcast.captures import Capture, Table
 
@@ -82,6 +83,16 @@ def trace(  # noqa: PLR0913 - one parameter per option
         capture, own_code = read_capture(file, second_capture, connection, points, max_connections)
         code = max(code, own_code)
         if capture is not None:
+            _check_log_options(
+                capture,
+                {
+                    "--group-by": group_by,
+                    "--models": models or None,
+                    "--plot": plot,
+                    "--scenario": scenario,
+                    "--table": table,
+                },
+            )
             captures.append(capture)
             if not (as_csv or as_json):
                 most = None if everything else worst or DEFAULT_ROWS
@@ -91,6 +102,9 @@ def trace(  # noqa: PLR0913 - one parameter per option
                     _print_models(capture, most)
         if code == INTERRUPTED_EXIT_CODE:
             break
+    if len(captures) > 1 and not (as_csv or as_json):
+        most = None if everything else worst or DEFAULT_ROWS
+        print_parts(summary_parts(captures, DEFAULT_ROWS if most is None else most))
     if captures and (as_csv or as_json):
         tables = [grouped(capture) for capture in captures] if grouped is not None else None
         _print_json_or_csv(captures, table or "connections", tables, models, worst, as_json=as_json)
@@ -140,6 +154,15 @@ def _check_format_options(
         )
     if files.count("-") > 1:
         raise TcpcastError("standard input can be read only once; write - only once")
+
+
+def _check_log_options(capture: Capture, given: Mapping[str, object]) -> None:
+    """Raise if an option needs packets, but the file is the log of another program."""
+    for option in [name for name, value in given.items() if value is not None]:
+        if capture.program:
+            raise TcpcastError(
+                f"{option} requires a capture; {capture.file} is a log of {capture.program}"
+            )
 
 
 def _check_rows(  # noqa: PLR0913 - options by name

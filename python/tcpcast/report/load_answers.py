@@ -19,6 +19,7 @@ from tcpcast.answer import (
     Status,
     texts_to_notes,
 )
+from tcpcast.captures.log_formats import HEAD_BYTES, log_program
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import CAPTURES_FAMILY, Formula
 from tcpcast.errors import ScenarioError, Suggestion, TcpcastError
@@ -85,16 +86,18 @@ class _SavedDocument(_Saved):
 
 
 def is_saved_answers_file(path: Path) -> bool:
-    """Return True if a file's name ends in .json or its content begins like JSON."""
-    if path.suffix == ".json":
-        return True
+    """Return True if a file's name ends in .json or its content begins like JSON, except for logs.
+
+    ``iperf3 -J`` writes logs, which are read as captures.
+    """
     if path.suffix == ".toml" or not path.is_file():
-        return False
+        return path.suffix == ".json"
     try:
         with path.open("rb") as file:
-            return file.read(1) == b"{"
+            head = file.read(HEAD_BYTES)
     except OSError:
-        return False  # read_saved_answers() reports the error
+        return path.suffix == ".json"  # read_saved_answers() reports the error
+    return (path.suffix == ".json" or head.startswith(b"{")) and not log_program(head)
 
 
 def read_saved_answers(path: Path) -> Answers:

@@ -22,13 +22,17 @@ from tcpcast.captures.failed_connections import (
     keepalive_sentence,
 )
 from tcpcast.captures.quantity_text import format_volume
+from tcpcast.captures.subject import (
+    TRANSFER_KINDS,
+    Subject,
+    bytes_by_limit,
+    capture_subject,
+)
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import (
-    bytes_by_limit,
     capture_verdict,
     captures_verdict,
     directions_without_service,
-    is_verdict_on_failures,
 )
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.readable_units import count_text
@@ -42,7 +46,7 @@ from tcpcast.report.trace_cells import (
     rate_scale,
     scaled_number_texts,
 )
-from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts
+from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts, log_detail_parts
 from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_services import service_parts
 
@@ -80,9 +84,11 @@ def capture_parts(
     verdict.
     """
     parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
-    parts += [BLANK_LINE, Paragraph(_capture_size_text(capture)), *_failure_parts(capture)]
-    if groups is None:
-        parts += service_parts(capture.services, max_rows)
+    subject = capture_subject(capture, groups)
+    parts += [BLANK_LINE, Paragraph(_capture_size_text(capture)), *_failure_parts(capture, subject)]
+    services = [] if groups is not None else service_parts(capture.services, max_rows)
+    if subject.kind not in TRANSFER_KINDS:
+        parts += services
     if capture.connections["src"].size:
         if groups is not None:
             parts += [BLANK_LINE, *group_parts(groups, max_rows)]
@@ -93,7 +99,9 @@ def capture_parts(
                 *_omitted_paragraphs(capture.rest),
             ]
             parts += _limit_bar_parts(directions_without_service(capture.connections))
-            parts += _advice_or_detail_parts(capture, MAX_EXPLAINED_DIRECTIONS)
+            parts += _advice_or_detail_parts(capture, subject, MAX_EXPLAINED_DIRECTIONS)
+    if subject.kind in TRANSFER_KINDS:
+        parts += services
     if capture.between:
         parts += [BLANK_LINE, *tap_comparison_parts(capture.between)]
     if capture.damaged or capture.interrupted:
@@ -204,6 +212,8 @@ def worst_first_order(connections: Table) -> Array:
 
 def _capture_size_text(capture: Capture) -> str:
     count = capture.connection_count
+    if capture.program:
+        return f"{capture.file}: log of {capture.program}, {count_text(count, 'connection')}"
     segments = count_text(capture.segments, "TCP segment")
     part = "the shown directions of " if capture.is_restricted else ""
     text = f"{capture.file}: {segments} in {part}{count_text(count, 'connection')}"
@@ -211,7 +221,7 @@ def _capture_size_text(capture: Capture) -> str:
     return text + (f" ({empty:,} without data)" if empty > 0 else "")
 
 
-def _failure_parts(capture: Capture) -> list[Part]:
+def _failure_parts(capture: Capture, subject: Subject) -> list[Part]:
     """Return sentences on failed connections in total, per kind of failure, and on keepalives.
 
     The sentence on the total is omitted if the verdict contains it.
@@ -219,7 +229,7 @@ def _failure_parts(capture: Capture) -> list[Part]:
     parts: list[Part] = []
     failures = failure_summary(capture.rest, capture.connection_count)
     if failures:
-        if not (is_verdict_on_failures(capture) and have_failures_one_kind(capture.rest)):
+        if not (subject.kind == "failures" and have_failures_one_kind(capture.rest)):
             parts.append(Paragraph(f"{failures}.", "warning", "! "))
         parts += [Paragraph(f"{line}.", "", "  ") for line in failure_sentences(capture.failed)]
     alive = [Paragraph(f"{line}.", "", "  ") for line in keepalive_sentence(capture.rest)]
@@ -320,11 +330,15 @@ def _has_time_share(limit: str, state: str, share: float) -> bool:
     return same and state != "unknown" and math.isfinite(share)
 
 
-def _advice_or_detail_parts(capture: Capture, max_rows: int) -> list[Part]:
-    """Return advice on the worst directions, or all details of a single connection."""
+def _advice_or_detail_parts(capture: Capture, subject: Subject, max_rows: int) -> list[Part]:
+    """Return all details of a single connection, or advice on the subject and the worst rows."""
     connections = capture.connections
     order = worst_first_order(connections)
-    is_single = capture.connection_count == 1
+    if subject.kind in TRANSFER_KINDS:
+        is_subject = np.isin(order, subject.directions)
+        order = np.concatenate([order[is_subject], order[~is_subject]])
+    detail = log_detail_parts if capture.program else detail_parts
+    is_single = capture.connection_count == 1 or bool(capture.program)
     if not is_single:
         order = order[~_is_explained_elsewhere(capture)[order]]
     if is_single:
@@ -337,7 +351,7 @@ def _advice_or_detail_parts(capture: Capture, max_rows: int) -> list[Part]:
     ):
         title = Paragraph(row["src"] + ARROW + row["dst"], "heading")
         if is_single:
-            parts += [BLANK_LINE, *([title] if order.size > 1 else []), *detail_parts(row, text)]
+            parts += [BLANK_LINE, *([title] if order.size > 1 else []), *detail(row, text)]
         elif text:
             parts += [BLANK_LINE, title, Paragraph(text, "", "  ")]
     return parts

@@ -46,8 +46,8 @@ def rate_scale(rates: Array) -> Scale:
 
 
 def integer_texts(values: Array) -> list[str]:
-    """Return integers as texts."""
-    return [str(value) for value in values.tolist()]
+    """Return integers as texts; a count may be NaN if it is unknown."""
+    return [f"{value:.0f}" if math.isfinite(value) else ABSENT_MARK for value in values.tolist()]
 
 
 def scaled_number_texts(values: Array, factor: float = 1.0) -> list[str]:

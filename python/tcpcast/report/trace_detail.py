@@ -57,6 +57,27 @@ def detail_parts(row: Row, advice: str) -> list[Part]:
     return parts
 
 
+def log_detail_parts(row: Row, advice: str) -> list[Part]:
+    """Return the parts of :func:`detail_parts` for a row that a program measured."""
+    again = row["retransmissions"]
+    rtts = {"mean": row["rtt_mean_s"], "min": row["rtt_min_s"]}
+    window, flight = row["window_max_bytes"], row["flight_mean_bytes"]
+    texts = {
+        "measured": f"by the {row['tap_side']}",
+        "sent": _sent_text(row),
+        "retrans": f"{again:,.0f}" if _is_known(again) else "unknown",
+        "RTT": "; ".join(f"{k} {_in_ms(v)} ms" for k, v in rtts.items() if _is_known(v)),
+        "windows": "; ".join(
+            f"{name} {format_volume(value)}"
+            for name, value in {"receive window": window, "in flight": flight}.items()
+            if _is_known(value) and value > 0
+        ),
+        "models": _model_rates_text(row),
+    }
+    parts: list[Part] = [_labelled_line(label, text) for label, text in texts.items() if text]
+    return [*parts, *_limit_bars(row), _labelled_line("why", advice)]
+
+
 def _labelled_line(label: str, text: str) -> Paragraph:
     return Paragraph(text, "", f" {label}".ljust(LABEL_WIDTH))
 

@@ -10,6 +10,7 @@ from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advise_each_direction
 from tcpcast.captures.failed_connections import failure_summary
 from tcpcast.captures.quantity_text import format_rate
 from tcpcast.captures.table import select_rows
+from tcpcast.captures.verdict import captures_verdict
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.readable_units import count_text
 from tcpcast.report.document import Column, Heading, Paragraph, ShareBar, endpoints_text
@@ -27,6 +28,15 @@ MAX_ADVISED_LIMITS = 3
 """Maximum number of limits with advice."""
 MIN_BAR_SHARE = 0.01
 """Minimum share of the total time for a limit to have a bar."""
+
+
+def summary_parts(captures: Sequence[Capture], max_rows: int) -> list[Part]:
+    """Return the summary over several captures, which a terminal shows below their sections."""
+    return [
+        Heading(f"All {len(captures):,} captures"),
+        Paragraph(captures_verdict(captures)),
+        *captures_verdict_parts(captures, max_rows),
+    ]
 
 
 def captures_verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterator[Part]:
@@ -98,14 +108,16 @@ def time_shares_by_limit(table: Table) -> list[tuple[str, float]]:
 
 
 def _totals_text(table: Table, files: int) -> str:
-    data, again = int(table["data_packets"].sum()), int(table["retransmissions"].sum())
-    timeouts, count = int(table["timeouts"].sum()), table["src"].size
+    data, again = (int(np.nansum(table[name])) for name in ("data_packets", "retransmissions"))
+    known, count = np.isfinite(table["timeouts"]), table["src"].size
     text = f"{count_text(count, 'direction')} with data"
     text += f" in {files:,} captures" if files > 1 else ""
     text += f": {int(table['bytes'].sum()):,} bytes in {data:,} packets"
     if again:
         text += f", {again:,} of them retransmitted ({100 * again / data:.2g} %)"
-    text += f", {count_text(timeouts, 'timeout')}."
+    if known.any() or not count:
+        text += f", {count_text(int(table['timeouts'][known].sum()), 'timeout')}"
+    text += "."
     known = table["throughput_bps"][np.isfinite(table["throughput_bps"])]
     return (
         f"{text} Median throughput {format_rate(float(np.median(known)))}." if known.size else text

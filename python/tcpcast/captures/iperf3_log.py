@@ -1,0 +1,263 @@
+"""Reads the output of ``iperf3 -J``."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.flow_log import (
+    MAX_FLOWS,
+    LoggedFlow,
+    fills_window,
+    limit_of_full_window,
+    rate_to_loss_models,
+)
+from tcpcast.captures.table import endpoint_text
+from tcpcast.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MIN_TARGET_SHARE = 0.9
+"""Minimum ratio of the rate to the target of ``-b`` for the sender to be limited by it."""
+MAX_USED_WINDOW_SHARE = 0.5
+"""Ratio of the bytes per RTT to the windows below which the sender had too few data."""
+MAX_STEADY_VARIATION = 0.2
+"""Maximum coefficient of variation of the rates of intervals for a steady rate. Full
+links have 0.03 to 0.12."""
+MAX_NAME_LENGTH = 255
+LIMITS_OF_VALUES = (0.0, 1e18)
+DEFAULT_SEGMENT_BYTES = 1448
+REMARK = (
+    "iperf3 reports no loss indications, so p is the ratio of retransmissions, which exceeds the "
+    "ratio of loss indications if several packets of a window are lost; the limit follows from "
+    "rate, RTT and windows (ss -tin on the sender also shows how long each limit applied)"
+)
+
+
+def read_iperf3(text: str, file: str) -> tuple[list[LoggedFlow], list[str]]:
+    """Return the flows of a test, and warnings.
+
+    Parameters
+    ----------
+    text
+        The output of ``iperf3 -J``, of the client or of the server, with one or more tests.
+    file
+        Its name, for errors.
+
+    Raises
+    ------
+    CaptureError
+        The text is not valid JSON, not from iperf3, or the test has no TCP data.
+    """
+    flows: list[LoggedFlow] = []
+    warnings: list[str] = []
+    for document in _documents(text, file):
+        flows += _Test(document, file).flows(warnings)
+        if len(flows) > MAX_FLOWS:
+            raise CaptureError(f"more than {MAX_FLOWS:,} streams; split the log", file=file)
+    return flows, list(dict.fromkeys([*warnings, REMARK]))
+
+
+def _documents(text: str, file: str) -> Iterator[Any]:
+    """Yield the JSON documents, one per test; a server prints several."""
+    decoder, at = json.JSONDecoder(), 0
+    streamed: list[dict[str, Any]] = []
+    while at < len(text):
+        try:
+            document, at = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            raise CaptureError(
+                f"not valid JSON: {error.msg} in line {error.lineno}; is the output of iperf3 -J "
+                "complete?",
+                file=file,
+            ) from None
+        except (RecursionError, ValueError):
+            raise CaptureError("JSON with too deep levels or too long numbers", file=file) from None
+        if isinstance(document, dict) and "event" in document:
+            _add_event(document, streamed)
+        elif isinstance(document, dict) and "start" in document:
+            yield document
+        else:
+            raise CaptureError("JSON, but not from iperf3 -J: the key start is missing", file=file)
+        while at < len(text) and text[at].isspace():
+            at += 1
+    yield from streamed
+
+
+def _add_event(event: dict[str, Any], tests: list[dict[str, Any]]) -> None:
+    """Add a line of ``iperf3 --json-stream`` to the tests."""
+    name, data = event["event"], event.get("data")
+    if name == "start" or not tests:
+        tests.append({"start": {}, "intervals": [], "end": {}})
+    if name == "interval":
+        tests[-1]["intervals"].append(data)
+    elif name in ("start", "end", "error"):
+        tests[-1][name] = data
+
+
+class _Test:
+    """One test; values of unexpected type or range count as unknown."""
+
+    def __init__(self, document: dict[str, Any], file: str) -> None:
+        self.file = file
+        self.start = _table(document.get("start"))
+        self.setup = _table(self.start.get("test_start"))
+        self.end = _table(document.get("end"))
+        self.intervals = [_table(each) for each in _rows(document.get("intervals"))]
+        self.error = document.get("error")
+
+    def flows(self, warnings: list[str]) -> list[LoggedFlow]:
+        """Return one flow per stream."""
+        protocol = self.setup.get("protocol", "TCP")
+        if protocol != "TCP":
+            raise CaptureError(
+                f"a test of {str(protocol)[:20]}, which has no TCP; run iperf3 without -u",
+                file=self.file,
+            )
+        by_socket: dict[Any, list[dict[str, Any]]] = {}
+        for interval in self.intervals:
+            for stream in map(_table, _rows(interval.get("streams"))):
+                if stream.get("omitted") is not True and isinstance(stream.get("socket"), int):
+                    by_socket.setdefault(stream["socket"], []).append(stream)
+        totals = {}
+        for total in map(_table, _rows(self.end.get("streams"))):
+            ends = [_table(total.get(name)) for name in ("sender", "receiver")]
+            socket = next((e["socket"] for e in ends if isinstance(e.get("socket"), int)), None)
+            totals[socket] = ends
+        found = [
+            self._flow(socket, streams, *totals.get(socket, ({}, {})))
+            for socket, streams in by_socket.items()
+        ]
+        flows = [flow for flow in found if flow.unique_bytes > 0]
+        if not flows:
+            raise CaptureError(self._why_empty(), file=self.file)
+        if self.error is not None or not totals:
+            warnings.append(f"the test did not end normally{self._error_text()}")
+        if not all(flow.is_measured_by_sender for flow in flows):
+            warnings.append(
+                "the receiver wrote the log of some streams, so their RTT and windows are unknown; "
+                "use the log of the sender (iperf3 -s -J at the server)"
+            )
+        return flows
+
+    def _error_text(self) -> str:
+        text = "".join(c for c in str(self.error or "")[:200] if c.isprintable())
+        return f" ({text})" if text else ""
+
+    def _why_empty(self) -> str:
+        return (
+            f"iperf3 failed{self._error_text()}; repeat the test"
+            if self.error is not None
+            else "the test of iperf3 contains no interval with data; repeat the test"
+        )
+
+    def _flow(
+        self,
+        socket: int,
+        streams: list[dict[str, Any]],
+        sender: dict[str, Any],
+        receiver: dict[str, Any],
+    ) -> LoggedFlow:
+        is_sender = any(stream.get("sender") is True for stream in streams)
+        rates = np.array([_value(stream, "bytes") for stream in streams])
+        times = np.array([_value(stream, "seconds") for stream in streams])
+        received = _value(receiver, "bytes")
+        total = received if received > 0 else float(np.nansum(rates))
+        seconds = _value(sender if is_sender else receiver, "seconds")
+        seconds = seconds if seconds > 0 and (received > 0) else float(np.nansum(times))
+        lost = [_value(stream, "retransmits") for stream in streams]
+        retransmissions = float(np.nansum(lost)) if is_sender else _value(sender, "retransmits")
+        rtt = np.array([_value(stream, "rtt") for stream in streams]) * 1e-6
+        rtt = rtt[rtt > 0]
+        window = np.array([_value(stream, "snd_wnd") for stream in streams])
+        congestion = np.array([_value(stream, "snd_cwnd") for stream in streams])
+        ends = self._ends(socket)
+        control = self.end.get("sender_tcp_congestion")
+        flow = LoggedFlow(
+            *(ends if is_sender else ends[::-1]),
+            seconds=seconds,
+            unique_bytes=total,
+            segment_bytes=_value(self.start, "tcp_mss_default") or DEFAULT_SEGMENT_BYTES,
+            is_measured_by_sender=is_sender,
+            start_ns=self._start_ns(),
+            retransmissions=retransmissions,
+            rtt_s=float(rtt.mean()) if rtt.size else math.nan,
+            rtt_min_s=float(rtt.min()) if rtt.size else math.nan,
+            window_bytes=float(np.nanmax(window)) if (window > 0).any() else math.nan,
+            control=control if isinstance(control, str) else "",
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bps = 8 * rates / times
+        flow.limited_by = self._limit(flow, bps[np.isfinite(bps)], congestion[congestion > 0])
+        if flow.rtt_s > 0 and seconds > 0:
+            flow.flight_bytes = total / seconds * flow.rtt_s
+        if flow.limited_by == "bottleneck":
+            flow.link_bps = 8 * total / seconds
+        return flow
+
+    def _limit(self, flow: LoggedFlow, bps: Any, congestion: Any) -> str:
+        """Return the limit of a stream by its rate, RTT and windows."""
+        if not bps.size or not flow.seconds > 0:
+            return "unknown"
+        rate = 8 * flow.unique_bytes / flow.seconds
+        target = _value(self.setup, "target_bitrate")
+        if target > 0 and rate >= MIN_TARGET_SHARE * target:
+            return "application"
+        if not flow.rtt_s > 0 or not congestion.size:
+            return "unknown"
+        per_rtt, window = rate / 8 * flow.rtt_s, flow.window_bytes
+        largest = float(congestion.max())
+        if window <= largest and fills_window(per_rtt, window):
+            return "receiver_window"
+        mean = float(congestion.mean())
+        is_small = per_rtt < MAX_USED_WINDOW_SHARE * min(mean, window if window > 0 else math.inf)
+        if is_small:
+            return "send_buffer" if _value(self.start, "sock_bufsize") > 0 else "application"
+        later = bps[1:]  # without slow start
+        steady = later.size > 1 and float(later.std()) <= MAX_STEADY_VARIATION * float(later.mean())
+        return limit_of_full_window(
+            control=flow.control,
+            rtt_s=flow.rtt_s,
+            rtt_min_s=flow.rtt_min_s,
+            retransmissions=flow.retransmissions,
+            is_steady=steady,
+            rate_to_loss_models=rate_to_loss_models(flow),
+        )
+
+    def _ends(self, socket: int) -> tuple[str, str]:
+        """Return the local and the remote end point of a stream."""
+        for each in map(_table, _rows(self.start.get("connected"))):
+            if each.get("socket") == socket:
+                return _end(each, "local"), _end(each, "remote")
+        return "this host", f"stream {socket}"
+
+    def _start_ns(self) -> int | None:
+        seconds = _value(_table(self.start.get("timestamp")), "timesecs")
+        return int(seconds) * 1_000_000_000 if 0 < seconds < 9e9 else None
+
+
+def _end(connected: dict[str, Any], which: str) -> str:
+    host, port = connected.get(f"{which}_host"), connected.get(f"{which}_port")
+    name = "".join(c for c in str(host)[:MAX_NAME_LENGTH] if c.isprintable())
+    return endpoint_text(name, port if isinstance(port, int) and 0 <= port < 1 << 16 else 0)
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _rows(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _value(table: dict[str, Any], name: str, default: float = math.nan) -> float:
+    """Return a number of a table; the default if it is missing or out of range."""
+    value = table.get(name)
+    least, most = LIMITS_OF_VALUES
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        return default
+    return float(value)

@@ -1,0 +1,284 @@
+"""The subject of the verdict on a capture: failures, a service, or transfers.
+
+Text, JSON, HTML and Markdown use the same :class:`Subject`, and the sections of a report follow it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from tcpcast.captures.advice import cause_or_limit_keys
+from tcpcast.captures.failed_connections import STAGES_WITHOUT_LOSS, count_failures_with_loss
+from tcpcast.captures.groups import active_times_and_flow_counts, group_mask, host_address
+from tcpcast.captures.table import select_rows, start_times_ns
+from tcpcast.limit_names import LIMIT_NAMES
+
+if TYPE_CHECKING:
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
+
+    Column = np.ndarray[Any, Any]
+
+Kind = Literal["none", "failures", "service", "transfer", "parallel", "transfers", "group"]
+
+TRANSFER_KINDS = ("transfer", "parallel", "transfers", "group")
+"""Kinds of subjects that are judged by what limits their rate."""
+MIN_MAIN_SHARE = 0.5
+"""Minimum share of the bytes for transfers to be the subject, and for one transfer to be the
+subject instead of all. Minimum share of the connections for failures to be the subject."""
+MAX_SINGLE_FLOW_SHARE = 0.8
+"""Maximum share of one flow in the bytes of parallel flows; above it, the others are negligible."""
+MIN_RESET_BYTE_SHARE = 0.01
+"""Minimum share of the bytes of a connection for its RST to be more important than a transfer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the verdict on a capture is about.
+
+    Parameters
+    ----------
+    kind
+        ``failures`` of connections, one ``service``, one ``transfer``, ``parallel`` flows between
+        two hosts, all ``transfers`` of the capture, a ``group`` of ``--group-by``, or ``none``.
+    limit
+        The limit of most bytes: a key of :data:`tcpcast.limit_names.LIMIT_NAMES`; for a service,
+        its ``cause``; "" for other kinds.
+    source, destination
+        End points of a transfer, hosts of parallel flows and groups; otherwise "".
+    server
+        Address and port of a service; otherwise "".
+    row
+        Row of the service or group; -1 for other kinds.
+    flows, bytes, throughput_bps
+        Number of directions, their bytes, and their rate while at least one was active in bit/s
+        (NaN if unknown); 0, 0 and NaN unless the subject is judged by its rate.
+    failures
+        Number of failed connections that matter next to the subject.
+    directions
+        Rows of ``connections`` that the verdict is about, the largest first.
+    """
+
+    kind: Kind
+    limit: str = ""
+    source: str = ""
+    destination: str = ""
+    server: str = ""
+    row: int = -1
+    flows: int = 0
+    bytes: int = 0
+    throughput_bps: float = float("nan")
+    failures: int = 0
+    directions: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the subject as in ``tcpcast trace --json``."""
+        bps = self.throughput_bps
+        return {
+            "kind": self.kind,
+            "limit": self.limit,
+            "src": self.source,
+            "dst": self.destination,
+            "server": self.server,
+            "flows": self.flows,
+            "bytes": self.bytes,
+            "throughput_bps": bps if np.isfinite(bps) else None,
+            "failures": self.failures,
+        }
+
+
+def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
+    """Return the subject of the verdict.
+
+    Failures are the subject if at least half of the connections failed, except for a RST that
+    matters less than a transfer. Otherwise, transfers are the subject if they carry at least half
+    of the bytes: the largest one with the flows parallel to it or, without a main transfer, all.
+    Otherwise, the subject is the service whose clients waited longest in total.
+
+    Parameters
+    ----------
+    capture
+        The results of one capture.
+    groups
+        Groups of flows of this capture; the subject is then the group with the most bytes.
+    """
+    table = capture.connections
+    rows = np.flatnonzero(table["service"] < 0)
+    sizes = table["bytes"][rows]
+    is_transfer = bool(
+        (rows.size and sizes.sum() >= MIN_MAIN_SHARE * table["bytes"].sum())
+        or not capture.services["server"].size
+    )
+    failures = count_failures_with_loss(capture.rest)
+    if is_transfer and rows.size:
+        failures -= int(_minor_resets(capture).sum())
+    if failures > 0 and (
+        failures >= MIN_MAIN_SHARE * capture.connection_count or not table["src"].size
+    ):
+        return Subject("failures", failures=failures)
+    if not table["src"].size:
+        return Subject("none", failures=failures)
+    if groups is not None:
+        return _group_subject(table, groups, failures)
+    if not is_transfer:
+        return _service_subject(capture, failures)
+    order = rows[np.argsort(-sizes, kind="stable")]
+    main = _parallel_rows(table, order)
+    kind: Kind = "parallel"
+    if table["bytes"][main].sum() < MIN_MAIN_SHARE * sizes.sum():
+        main, kind = order, "transfers"
+    if main.size == 1:
+        kind = "transfer"
+    return _subject_of_rows(kind, table, main, failures)
+
+
+def _subject_of_rows(kind: Kind, table: Table, rows: Column, failures: int) -> Subject:
+    part = select_rows(table, rows)
+    active = active_times_and_flow_counts(part, np.zeros(rows.size, dtype=np.int64), 1)["active_s"]
+    ends = [str(part[end][0]) for end in ("src", "dst")]
+    source, destination = ends if kind == "transfer" else [host_address(end) for end in ends]
+    if kind == "transfers":
+        source = destination = ""
+    sent = int(part["bytes"].sum())
+    bps = (
+        part["throughput_bps"][0]
+        if rows.size == 1
+        else 8 * sent / active[0]
+        if active[0]
+        else np.nan
+    )
+    return Subject(
+        kind,
+        limit=str(bytes_by_limit(part)["limit"][0]),
+        source=source,
+        destination=destination,
+        flows=int(rows.size),
+        bytes=sent,
+        throughput_bps=float(bps),
+        failures=failures,
+        directions=tuple(rows.tolist()),
+    )
+
+
+def _group_subject(table: Table, groups: Table, failures: int) -> Subject:
+    row = int(np.argmax(groups["bytes"]))
+    source, destination = str(groups["src"][row]), str(groups["dst"][row])
+    rows = np.flatnonzero(group_mask(table, source, destination))
+    rows = rows[np.argsort(-table["bytes"][rows], kind="stable")]
+    return Subject(
+        "group",
+        limit=str(bytes_by_limit(select_rows(table, rows))["limit"][0]),
+        source=source,
+        destination=destination,
+        row=row,
+        flows=int(groups["flows"][row]),
+        bytes=int(groups["bytes"][row]),
+        throughput_bps=float(groups["throughput_bps"][row]),
+        failures=failures,
+        directions=tuple(rows.tolist()),
+    )
+
+
+def _service_subject(capture: Capture, failures: int) -> Subject:
+    services, table = capture.services, capture.connections
+    waited = np.nan_to_num(services["mean_s"]) * (services["requests"] - services["not_separable"])
+    row = int(np.argmax(waited))
+    return Subject(
+        "service",
+        limit=str(services["cause"][row]),
+        server=str(services["server"][row]),
+        row=row,
+        failures=failures,
+        directions=tuple(np.flatnonzero(table["service"] == row).tolist()),
+    )
+
+
+def _parallel_rows(table: Table, order: Column) -> Column:
+    """Return the largest transfer and the transfers between the same hosts at the same time.
+
+    ``order`` holds the rows of the transfers, the largest first.
+    """
+    first = int(order[0])
+    source, destination = (host_address(str(table[end][first])) for end in ("src", "dst"))
+    same = group_mask(select_rows(table, order), source, destination)
+    begin, end = _active_times(table)
+    together = (begin[order] <= end[first]) & (end[order] >= begin[first])
+    rows: Column = order[same & together]
+    alone = table["bytes"][first] >= MAX_SINGLE_FLOW_SHARE * table["bytes"][rows].sum()
+    return rows[:1] if alone else rows
+
+
+def _active_times(table: Table) -> tuple[Column, Column]:
+    """Return the first and the last time of data of each direction, in nanoseconds."""
+    begin = start_times_ns(table)
+    lasted = np.nan_to_num(table["duration_s"] * 1e9).astype(np.int64)
+    return begin, begin + np.minimum(lasted, np.iinfo(np.int64).max - begin)
+
+
+def _minor_resets(capture: Capture) -> Column:
+    """Return a mask of failed connections whose RST matters less than the transfers.
+
+    This is a RST on a connection with few bytes, or a RST with which an application ends a
+    transfer: a small connection between the same hosts begins before the RST, continues after it,
+    and is not reset, like the control connection of iperf3.
+    """
+    failed, table = capture.failed, capture.connections
+    reset = (failed["failure"] == "reset") & ~np.isin(failed["stage"], STAGES_WITHOUT_LOSS)
+    if not reset.any() or not table["src"].size:
+        return np.asarray(reset)
+    numbers, rows, connection = np.unique(
+        table["connection"], return_index=True, return_inverse=True
+    )
+    sizes = np.bincount(connection, weights=table["bytes"], minlength=numbers.size)
+    starts, ends = _active_times(table)
+    # Data in flight arrive for up to one RTT after the RST.
+    flying = np.nan_to_num(table["rtt_mean_s"] * 1e9).astype(np.int64)
+    begin, end = np.full(numbers.size, np.iinfo(np.int64).max), np.zeros(numbers.size, np.int64)
+    np.minimum.at(begin, connection, starts)
+    np.maximum.at(end, connection, ends - np.minimum(flying, ends - starts))
+    is_small = sizes < MIN_RESET_BYTE_SHARE * sizes.sum()
+    hosts = [
+        frozenset((host_address(source), host_address(destination)))
+        for source, destination in zip(
+            table["src"][rows].tolist(), table["dst"][rows].tolist(), strict=True
+        )
+    ]
+    controls: dict[frozenset[str], list[int]] = {}
+    is_reset = np.isin(numbers, failed["connection"][failed["failure"] == "reset"])
+    for at in np.flatnonzero(is_small & ~is_reset)[
+        np.argsort(begin[is_small & ~is_reset], kind="stable")
+    ].tolist():
+        controls.setdefault(hosts[at], []).append(at)
+    latest = {pair: np.maximum.accumulate(end[found]) for pair, found in controls.items()}
+    minor = np.zeros(reset.size, dtype=bool)
+    for row in np.flatnonzero(reset).tolist():
+        at = int(np.searchsorted(numbers, failed["connection"][row]))
+        if at == numbers.size or numbers[at] != failed["connection"][row] or is_small[at]:
+            minor[row] = True
+            continue
+        found = controls.get(hosts[at], [])
+        before = int(np.searchsorted(begin[found], end[at], "right"))
+        minor[row] = before > 0 and latest[hosts[at]][before - 1] > end[at]
+    return minor
+
+
+def bytes_by_limit(table: Table) -> Table:
+    """Return the bytes per limit of some directions, sorted by bytes.
+
+    Columns: ``limit`` (a value of ``limited_by``, or a cause that is not a sender state),
+    ``directions``, ``bytes`` and ``byte_share``.
+    """
+    names = {name: key for key, name in reversed(LIMIT_NAMES.items())}
+    keys = [names[LIMIT_NAMES[key]] for key in cause_or_limit_keys(table).tolist()]
+    limit, group = np.unique(np.array(keys, dtype=np.str_), return_inverse=True)
+    sizes = np.bincount(group, weights=table["bytes"], minlength=limit.size)
+    order = np.argsort(-sizes, kind="stable")
+    return {
+        "limit": limit[order],
+        "directions": np.bincount(group, minlength=limit.size)[order],
+        "bytes": sizes[order].astype(np.int64),
+        "byte_share": sizes[order] / max(float(sizes.sum()), 1.0),
+    }

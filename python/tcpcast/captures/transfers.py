@@ -1,0 +1,92 @@
+"""Separates transfers from services: which directions are judged by their rate.
+
+A service is judged by the latency of its requests, a transfer by what limits its rate. A direction
+is a transfer if most of its bytes belong to exchanges that are so large, or so one-sided, that
+their transmission takes the time: an upload, a download, or a stream without responses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.services import MAX_RESPONSE_BYTES, service_of_each_direction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.array_types import Table
+
+    Column = np.ndarray[Any, Any]
+
+MIN_STREAM_PACKETS = 20
+"""Minimum number of data packets of a stream without responses, two initial windows (RFC 6928).
+An unanswered request is smaller."""
+MIN_STREAM_S = 1.0
+"""Minimum duration in seconds of a single smaller response that counts as a transfer."""
+MIN_STREAM_SHARE = 0.5
+"""Minimum share of the bytes of a direction in large exchanges for a transfer."""
+MIN_ONE_WAY_SHARE = 0.9
+"""Minimum share of the bytes of a connection in one direction, for a transfer whose receiver sends
+acknowledgements of the application, such as the blocks of SFTP."""
+
+
+def service_or_transfer(connections: Table, requests: Table, services: Table) -> Column:
+    """Return the row index in ``services`` of each direction, or -1 for transfers and others."""
+    service = service_of_each_direction(connections, requests, services)
+    return np.where(transfer_mask(connections, requests), -1, service)
+
+
+def transfer_mask(connections: Table, requests: Table) -> Column:
+    """Return a mask of the directions that are transfers.
+
+    Parameters
+    ----------
+    connections
+        One row per direction with data.
+    requests
+        Requests and responses with ``connection``, ``client``, ``request_bytes``,
+        ``response_bytes`` and ``separable``; connections without data in both directions may be
+        missing.
+    """
+    size, sent = connections["src"].size, connections["unique_bytes"]
+    if not size:
+        return np.zeros(0, dtype=bool)
+    numbers, connection = np.unique(connections["connection"], return_inverse=True)
+    place = np.searchsorted(numbers, requests["connection"])
+    known = np.isin(requests["connection"], numbers)
+    place, count = place[known], numbers.size
+
+    def total(values: Column) -> Column:
+        return np.bincount(place, weights=values[known], minlength=count)
+
+    both = np.bincount(connection, weights=sent, minlength=count)[connection]
+    answered = total(requests["response_bytes"] > 0)[connection]
+    is_client = (
+        connections["src"] == _client_of_each_connection(requests, known, place, count)[connection]
+    )
+    overlaps = ~requests["separable"]
+
+    def in_direction(part: Callable[[Column], Column]) -> Column:
+        """Return the sum over the exchanges of part of the bytes that the direction carries."""
+        asked, answer = (part(requests[f"{name}_bytes"]) for name in ("request", "response"))
+        return np.where(is_client, total(asked)[connection], total(answer)[connection])
+
+    large = in_direction(lambda sizes: np.where(sizes > MAX_RESPONSE_BYTES, sizes, 0))
+    pipelined = in_direction(lambda sizes: np.where(overlaps, sizes, 0))
+    half = MIN_STREAM_SHARE * np.maximum(sent, 1)
+    many = connections["data_packets"] >= MIN_STREAM_PACKETS
+    lasts = np.nan_to_num(connections["duration_s"]) >= MIN_STREAM_S
+    single = many & (sent >= MIN_STREAM_SHARE * both)
+    single &= (answered == 0) | (answered == 1) & lasts
+    one_way = (sent > MAX_RESPONSE_BYTES) & (sent >= MIN_ONE_WAY_SHARE * both)
+    return np.asarray((large >= half) | single | one_way & (large + pipelined >= half))
+
+
+def _client_of_each_connection(requests: Table, known: Column, place: Column, count: int) -> Column:
+    """Return the client of each connection, "" without requests."""
+    clients = requests["client"][known]
+    found = np.zeros(count, dtype=clients.dtype if clients.size else "<U1")
+    found[place] = clients
+    return found
