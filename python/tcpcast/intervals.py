@@ -68,6 +68,11 @@ metrics with independent units exceed this limit. A run with a requested precisi
 the limit."""
 
 
+MAX_VARIANCE_RATIO_Z = 3.09
+"""Normal quantile above which replications differ more than their batches explain. One metric in
+1,000 with independent units exceeds it."""
+
+
 def variance_of_mean(
     units: Floats, replications: int, max_cosines: int = MAX_COSINES
 ) -> tuple[float, int]:
@@ -152,13 +157,53 @@ def half_widths(
         returned.
     """
     cosines = (MAX_COSINES, MAX_COSINES // 2) if correlated else (MAX_COSINES,)
-    variances = (variance_of_mean(units, replications, most) for most in cosines)
+    variances = [variance_of_mean(units, replications, most) for most in cosines]
+    variances += _variance_of_differing_replications(units, replications)
     return max(
         skew_corrected_half_widths(
             math.sqrt(variance), max(min(freedom, max_freedom), 1.0), skewed, units.size
         )
         for variance, freedom in variances
     )
+
+
+def _variance_of_differing_replications(
+    units: Floats, replications: int
+) -> list[tuple[float, int]]:
+    """Return the variance of the mean by replications alone, if they differ more than by chance.
+
+    A deterministic network may lock into a phase that depends on its start. The batches of each
+    replication then vary little, and only the means of the replications show the variance.
+    """
+    table = (units - _mean(units)).reshape(replications, -1)
+    length = table.shape[1]
+    if replications < 2 or length < 2:
+        return []
+    between = length * float((table.mean(axis=1) ** 2).sum()) / (replications - 1)
+    cosines = min(math.ceil(MAX_COSINES / replications), length - 1)
+    squares = matrix_product(table, lowest_cosines(length, cosines)) ** 2
+    within = float(squares.sum()) / (replications * cosines)
+    if not _is_variance_ratio_large(between, within, replications - 1, replications * cosines):
+        return []
+    return [(between / units.size, replications - 1)]
+
+
+def _is_variance_ratio_large(
+    above: float, below: float, above_freedom: int, below_freedom: int
+) -> bool:
+    """Return True if a ratio of variances is significant, by Paulson's approximation of F.
+
+    References
+    ----------
+    E. Paulson, "An approximate normalization of the analysis of variance distribution", Annals of
+    Mathematical Statistics 13 (1942).
+    """
+    if below <= 0.0:
+        return above > 0.0
+    root = (above / below) ** (1.0 / 3.0)
+    one, other = 2.0 / (9.0 * above_freedom), 2.0 / (9.0 * below_freedom)
+    z = ((1.0 - other) * root - (1.0 - one)) / math.sqrt(other * root**2 + one)
+    return z > MAX_VARIANCE_RATIO_Z
 
 
 def skew_corrected_half_widths(

@@ -8,6 +8,8 @@ not divide evenly and leave a remainder.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from known_truths import (
@@ -20,6 +22,7 @@ from known_truths import (
     over_replications,
     ratio_of_correlated_terms,
 )
+from tcpcast import statistics
 
 
 @pytest.fixture(params=[RUNS // 8, pytest.param(RUNS, marks=pytest.mark.long)])
@@ -122,3 +125,18 @@ def test_mm1_replication_intervals_cover(replications: int, runs: int, slack: fl
     estimates = [over_replications(replications, 1200 // replications, r) for r in range(count)]
     share = sum(covers(result, MM1Waiting.truth) for result in estimates) / count
     assert 0.92 - slack <= share <= 0.985 + slack
+
+
+@pytest.mark.parametrize("replications", [2, 3, 4, 8, 16])
+@pytest.mark.parametrize("noise", [0.01, 1.0])
+def test_intervals_cover_the_mean_of_runs_that_lock(replications: int, noise: float) -> None:
+    # Each replication has its own level; with a noise of 0.01, its batches do not show the spread.
+    random = np.random.default_rng(1)
+    batches = math.ceil(statistics.TOTAL_BATCHES / replications)
+    covered, count = 0, 600
+    for _ in range(count):
+        level = random.normal(0.0, 1.0 if noise < 1.0 else 0.0, (replications, 1))
+        units = 10.0 + level + noise * random.normal(0.0, 1.0, (replications, batches))
+        estimate = statistics.estimate_mean(units.ravel(), replications=replications)
+        covered += estimate.low <= 10.0 <= estimate.high
+    assert 0.92 <= covered / count <= 0.98

@@ -63,15 +63,7 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
             make_error_at(text, *above, *where) for where, text in _find_population_errors(group)
         ]
     errors += [*find_cross_traffic_errors(scenario), *_find_late_class_starts(scenario)]
-    if any(group.rtt_s == 0 for group in groups):
-        message = (
-            "the round-trip time is 0, because no link of the path has a rate or a delay; write a "
-            'delay above 0, such as delay = "10ms"'
-        )
-        errors.append(make_error_at(message, "network", *_measured_link_key(scenario), "delay"))
-    if _has_unlimited_window_growth(scenario):
-        message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
-        errors.append(make_error_at(message, "network", *_measured_link_key(scenario), "rate"))
+    errors += _find_unlimited_paths(scenario)
     for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             last = scenario.senders - 1
@@ -99,10 +91,19 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
     return errors
 
 
-def _measured_link_key(scenario: Scenario) -> tuple[str | int, ...]:
-    """Return the key of the measured link below ``network``."""
+def _find_unlimited_paths(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find paths on which packets take no time, and flows that nothing limits."""
     network = scenario.network
-    return ("hop", network.measured_index) if network.hops else ("bottleneck",)
+    measured = ("hop", network.measured_index) if network.hops else ("bottleneck",)
+    if any(group.rtt_s == 0 for group in scenario.populations):
+        message = (
+            "the round-trip time is 0, because no link of the path has a rate or a delay; write a "
+            'delay above 0, such as delay = "10ms"'
+        )
+        yield make_error_at(message, "network", *measured, "delay")
+    if _has_unlimited_window_growth(scenario):
+        message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
+        yield make_error_at(message, "network", *measured, "rate")
 
 
 def _find_late_class_starts(scenario: Scenario) -> Iterator[InitErrorDetails]:

@@ -22,6 +22,7 @@ from tcpcast.engines.packet.convergence import (
     find_unconverged_metrics,
 )
 from tcpcast.engines.packet.heavy_tails import warn_about_heavy_tails
+from tcpcast.engines.packet.identical_classes import compare_identical_classes
 from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.readable_units import count_text, time_text
@@ -96,10 +97,11 @@ def add_class_interval_warnings(
 ) -> list[Estimates]:
     """Return the estimates of each class with their warnings: see :func:`_add_warnings`."""
     slow = find_unconverged_class_metrics(scenario, snapshot, each)
-    return [
+    warned = [
         _add_warnings(scenario, snapshot, estimates, (index,), slow[index])
         for index, estimates in enumerate(each)
     ]
+    return compare_identical_classes(scenario.populations, warned)
 
 
 def _add_warnings(
