@@ -134,7 +134,7 @@ def test_access_links_limit_like_windows() -> None:
     slow = path(network__ingress={"rate": "600kbit"})
     plan = plan_streams(slow)
     assert plan.value == math.ceil(100e6 / 600e3)
-    assert "the ingress or egress link of 600 kbit/s" in plan.recommendation
+    assert "the link network.ingress of 600 kbit/s per flow" in plan.recommendation
 
 
 def test_planned_streams_can_be_one() -> None:
@@ -185,14 +185,67 @@ def test_streams_have_warnings() -> None:
     assert any("correlated" in w for w in map(str, result.warnings))
 
 
+CAP = {"name": "cap", "shared": False, "buffer": "50pkt"}
+LINE = {"name": "line", "rate": "10mbit", "buffer": "100pkt"}
+
+
+@pytest.mark.parametrize(
+    ("stack", "loss"),
+    [("linux-cubic", None), ("linux-cubic", "0.001%"), ("linux-bbr", "0%"), ("rfc-newreno", None)],
+)
+@pytest.mark.parametrize(
+    ("limit", "flows"),
+    [
+        ({"network.hop": [{**CAP, "rate": "2mbit"}, LINE]}, 5),
+        ({"network.hop": [LINE, {**CAP, "rate": "3mbit"}]}, 4),
+        ({"network.hop": [LINE], "network.ingress": {"rate": "1mbit"}}, 10),
+        ({"network.hop": [LINE], "network.egress": {"rate": "4mbit"}}, 3),
+        ({"network.hop": [LINE], "tcp.receiver_window": 5}, 5),  # 5 of 25 packets
+        ({"network.hop": [LINE], "tcp.receiver_window": 25}, 1),
+        ({"network.hop": [LINE]}, 1),
+    ],
+)
+def test_limit_of_a_flow_determines_streams(
+    limit: dict[str, Any], flows: int, loss: str | None, stack: str
+) -> None:
+    """Any limit of one flow counts, without loss as with a loss that does not matter."""
+    scenario = Scenario.from_dict(
+        {
+            "network": {"rtt": "30ms", "hop": [LINE]},
+            "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"stack": stack},
+            "run": {"duration": "60s", "transfers": None},
+        }
+    ).with_changes(limit)
+    if loss is not None:
+        scenario = scenario.with_changes({"network.hop.line.loss": loss})
+    plan = plan_streams(scenario)
+    assert plan.value == flows
+    table = plan.tables["streams"]
+    reached = table["goodput_bps"][table["flows"] == flows]
+    assert reached == pytest.approx(10e6 * scenario.payload_bytes / 1500, rel=1e-4)
+    assert table["limit"][table["flows"] == flows] == ["capacity"]
+    if flows > 1:
+        assert table["limit"][0] == "window"
+
+
+def test_simulation_confirms_streams_of_capped_flows() -> None:
+    scenario = Scenario.from_dict(
+        {
+            "network": {"rtt": "30ms", "hop": [{**CAP, "rate": "2mbit"}, LINE]},
+            "traffic": {"kind": "bulk", "flows": 1},
+            "run": {"duration": "60s", "transfers": None},
+        }
+    )
+    plan = plan_streams(scenario, verify=True)
+    assert plan.value == plan.simulated == 5
+    utilisation = plan.tables["simulated"]["utilisation"]
+    assert utilisation[:2] == pytest.approx([0.4, 1], abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"network__bottleneck__loss": "0%"}, "the loss is 0.* 1,667 packets .* one flow suffices"),
-        (
-            {"network__bottleneck__loss": "0%", "tcp__receiver_window": 44},
-            "38 flows with a window of 44 packets suffice",
-        ),
         (free({"network__bottleneck__rate": "unlimited"}), "no rate"),
     ],
 )
@@ -335,7 +388,11 @@ def test_loss_of_the_scenario_is_ignored() -> None:
             50e6,
             "each of 3 flows.* 115 packets .* 8 flows",
         ),
-        ({"network__ingress": {"rate": "10mbit"}}, 50e6, "egress link of 10 Mbit/s"),
+        (
+            {"network__ingress": {"rate": "10mbit"}},
+            50e6,
+            "network.ingress of 10 Mbit/s per flow gives .* 6 flows, or a rate .* 51.37 Mbit/s",
+        ),
     ],
 )
 def test_unreachable_goodput_is_rejected(

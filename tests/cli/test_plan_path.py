@@ -229,12 +229,10 @@ def test_too_large_check_exits_1_with_warning(capsys: Capture) -> None:
     [
         (["streams", "--rtt", "1ms", "--loss", "1%"], ["--rate", "missing", "1gbit"]),
         (["streams", "--rate", "1gbit", "--loss", "1%"], ["--rtt", "missing"]),
-        (["streams", "--rate", "1gbit", "--rtt", "9ms"], ["--loss", "missing"]),
         (["streams", "lossy-path", "--rtt", "1ms"], ["--rtt", "lossy-path", "--set"]),
         (["streams", "lossy-path", "--min-rto", "1s"], ["--min-rto"]),
         (["streams", "one-path"], ["no rate", "1gbit"]),
         (["streams", "web-10mbit"], ["bulk"]),
-        ([*STREAMS[:-1], "0%"], ["loss is 0", "0.01%"]),
         ([*STREAMS[:-1], "100%"], ["--loss", "100%"]),
         ([*STREAMS[:-1], "120%"], ["--loss", "120%"]),
         ([*STREAMS[:-1], "1%..2%"], ["--loss", "predict"]),

@@ -238,24 +238,29 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
     if goodput_bps < path.flows * each_bps * (1 - CAPACITY_TOLERANCE):
         return
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
+    limit = f"{path.window_name} gives"
+    if path.is_window_below_own_link:
+        limit = f"{path.window_name} and an RTT of {time_text(path.rtt_s)} give"
     raise DomainError(
-        f"{goal} cannot be reached: {path.window_name} and an RTT of {time_text(path.rtt_s)} "
-        f"give {rate_text(each_bps)} of payload{total} without loss; write a lower goodput, "
+        f"{goal} cannot be reached: {limit} {rate_text(each_bps)} of payload{total} without loss; "
+        f"write a lower goodput, "
         f"{_alternatives_text(path, goodput_bps, each_bps)}"
     )
 
 
 def _alternatives_text(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
-    """Return alternatives if the window limits: a larger window, more flows or a shorter RTT."""
+    """Return alternatives: more flows; a larger window or a shorter RTT, or a faster own link."""
     flows_exact = goodput_bps / each_bps * (1 + CAPACITY_TOLERANCE)
+    if not path.is_window_below_own_link:
+        faster = goodput_bps / path.flows * path.packet_bytes / path.payload_bytes
+        return (
+            f"{math.floor(flows_exact) + 1} flows, or a rate of this link above {rate_text(faster)}"
+        )
     window = math.floor(flows_exact * path.window_pkts / path.flows) + 1
     flows = math.floor(flows_exact) + 1
     rtt = path.flows * each_bps / goodput_bps * path.rtt_s
     size = f"{window:,} packets ({bytes_text(window * path.payload_bytes)})"
-    ways = f"{flows} flows, or an RTT below {time_text(rtt)}"
-    if path.receiver_window_pkts <= path.window_pkts:
-        return f"a window of at least {size}, {ways}"
-    return ways
+    return f"a window of at least {size}, {flows} flows, or an RTT below {time_text(rtt)}"
 
 
 def _select_models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathModel], list[str]]:

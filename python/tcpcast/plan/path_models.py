@@ -46,7 +46,8 @@ class PathModel:
 
     ``inverse`` returns the p at which the flows of the path send a rate in packets/s. ``rate``
     returns the packets/s of n flows at a p, at most n windows per RTT. ``regime`` returns the name
-    of what limits the rate at a p, such as timeouts.
+    of what limits the rate at a p, such as timeouts. ``engine`` is the formula's engine, or the
+    prefix of the column of a model without an engine, whose ``is_always_trusted`` is True.
     """
 
     name: str
@@ -54,6 +55,7 @@ class PathModel:
     inverse: Callable[[PlannedPath, Floats], Floats]
     rate: Callable[[PlannedPath, Any, Any], Floats]
     regime: Callable[[PlannedPath, float], str]
+    is_always_trusted: bool = False
 
     @property
     def column(self) -> str:
@@ -69,6 +71,8 @@ class PathModel:
         self, scenario: Scenario, question: InverseQuestion, value: float, loss_ratio: float
     ) -> str:
         """Return the reason not to trust the model at a plan's answer, or ""."""
+        if self.is_always_trusted:
+            return ""
         if loss_ratio > MAX_VALIDATED_LOSS:
             return (
                 f"the loss is {percent_text(loss_ratio)}, but the models are validated only up to "
@@ -169,3 +173,14 @@ BBR = PathModel(
     lambda _, p: COLLAPSE_REGIME if p >= TOLERATED_LOSS_RATIO else BOTTLENECK_REGIME,
 )
 """The bound of BBR, version 1."""
+
+LOSSLESS = PathModel(
+    "windows without loss{each}",
+    "window",
+    lambda _, rate: np.full_like(rate, MIN_LOSS),
+    lambda path, flows, _: flows * min(path.link_pps, path.window_pkts / path.rtt_s),
+    lambda *_: BOTTLENECK_REGIME,
+    is_always_trusted=True,
+)
+"""Without random loss, each flow sends its full window per RTT, at most at the rate of its own
+links, with any congestion control."""

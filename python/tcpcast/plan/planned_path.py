@@ -37,9 +37,10 @@ MAX_EXTENDED_PACKETS = 5e7
 """Simulations are extended up to this number of packets, for narrower intervals."""
 
 WARM_UP_LOSSES_PER_FLOW = 5
-WARM_UP_RTTS, BBR_WARM_UP_RTTS = 20, 500
-"""Minimum warm-up in RTTs. If losses exceed what BBR's probes recover, its rate estimate falls only
-by a few per cent per cycle of eight RTTs."""
+WARM_UP_RTTS, SLOW_WARM_UP_RTTS = 20, 500
+"""Minimum warm-up in RTTs; the second value is for BBR, and without random loss. If losses exceed
+what BBR's probes recover, its rate estimate falls only by a few per cent per cycle of eight RTTs.
+Without random loss, flows need many RTTs to recover from the overshoot of slow start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,9 @@ class PlannedPath:
     """Inputs of the models of loss for a path.
 
     ``control`` is the congestion control; ``classic`` is True for stacks without SACK.
-    ``receiver_window_pkts``, ``own_link_pps`` (slowest link of a single flow) and ``link_pps``
-    (slowest shared link) are inf if unlimited.
+    ``receiver_window_pkts``, ``own_link_pps`` (slowest link of a single flow, with the key
+    ``own_link_key`` within ``network``) and ``link_pps`` (slowest shared link) are inf if
+    unlimited.
     """
 
     flows: int
@@ -61,6 +63,7 @@ class PlannedPath:
     link_pps: float
     packet_bytes: int
     payload_bytes: int
+    own_link_key: str = ""
     control: str = "reno"
     classic: bool = True
     warnings: tuple[str, ...] = ()
@@ -71,13 +74,17 @@ class PlannedPath:
         return max(1.0, min(self.receiver_window_pkts, self.own_link_pps * self.rtt_s))
 
     @property
+    def is_window_below_own_link(self) -> bool:
+        """True if the receiver window, not a link of its own, limits a flow."""
+        return self.receiver_window_pkts <= self.own_link_pps * self.rtt_s
+
+    @property
     def window_name(self) -> str:
         """Description of the limit ``window_pkts``."""
-        if self.receiver_window_pkts <= self.own_link_pps * self.rtt_s:
+        if self.is_window_below_own_link:
             return f"a window of {self.receiver_window_pkts:,.0f} packets"
-        return (
-            f"the ingress or egress link of {rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
-        )
+        rate = rate_text(self.own_link_pps * 8 * self.packet_bytes)
+        return f"the link network.{self.own_link_key} of {rate} per flow"
 
     def model_inputs(self) -> dict[str, Any]:
         """Return RTT, T0 and b as arguments of the models."""
@@ -107,7 +114,9 @@ class PlannedPath:
         )
 
 
-def make_planned_path(model: str, scenario: Scenario) -> PlannedPath:
+def make_planned_path(
+    model: str, scenario: Scenario, *, accepts_no_loss: bool = False
+) -> PlannedPath:
     """Return the inputs of the models for a scenario with bulk flows.
 
     Parameters
@@ -116,6 +125,8 @@ def make_planned_path(model: str, scenario: Scenario) -> PlannedPath:
         Name of the formula in messages.
     scenario
         One class of bulk flows and a random loss.
+    accepts_no_loss
+        True: the loss may be 0.
 
     Raises
     ------
@@ -123,7 +134,7 @@ def make_planned_path(model: str, scenario: Scenario) -> PlannedPath:
         The scenario has several classes, other traffic, no loss, or a congestion control without
         a formula.
     """
-    fed = collect_path_inputs(model, scenario, None)
+    fed = collect_path_inputs(model, scenario, None, accepts_no_loss=accepts_no_loss)
     tcp = scenario.populations[0].tcp
     if tcp.control not in {"reno", *FORMULA_BY_CONTROL}:
         raise NotApplicable(
@@ -132,6 +143,7 @@ def make_planned_path(model: str, scenario: Scenario) -> PlannedPath:
         )
     people, network = require_one_class(model, scenario, "bulk"), scenario.network
     bits, links = 8 * network.packet_bytes, people.links(network)
+    own = min((on for on in links if not on.shared), key=lambda on: on.link.rate_bps)
     return PlannedPath(
         flows=fed.flows,
         loss_ratio=fed.loss,
@@ -139,7 +151,8 @@ def make_planned_path(model: str, scenario: Scenario) -> PlannedPath:
         t0_s=fed.t0_s,
         packets_per_ack=int(fed.packets_per_ack),
         receiver_window_pkts=fed.window_pkts,
-        own_link_pps=min(on.link.rate_bps for on in links if not on.shared) / bits,
+        own_link_pps=own.link.rate_bps / bits,
+        own_link_key=own.key,
         link_pps=min(on.link.rate_bps for on in links if on.shared) / bits,
         packet_bytes=network.packet_bytes,
         payload_bytes=scenario.payload_bytes,
@@ -163,8 +176,9 @@ def choose_run_length(
     total_pps
         Total send rate of all runs of the check.
     """
-    loss_s = 1 / (path.loss_ratio * rate_pps)
-    rtts = BBR_WARM_UP_RTTS if path.control == "bbr" else WARM_UP_RTTS
+    loss_s = 1 / (path.loss_ratio * rate_pps) if path.loss_ratio > 0 else 0.0
+    slow = path.control == "bbr" or path.loss_ratio == 0
+    rtts = SLOW_WARM_UP_RTTS if slow else WARM_UP_RTTS
     warm_up = max(WARM_UP_LOSSES_PER_FLOW * flows * loss_s, rtts * path.rtt_s)
     least = max(MIN_LOSSES_PER_FLOW * flows * loss_s, MIN_LOSSES * loss_s, warm_up)
     cheap = MAX_EXTENDED_PACKETS / total_pps - warm_up
@@ -184,8 +198,10 @@ def changes_for_runs(path: PlannedPath, duration_s: float, warm_up_s: float) -> 
         "run.replications": 1,
         "run.precision": None,
     }
-    if not path.classic:
+    if not path.classic or (path.loss_ratio == 0 and math.isinf(path.window_pkts)):
         return changes
+    if path.loss_ratio == 0:
+        return {"tcp.initial_ssthresh": max(2, round(path.window_pkts)), **changes}
     window = throughput(
         loss_indication_ratio=path.loss_ratio,
         receiver_window_pkts=path.window_pkts,

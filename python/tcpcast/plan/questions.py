@@ -253,7 +253,7 @@ _ROWS = (
     Question(
         name="streams",
         summary="Find the number of parallel flows that fill a link.",
-        about="Describe the path either by --rate, --rtt and --loss, or by a scenario.",
+        about="Describe the path either by --rate, --rtt and other options, or by a scenario.",
         example="--rate 1gbit --rtt 100ms --loss 0.01%",
         figure="streams",
         targets=(
@@ -269,8 +269,8 @@ _ROWS = (
         required_path_options=(
             Option("rate", "RATE", "Link rate to fill.", example="1gbit"),
             _RTT,
-            Option("loss", "RATIO", "Random loss of data packets.", example="0.01%"),
         ),
+        further_path_options=(Option("loss", "RATIO", "Random loss of data packets; default 0%."),),
     ),
     Question(
         name="max-loss",

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.collect_inputs import get_specified_loss, require_one_class
+from tcpcast.engines.formula.collect_inputs import (
+    get_specified_loss,
+    require_one_class,
+)
 from tcpcast.engines.formula.path_requirements import (
     DEFAULT_AMOUNT_BYTES,
+    ROUNDING_TOLERANCE,
     compute_path_requirements,
     path_requirement_texts,
     time_for_amount_text,
@@ -21,7 +25,7 @@ from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.parallel import flows_to_fill
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.monotone_fit import DIFFERENCE_VARIANCE_RATIO
-from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
+from tcpcast.plan.path_models import BBR, CUBIC, LOSSLESS, PARALLEL, PFTK
 from tcpcast.plan.planned_path import (
     make_planned_path,
     percent_text,
@@ -61,6 +65,7 @@ _SEND_RATE_COLUMNS = {
     "cubic": f"cubic: {_SEND_RATE} n times CUBIC's response function (RFC 9438)",
     "bbr": f"bbr: {_SEND_RATE} the bound of BBR, version 1",
 }
+_LOSSLESS_COLUMN = f"window: {_SEND_RATE} one full window per RTT each"
 _NOTE_ON_COLUMNS = (
     "goodput: payload that is delivered; gain: goodput that one more flow adds; competing: "
     "goodput of one other flow with the same RTT and loss."
@@ -69,6 +74,13 @@ _NOTE_ON_LOSS = (
     "The models assume that the loss ratio p is constant, as on a path with random loss or "
     "with the cross traffic of many users. If the flows themselves fill a queue, each further "
     "flow increases the loss and adds less goodput."
+)
+
+
+_NOTE_WITHOUT_LOSS = (
+    "The path has no random loss, so each flow sends a full window per RTT with any congestion "
+    "control, at most at the rate of its own links. The buffers of these links are assumed to be "
+    "large enough to keep them busy."
 )
 
 
@@ -84,8 +96,9 @@ def plan_streams(
     Parameters
     ----------
     scenario
-        One class of bulk flows over random loss and a bottleneck with a rate. The number of flows
-        and the run are ignored. The stack's congestion control determines the models.
+        One class of bulk flows over a bottleneck with a rate. The number of flows and the run are
+        ignored. The stack's congestion control determines the models, unless the path has no random
+        loss: each flow then sends a full window per RTT.
     verify
         Also simulate this number of flows, twice and half this number, or fewer than half if half
         of the flows fill the link. The simulation's answer is the link's rate divided by the rate
@@ -102,10 +115,10 @@ def plan_streams(
         algorithm 1 of the parallel flows model, limited to n windows per RTT. If algorithm 1 has
         many flows in RTO, the model is n times PFTK, with a warning. The models for CUBIC and BBR
         are CUBIC's response function and the bound of BBR. Tables: ``streams`` (flows; the rate by
-        each model, parallel_bps and pftk_bps, cubic_bps or bbr_bps, at most the link's rate; by the
-        model that answers: goodput_bps, gain_bps, competing_bps, limit) and ``curve``, the same
-        columns at more points; ``simulated`` (flows, utilisation, model_bps, goodput_bps, low,
-        high).
+        each model, parallel_bps and pftk_bps, cubic_bps, bbr_bps or, without loss, window_bps, at
+        most the link's rate; by the model that answers: goodput_bps, gain_bps, competing_bps,
+        limit) and ``curve``, the same columns at more points; ``simulated`` (flows, utilisation,
+        model_bps, goodput_bps, low, high).
 
     Raises
     ------
@@ -113,14 +126,15 @@ def plan_streams(
         The scenario has several classes, traffic other than bulk, or a congestion control without
         a formula.
     DomainError
-        There is no rate or no loss, or no number of flows fills the link.
+        There is no rate, or no number of flows fills the link.
     """
-    people = _check_flows_matter(scenario)
-    path = make_planned_path(PLAN_NAME, scenario)
-    models = MODELS_BY_CONTROL[path.control]
+    people = _check_link_can_be_filled(scenario)
+    path = make_planned_path(PLAN_NAME, scenario, accepts_no_loss=True)
+    has_loss = path.loss_ratio > 0
+    models = MODELS_BY_CONTROL[path.control] if has_loss else [LOSSLESS]
     counts = [_min_flows_of_model(path, model) for model in models]
     replaced = []
-    if path.control == "reno":
+    if path.control == "reno" and has_loss:
         replaced = warn_if_pftk_replaces_algorithm_1(
             path, flows=counts[0], loss_ratio=path.loss_ratio
         )
@@ -146,10 +160,17 @@ def plan_streams(
         recommendation=_recommendation_text(path, model, value),
         notes=[
             path.note(with_loss=True),
-            f"{_SEND_RATE_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
-            _note_flows_by_model(path, counts),
-            *filter(None, [omitted_formulas_text(scenario)]),
-            _NOTE_ON_LOSS,
+            f"{_SEND_RATE_COLUMNS[path.control] if has_loss else _LOSSLESS_COLUMN}; "
+            f"{_NOTE_ON_COLUMNS}",
+            *(
+                [
+                    _note_flows_by_model(path, counts),
+                    *filter(None, [omitted_formulas_text(scenario)]),
+                    _NOTE_ON_LOSS,
+                ]
+                if has_loss
+                else [_NOTE_WITHOUT_LOSS]
+            ),
             *([] if there is None else _note_memory_and_time(path, there, model, value)),
         ],
         warnings=[*path.warnings, *_warn_about_few_packets(path, value), *replaced],
@@ -177,22 +198,22 @@ def _min_flows_of_model(path: PlannedPath, model: PathModel) -> int:
 
 def _limited_rate_pps(path: PlannedPath, model: PathModel, flows: Any) -> Any:
     """Return the rate of n flows in packets/s, at most the link's rate."""
-    return np.minimum(model.rate(path, flows, path.loss_ratio), path.link_pps)
+    rate = model.rate(path, flows, path.loss_ratio)
+    is_full = np.greater_equal(rate, path.link_pps * (1 - ROUNDING_TOLERANCE))
+    return np.where(is_full, path.link_pps, rate)
 
 
 def _round_up_flows(flows: float) -> int:
-    return max(1, math.ceil(flows - 1e-9))
+    return max(1, math.ceil(flows - ROUNDING_TOLERANCE))
 
 
-def _check_flows_matter(scenario: Scenario) -> Population:
-    """Return the class of flows; raise if loss does not determine the number of flows.
+def _check_link_can_be_filled(scenario: Scenario) -> Population:
+    """Return the class of flows; raise if no number of flows fills the link.
 
-    This is the case without a link rate, with too much loss for BBR, and without loss.
+    This is the case without a link rate, and with too much loss for BBR.
     """
     people = require_one_class(PLAN_NAME, scenario, "bulk")
-    network = scenario.network
-    rate = network.bottleneck.rate_bps
-    if math.isinf(rate):
+    if math.isinf(scenario.network.bottleneck.rate_bps):
         raise DomainError(
             "the bottleneck has no rate, so each further flow adds the same rate; write, for "
             "example, a rate of 1gbit"
@@ -204,20 +225,7 @@ def _check_flows_matter(scenario: Scenario) -> Population:
             "longer renews the rate estimate of BBR; write, for example, "
             "a loss of 10%"
         )
-    if loss > 0:
-        return people
-    needed = math.ceil(rate / (8 * network.packet_bytes) * people.rtt_s - 1e-9)
-    window = scenario.populations[0].tcp.receiver_window
-    flows = (
-        (f"{math.ceil(needed / window):,} flows with a window of {window:,.0f} packets suffice")
-        if window < needed
-        else "one flow suffices"
-    )
-    raise DomainError(
-        "the loss is 0: a flow then sends its full window per RTT. A total window of "
-        f"{needed:,} packets fills the link, so {flows}; for a path with loss, write, for "
-        "example, a loss of 0.01%"
-    )
+    return people
 
 
 def _flow_counts_to_print(value: int) -> list[int]:

@@ -27,9 +27,16 @@ _MODEL_LABELS = {
     "parallel_bps": "algorithm 1",
     "cubic_bps": "n times CUBIC",
     "bbr_bps": "BBR's bound",
+    "window_bps": "n full windows per RTT",
 }
 """Labels of the model curves by column."""
-_MODEL_ENGINES = {"parallel_bps": "parallel", "cubic_bps": "cubic-response", "bbr_bps": "bbr-bound"}
+_MODEL_ENGINES = {
+    "parallel_bps": "parallel",
+    "cubic_bps": "cubic-response",
+    "bbr_bps": "bbr-bound",
+    "window_bps": "pftk",
+}
+"""Engines whose colours the curves have; PFTK's rate without loss is one window per RTT."""
 
 
 def streams_chart(plan: Plan, scenario: Scenario) -> Chart:

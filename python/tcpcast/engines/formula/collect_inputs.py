@@ -41,7 +41,9 @@ MIN_LOSS = 1e-15
 IDLE_RTT_SOURCE = "network.rtt: one packet and its ACK on the idle path"
 
 
-def collect_path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> PathInputs:
+def collect_path_inputs(
+    model: str, scenario: Scenario, measured: Answer | None, *, accepts_no_loss: bool = False
+) -> PathInputs:
     """Return the inputs of path formulas for a scenario.
 
     Parameters
@@ -53,6 +55,8 @@ def collect_path_inputs(model: str, scenario: Scenario, measured: Answer | None)
     measured
         The ``packet`` answer that contains p, RTT and T0, or None to use the scenario's values. For
         a capture, the ``trace`` answer.
+    accepts_no_loss
+        True: p may be 0.
 
     Raises
     ------
@@ -64,8 +68,11 @@ def collect_path_inputs(model: str, scenario: Scenario, measured: Answer | None)
     group = require_one_class(model, scenario, "bulk")
     warnings: list[str] = []
     if measured is None:
+        lossless = accepts_no_loss and get_specified_loss(scenario, group)[0] < MIN_LOSS
         steps = [
-            _require_specified_loss(model, scenario, group, warnings),
+            make_step("p", 0.0, "1", "no random loss specified")
+            if lossless
+            else _require_specified_loss(model, scenario, group, warnings),
             *_derive_rtt_and_timeout(scenario, group),
         ]
         arriving = 1 - get_specified_loss(scenario, group)[0]
