@@ -374,6 +374,9 @@ impl Flow {
         if self.bare_acks == 0 {
             rtt.withhold_if_acks_missing(tap.handshake_rtt());
         }
+        let is_too_short = rtt.withhold_if_too_short(side, tap.handshake_rtt());
+        // Without a credible RTT, the tap shows no flights and rounds.
+        let min_rtt = min_rtt.filter(|_| !is_too_short);
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (tap_rtt, segment, bad_scale) = (tap.rtt_to_end(from), self.largest, self.bad_scale);
         let path = PathSummary { side, tap_rtt, min_rtt, lossless, segment, bad_scale };

@@ -34,8 +34,6 @@ const MAX_FLIGHT_DIFFERENCE: f64 = 0.05;
 /// Approximate duration of CUBIC's plateau around the window of the last loss or ECN mark (RFC 9438,
 /// section 4.2: C = 0.4).
 const CUBIC_PLATEAU: Nanos = 4_000_000_000;
-/// Minimum RTT samples at a receiver's tap are shorter than this.
-const MAX_RECEIVER_TAP_RTT: Nanos = 1_000_000;
 
 /// Properties of the path, known at the end of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +54,7 @@ pub(super) struct PathSummary {
 impl PathSummary {
     /// Whether flights and rounds at the tap match those at the sender.
     fn is_at_sender(&self) -> bool {
-        let Some(min_rtt) = self.min_rtt else { return false };
-        match self.side {
-            TapSide::Sender => true,
-            TapSide::Unknown => self.tap_rtt.is_some() || min_rtt >= MAX_RECEIVER_TAP_RTT,
-            TapSide::Receiver | TapSide::Middle => false,
-        }
+        self.side == TapSide::Sender && self.min_rtt.is_some()
     }
 
     /// Whether pauses at the tap are pauses of the application. Otherwise they may be caused by the
