@@ -21,7 +21,7 @@ from verdicts import heaviest, verdicts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FLAGS = ("is_tap_away", "has_retransmissions", "is_bbr", "is_lossless_from_syn")
+FLAGS = ("is_tap_at_sender", "is_tap_away", "has_retransmissions", "is_bbr", "is_lossless_from_syn")
 WORDS = ("limited_by",)
 LIMITS = (
     *("application", "receiver_window", "send_buffer", "slow_start", "congestion_window"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PLAIN: dict[str, Any] = {
     "src": "10.0.0.1:1000",
     "tap_side": "sender",
+    "rtt_samples": 1_000,
     "data_packets": 10_000,
     "unique_bytes": 9_900_000,
     "segment_bytes": 1000,

@@ -220,7 +220,7 @@ def test_pipe_without_writer_is_reported_and_interruptible(tmp_path: Path) -> No
         try:
             line = process.stderr.readline()
             process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=120)
         finally:
             process.kill()
     assert line == f'tcpcast: "{pipe}": waiting for a program to write to this pipe\n'

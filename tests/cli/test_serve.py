@@ -30,11 +30,11 @@ def test_serve_prints_start_url_and_ends_on_ctrl_c() -> None:
         assert process.stdout is not None
         url = process.stdout.readline().decode().strip()
         assert url.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(url, timeout=60) as response:
+        with urllib.request.urlopen(url, timeout=120) as response:
             assert response.status == 200
             assert b"<title>tcpcast</title>" in response.read()
         os.kill(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 0
     assert out == b""
     assert err.decode().splitlines() == ["tcpcast: serving the page; stop with Ctrl-C"]
@@ -74,7 +74,7 @@ def test_upload_names_are_sanitized() -> None:
                 assert "tcpcast-serve" not in message
         finally:
             process.send_signal(signal.SIGINT)
-            err = process.communicate(timeout=60)[1]
+            err = process.communicate(timeout=120)[1]
     assert err.decode().splitlines() == ["tcpcast: serving the page; stop with Ctrl-C"]
 
 
@@ -90,7 +90,7 @@ def send_request(
     lines = [f"Host: {url.netloc}", "Connection: close", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     head = b"%s %s HTTP/1.1\r\n%s\r\n\r\n" % (method, path, "\r\n".join(lines).encode())
-    with socket.create_connection((url.hostname or "", url.port or 0), timeout=60) as link:
+    with socket.create_connection((url.hostname or "", url.port or 0), timeout=120) as link:
         link.sendall(head + body)
         response = http.client.HTTPResponse(link)
         response.begin()
@@ -105,7 +105,7 @@ def test_browser_is_started_without_token_in_arguments(
     pages: list[tuple[str, str, int, int]] = []
 
     def serve(*_: object, **__: object) -> None:
-        url = opened.get(timeout=20)
+        url = opened.get(timeout=120)
         file = Path(urllib.request.url2pathname(url.removeprefix("file://")))
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)]
         pages.append((url, file.read_text(), modes[0], modes[1]))

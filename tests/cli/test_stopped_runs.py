@@ -43,7 +43,7 @@ def run_and_interrupt(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60 + after_s,  # a busy machine needs 10 s to start
+        timeout=120 + after_s,  # a busy machine needs 10 s to start
     )
     assert "Traceback" not in run.stderr
     if not run.stdout and after_s < 10:

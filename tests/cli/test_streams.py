@@ -270,7 +270,7 @@ def test_signal_ends_command_without_traceback(number: int, after_s: float) -> N
         assert run.stdout.readline() == b"on\n"
         time.sleep(after_s)
         run.send_signal(number)
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=120)
     assert run.returncode == 130
     assert b"Traceback" not in err
     assert b"ignored" not in err
@@ -295,7 +295,7 @@ def test_signal_ends_wait_for_writer_of_named_pipe(number: int, tmp_path: Path) 
         assert run.stdout.readline() == b"on\n"
         time.sleep(0.4)
         run.send_signal(number)
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=120)
     assert run.returncode == 130, (out, err)
     assert b"Traceback" not in err
 

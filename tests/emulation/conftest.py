@@ -27,7 +27,7 @@ def works(*command: str) -> bool:
     """Return True if a command exists and succeeds."""
     if shutil.which(command[0]) is None:
         return False
-    return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
+    return subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == 0
 
 
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]

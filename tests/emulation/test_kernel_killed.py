@@ -62,7 +62,7 @@ def test_killed_run_leaves_no_state(mode: Mode, tmp_path: Path, whom: str) -> No
     for _ in within(60):
         if not {process, sandbox} & set(processes("tcpcast.emulation.link_process")):
             break
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=120)
     assert run.returncode == {"command": -signal.SIGKILL}.get(whom, run.returncode)
     assert run.returncode != 0, (out, err)
     after = outside()

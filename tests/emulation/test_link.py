@@ -73,7 +73,7 @@ def test_link_forwards_ipv6(run: Run) -> None:
     serve = "import socket; own = socket.create_server(('::', 7007), family=socket.AF_INET6)\n"
     serve += "peer, address = own.accept(); peer.sendall(address[0].encode()); peer.close()"
     ask = "import os, socket\n"
-    ask += "own = socket.create_connection((os.environ['TCPCAST_PEER6'], 7007), timeout=20)\n"
+    ask += "own = socket.create_connection((os.environ['TCPCAST_PEER6'], 7007), timeout=120)\n"
     ask += "print(own.recv(100).decode(), own.getpeername()[0])"
     ran = run([*FAST, "--server-command", shlex.join(python(serve))], python(ask))
     if "KeyError" in ran.err:
@@ -164,6 +164,7 @@ def packets(path: Path) -> list[tuple[int, int, str]]:
     return result
 
 
+@pytest.mark.timed
 def test_link_rate_is_exact(run: Run, tmp_path: Path) -> None:
     pcap = tmp_path / "far.pcap"
     options = [
@@ -193,6 +194,7 @@ def test_link_rate_is_exact(run: Run, tmp_path: Path) -> None:
     assert statistics.quantiles(rates, n=10)[-1] == pytest.approx(8e6, rel=1e-3)
 
 
+@pytest.mark.timed
 def test_full_packet_and_ack_take_the_rtt(run: Run, tmp_path: Path) -> None:
     pcap = tmp_path / "near.pcap"
     options = ["--rtt", "30ms", "--rate", "10mbit", "--server-command", shlex.join(python(ECHO))]
@@ -208,6 +210,7 @@ def test_full_packet_and_ack_take_the_rtt(run: Run, tmp_path: Path) -> None:
     assert sorted(rtts)[10] == pytest.approx(30.0, abs=0.3)
 
 
+@pytest.mark.timed
 def test_jitter_reorders_only_on_request(run: Run, tmp_path: Path) -> None:
     pcap = tmp_path / "far.pcap"
     options = ["--rtt", "2ms", "--jitter", "5ms", "--pcap", str(pcap), "--pcap-side", "far"]
@@ -221,6 +224,7 @@ def test_jitter_reorders_only_on_request(run: Run, tmp_path: Path) -> None:
         assert (result == sorted(result)) is not reorder
 
 
+@pytest.mark.timed
 def test_trace_of_packet_opportunities_sets_the_rate(run: Run, tmp_path: Path) -> None:
     trace = tmp_path / "up.trace"
     trace.write_text("5\n10\n")
@@ -261,6 +265,7 @@ def test_trace_reads_the_tcp_capture_of_a_link(run: Run, tmp_path: Path) -> None
     assert main(["trace", str(tmp_path / "far.pcap")]) == 0
 
 
+@pytest.mark.timed
 def test_iperf3_runs_over_the_link(run: Run) -> None:
     if shutil.which("iperf3") is None:
         pytest.skip("iperf3 is missing")
@@ -281,6 +286,7 @@ def test_iperf3_runs_over_the_link(run: Run) -> None:
     assert 3e6 < forward["delivered_bytes"] < 6e6
 
 
+@pytest.mark.timed
 def test_options_override_values_of_a_scenario(run: Run, tmp_path: Path) -> None:
     (tmp_path / "path.toml").write_text(
         'name = "path"\n[network]\nrtt = "10ms"\n[network.bottleneck]\nrate = "8mbit"\n'

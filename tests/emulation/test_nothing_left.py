@@ -81,7 +81,7 @@ def test_link_restores_host_state_and_ends_programs(mode: Mode, tmp_path: Path, 
     for _ in within(60):
         if not processes(marker):
             break
-    code = link.wait(60)
+    code = link.wait(120)
     assert code == {"nobody": 0, "command": -signal.SIGKILL, "process": 3}[whom]
     after = outside()
     assert {name for name in before if before[name] != after.get(name) and not changing(name)} == (
@@ -109,7 +109,7 @@ def test_interrupt_is_handled_by_the_program(mode: Mode) -> None:
     assert link.stdout is not None
     assert link.stdout.readline() == "ready\n"
     os.killpg(link.pid, signal.SIGINT)
-    _, errors = link.communicate(timeout=60)
+    _, errors = link.communicate(timeout=120)
     assert link.returncode == 9
     assert "near to far" in errors
 
@@ -124,7 +124,7 @@ def test_sigterm_ends_the_link_and_the_program(mode: Mode) -> None:
         assert link.stdout is not None
         assert link.stdout.readline() == b"ready\n"
         link.terminate()
-        assert link.wait(60) == 130
+        assert link.wait(120) == 130
     for _ in within(60):
         if not processes(marker):
             break

@@ -34,6 +34,7 @@ print(other.exists(), asks.recv(100).decode())
 """Waits for the program of the other link, then queries the far end of its link."""
 
 
+@pytest.mark.timed
 def test_threads_have_separate_links() -> None:
     rates = {"4mbit": 4e6, "8mbit": 8e6}
 

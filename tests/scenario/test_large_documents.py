@@ -18,6 +18,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
+@pytest.mark.timed
 def test_too_large_document_is_rejected_quickly(name: str) -> None:
     begin = time.monotonic()
     with pytest.raises(ScenarioError, match=r"in\.toml: (a dotted key has too|more than 100,000)"):

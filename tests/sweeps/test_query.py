@@ -130,6 +130,7 @@ def test_invalid_time_limit_is_rejected(folder: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.timed
 def test_signal_ends_query(folder: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "tcpcast", "query", str(folder), ENDLESS]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -137,7 +138,7 @@ def test_signal_ends_query(folder: Path, number: signal.Signals) -> None:
             time.sleep(3)
             assert process.poll() is None
             process.send_signal(number)
-            _, errors = process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=120)
         finally:
             process.kill()
     assert (process.returncode, errors) == (

@@ -423,7 +423,7 @@ def test_thread_without_memory_gives_one_error_line(tmp_path: Path) -> None:
     command = [sys.executable, str(script)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=120)
         finally:
             process.kill()
     assert process.returncode == 3

@@ -25,7 +25,7 @@ class Browser:
 
     def __init__(self, url: str) -> None:
         self.origin = url.partition("/?")[0]
-        with urllib.request.urlopen(url, timeout=60) as response:
+        with urllib.request.urlopen(url, timeout=120) as response:
             self.cookie = response.headers["set-cookie"].partition(";")[0]
 
     def request_json(self, path: str, body: Any = None, method: str | None = None) -> Any:

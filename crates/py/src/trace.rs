@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     CaptureReader, ConnectionEnd, ConnectionReport, Connections, DirectionBetweenTaps,
     DirectionReport, IndicationKind, IntervalCounts, MemoryLimits, ReadSummary, RetransCause,
-    Round, TRANSFER_LIMITS, TapComparison,
+    Round, TRANSFER_LIMITS, TapComparison, credible_rtt_s,
 };
 
 pub(crate) use capture_source::CaptureSource;
@@ -293,18 +293,22 @@ const MEASURES: &[NamedColumn<DirectionRow, Option<f64>>] = &[
     ("handshake_rtt_s", |row| row.handshake_rtt_s),
     ("tap_to_sender_s", |row| row.direction.rtt.tap_to_sender_s),
     ("rtt_over_time_s", |row| row.direction.rtt.over_time_s),
-    ("rtt_sample_mean_s", |row| row.direction.rtt.sender.map(|rtt| rtt.mean_s)),
-    ("rtt_min_s", |row| row.direction.rtt.sender.map(|rtt| rtt.min_s)),
-    ("rtt_p50_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p50_s)),
-    ("rtt_p95_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p95_s)),
-    ("rtt_p99_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p99_s)),
-    ("rtt_max_s", |row| row.direction.rtt.sender.map(|rtt| rtt.max_s)),
-    ("rtt_karn_mean_s", |row| row.direction.rtt.karn.map(|rtt| rtt.mean_s)),
-    ("rtt_karn_p50_s", |row| row.direction.rtt.karn.map(|rtt| rtt.p50_s)),
-    ("rtt_karn_p99_s", |row| row.direction.rtt.karn.map(|rtt| rtt.p99_s)),
+    ("rtt_sample_mean_s", |row| {
+        row.direction.rtt.sender.and_then(|rtt| credible_rtt_s(rtt.mean_s))
+    }),
+    ("rtt_min_s", |row| row.direction.rtt.sender.and_then(|rtt| credible_rtt_s(rtt.min_s))),
+    ("rtt_p50_s", |row| row.direction.rtt.sender.and_then(|rtt| credible_rtt_s(rtt.p50_s))),
+    ("rtt_p95_s", |row| row.direction.rtt.sender.and_then(|rtt| credible_rtt_s(rtt.p95_s))),
+    ("rtt_p99_s", |row| row.direction.rtt.sender.and_then(|rtt| credible_rtt_s(rtt.p99_s))),
+    ("rtt_max_s", |row| row.direction.rtt.sender.and_then(|rtt| credible_rtt_s(rtt.max_s))),
+    ("rtt_karn_mean_s", |row| row.direction.rtt.karn.and_then(|rtt| credible_rtt_s(rtt.mean_s))),
+    ("rtt_karn_p50_s", |row| row.direction.rtt.karn.and_then(|rtt| credible_rtt_s(rtt.p50_s))),
+    ("rtt_karn_p99_s", |row| row.direction.rtt.karn.and_then(|rtt| credible_rtt_s(rtt.p99_s))),
     ("rtt_round_mean_s", |row| row.direction.rtt.round_mean_s),
     ("rtt_undelayed_max_s", |row| row.direction.rtt.undelayed_max_s),
-    ("rtt_timestamps_mean_s", |row| row.direction.rtt.timestamps.map(|rtt| rtt.mean_s)),
+    ("rtt_timestamps_mean_s", |row| {
+        row.direction.rtt.timestamps.and_then(|rtt| credible_rtt_s(rtt.mean_s))
+    }),
     ("rtt_flight_correlation", |row| row.direction.rtt.flight_correlation),
     ("w_max_pkts", |row| row.direction.w_max_packets()),
     ("packets_per_ack", |row| row.direction.packets_per_ack()),
@@ -330,6 +334,7 @@ const FLAGS: &[NamedColumn<DirectionRow, bool>] = &[
     ("timestamps", |row| row.direction.announced.timestamps),
     ("ecn", |row| row.direction.announced.ecn),
     ("rtt_withheld", |row| row.direction.rtt.withheld),
+    ("rtt_too_short", |row| row.direction.rtt.too_short),
 ];
 
 /// Maximum number of successive timeouts. If some retransmissions are not listed, this is a lower

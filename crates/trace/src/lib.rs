@@ -13,10 +13,10 @@ mod segment;
 pub use analysis::{
     AnnouncedOptions, ConnectionEnd, ConnectionReport, DEPTHS, DirectionCounts, DirectionReport,
     DurationReport, FailureDetails, FailureKind, FailureStage, INTERVAL_S, IndicationKind,
-    IntervalCounts, LimitEvidence, LossIndication, LossIndicationCounts, PlotPoint, PointKind,
-    RequestExchange, RetransCause, RetransCauses, Retransmission, Round, RttReport,
+    IntervalCounts, LimitEvidence, LossIndication, LossIndicationCounts, MIN_RTT_S, PlotPoint,
+    PointKind, RequestExchange, RetransCause, RetransCauses, Retransmission, Round, RttReport,
     SlowStartGrowth, SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit,
-    TransferLimits,
+    TransferLimits, credible_rtt_s,
 };
 pub use between_taps::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
 pub use connection::{Connections, MemoryLimits};

@@ -24,7 +24,7 @@ from tcpcast.captures.model_rates import (
 )
 from tcpcast.captures.models import measured_loss_ratio
 from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_sender
-from tcpcast.captures.table import is_tap_away
+from tcpcast.captures.table import rtts_to_sender
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import unlimited_window_pkts
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_congestion_control
@@ -373,10 +373,9 @@ def _full_queue_rtt_s(stats: CaptureStats) -> float:
 
 def _correct_rtts_to_sender(table: Table) -> Table:
     """Return the table with RTTs as the sender would measure them, also for other taps."""
-    away = is_tap_away(table)
     names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
-    between = np.where(away, table["tap_to_sender_s"], 0.0)
-    return {**table, **{name: table[name] + between for name in names}}
+    between = table["tap_to_sender_s"]
+    return {**table, **{name: rtts_to_sender(table, table[name], between) for name in names}}
 
 
 def estimated_loss_ratio(table: Table) -> float:

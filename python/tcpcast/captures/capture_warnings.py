@@ -55,6 +55,12 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "without RTT: the capture lacks pure acks, and acks that the receiver sends "
         "with data are too late to measure the RTT",
     )
+    add(
+        int(connections["rtt_too_short"].sum()),
+        "direction",
+        "with round-trip times below 10 µs: such times arise within a host or from inexact "
+        "timestamps. They are unknown (null), as are values derived from them",
+    )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
     add(found["without_trail"], "direction", "without a time-sequence plot: too many points")
     add(found["omitted_events"], "event", "(retransmissions, losses) counted, but too many to list")

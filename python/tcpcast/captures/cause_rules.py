@@ -21,7 +21,7 @@ from tcpcast.captures.loss_evidence import (
     sharing_flow_columns,
     unnecessary_retransmissions,
 )
-from tcpcast.captures.table import is_tap_away
+from tcpcast.captures.table import is_tap_at_sender, is_tap_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,8 +151,11 @@ class Evidence:
 
     limited_by: Column
     shares: dict[str, Column]
+    is_tap_at_sender: Column
+    """True if the tap is known to be at the sender, so the sender's limits are visible."""
     is_tap_away: Column
-    """True if the tap is not at the sender, so the sender's limits are not visible."""
+    """True if the tap is known not to be at the sender. Rules for these taps use the RTT of the
+    path, which is unknown at a tap with an unknown position."""
     unprompted_share: Column
     short_segments_per_rtt: Column
     pacing_gaps: Column
@@ -170,7 +173,7 @@ class Evidence:
     """Number of window reductions because of ECN marks."""
     rate_variation: Column
     mean_flight_ratio: Column
-    """Ratio of mean to maximum flight; NaN if the tap is not at the sender."""
+    """Ratio of mean to maximum flight; NaN unless the tap is at the sender."""
     median_queue_ratio: Column
     """Ratio of median to minimum RTT, minus 1."""
     queue_ratio: Column
@@ -184,17 +187,17 @@ class Evidence:
     @classmethod
     def from_table(cls, table: Table) -> Evidence:
         """Return the evidence from the table of directions."""
-        away, rtt = is_tap_away(table), path_rtt_s(table)
+        away, here, rtt = is_tap_away(table), is_tap_at_sender(table), path_rtt_s(table)
         needed = table["retransmissions"] - unnecessary_retransmissions(table)
         with np.errstate(divide="ignore", invalid="ignore"):
             round_trips = table["duration_s"] / rtt
-            queue = np.where(
-                away, table["queue_delay_s"] / rtt, table["queue_at_loss_s"] / table["rtt_min_s"]
-            )
+            at_losses = np.where(here, table["queue_at_loss_s"] / table["rtt_min_s"], np.nan)
+            queue = np.where(away, table["queue_delay_s"] / rtt, at_losses)
             flight = table["flight_mean_bytes"] / table["flight_max_bytes"]
             return cls(
                 limited_by=table["limited_by"],
                 shares={name[6:]: table[name] for name in table if name.startswith("share_")},
+                is_tap_at_sender=here,
                 is_tap_away=away,
                 unprompted_share=table["unprompted_bytes"] / table["unique_bytes"],
                 short_segments_per_rtt=table["short_segments"] / round_trips,
@@ -209,7 +212,7 @@ class Evidence:
                 loss_indications=table["td"] + table["to"],
                 window_reductions=table["window_reductions"],
                 rate_variation=table["loss_rate_variation"],
-                mean_flight_ratio=np.where(away, np.nan, flight),
+                mean_flight_ratio=np.where(here, flight, np.nan),
                 median_queue_ratio=table["rtt_karn_p50_s"] / table["rtt_min_s"] - 1,
                 queue_ratio=queue,
                 is_bbr=table["looks_like"] == BBR,
@@ -257,7 +260,7 @@ def _is_paced(evidence: Evidence) -> Column:
     even = (evidence.pacing_variation <= MAX_PACING_VARIATION) & (
         evidence.pacing_gaps >= MIN_PACING_GAPS
     )
-    return np.asarray(~evidence.is_tap_away & even & ~_runs_out_of_data(evidence))
+    return np.asarray(evidence.is_tap_at_sender & even & ~_runs_out_of_data(evidence))
 
 
 def _runs_out_of_data(evidence: Evidence) -> Column:

@@ -200,7 +200,9 @@ def _larger_window_advice(
             more = "The RTT varies too much for a prediction."
             ends.append(Remedy(start, f". First {raised}. {how} {more}", raised))
             continue
-        if not (now > 0 and table["rtt_mean_s"][at] > 0):
+        # At an unknown tap, the RTT of the path is unknown.
+        has_rtt = table["rtt_mean_s"][at] > 0 and table["tap_side"][at] != "unknown"
+        if not (now > 0 and has_rtt):
             ends.append(Remedy(start, f". First {raised}. {how}", raised))
             continue
         start += f" per RTT of {mean_rtt_text(table, at)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.direction_selection import seconds_since
-from tcpcast.captures.table import is_tap_away
+from tcpcast.captures.table import is_tap_at_sender
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table
@@ -33,7 +33,7 @@ link."""
 
 def path_rtt_s(table: Table) -> Column:
     """Return the RTT of the whole path: the maximum of mean RTT and handshake RTT."""
-    return np.asarray(np.fmax(table["rtt_mean_s"], np.nan_to_num(table["handshake_rtt_s"])))
+    return np.asarray(np.fmax(table["rtt_mean_s"], table["handshake_rtt_s"]))
 
 
 def unnecessary_retransmissions(table: Table) -> Column:
@@ -49,9 +49,9 @@ def reordered_packets(table: Table) -> Column:
     reordered packets that were not retransmitted; the other ones are unnecessary retransmissions
     without a timeout.
     """
-    away = is_tap_away(table)
+    here = is_tap_at_sender(table)
     again = np.fmax(unnecessary_retransmissions(table) - table["timeouts"], 0)
-    return np.asarray(table["out_of_order"] + np.where(away, 0, table["late_packets"] + again))
+    return np.asarray(table["out_of_order"] + np.where(here, table["late_packets"] + again, 0))
 
 
 def loss_origin_columns(table: Table, rounds: Table, losses: Table) -> Table:

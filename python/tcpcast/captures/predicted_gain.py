@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.model_rates import cubic_pps, has_model_inputs, model_inputs
-from tcpcast.captures.table import is_tap_away
+from tcpcast.captures.table import rtts_to_sender
 from tcpcast.models.domain import MAX_RTO_SHARE
 from tcpcast.models.parallel import limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import td_only_rate_pps, throughput, unlimited_window_pkts
@@ -65,14 +65,13 @@ class GainPredictor:
         least, most = CUBIC_REDUCTION_RANGE
         cubic = (table["window_reduction"] > least) & (table["window_reduction"] < most)
         seen = table["bottleneck_rate_bps"]
-        away = is_tap_away(table)
         return cls(
             table=table,
             inputs=inputs | {"loss_indication_ratio": loss},
             has_inputs=known,
             is_cubic=cubic,
             max_rate_bps=np.where(seen > 0, np.fmax(seen, table["throughput_bps"]), np.inf),
-            rtt_min_s=table["rtt_min_s"] + np.where(away, table["tap_to_sender_s"], 0.0),
+            rtt_min_s=rtts_to_sender(table, table["rtt_min_s"], table["tap_to_sender_s"]),
         )
 
     @property

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 INITIAL_WINDOW = 10
 """Number of segments of a response that fit in one flight if losses have not reduced the window
 (RFC 6928)."""
+MIN_CREDIBLE_RTT_S = 10e-6
+"""Shorter round trips are times within a host, or errors of timestamps."""
 MIN_EXTRA_ROUND_TRIPS = 0.1
 """Minimum number of additional round trips of a response that indicates a window reduced by losses.
 Measured values are 0.3 to 0.5 with 2 % loss (1 with another flight), and 0.01 without loss."""
@@ -83,7 +85,9 @@ def request_table(connections: Mapping[str, Any], found: Mapping[str, Any]) -> T
         "last_byte_s": found["last_byte_s"] + shift,
         **parts,
         "delayed_ack_s": np.where(answered, found["delayed_s"], np.nan),
-        "rtt_s": to_client + to_server,
+        "rtt_s": np.where(
+            to_client + to_server >= MIN_CREDIBLE_RTT_S, to_client + to_server, np.nan
+        ),
         "to_client_s": to_client,
         "to_server_s": to_server,
         "retransmissions": found["retransmissions"],

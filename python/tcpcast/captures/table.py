@@ -53,7 +53,7 @@ def direction_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Ta
     ``rtt_mean_s`` is the mean over time of RTT samples measured at the tap. If the tap is not at
     the sender, ``rtt_mean_s`` also includes the minimum round-trip time between tap and sender,
     and the mean queueing delay between them (from timestamps). Without timestamps, this delay is
-    unknown, and ``rtt_lower_bound`` is True.
+    unknown, and ``rtt_lower_bound`` is True, as it is if the position of the tap is unknown.
     """
     table: Table = {
         name: values if isinstance(values, np.ndarray) else text_column(values)
@@ -67,8 +67,10 @@ def direction_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Ta
     away = is_tap_away(table)
     queued = table["queue_delay_s"]
     between = table["tap_to_sender_s"] + np.nan_to_num(queued)
-    table["rtt_mean_s"] = table["rtt_over_time_s"] + np.where(away, between, 0.0)
-    table["rtt_lower_bound"] = away & np.isnan(queued) & np.isfinite(table["rtt_mean_s"])
+    table["rtt_mean_s"] = rtts_to_sender(table, table["rtt_over_time_s"], between)
+    # At an unknown tap, the path to the sender is not included.
+    partial = np.where(away, np.isnan(queued), ~is_tap_at_sender(table))
+    table["rtt_lower_bound"] = partial & np.isfinite(table["rtt_mean_s"])
     return {name: table[name] for name in dict.fromkeys((*FIRST_COLUMNS, *table))}
 
 
@@ -95,6 +97,24 @@ def round_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Table:
 def is_tap_away(table: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of directions with a tap that is known not to be at the sender."""
     return np.isin(table["tap_side"], ("middle", "receiver"))
+
+
+def is_tap_at_sender(table: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return a mask of directions with a tap that is known to be at the sender."""
+    return np.asarray(table["tap_side"] == "sender")
+
+
+def rtts_to_sender(
+    table: Table, at_tap_s: np.ndarray[Any, Any], between_s: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """Return round-trip times of the path from those at the tap, in seconds.
+
+    For taps away from the sender, ``between_s`` is added, the round trip between tap and sender.
+    Times at the tap that are too short to be measured (below 10 µs) then count as 0.
+    """
+    away = is_tap_away(table)
+    measured = away & (table["rtt_samples"] > 0)
+    return np.where(measured, np.nan_to_num(at_tap_s), at_tap_s) + np.where(away, between_s, 0.0)
 
 
 def to_datetimes(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -139,14 +139,18 @@ def _loss_text(row: Row) -> str:
 def _rtt_text(row: Row) -> str:
     bound = "at least " if row["rtt_lower_bound"] else ""
     parts = [f"mean {bound}{_in_ms(row['rtt_mean_s'])} ms"] if _is_known(row["rtt_mean_s"]) else []
-    if _is_known(row["rtt_min_s"]):
-        parts.append(
-            f"from the tap: min {_in_ms(row['rtt_min_s'])}, median {_in_ms(row['rtt_p50_s'])}, "
-            f"95 % {_in_ms(row['rtt_p95_s'])}, 99 % {_in_ms(row['rtt_p99_s'])}, "
-            f"max {_in_ms(row['rtt_max_s'])}"
-        )
+    names = {"min": "min", "p50": "median", "p95": "95 %", "p99": "99 %", "max": "max"}
+    from_tap = [
+        f"{name} {_in_ms(row[f'rtt_{key}_s'])}"
+        for key, name in names.items()
+        if _is_known(row[f"rtt_{key}_s"])
+    ]
+    if from_tap:
+        parts.append(f"from the tap: {', '.join(from_tap)}")
     if row["rtt_withheld"]:
         parts.append("no mean RTT: the capture contains no pure acks")
+    if row["rtt_too_short"]:
+        parts.append("times below 10 µs are unknown")
     if _is_known(row["handshake_rtt_s"]):
         parts.append(f"handshake {_in_ms(row['handshake_rtt_s'])}")
     return "; ".join(parts)

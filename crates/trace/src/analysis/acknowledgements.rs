@@ -391,6 +391,9 @@ impl Flow {
         if self.bare_acks == 0 {
             rtt.withhold_if_acks_missing(tap.handshake_rtt());
         }
+        let is_too_short = rtt.withhold_if_too_short(side, tap.handshake_rtt());
+        // Without a credible RTT, the tap shows no flights and rounds.
+        let min_rtt = min_rtt.filter(|_| !is_too_short);
         let (tap_rtt, segment, bad_scale) = (tap.rtt_to_end(from), self.largest, self.bad_scale);
         let missing = self.counts.missing_bytes.div_ceil(u64::from(segment.max(1)));
         let timeout = stats.t0.mean_s().map_or(0, |t0| (t0 * 1e9) as Nanos).max(MAX_FIRST_TIMEOUT);

@@ -12,7 +12,7 @@ use super::loss_indications::{
 };
 use super::retransmission_cause::{RetransCause, RetransCauses, RetransVerdict};
 use super::rounds::{RoundSummary, Rounds};
-use super::rtt::{RttReport, SampleStats, TimeAverage};
+use super::rtt::{RttReport, SampleStats, TimeAverage, credible_rtt_s};
 use super::sequence_numbers::is_earlier_timestamp;
 use super::sequence_plot::{PointKind, SequencePlot};
 use crate::segment::Nanos;
@@ -293,15 +293,16 @@ impl DirectionStats {
     ) -> RttReport {
         RttReport {
             karn: take(&mut self.karn).into_report(),
-            undelayed_max_s: self.max_undelayed.map(|longest| longest as f64 / 1e9),
+            undelayed_max_s: self.max_undelayed.and_then(|rtt| credible_rtt_s(rtt as f64 / 1e9)),
             sender: take(&mut self.sender).into_report(),
-            over_time_s: self.over_time.mean_s(),
+            over_time_s: self.over_time.mean_s().and_then(credible_rtt_s),
             timestamps: take(&mut self.timestamps).into_report(),
             tap_to_sender_s: tap_rtt.map(|tap_rtt| tap_rtt as f64 / 1e9),
             round_samples: rounds.samples,
-            round_mean_s: rounds.mean_s,
+            round_mean_s: rounds.mean_s.and_then(credible_rtt_s),
             flight_correlation: rounds.correlation,
             withheld: false,
+            too_short: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Intervals of 100 seconds, into which Padhye, Firoiu, Towsley and Kurose (1998) divide each trace.
 
 use super::loss_indications::LossIndicationCounts;
+use super::rtt::credible_rtt_s;
 use crate::segment::Nanos;
 
 /// Length of an interval, s.
@@ -37,7 +38,9 @@ impl IntervalCounts {
     /// Mean of the RTT samples, s.
     #[must_use]
     pub fn rtt_mean_s(&self) -> Option<f64> {
-        (self.rtt_samples > 0).then(|| self.rtt_sum_s / self.rtt_samples as f64)
+        (self.rtt_samples > 0)
+            .then(|| self.rtt_sum_s / self.rtt_samples as f64)
+            .and_then(credible_rtt_s)
     }
 
     /// Class of the interval by Padhye et al. (1998): `None` without losses, 0 if triple-duplicate

@@ -58,7 +58,7 @@ pub use negotiated_options::AnnouncedOptions;
 pub use report::{ConnectionReport, DirectionReport};
 pub use retransmission_cause::{IndicationKind, RetransCause, RetransCauses};
 pub use round_record::Round;
-pub use rtt::{DurationReport, RttReport};
+pub use rtt::{DurationReport, MIN_RTT_S, RttReport, credible_rtt_s};
 pub use sequence_plot::{PlotPoint, PointKind};
 pub use slow_start::SlowStartGrowth;
 pub use tap_side::TapSide;

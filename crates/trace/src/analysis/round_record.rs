@@ -1,6 +1,7 @@
 //! The record of a round of a transfer, with its time by cause.
 
 use super::limit_kinds::TransferLimit;
+use super::rtt::credible_rtt_s;
 use crate::segment::Nanos;
 
 /// Reason why the sender waited.
@@ -125,10 +126,10 @@ impl Round {
         self.retransmissions > 0 || self.marked
     }
 
-    /// RTT sample of this round, s; `None` if Karn's rule forbids it.
+    /// RTT sample of this round, s; `None` if Karn's rule forbids it, or if it is too short.
     #[must_use]
     pub fn rtt_s(&self) -> Option<f64> {
-        self.mean_rtt_ns().map(|rtt| rtt / 1e9)
+        self.mean_rtt_ns().and_then(|rtt| credible_rtt_s(rtt / 1e9))
     }
 
     /// Mean of the valid RTT samples, ns.

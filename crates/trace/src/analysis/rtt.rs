@@ -1,6 +1,7 @@
 //! Round-trip times: samples, their distribution, and the sender's estimate for its timer.
 
 use super::histogram::Histogram;
+use super::tap_side::TapSide;
 use crate::segment::Nanos;
 
 /// Round-trip times of a direction's data, measured at the tap.
@@ -33,6 +34,18 @@ pub struct RttReport {
     /// True if the RTT is withheld, because the capture lacks acknowledgements without data, and
     /// acknowledgements with data came later than a receiver may delay an acknowledgement.
     pub withheld: bool,
+    /// True if a round-trip time of the path is below [`MIN_RTT_S`], and therefore unknown.
+    pub too_short: bool,
+}
+
+/// Shorter round-trip times, s, are times within a host, or errors of timestamps. They are unknown:
+/// rates and windows derived from them are not properties of a path.
+pub const MIN_RTT_S: f64 = 10e-6;
+
+/// Returns a round-trip time, s, unless it is below [`MIN_RTT_S`].
+#[must_use]
+pub fn credible_rtt_s(rtt_s: f64) -> Option<f64> {
+    (rtt_s >= MIN_RTT_S).then_some(rtt_s)
 }
 
 /// For the time average, samples are first averaged over intervals of this length, the sampling
@@ -139,6 +152,24 @@ impl SampleStats {
 }
 
 impl RttReport {
+    /// Withholds the RTT of the path if it is too short, and returns whether it is. At a tap away
+    /// from the sender, samples are only a part of the RTT.
+    pub(super) fn withhold_if_too_short(
+        &mut self,
+        side: TapSide,
+        handshake: Option<Nanos>,
+    ) -> bool {
+        self.too_short = handshake.is_some_and(|rtt| credible_rtt_s(rtt as f64 / 1e9).is_none());
+        let Some(rtt) = self.sender.filter(|_| !side.is_away()) else { return false };
+        self.too_short |= credible_rtt_s(rtt.min_s).is_none();
+        let withheld = credible_rtt_s(rtt.mean_s).is_none();
+        if withheld {
+            *self =
+                Self { tap_to_sender_s: self.tap_to_sender_s, too_short: true, ..Self::default() };
+        }
+        withheld
+    }
+
     /// Withholds the RTT if its mean exceeds the `handshake` RTT by more than the longest time for
     /// which a receiver may delay an acknowledgement: the capture then lacks the acknowledgements
     /// without data, and samples end at later acknowledgements with data.

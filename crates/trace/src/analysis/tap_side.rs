@@ -1,5 +1,6 @@
 //! Locates the tap on the path by the response times of both ends.
 
+use super::sequence_numbers::is_earlier_timestamp;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// Position of the tap relative to a direction's data.
@@ -14,6 +15,13 @@ pub enum TapSide {
     /// Unknown.
     #[default]
     Unknown,
+}
+
+impl TapSide {
+    /// Whether the tap is known not to be at the sender.
+    pub(super) fn is_away(self) -> bool {
+        matches!(self, Self::Receiver | Self::Middle)
+    }
 }
 
 /// Round-trip time to an end from which the tap counts as remote.
@@ -38,7 +46,9 @@ pub(crate) struct TapRtts {
 struct TapToEndRtt {
     /// Shortest response time to a handshake segment or timestamp.
     min_response: Option<Nanos>,
-    /// A timestamp sent to this end and not yet echoed, and its time.
+    /// Highest timestamp sent to this end.
+    newest: Option<u32>,
+    /// A timestamp sent to this end and not yet echoed, and the time of the first segment with it.
     awaited: Option<(u32, Nanos)>,
 }
 
@@ -57,15 +67,32 @@ impl TapRtts {
         }
         let Some((value, echo)) = segment.options.timestamps else { return };
         let end = &mut self.ends[from];
-        if let Some((_, since)) = end.awaited.filter(|awaited| awaited.0 == echo) {
+        // The echo of a later timestamp answers a later segment: the time is then not too short.
+        let answers = |&(awaited, _): &(u32, Nanos)| {
+            segment.flags.contains_any(Flags::ACK)
+                && !is_earlier_timestamp(echo, awaited)
+                && end.newest.is_some_and(|newest| !is_earlier_timestamp(newest, echo))
+        };
+        if let Some((_, since)) = end.awaited.filter(answers) {
             end.add_answer_time(segment.time.saturating_sub(since));
             end.awaited = None;
         }
+        // With a slow clock, many segments have the same timestamp, and the echo may answer each of
+        // them. Only the first one shows a time that is not too short. The first timestamp of a
+        // capture without SYN may be older than the capture.
         let other = &mut self.ends[1 - from];
-        // One timestamp at a time; after a second, the echo is not expected any longer.
-        if other.awaited.is_none_or(|(_, since)| segment.time.saturating_sub(since) > 1_000_000_000)
-        {
-            other.awaited = Some((value, segment.time));
+        let newest = other.newest.replace(value);
+        match newest {
+            Some(newest) if !is_earlier_timestamp(newest, value) => other.newest = Some(newest),
+            None if !segment.flags.contains_any(Flags::SYN) => {}
+            // One timestamp at a time; after a second, the echo is not expected any longer.
+            _ if other
+                .awaited
+                .is_none_or(|(_, since)| segment.time.saturating_sub(since) > 1_000_000_000) =>
+            {
+                other.awaited = Some((value, segment.time));
+            }
+            _ => {}
         }
     }
 
@@ -116,6 +143,97 @@ impl TapRtts {
             share if share <= MAX_NEAR_RTT_SHARE => TapSide::Sender,
             share if share >= 1.0 - MAX_NEAR_RTT_SHARE => TapSide::Receiver,
             _ => TapSide::Middle,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::segment::{Endpoint, Options};
+
+    const MS: Nanos = 1_000_000;
+
+    /// Sends data every `gap` from end 0, `away[0]` before the tap, to end 1, `away[1]` behind it
+    /// (RTTs, ms). Both timestamp clocks tick every `tick`. The receiver acknowledges every second
+    /// packet and echoes the first of them (RFC 7323, section 4.3). Returns what the tap sees from
+    /// `begin` on.
+    fn observe(away: [u64; 2], gap: u64, tick: u64, begin: u64) -> TapRtts {
+        let stamp = |ms: u64| 5000 + (ms / tick) as u32;
+        let mut seen = Vec::new(); // time at the tap, sender, timestamps
+        let mut received = Vec::new(); // time at the sender, timestamp of an ack
+        let (mut pending, mut last_received) = (None, 5000);
+        for sent in (1000..8000).step_by(gap as usize) {
+            let echo =
+                received.iter().rev().find(|(time, _)| *time <= sent).map_or(5000, |ack| ack.1);
+            seen.push((sent + away[0] / 2, 0, (stamp(sent), echo)));
+            let arrived = sent + away[0] / 2 + away[1] / 2;
+            last_received = stamp(arrived).max(last_received);
+            match pending.take() {
+                None => pending = Some(stamp(sent)),
+                Some(first) => {
+                    seen.push((arrived + away[1] / 2, 1, (last_received, first)));
+                    received.push((arrived + away[1] / 2 + away[0] / 2, last_received));
+                }
+            }
+        }
+        seen.sort_by_key(|(time, ..)| *time);
+        let mut tap = TapRtts::default();
+        for (ms, from, timestamps) in seen.into_iter().filter(|(time, ..)| *time >= begin) {
+            let address =
+                |end: usize| Endpoint { address: IpAddr::from([10, 0, 0, end as u8]), port: 1 };
+            let segment = Segment {
+                frame: 1,
+                time: ms * MS,
+                source: address(from),
+                destination: address(1 - from),
+                ip_id: None,
+                ttl: 64,
+                ecn: 0,
+                ip_bytes: 52,
+                payload: 0,
+                sequence: 0,
+                acknowledgement: 0,
+                flags: Flags(Flags::ACK),
+                window: 100,
+                options: Options { timestamps: Some(timestamps), ..Options::default() },
+                fragment: false,
+            };
+            tap.process_segment(&segment, from);
+        }
+        tap
+    }
+
+    #[test]
+    fn response_times_are_never_too_short_with_slow_clocks() {
+        for away in [[40, 40], [2, 60], [60, 2], [10, 100], [200, 20]] {
+            for tick in [1, 4, 10, 100, 250, 1000] {
+                for gap in [1, 7, 30] {
+                    for begin in [0, 1503, 2777] {
+                        let tap = observe(away, gap, tick, begin);
+                        for end in [0, 1] {
+                            let case = (away, tick, gap, begin, end);
+                            let Some(found) = tap.rtt_to_end(end) else {
+                                panic!("no response: {case:?}");
+                            };
+                            assert!(found >= away[end] * MS, "{found}: {case:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tap_in_the_middle_is_not_at_an_end_with_slow_clocks() {
+        for tick in [1, 10, 100, 1000] {
+            for begin in [0, 2777] {
+                let tap = observe([40, 40], 2, tick, begin);
+                assert_eq!(tap.tap_side(0, None), TapSide::Middle, "{tick} {begin}");
+                assert_eq!(tap.tap_side(1, None), TapSide::Middle, "{tick} {begin}");
+            }
         }
     }
 }

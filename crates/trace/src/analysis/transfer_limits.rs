@@ -36,8 +36,6 @@ const MAX_FLIGHT_DIFFERENCE: f64 = 0.05;
 const CUBIC_PLATEAU: Nanos = 4_000_000_000;
 /// Minimum share of the pauses that the application caused, to report their duration.
 const MIN_VISIBLE_PAUSES: f64 = 0.5;
-/// Minimum RTT samples at a receiver's tap are shorter than this.
-const MAX_RECEIVER_TAP_RTT: Nanos = 1_000_000;
 
 /// Properties of the path, known at the end of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -61,12 +59,7 @@ pub(super) struct PathSummary {
 impl PathSummary {
     /// Whether flights and rounds at the tap match those at the sender.
     fn is_at_sender(&self) -> bool {
-        let Some(min_rtt) = self.min_rtt else { return false };
-        match self.side {
-            TapSide::Sender => true,
-            TapSide::Unknown => self.tap_rtt.is_some() || min_rtt >= MAX_RECEIVER_TAP_RTT,
-            TapSide::Receiver | TapSide::Middle => false,
-        }
+        self.side == TapSide::Sender && self.min_rtt.is_some()
     }
 
     /// Share of the pauses at the tap that are pauses of the application. Others may be caused by

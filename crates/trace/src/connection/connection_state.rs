@@ -3,7 +3,7 @@
 use crate::analysis::{
     ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataSegmentEvent,
     DirectionReport, EventQuota, ExchangeTracker, FailureDetails, FinRstTracker, Flow, FlowState,
-    NegotiatedOptions, TapRtts,
+    NegotiatedOptions, TapRtts, credible_rtt_s,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -230,7 +230,7 @@ impl Connection {
             last: *last,
             syn_captured,
             end,
-            handshake_rtt_s: tap.handshake_rtt().map(|rtt| rtt as f64 / 1e9),
+            handshake_rtt_s: tap.handshake_rtt().and_then(|rtt| credible_rtt_s(rtt as f64 / 1e9)),
             failure_details: failure
                 .map(|failure| FailureDetails { by: failure.by ^ usize::from(swaps), ..failure }),
             client,
