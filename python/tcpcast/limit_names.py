@@ -22,6 +22,7 @@ LIMIT_NAMES = {
     "policer": "policer",
     "link": LINK,
     "loss": LOSS,
+    "no_response": "silent receiver",
     # Regimes of models.
     "window": RECEIVER_WINDOW,
     "own link": "own link",
@@ -53,6 +54,7 @@ _ARTICLES = {
     LINK: "the",
     "own link": "its",
     "policer": "a",
+    "silent receiver": "a",
 }
 
 

@@ -281,6 +281,7 @@ const COUNTS: &[NamedColumn<DirectionRow, u64>] = &[
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
     ("flight_max_bytes", |row| row.direction.flight_max_bytes),
     ("window_max_bytes", |row| row.direction.window_max_bytes),
+    ("window_last_bytes", |row| row.direction.window_last_bytes),
     ("out_of_window", |row| row.direction.counts.out_of_window),
 ];
 
@@ -316,12 +317,13 @@ const MEASURES: &[NamedColumn<DirectionRow, Option<f64>>] = &[
     ("start_acks", |row| row.direction.slow_start_acks_per_segment()),
     ("initial_window_pkts", |row| row.direction.initial_window_packets.map(|n| n as f64)),
     ("flight_mean_bytes", |row| row.direction.flight_mean_bytes),
-    ("mss_bytes", |row| row.direction.announced.mss.map(f64::from)),
-    ("window_scale", |row| row.direction.announced.window_scale.map(f64::from)),
+    ("mss_bytes", |row| row.direction.options.mss.map(f64::from)),
+    ("window_scale", |row| row.direction.options.window_scale.map(f64::from)),
     ("idle_s", |row| row.direction.limitation.idle_s),
     ("application_limited_s", |row| row.direction.limitation.application_limited_s),
     ("bottleneck_rate_bps", |row| row.direction.limitation.bottleneck_rate_bps),
     ("window_reduction", |row| row.direction.limitation.window_reduction),
+    ("receiver_silence_s", |row| row.direction.receiver_silence.map(|time| time as f64 / 1e9)),
     ("window_closed_s", |row| Some(row.direction.limitation.window_closed_s)),
     ("pacing_variation", |row| row.direction.evidence.pacing_variation),
     ("queue_delay_s", |row| row.direction.evidence.queue_s),
@@ -330,9 +332,9 @@ const MEASURES: &[NamedColumn<DirectionRow, Option<f64>>] = &[
 
 const FLAGS: &[NamedColumn<DirectionRow, bool>] = &[
     ("syn_captured", |row| row.syn_captured),
-    ("sack", |row| row.direction.announced.sack),
-    ("timestamps", |row| row.direction.announced.timestamps),
-    ("ecn", |row| row.direction.announced.ecn),
+    ("sack", |row| row.direction.options.sack),
+    ("timestamps", |row| row.direction.options.timestamps),
+    ("ecn", |row| row.direction.options.ecn),
     ("rtt_withheld", |row| row.direction.rtt.withheld),
     ("rtt_too_short", |row| row.direction.rtt.too_short),
 ];

@@ -37,6 +37,7 @@ REMEDIES_BY_LIMIT: dict[str, Callable[[GainPredictor], list[Remedy]]] = {
 """Function that returns the remedies, for each limit that is a state of the sender."""
 
 REMEDIES_BY_CAUSE: dict[str, Callable[[GainPredictor], list[Remedy]]] = {
+    cause_rules.NO_RESPONSE: cause_remedies.remedies_for_no_response,
     cause_rules.APPLICATION: cause_remedies.remedies_for_application,
     cause_rules.PACING: cause_remedies.remedies_for_pacing,
     cause_rules.RECEIVER: limit_remedies.remedies_for_receiver_window,

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures import limit_remedies
+from tcpcast.captures.failed_connections import has_shrunk_window
 from tcpcast.captures.limit_remedies import FASTER_LINK, Remedy
 from tcpcast.captures.loss_evidence import path_rtt_s, reordered_packets
 from tcpcast.captures.quantity_text import format_digits, format_percent, format_rate, format_time
@@ -48,6 +49,23 @@ def return_path_remarks(table: Table) -> list[str]:
         else ""
         for thin, count, arrived in zip(lost, missing, seen, strict=True)
     ]
+
+
+def remedies_for_no_response(gains: GainPredictor) -> list[Remedy]:
+    """Return the time since which the receiver has been silent, and its last window."""
+    table = gains.table
+    ends = []
+    for at, silence in enumerate(table["receiver_silence_s"].tolist()):
+        largest, last = (int(table[name][at]) for name in ("window_max_bytes", "window_last_bytes"))
+        found = f": no response in the last {format_time(silence)}"
+        action = "check the path, the receiver and the firewalls between them"
+        rest = "No window or timer of the sender changes this."
+        if has_shrunk_window(largest, last):
+            found += f", after its window had shrunk from {largest:,} to {last:,} B"
+            action = "check the receiver, which did not read its data in time"
+            rest = "A larger window would also fill up."
+        ends.append(Remedy(found, f". First {action}. {rest}", f"first {action}"))
+    return ends
 
 
 def remedies_for_application(gains: GainPredictor) -> list[Remedy]:

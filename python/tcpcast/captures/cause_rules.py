@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
+NO_RESPONSE = "no_response"
 APPLICATION = "application"
 PACING = "application_pacing"
 RECEIVER = "receiver"
@@ -76,6 +77,8 @@ MIN_FULL_BUFFER_SHARE = 0.3
 marks, because the congestion window grows until another limit applies. It also applies at taps away
 from the sender, which miss the time until a window update reaches the sender. Slow readers have a
 share of 0.42 to 0.56, other causes at most 0.01."""
+MIN_SILENT_SHARE = 0.3
+"""Minimum share of the time in which the receiver no longer responded, for this to be the cause."""
 MIN_SHORT_SEGMENTS_PER_RTT = 0.5
 """Minimum number of non-full segments per RTT for a sender that runs out of data. The number is
 0.85 for writes of 64 kB every 50 ms, 0.94 for writes of 16 kB every 10 ms, 0.10 for a full send
@@ -183,6 +186,8 @@ class Evidence:
     """Ratio of rate to link rate, if known."""
     measured_to_pftk_ratio: Column
     is_lossless_from_syn: Column
+    silent_share: Column
+    """Share of the time at the end in which the receiver responded to nothing."""
 
     @classmethod
     def from_table(cls, table: Table) -> Evidence:
@@ -219,6 +224,7 @@ class Evidence:
                 link_rate_share=table["goodput_bps"] / table["bottleneck_rate_bps"],
                 measured_to_pftk_ratio=table["send_rate_pps"] / table["pftk_pps"],
                 is_lossless_from_syn=table["syn_captured"] & (table["retransmissions"] == 0),
+                silent_share=table["receiver_silence_s"] / table["duration_s"],
             )
 
     def is_mostly_in_states(self, *limits: str) -> Column:
@@ -231,6 +237,11 @@ class Evidence:
         """Return a mask of rows with a full buffer for long (:data:`MIN_FULL_BUFFER_SHARE`)."""
         share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
         return np.asarray((share >= MIN_FULL_BUFFER_SHARE) & (share > idle))
+
+
+def _has_silent_receiver(evidence: Evidence) -> Column:
+    """Detect receivers that responded to none of at least three copies of the last data."""
+    return np.asarray(evidence.silent_share >= MIN_SILENT_SHARE)
 
 
 def _is_receiver_limited(evidence: Evidence) -> Column:
@@ -392,6 +403,7 @@ class Rule(NamedTuple):
 
 
 RULES = (
+    Rule(NO_RESPONSE, _has_silent_receiver),
     Rule(RECEIVER, _is_receiver_limited),
     Rule(PACING, _is_paced),
     Rule(APPLICATION, _is_application_limited),

@@ -22,6 +22,7 @@ from tcpcast.captures.quantity_text import (
     mean_rtt_text,
     sentence_case,
 )
+from tcpcast.captures.table import is_tap_away
 from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ MIN_SPURIOUS_SHARE = 0.5
 """Minimum share of unnecessary retransmissions for the advice that the RTO is too short."""
 MAX_MEASURED_TO_MODEL_RATIO = 2.5
 """Ratio of the measured to the predicted rate above which the model does not apply."""
-MIN_OUTAGE_TIMEOUTS = 4
-"""Minimum number of consecutive timeouts that indicate an outage of the path."""
+MIN_OUTAGE_TIMEOUTS = 3
+"""Minimum number of consecutive timeouts that indicate an outage of the path: three copies of the
+same data were lost."""
 FREQUENT_LOSS_RATIO = 0.1
 """Loss ratio above which the mean number of packets between losses is shown with a decimal."""
 MAX_UNSCALED_WINDOW_BYTES = 65_535
@@ -148,24 +150,31 @@ def _bytes_per_rtt(gains: GainPredictor) -> Column:
 
 def _slow_reader_advice(table: Table, at: int) -> Remedy:
     """Return the advice on a slow receiving application."""
-    closed = int(table["zero_windows"][at])
-    times_closed = "once" if closed == 1 else f"{closed:,} times"
-    often = f", and closed {times_closed}" if closed else ""
-    seen = [
-        count_text(count, name)
-        for name, count in (
-            ("window probe", int(table["zero_window_probes"][at])),
-            ("window update", int(table["window_updates"][at])),
-        )
-        if count
-    ]
-    updates = f". The capture contains {' and '.join(seen)}" if seen else ""
+    closed, duration = int(table["zero_windows"][at]), float(table["window_closed_s"][at])
+    found = ""
+    if closed:
+        found = ": closed once" if closed == 1 else f": closed {closed:,} times"
+        if duration > 0:
+            found += f", for {format_time(duration)}{' in total' if closed > 1 else ''}"
+        seen = [
+            count_text(count, name)
+            for name, count in (
+                ("window probe", int(table["zero_window_probes"][at])),
+                ("window update", int(table["window_updates"][at])),
+            )
+            if count
+        ]
+        found += f", with {' and '.join(seen)}" if seen else ""
     action = "make the receiving application read faster"
+    why = (
+        "The receiving application did not read its data in time"
+        if closed
+        else "The window was mostly smaller than its maximum"
+    )
     return Remedy(
-        "",
-        f". The window was mostly smaller than its maximum{often}{updates}. First {action}; a "
-        "larger buffer would also fill up.",
-        f"{action}, because the window closed {times_closed}" if closed else action,
+        found,
+        f". {why}. First {action}; a larger buffer would also fill up.",
+        f"{action}, because a larger buffer would also fill up",
     )
 
 
@@ -412,6 +421,12 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
         elif t0[at] > MAX_PLAUSIBLE_MIN_RTO_S:
             action = "find the reason for the long RTO"
             end = ": no common TCP has a minimum RTO of this length"
+            if is_tap_away(table)[at]:
+                action = "find the cause of the outage"
+                end = (
+                    f": before {'the' if count == 1 else 'a'} retransmission that reached the tap, "
+                    "earlier copies were probably lost. No setting of a timer prevents this"
+                )
         elif quick[at] > MIN_GAIN:
             action = "reduce the RTO"
             end = f": Linux uses RTT + 200 ms, here {format_time(shorter[at])}"
@@ -468,7 +483,14 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
     table = gains.table
     ends = []
     sides, sent = table["tap_side"].tolist(), table["data_packets"].tolist()
+    complete = (table["retransmissions"] + table["missing_bytes"] == 0) & (table["acks"] > 0)
+    at_once = complete & (table["flight_max_bytes"] >= table["unique_bytes"])
     for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
+        if at_once[at]:
+            count = "one data packet was" if packets == 1 else f"{packets:,} data packets were"
+            short = f"{count} sent at once, in one round trip, so no window was a limit"
+            ends.append(Remedy("", f". {sentence_case(short)}.", short))
+            continue
         if packets < MIN_PACKETS_FOR_CONCLUSION:
             count = "one data packet is" if packets == 1 else f"{packets} data packets are"
             short = f"{count} not enough for a conclusion"

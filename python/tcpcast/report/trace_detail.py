@@ -203,7 +203,8 @@ def _tcp_options_text(row: Row) -> str:
         return ""
     parts = [f"MSS {row['mss_bytes']:.0f} B"] if _is_known(row["mss_bytes"]) else []
     scale = row["window_scale"]
-    parts.append(f"window scale {scale:.0f}" if _is_known(scale) else "no window scaling")
+    if _is_known(scale) or _is_known(row["w_max_pkts"]):
+        parts.append(f"window scale {scale:.0f}" if _is_known(scale) else "no window scaling")
     named = {"sack": "SACK", "timestamps": "timestamps", "ecn": "ECN"}
     return ", ".join(parts + [("" if row[key] else "no ") + name for key, name in named.items()])
 

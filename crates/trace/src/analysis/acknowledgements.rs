@@ -5,6 +5,7 @@ use std::mem::take;
 use super::direction_stats::{DirectionStats, EventQuota};
 use super::flight::SentRange;
 use super::flow::{Flow, MAX_HIDDEN_DATA};
+use super::negotiated_options::AnnouncedOptions;
 use super::out_of_window::SequenceCheck;
 use super::report::DirectionReport;
 use super::round_record::WaitReason;
@@ -375,9 +376,10 @@ impl Flow {
         &mut self,
         source: Endpoint,
         destination: Endpoint,
-        tap: &TapRtts,
-        from: usize,
+        (tap, from): (&TapRtts, usize),
+        options: AnnouncedOptions,
     ) -> DirectionReport {
+        let receiver_silence = self.receiver_silence();
         // At a receiver, acknowledgements may precede the rest of the initial window. A sender without
         // more data did not fill the window.
         let filled = self.initial.complete && !self.initial.short;
@@ -413,7 +415,7 @@ impl Flow {
             destination,
             side,
             counts: self.counts,
-            announced: self.announced,
+            options,
             causes: stats.causes,
             spurious: stats.spurious,
             indications: stats.indications,
@@ -425,6 +427,8 @@ impl Flow {
             flight_max_bytes: if answered { self.flight_max } else { 0 },
             flight_mean_bytes: answered.then(|| self.flight_sum / packets),
             window_max_bytes: self.window_max,
+            window_last_bytes: self.window,
+            receiver_silence,
             window_unscaled: self.unscaled,
             first_data: self.first_data,
             last_data: self.last_data,

@@ -197,7 +197,7 @@ impl Flow {
     }
 
     /// Returns true if the other end did not respond to several transmissions of the last data.
-    pub(crate) fn has_silent_receiver(&self) -> bool {
+    fn has_silent_receiver(&self) -> bool {
         let (tries, waited) = self.unanswered_transmissions();
         let first = || {
             let last = self.stats.as_ref().and_then(|stats| stats.retransmitted.last());
@@ -206,6 +206,21 @@ impl Flow {
         };
         let long = || first().unwrap_or(waited) >= MIN_UNANSWERED_TIME;
         tries > MIN_UNANSWERED || tries == MIN_UNANSWERED && long()
+    }
+
+    /// Returns true if the other end closed its window and does not answer the probes.
+    fn has_unanswered_window_probes(&self) -> bool {
+        self.unanswered_window_probes >= MIN_WINDOW_PROBES
+            && self.recovery.last_peer_time() < self.last_window_probe
+    }
+
+    /// Time from the last packet of a receiver that answers neither data nor window probes to the
+    /// last data or probe.
+    pub(super) fn receiver_silence(&self) -> Option<Nanos> {
+        let silent =
+            self.window_seen && (self.has_silent_receiver() || self.has_unanswered_window_probes());
+        let last = self.last_sent.max(self.last_window_probe);
+        silent.then(|| last.saturating_sub(self.recovery.last_peer_time()))
     }
 
     /// Number of transmissions of the last data since the last packet of the other end, and the
@@ -299,8 +314,7 @@ impl ConnectionView<'_> {
             let (tries, last_answer) =
                 (flow.unanswered_window_probes, flow.recovery.last_peer_time());
             let waited = flow.last_window_probe.saturating_sub(last_answer);
-            let silent = tries >= MIN_WINDOW_PROBES && last_answer < flow.last_window_probe;
-            silent
+            flow.has_unanswered_window_probes()
                 .then(|| self.silent_peer_failure(end, FailureStage::ClosedWindow, (tries, waited)))
         })
     }

@@ -1,6 +1,6 @@
 //! TCP options negotiated in the SYNs of both ends.
 
-/// Options that the sender of this direction announced.
+/// Options that an end announced or, in a report, that apply to a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnnouncedOptions {
     /// Largest segment that the end accepts, bytes.
@@ -16,6 +16,40 @@ pub struct AnnouncedOptions {
     /// True if the SYN was captured completely; if not, absent options may still have been
     /// negotiated.
     pub complete: bool,
+}
+
+/// Largest payload of a segment to an end that announced no MSS, for IPv4 and IPv6 (RFC 9293, section
+/// 3.7.1).
+const DEFAULT_MSS: [u16; 2] = [536, 1220];
+
+impl AnnouncedOptions {
+    /// Returns the options that apply to data from an end that announced `sends` to an end that
+    /// announced `takes`. `syn` and `answer` tell whether the SYNs of these two ends were captured;
+    /// an end whose SYN is missing is assumed to support what the other end announced.
+    pub(crate) fn effective(
+        (syn, sends): (bool, Self),
+        (answer, takes): (bool, Self),
+        ipv6: bool,
+    ) -> Self {
+        let mss = if answer && takes.complete {
+            takes.mss.or(Some(DEFAULT_MSS[usize::from(ipv6)]))
+        } else {
+            takes.mss
+        };
+        let both = |of: fn(&Self) -> bool| {
+            (syn || answer) && (!syn || of(&sends)) && (!answer || of(&takes))
+        };
+        let scaled = !syn || !sends.complete || sends.window_scale.is_some();
+        Self {
+            // No end sends more than its own interface carries, which is what it announces.
+            mss: mss.into_iter().chain(sends.mss).min(),
+            window_scale: takes.window_scale.filter(|_| scaled),
+            sack: both(|end| end.sack),
+            timestamps: both(|end| end.timestamps),
+            ecn: both(|end| end.ecn),
+            complete: (!syn || sends.complete) && (!answer || takes.complete),
+        }
+    }
 }
 
 /// Options of a direction that both SYNs negotiated. The options change only with a SYN.

@@ -60,8 +60,9 @@ pub struct DirectionReport {
     pub side: TapSide,
     /// Counters.
     pub counts: DirectionCounts,
-    /// Options that the sender announced.
-    pub announced: AnnouncedOptions,
+    /// Options that apply to the data: those that both ends support. The MSS is the smaller of both;
+    /// the window scale is that of the receiver's windows.
+    pub options: AnnouncedOptions,
     /// Retransmissions by cause.
     pub causes: RetransCauses,
     /// Unnecessary retransmissions.
@@ -85,6 +86,11 @@ pub struct DirectionReport {
     pub flight_mean_bytes: Option<f64>,
     /// Largest receive window, bytes, scaled if the SYNs were captured.
     pub window_max_bytes: u64,
+    /// Last receive window, bytes.
+    pub window_last_bytes: u64,
+    /// Time from the last packet of a receiver that answers neither data nor window probes to the last
+    /// data or probe, ns; `None` if the receiver answers.
+    pub receiver_silence: Option<Nanos>,
     /// True if the scale of that window is unknown.
     pub window_unscaled: bool,
     /// Time of the first data packet, ns since 1970.

@@ -1,9 +1,9 @@
 //! State of a live connection.
 
 use crate::analysis::{
-    ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataSegmentEvent,
-    DirectionReport, EventQuota, ExchangeTracker, FailureDetails, FinRstTracker, Flow, FlowState,
-    NegotiatedOptions, TapRtts, credible_rtt_s,
+    AnnouncedOptions, ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView,
+    DataSegmentEvent, DirectionReport, EventQuota, ExchangeTracker, FailureDetails, FinRstTracker,
+    Flow, FlowState, NegotiatedOptions, TapRtts, credible_rtt_s,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -214,8 +214,14 @@ impl Connection {
             flow.counts.keep_alives_unanswered = flow.unanswered_keep_alives();
         }
         let syn_captured = first.isn.is_some() || second.isn.is_some();
-        let mut directions =
-            Box::new([first.direction_report(a, b, tap, 0), second.direction_report(b, a, tap, 1)]);
+        let [sends, takes] = [&*first, &*second].map(|flow| (flow.isn.is_some(), flow.announced));
+        let ipv6 = a.address.is_ipv6();
+        let [forth, back] = [(sends, takes), (takes, sends)]
+            .map(|(from, to)| AnnouncedOptions::effective(from, to, ipv6));
+        let mut directions = Box::new([
+            first.direction_report(a, b, (tap, 0), forth),
+            second.direction_report(b, a, (tap, 1), back),
+        ]);
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
