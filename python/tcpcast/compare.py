@@ -175,7 +175,8 @@ def _times_by_size(answer: Answer) -> dict[int, Metric]:
     sizes = (int(size) for size in table["size_pkts"])
     trusted = _is_trusted(answer, "completion_time_s")
     times = (replace(time, trusted=trusted) for time in mean_completion_time_metrics(table))
-    return dict(zip(sizes, times, strict=True))
+    # Times are nan if too many transfers had not finished.
+    return {s: time for s, time in zip(sizes, times, strict=True) if not math.isnan(time.value)}
 
 
 def mean_completion_time_metrics(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:

@@ -61,9 +61,9 @@ class Estimate:
     ``skewness_term`` is the skewness of the units divided by ``6 sqrt(units)``. ``differing_units``
     counts the units that differ from the most frequent ratio; None if no ratio occurs twice.
     ``interval_warning`` is the reason why the interval needs a check or is withheld;
-    ``is_permanent`` is True if a longer run would not help. ``at_least`` is a lower bound if the
-    value itself is withheld. ``pseudo_values`` contains the jackknife pseudo-values, ``[units]``,
-    of ``replications`` runs.
+    ``is_permanent`` is True if a longer run would remove no warning. ``at_least`` is a lower bound
+    if the value itself is withheld. ``pseudo_values`` contains the jackknife pseudo-values,
+    ``[units]``, of ``replications`` runs.
     """
 
     value: float
@@ -103,7 +103,9 @@ class Estimate:
         self, why: str, *, withheld: bool = False, is_permanent: bool = False
     ) -> Estimate:
         """Return the estimate with a warning unless it has one; ``withheld`` drops the interval."""
-        warning, is_permanent = self.interval_warning or why, self.is_permanent or is_permanent
+        # A longer run helps if it removes one of the warnings.
+        is_permanent = is_permanent and (self.interval_warning is None or self.is_permanent)
+        warning = self.interval_warning or why
         if not withheld:
             return replace(self, interval_warning=warning, is_permanent=is_permanent)
         return replace(self, low=None, high=None, half_width=math.inf, interval_warning=warning)

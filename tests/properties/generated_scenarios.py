@@ -114,6 +114,242 @@ class Generator:
                     break
         return tables
 
+    def combination(self, max_wall: str) -> Tables:
+        """Draw a valid small scenario that combines features of realistic magnitude.
+
+        Each feature is added with probability 1/2, in random order, unless it contradicts the
+        features before it.
+        """
+        tables: Tables = {
+            "network": {"rtt": self._quantity(20, 300, "ms"), "bottleneck": self._link()},
+            "traffic": self._traffic(),
+            "tcp": {"stack": self._random.choice(_stacks())},
+            "run": {
+                "duration": self._random.choice(["1s", "3s", "5s"]),
+                "seed": self._random.randrange(1, 10**6),
+                "max_wall": max_wall,
+            },
+        }
+        features = [
+            self._add_hops,
+            self._add_ends,
+            self._add_return_path,
+            self._add_variation,
+            self._add_cross_traffic,
+            self._add_tcp_options,
+            self._add_classes,
+            self._add_run_options,
+        ]
+        self._random.shuffle(features)
+        if "count" in tables["traffic"]:
+            del tables["run"]["duration"]
+        while not is_valid(tables):  # a stack that does not support the queue or the rate
+            tables["network"]["bottleneck"] = self._link()
+        for feature in features:
+            if self._random.random() < 0.5:
+                continue
+            for _ in range(TRIES):
+                changed = copy.deepcopy(tables)
+                feature(changed)
+                if is_valid(changed):
+                    tables = changed
+                    break
+        return tables
+
+    def _quantity(self, low: float, high: float, unit: str) -> str:
+        number = math.exp(self._random.uniform(math.log(low), math.log(high)))
+        return f"{number:.4g}{unit}"
+
+    def _rate(self) -> Any:
+        mean = self._quantity(1, 20, "mbit")
+        if self._random.random() < 0.85:
+            return mean
+        burst = self._random.choice(["3KB", "15KB", "150KB"])
+        return self._random.choice(
+            [
+                {"bucket": mean, "burst": burst},
+                {"bucket": mean, "burst": burst, "policer": True},
+                {"opportunities": self._random.choice(["50x12", "4", "12x1 40"])},
+            ]
+        )
+
+    def _loss(self) -> Any:
+        share = self._random.choice(["0.01%", "0.5%", "2%", "10%"])
+        to_bad = self._random.choice(["0.1%", "1%", "10%"])
+        ends = self._random.choice([{}, {"loss_bad": "50%"}, {"loss_good": "1%"}])
+        bursts = {"model": "gilbert-elliott", "to_bad": to_bad, "to_good": "20%", **ends}
+        return self._random.choice([share, share, bursts])
+
+    def _link(self) -> Tables:
+        link: Tables = {"rate": self._rate()}
+        choices: dict[str, Callable[[], Any]] = {
+            "buffer": lambda: self._random.choice(
+                ["1pkt", "2pkt", "10pkt", "100pkt", "15KB", "20ms", "0.1bdp", "1bdp", "4bdp"]
+            ),
+            "queue": lambda: self._random.choice(
+                [
+                    *("droptail", "red", "fq", "codel", "fq_codel", "pie", "head-drop"),
+                    {"kind": "fq", "scheduler": "round-robin", "buffers": "individual"},
+                    {"kind": "codel", "target": "2ms", "interval": "50ms", "ce_threshold": "1ms"},
+                    {"kind": "red", "ecn": True},
+                ]
+            ),
+            "loss": self._loss,
+        }
+        return link | {key: draw() for key, draw in choices.items() if self._random.random() < 0.4}
+
+    def _size(self) -> Any:
+        mean = self._random.choice(["4pkt", "20pkt", "100pkt"])
+        return self._random.choice(
+            [
+                {"distribution": "exponential", "mean": mean, "minimum": "1pkt"},
+                {"distribution": "pareto", "mean": mean, "alpha": 1.5},
+                {"distribution": "constant", "value": mean},
+                {"distribution": "empirical", "values": ["2pkt", "4pkt"], "weights": [3, 2]},
+            ]
+        )
+
+    def _traffic(self) -> Tables:
+        rate = self._random.choice(["0.5/s", "5/s", "50/s"])
+        listed = self._random.choice([1, 20, ["1pkt", "8pkt", "100KB"], ["1MB", 3]])
+        mean = self._random.choice(["0.1s", "1s"])
+        off = self._random.choice(
+            [
+                {"distribution": "exponential", "mean": mean},
+                {"distribution": "uniform", "low": "0s", "high": "500ms"},
+                {"distribution": "ep", "mean": mean, "minimum": "0.05s"},
+            ]
+        )
+        return self._random.choice(
+            [
+                {"kind": "bulk", "flows": self._random.choice([1, 1, 3, 8, 20])},
+                {"kind": "transfers", "size": listed, "count": 20},
+                {
+                    "kind": "transfers",
+                    "size": self._random.choice([listed, self._size()]),
+                    "arrivals": {"distribution": "poisson", "rate": rate},
+                },
+                {
+                    "kind": "on-off",
+                    "off": off,
+                    "size": self._size(),
+                    "sources": self._random.choice([1, 3, 20, 200]),
+                    "connection": self._random.choice(["new", "persistent"]),
+                    "start": self._random.choice(["silent", "equilibrium"]),
+                },
+            ]
+        )
+
+    def _add_hops(self, tables: Tables) -> None:
+        network = tables["network"]
+        hops = [network.pop("bottleneck", None) or self._link()]
+        hops += [self._link() for _ in range(self._random.randint(1, 2))]
+        for index, hop in enumerate(hops):
+            hop["name"] = f"h{index}"
+            if self._random.random() < 0.2:
+                hop |= {"shared": False}
+        self._random.choice(hops)["measured"] = True
+        network["hop"] = hops
+
+    def _add_ends(self, tables: Tables) -> None:
+        for end in ("ingress", "egress"):
+            link = {"rate": self._quantity(1, 100, "mbit")}
+            for key, value in (("buffer", "5pkt"), ("loss", "1%")):
+                if self._random.random() < 0.3:
+                    link[key] = value
+            tables["network"][end] = link
+        if self._random.random() < 0.3:
+            tables["network"]["packet"] = self._random.choice(["200B", "576B", "9000B"])
+
+    def _add_return_path(self, tables: Tables) -> None:
+        network = tables["network"]
+        if self._random.random() < 0.6:
+            network["return"] = {"rate": self._quantity(0.03, 2, "mbit")}
+        if self._random.random() < 0.5:
+            network["ack_loss"] = self._loss()
+
+    def _add_variation(self, tables: Tables) -> None:
+        mean = self._quantity(0.1, 20, "ms")
+        jitter = {"distribution": "exponential", "mean": mean}
+        tables["network"]["jitter"] = jitter | {"reorder": self._random.random() < 0.3}
+
+    def _add_cross_traffic(self, tables: Tables) -> None:
+        share = self._random.choice(["10%", "50%", "95%"])
+        streams: list[Tables] = [
+            {"model": "poisson", "mean": share},
+            {"model": "pareto", "mean": share, "sources": 5, "on": "100ms", "off": "200ms"},
+            {"model": "fgn", "mean": share, "sd": "10%", "hurst": 0.8, "bin": "10ms"},
+            {"model": "trace", "times": [0, 0.05, 0.1], "bytes": [3000, 1500, 20000]},
+        ]
+        streams = self._random.sample(streams, self._random.randint(1, 2))
+        hops = tables["network"].get("hop")
+        for stream in streams if hops else []:
+            stream["hop"] = self._random.choice(hops)["name"]
+        tables["cross"] = streams
+
+    def _add_tcp_options(self, tables: Tables) -> None:
+        tables["tcp"] |= self._tcp_options()
+
+    def _tcp_options(self) -> Tables:
+        options = {
+            "handshake": ["none", "tcp", "tls12", "tls13"],
+            "ecn": [True, False],
+            "receiver_window": [1, 2, 10, 44, "1MiB"],
+            "initial_window": [1, 4, 10],
+            "host_noise": ["0s", "0.1ms", "5ms"],
+            "delayed_acks": [True, False],
+            "limited_transmit": [True, False],
+            "min_rto": ["1ms", "200ms", "1s"],
+            "timestamps": [True, False],
+        }
+        chosen = self._random.sample(sorted(options), self._random.randint(1, 3))
+        return {key: self._random.choice(options[key]) for key in chosen}
+
+    def _add_classes(self, tables: Tables) -> None:
+        """Add classes, often with identical settings."""
+        identical = self._random.random() < 0.3
+        traffic = tables["traffic"]
+        count = {"bulk": "flows", "on-off": "sources"}.get(traffic["kind"])
+        number = traffic.pop(count, 1) if count else None
+        entries: list[Tables] = []
+        for index in range(self._random.randint(2, 4)):
+            entry: Tables = {"name": f"c{index}"}
+            if number is not None:
+                entry[count] = number if identical else self._random.choice([1, 3, 8])
+            if not identical:
+                self._change_class(entry)
+            entries.append(entry)
+        tables["class"] = entries
+
+    def _change_class(self, entry: Tables) -> None:
+        changes: dict[str, Callable[[], Any]] = {
+            "rtt": lambda: self._quantity(10, 300, "ms"),
+            "packet": lambda: self._random.choice(["100B", "576B", "1500B"]),
+            "tcp": lambda: {"stack": self._random.choice(_stacks()), **self._tcp_options()},
+            "egress": lambda: {"rate": self._quantity(0.3, 20, "mbit")},
+            "start": lambda: "0.5s",
+        }
+        for key in self._random.sample(sorted(changes), self._random.randint(0, 2)):
+            entry[key] = changes[key]()
+        if self._random.random() < 0.4:
+            traffic = self._traffic()
+            for key in ("flows", "sources"):
+                entry.pop(key, None)
+                if key in traffic:
+                    entry[key] = traffic.pop(key)
+            entry["traffic"] = traffic
+
+    def _add_run_options(self, tables: Tables) -> None:
+        options = {
+            "warmup": self._random.choice(["0s", "0.15s", "0.5s"]),
+            "replications": self._random.choice([2, 4, 8]),
+            "precision": self._random.choice(["5%", "20%"]),
+        }
+        for key in self._random.sample(sorted(options), self._random.randint(1, 2)):
+            tables["run"][key] = options[key]
+        if self._random.random() < 0.3:
+            tables["probes"] = {"flows": [0], "goodput_packets": 10}
+
     def _change(self, tables: Tables) -> None:
         """Set a random key to a random value, or remove it."""
         table, key, schema = self._random.choice(list(self._keys(self._root, tables)))
@@ -291,6 +527,12 @@ def _fits(schema: Schema, table: Tables) -> bool:
     return set(table) <= set(properties) and all(
         table.get(key, word) == word for key, word in words
     )
+
+
+@cache
+def _stacks() -> list[str]:
+    stacks: list[str] = _schema()["$defs"]["Tcp"]["properties"]["stack"]["enum"]
+    return stacks
 
 
 @cache

@@ -4,6 +4,10 @@ A failure is a traceback, an unknown exit code, a signal, or a run that takes mo
 its ``run.max_wall`` of processor time. Each is printed as the shortest failing scenario found::
 
     python tests/properties/random_scenarios.py --runs 20000 --seed 1
+
+With ``--combine``, scenarios combine features of realistic magnitude (classes, hops, return link,
+policers, cross traffic, queues, losses, jitter, ECN, stacks, handshakes, arrivals). A failure is
+then also a violated property of the answers (``answer_properties.py``).
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -61,13 +66,21 @@ TOO_LONG = {-getattr(signal, name, 0) for name in ("SIGPROF", "SIGXCPU")}
 
 TRIES_TO_SHORTEN = 60
 
+VIOLATED = 99
+"""Exit code of a run whose answers violate a property."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a run: ``run.max_wall`` in seconds, and the address space in bytes."""
+    """Limits of a run: ``run.max_wall`` in seconds, and the address space in bytes.
+
+    With ``combines``, scenarios combine features of realistic magnitude, and the properties of
+    their answers are checked.
+    """
 
     max_wall_s: float = 1.0
     address_space: int = 3 << 30
+    combines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +129,8 @@ def run_random(
         options = random.choice(COMMANDS)
         tables: Tables = {}
         try:
-            tables = generator.scenario(f"{limits.max_wall_s:g}s")
+            draw = generator.combination if limits.combines else generator.scenario
+            tables = draw(f"{limits.max_wall_s:g}s")
             code, reason = run_once(tables, options, folder=folder, limits=limits)
         except Exception as error:
             code, reason = None, f"reading it raised {error!r} {error.__notes__}"
@@ -136,15 +150,9 @@ def run_once(
         directory = Path(name)
         (directory / "scenario.toml").write_text(write_toml(tables), encoding="utf-8")
         out, err = directory / ".out", directory / ".err"
+        arguments = ["run", "scenario.toml", "--threads", "1", *options]
         process = started.server().Process(
-            target=_limited,
-            args=(
-                ["run", "scenario.toml", "--threads", "1", *options],
-                directory,
-                out,
-                err,
-                limits,
-            ),
+            target=_limited, args=(arguments, directory, out, err, limits)
         )
         begun = time.perf_counter()
         process.start()
@@ -199,7 +207,25 @@ def _limited(arguments: list[str], folder: Path, out: Path, err: Path, limits: L
             resource.RLIMIT_CPU, (math.ceil(max_cpu_s) + 1, math.ceil(max_cpu_s) + 2)
         )
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "NO_COLOR": "1"}
-    started.command(arguments, folder, environment, out, err)
+    if limits.combines:
+        _check_properties(folder, out, err)
+    else:
+        started.command(arguments, folder, environment, out, err)
+
+
+def _check_properties(folder: Path, out: Path, err: Path) -> None:
+    """Run the scenario in this process, and write its violated properties as errors."""
+    from answer_properties import find_violations  # noqa: PLC0415 - only in the forked process
+    from tcpcast.scenario import load  # noqa: PLC0415
+
+    os.chdir(folder)
+    out.write_text("")
+    try:
+        violations = find_violations(load("scenario.toml"))
+    except Exception:
+        violations = [traceback.format_exc()]
+    err.write_text("\n".join(violations), encoding="utf-8")
+    sys.exit(VIOLATED if violations else 0)
 
 
 def shortest(
@@ -249,14 +275,23 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first scenario")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-wall", type=float, default=Limits().max_wall_s, help="seconds")
+    parser.add_argument(
+        "--combine", action="store_true", help="combine features, and check properties of answers"
+    )
+    parser.add_argument("--as-drawn", action="store_true", help="do not shorten failing scenarios")
     parser.add_argument("--memory", type=float, default=3.0, help="address space of a run, GiB")
     arguments = parser.parse_args()
-    limits = Limits(arguments.max_wall, int(arguments.memory * 2**30))
+    memory = int(arguments.memory * 2**30)
+    limits = Limits(arguments.max_wall, memory, combines=arguments.combine)
     numbers = range(arguments.first, arguments.first + arguments.runs)
     tally, begun = Tally(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         result = run_random(
-            numbers, seed=arguments.seed, folder=Path(folder), limits=limits, shorten=True
+            numbers,
+            seed=arguments.seed,
+            folder=Path(folder),
+            limits=limits,
+            shorten=not arguments.as_drawn,
         )
         for _, code, failure in result:
             tally.runs += 1

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
+from answer_properties import find_violations
 from generated_scenarios import BASES, Generator
 from random_scenarios import Limits, run_once, run_random
 from tcpcast import cli
 from tcpcast.engines.formula.short_transfers import MAX_LOSS, MAX_MEAN_LOSSES
 from tcpcast.models.short import first_negligible_loss_count
-from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tcpcast.scenario import Scenario, load
 
 
 # Several long tests, so that they share the processors.
@@ -32,6 +30,28 @@ if TYPE_CHECKING:
 def test_random_scenarios_end_at_max_wall(runs: range, tmp_path: Path) -> None:
     result = run_random(runs, seed=1, folder=tmp_path, limits=Limits())
     assert not [str(failure) for _, _, failure in result if failure is not None]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        range(24),
+        *(pytest.param(range(n, n + 500), marks=pytest.mark.long) for n in range(0, 5000, 500)),
+    ],
+    ids=lambda runs: f"{runs.start}-{runs.stop - 1}",
+)
+def test_answers_to_combinations_of_features_are_consistent(runs: range, tmp_path: Path) -> None:
+    limits = Limits(max_wall_s=2.0, combines=True)
+    result = run_random(runs, seed=1, folder=tmp_path, limits=limits)
+    assert not [str(failure) for _, _, failure in result if failure is not None]
+
+
+CONTRADICTIONS = Path(__file__).parent / "contradictions"
+
+
+@pytest.mark.parametrize("file", sorted(CONTRADICTIONS.glob("*.toml")), ids=lambda file: file.stem)
+def test_combination_that_once_had_contradictions(file: Path) -> None:
+    assert find_violations(load(file)) == []
 
 
 PATH = {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}

@@ -22,6 +22,7 @@ from tcpcast.__main__ import may_need_worker_processes
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sweeps import prepare_sweep, processes
 from tcpcast.sweeps.folder import SweepFolder
+from tcpcast.sweeps.query import query_results
 from tcpcast.sweeps.table import MIN_COMPRESSED_ROWS
 from tcpcast.sweeps.worker import answer_batch
 
@@ -216,6 +217,24 @@ def test_damaged_parts_are_run_again(path: Scenario, tmp_path: Path, contents: C
         part.write_bytes(damaged)
         tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
         assert contents(out) == expected, offset
+
+
+def test_damaged_parts_are_refused_in_one_line(
+    path: Scenario, tmp_path: Path, contents: Contents
+) -> None:
+    out = tmp_path / "out"
+    results = tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
+    part = out / "part-000001.parquet"
+    whole = contents(out)[part.name]
+    for offset in range(4, len(whole), len(whole) // 40):
+        damaged = bytearray(whole)
+        damaged[offset] ^= 1 << offset % 8
+        part.write_bytes(damaged)
+        for read in (results.to_arrow, lambda: query_results(out, "SELECT count(*) FROM cells")):
+            with pytest.raises(MachineError) as refused:
+                read()
+            assert str(refused.value).startswith(f"{part} is damaged")
+            assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

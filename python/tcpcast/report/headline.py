@@ -49,6 +49,9 @@ SWEEP_COLUMNS = (
 MAX_VERDICT_CLASSES = 3
 """Number of classes above which a verdict names only those with largest and smallest value."""
 
+MAX_STATED_DIFFERENCE = 1.0
+"""Largest excess of a formula over the reference that a verdict states as a difference."""
+
 MIN_RATE_RATIO = 1.1
 """Minimum ratio of goodputs per flow to state that one class takes the link from another."""
 
@@ -228,12 +231,22 @@ def _closest_formula_clause(table: Comparison, metric: str) -> str:
     rated = [
         (abs(difference.amount), table.engines[index], difference)
         for index, difference in enumerate(row.differences)
-        if difference is not None and table.kinds[index] == "formula"
+        if difference is not None
+        and table.kinds[index] == "formula"
+        and not _is_upper_bound(table.engines[index])
     ]
     if not rated:
         return ""
     _, engine, difference = min(rated, key=lambda each: each[0])
+    if not difference.in_percentage_points and difference.amount > MAX_STATED_DIFFERENCE:
+        times = f"{1 + difference.amount:,.2g} times as large"
+        return f"no formula applies: the closest, {engine}, is {times}"
     return f"the formula {engine} differs by {difference_text(difference)}"
+
+
+def _is_upper_bound(engine: str) -> bool:
+    entry = REGISTRY.get(engine)
+    return isinstance(entry, Formula) and entry.is_upper_bound
 
 
 def sweep_verdict(
@@ -349,11 +362,12 @@ def _value_with_interval(row: ComparisonRow | None, table: Comparison) -> str:
     if not math.isfinite(figure.value) and figure.at_least is None:
         return f"no trusted value ({figure.missing_interval})" if figure.missing_interval else ""
     shown = f"{value_text(figure, scale)} {scale.unit}".strip()
+    if figure.value == 0.0 and not figure.high:
+        shown = "nothing"
     interval = interval_text(figure, scale).replace("–", " to ")
     engine = table.engines[index]
     formula = f"by the formula {engine}" if table.kinds[index] == "formula" else ""
     doubt = "" if figure.trusted else "not to be trusted"
     remarks = ", ".join(filter(None, [interval, formula, doubt]))
-    entry = REGISTRY.get(engine)
-    bound = "at most " if isinstance(entry, Formula) and entry.is_upper_bound else ""
+    bound = "at most " if _is_upper_bound(engine) else ""
     return f"{bound}{shown} ({remarks})" if remarks else shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from tcpcast.scenario.classes import has_too_different_file_sizes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tcpcast.answer import Answer, Note
+    from tcpcast.answer import Answer, Metric, Note
     from tcpcast.compare import ComparedAnswers, Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
@@ -89,7 +90,15 @@ def answer_tables(
             text = f"{ABSENT_MARK}: fewer than 10 values exceed this percentile; run longer"
             yield Paragraph(text, "aside", " ")
     for name, values in compared.classes.items():
-        yield from (BLANK_LINE, SideBySide(select_main_rows(values, of_traffic), f"class {name}"))
+        shown = select_main_rows(values, of_traffic)
+        rows = tuple(row for row in shown.rows if any(map(_has_content, row.metrics)))
+        yield BLANK_LINE
+        if rows:
+            yield SideBySide(replace(shown, rows=rows), f"class {name}")
+        else:
+            yield Paragraph(
+                f"class {name}: no value, because none of its data arrived", "aside", " "
+            )
     if _has_file_goodput(compared, of_traffic):
         yield from (BLANK_LINE, SideBySide(compared.goodput_percentiles, "file goodput"))
     if compared.completion_times.rows:
@@ -99,6 +108,13 @@ def answer_tables(
         )
         for table in losses_tables(compared.answers, typed):
             yield from (BLANK_LINE, table)
+
+
+def _has_content(metric: Metric | None) -> bool:
+    """Return True if a metric has a value, a bound, or a reason for having none."""
+    return metric is not None and (
+        not math.isnan(metric.value) or metric.at_least is not None or bool(metric.missing_interval)
+    )
 
 
 def _select_size_rows(sizes: Comparison, typed_sizes: Mapping[int, str]) -> Comparison:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import MachineError
 from tcpcast.extras import import_dataframe_package
-from tcpcast.sweeps.table import import_sweep_packages, is_metric_column
+from tcpcast.sweeps.table import (
+    import_sweep_packages,
+    is_metric_column,
+    read_intact_metadata,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -111,15 +115,10 @@ def read_parts(parts: Sequence[bytes | Path], columns: Collection[str] | None = 
     Raises
     ------
     MachineError
-        pyarrow is not installed, or a file is not a part.
+        pyarrow is not installed, or a file is not an intact part.
     """
     (arrow,) = import_sweep_packages("pyarrow")
-    tables = []
-    for part in parts:
-        try:
-            tables.append(_read_part(part, columns))
-        except (OSError, arrow.ArrowException) as error:
-            raise MachineError(f"{part!s:.200} is not part of a sweep: {error}") from error
+    tables = [_read_part(part, columns) for part in parts]
     table = arrow.concat_tables(tables) if tables else arrow.table({})
     names = filter(is_metric_column, table.column_names)
     empty = [name for name in names if table[name].null_count == table.num_rows]
@@ -127,11 +126,26 @@ def read_parts(parts: Sequence[bytes | Path], columns: Collection[str] | None = 
 
 
 def _read_part(part: bytes | Path, names: Collection[str] | None = None) -> Any:
-    """Return a part, or some of its columns."""
+    """Return a part, or some of its columns.
+
+    Raises
+    ------
+    MachineError
+        A file cannot be read, or is not an intact part.
+    """
     arrow, parquet = import_sweep_packages("pyarrow", "pyarrow.parquet")
     if isinstance(part, bytes):
         table = arrow.ipc.open_stream(part).read_all()
         return table.select(_select_column_names(table.column_names, names))
+    try:
+        is_intact = bool(read_intact_metadata(part.read_bytes()))
+    except OSError as error:
+        raise MachineError(f"cannot read {part}: {error.strerror or error}") from error
+    if not is_intact:
+        raise MachineError(
+            f"{part} is damaged, or not part of a sweep; repeat the sweep with the same --out, "
+            "which computes this part again"
+        )
     # read_table would import pyarrow.dataset and pandas; one thread per column would be slower.
     with parquet.ParquetFile(part) as file:
         return file.read(

@@ -338,6 +338,8 @@ def _warn_if_ended_early(
         answer.mark_untrusted()
     elif _has_reached_maximum_without_transfers(scenario, run):
         answer.mark_incomplete("the transfers had not finished after 63 simulated years")
+    elif shortfall and ended == RUN_DONE:
+        answer.mark_incomplete(f"run.precision cannot be confirmed by a longer run ({shortfall})")
     elif shortfall:
         reached = (
             "63 simulated years"

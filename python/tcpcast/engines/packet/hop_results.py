@@ -84,4 +84,5 @@ def _varying_rate_utilisation(hop: Hop, load: Sequence[float]) -> dict[str, floa
     if hop.varying is None:
         return {}
     carried, capacity = load
-    return {"utilisation": carried / capacity if capacity else math.nan}
+    # A token bucket may also carry tokens that it saved before.
+    return {"utilisation": min(carried / capacity, 1.0) if capacity else math.nan}

@@ -286,9 +286,12 @@ def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
         if any(row.ratio_of) and not row.class_columns
     }
     if scenario.network.bottleneck.varying is not None:
-        # Carried bytes / possible bytes; a token bucket may carry its burst in addition.
-        load = units.ratio(units.link("carried_bytes"), units.link("capacity_bytes"))
-        estimates["utilisation"] = load
+        # A token bucket may also carry tokens that it saved during the warm-up: at most 100 %.
+        capacity = units.link("capacity_bytes")
+        carried = units.link("carried_bytes")
+        if carried.sum() > capacity.sum():
+            carried *= capacity.sum() / carried.sum()
+        estimates["utilisation"] = units.ratio(carried, capacity, maximum=1.0)
     return estimates | _count_events_per_run(scenario, units)
 
 

@@ -170,7 +170,7 @@ def reliable_percentiles(percentiles: Floats, files: NDArray[Any]) -> Floats:
 
 
 def withhold_goodput_intervals(table: Mapping[str, NDArray[Any]], files: float) -> Table:
-    """Return table ``file_goodput``, without intervals if there are too few files for any."""
+    """Return table ``file_goodput``, without intervals if too few files represent all."""
     if files >= MIN_FILES or not table:
         return dict(table)
     return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
@@ -228,6 +228,10 @@ def _add_metric_warnings(
 ) -> Estimate:
     if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
+    if name == "rtt_packet_mean_s" and estimate.value > units.elapsed_s:
+        # Packets that are still in flight count with their times, but not as acked packets.
+        text = "the run is too short: packets wait for their ACKs longer than it lasts"
+        return replace(estimate, value=math.nan).with_warning(text, withheld=True)
     reason = missing or _few_data_text_of_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
         reason = f"too few replications: at least {MIN_REPLICATIONS} replications are needed"
@@ -367,10 +371,12 @@ def _rare_loss_warnings(
 
 
 def _largest_queue_text(scenario: Scenario, snapshot: Snapshot) -> str:
-    """Return the largest queue as text, with the buffer if all flows share it."""
+    """Return the largest queue as text, with the buffer if it is limited and all flows share it."""
     queue = scenario.network.bottleneck.queue
     if isinstance(queue, FairQueue) and queue.buffers == "individual":
         return f"{snapshot.largest_queue:,} packets in total over all flows"
+    if math.isinf(scenario.buffer_pkts):
+        return count_text(snapshot.largest_queue, "packet")
     return f"{snapshot.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
 
 

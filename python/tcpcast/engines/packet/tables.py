@@ -69,6 +69,8 @@ def make_all_tables(
                 scenario, snapshot, size_interval_columns(scenario), by_share
             )
             files = snapshot.units.total("transfers")
+            if has_many_unfinished(scenario, snapshot, range(len(scenario.populations))):
+                files = 0.0
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
@@ -183,16 +185,20 @@ def _transfer_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
     sizes = size_interval_columns(scenario)
     is_isolated = scenario.isolated_transfers is not None
     means = {} if is_isolated else mean_completion_times(snapshot.units)
+    by_size = transfers.times_by_size_table(
+        sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
+    )
+    classes = range(len(scenario.populations))
+    is_biased = not is_isolated and has_many_unfinished(scenario, snapshot, classes)
     tables = {
-        "by_size": transfers.times_by_size_table(
-            sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
-        ),
+        "by_size": transfers.withhold_times(by_size) if is_biased else by_size,
         "by_losses": transfers.times_by_losses_table(
             sizes, snapshot.totals, independent=is_isolated
         ),
     }
     if scenario.is_modern:
-        tables["transfer_times"] = transfers.time_percentile_table(sizes, snapshot.totals)
+        times = transfers.time_percentile_table(sizes, snapshot.totals)
+        tables["transfer_times"] = transfers.withhold_times(times) if is_biased else times
     return tables
 
 

@@ -227,6 +227,16 @@ def time_percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     }
 
 
+def withhold_times(table: Table) -> Table:
+    """Return a table of times without values: the finished transfers do not represent all."""
+    times = {"completion_time_s", "low", "high", "delivery_time_s", "total_time_s"}
+    times |= {f"p{percent}" for percent in (50, *TIME_PERCENTILES)}
+    return {
+        name: np.full_like(column, np.nan) if name in times else column
+        for name, column in table.items()
+    }
+
+
 def times_by_losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> Table:
     """Return one row per size and number of lost packets, including lost retransmissions.
 
