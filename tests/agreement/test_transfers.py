@@ -130,7 +130,7 @@ def test_losses_at_all_links_are_counted(link: str) -> None:
 
 
 def test_number_of_losses_has_no_cap() -> None:
-    """The mean of the losses is p / (1 - p) per packet, each of which is repeated until it arrives."""
+    """Each packet is repeated until it arrives, so its mean number of losses is p / (1 - p)."""
     size, p = 50_000, 0.1
     network = {
         "rtt": "20ms",
