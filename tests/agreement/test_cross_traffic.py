@@ -67,6 +67,7 @@ def test_poisson_wait_follows_pollaczek_khinchine(load: float) -> None:
     row = columns(answer)
     assert row["offered_bps"][0] == pytest.approx(load * RATE, rel=0.003)
     assert row["loss_ratio"] == [0.0]
+    assert row["queue_delay_mean_s"][0] == pytest.approx(wait, rel=0.03)
     # Metrics cover the probe only.
     assert answer["send_rate_pps"] == pytest.approx(1 / 0.52, rel=0.03)
     assert answer["loss_ratio"] == 0.0
@@ -82,6 +83,8 @@ def test_full_buffer_loses_the_excess_load() -> None:
     carried = row["carried_bps"][0]
     assert carried == pytest.approx(RATE, rel=0.003)
     assert row["loss_ratio"][0] == pytest.approx(0.5, abs=0.005)
+    # The buffer of 40 packets is nearly always full, and includes the packet in transmission.
+    assert row["queue_delay_mean_s"][0] == pytest.approx(39 * PACKET_S, rel=0.05)
     # Poisson arrivals see time averages (PASTA), both probes and cross packets.
     assert answer["loss_ratio"] == pytest.approx(0.5, abs=0.06)
 

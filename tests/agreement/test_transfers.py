@@ -129,6 +129,26 @@ def test_losses_at_all_links_are_counted(link: str) -> None:
     assert result["retransmit_ratio"] == pytest.approx(lost / (2000 + lost), rel=1e-12)
 
 
+def test_number_of_losses_has_no_cap() -> None:
+    """Each packet is repeated until it arrives, so its mean number of losses is p / (1 - p)."""
+    size, p = 50_000, 0.1
+    network = {
+        "rtt": "20ms",
+        "bottleneck": {"rate": "1gbit", "buffer": "unlimited", "loss": f"{100 * p:g}%"},
+    }
+    scenario = {
+        "network": network,
+        "traffic": {"kind": "transfers", "size": [size], "count": 4},
+        "tcp": {"stack": "linux-bbr"},
+    }
+    (answer,) = tcpcast.run(tcpcast.Scenario.from_dict(scenario), ["packet"])
+    table = answer.tables["by_losses"]
+    mean = float(np.average(table["losses"], weights=table["transfers"]))
+    assert table["transfers"].sum() == 4
+    # Some packets are retransmitted although they arrive, and their copies are lost as well.
+    assert mean == pytest.approx(size * p / (1 - p), rel=0.05)
+
+
 def test_drops_by_a_queue_are_counted() -> None:
     # Windows of 2, 4 and 8 with a buffer of 3: the last round loses some of its packets, each time.
     network = {"rtt": "100ms", "bottleneck": {"rate": "2mbit", "buffer": "3pkt"}}

@@ -175,7 +175,8 @@ impl Simulation {
             let rates = &counters.rates;
             let sums = (rates.bins, rates.cut, rates.sum, rates.squares);
             let fluid = (counters.fluid.series, counters.fluid.load, counters.fluid.lost);
-            (counters.offered, counters.carried, counters.dropped, sums, fluid)
+            let waits = (counters.waits, counters.waited);
+            (counters.offered, counters.carried, counters.dropped, sums, fluid, waits)
         };
         dict.set_item("cross", totals.cross.streams().iter().map(of_stream).collect::<Vec<_>>())?;
         let hops = totals.hops.iter().map(|hop| {

@@ -7,7 +7,7 @@ use tcpcast_sim::probe::{LogHistogram, SizeIntervalTransfers, TransferCounters, 
 
 /// Size interval, number of losses, number of transfers, and the sums and sums of squares of
 /// completion and delivery times.
-type TransferSumsRow = (usize, usize, u64, (u128, u128), (u128, u128));
+type TransferSumsRow = (usize, u32, u64, (u128, u128), (u128, u128));
 
 /// Adds the statistics of transfers to `dict`.
 pub(crate) fn put_transfer_statistics(
@@ -59,12 +59,11 @@ pub(crate) fn histogram_quantiles<const N: usize>(
 /// Sums per size interval and number of losses, without empty rows.
 fn transfer_sums(counters: &TransferCounters) -> Vec<TransferSumsRow> {
     let of_row = |(row, sizes): (usize, &SizeIntervalTransfers)| {
-        let sums = sizes.by_losses.iter().enumerate().filter(|(_, sums)| sums.transfers > 0);
-        let entry = move |(losses, sums): (usize, &TransferSums)| {
+        let entry = move |(losses, sums): (&u32, &TransferSums)| {
             let completion = (sums.completion, sums.completion_squares);
-            (row, losses, sums.transfers, completion, (sums.delivery, sums.delivery_squares))
+            (row, *losses, sums.transfers, completion, (sums.delivery, sums.delivery_squares))
         };
-        sums.map(entry).collect::<Vec<_>>()
+        sizes.by_losses.iter().map(entry).collect::<Vec<_>>()
     };
     counters.rows.iter().enumerate().flat_map(of_row).collect()
 }

@@ -58,7 +58,7 @@ fn run(config: &RunConfig, transfers: u64) -> (HandshakeSums, f64) {
     assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
     let probes = runs.update_and_check_probes().expect("packets are conserved");
     let row = &probes[0].transfers.rows[0];
-    let delivery: u128 = row.by_losses.iter().map(|sums| sums.delivery).sum();
+    let delivery: u128 = row.by_losses.values().map(|sums| sums.delivery).sum();
     (row.opened.clone(), delivery as f64 * 1e-9 / transfers as f64)
 }
 

@@ -265,7 +265,7 @@ fn transfer_time_is_the_round_trips_of_its_windows() {
     assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
     let probes = runs.update_and_check_probes().unwrap();
     let mean = |row: usize| {
-        let sums = probes[0].transfers.rows[row].by_losses[0];
+        let sums = probes[0].transfers.rows[row].by_losses[&0];
         assert_eq!(sums.transfers, 10);
         sums.delivery as f64 * 1e-9 / 10.0
     };

@@ -14,6 +14,7 @@ from tcpcast.engines.stack_support import (
     omitted_formulas_text,
 )
 from tcpcast.readable_units import count_text
+from tcpcast.report.cross_traffic import cross_traffic_table
 from tcpcast.report.document import BLANK_LINE, Paragraph, SideBySide
 from tcpcast.report.file_sizes import size_text, typed_byte_sizes
 from tcpcast.report.headline import run_verdict
@@ -89,6 +90,9 @@ def answer_tables(
         if has_missing_percentile(percentiles):
             text = f"{ABSENT_MARK}: fewer than 10 values exceed this percentile; run longer"
             yield Paragraph(text, "aside", " ")
+    cross = cross_traffic_table(compared.answers)
+    if cross is not None:
+        yield from (BLANK_LINE, cross)
     for name, values in compared.classes.items():
         shown = select_main_rows(values, of_traffic)
         rows = tuple(row for row in shown.rows if any(map(_has_content, row.metrics)))

@@ -190,7 +190,8 @@ impl QueueDiscipline for CrossTrafficQueue {
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(leaves);
-        probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Carried);
+        let waited = self.queue.last_transmitted_packet().map(|passed| passed.waited);
+        probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Carried { waited });
         None
     }
 
@@ -254,7 +255,10 @@ impl QueueDiscipline for CrossTrafficQueue {
         match self.queue.enqueue(now, &packet, link, &mut LengthOnlyProbe(probe)) {
             EnqueueOutcome::Departs { leaves, .. } => {
                 self.sojourns = self.sojourns.wrapping_add(leaves - now);
-                probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Carried);
+                // Fair queues know a waiting time only if it is 0, which would bias the mean.
+                let waited = (!matches!(self.queue, AnyQueue::Fair(_)))
+                    .then(|| (leaves - now).saturating_sub(link.cached_transmission_time()));
+                probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Carried { waited });
             }
             EnqueueOutcome::Dropped => {
                 probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Dropped)

@@ -13,6 +13,10 @@ pub struct StreamCounters {
     pub carried: u64,
     /// Packets that were dropped.
     pub dropped: u64,
+    /// Carried packets whose waiting time is known.
+    pub waits: u64,
+    /// Sum of these waiting times in nanoseconds.
+    pub waited: u64,
     /// Rates of bins, if the process has rates per bin.
     pub rates: CrossRateCounters,
     /// Sums of fluid series at per-source hops.
@@ -61,6 +65,8 @@ impl CrossCounters {
             mine.offered += other.offered;
             mine.carried += other.carried;
             mine.dropped += other.dropped;
+            mine.waits += other.waits;
+            mine.waited += other.waited;
             mine.rates.merge(&other.rates);
             mine.fluid.series += other.fluid.series;
             mine.fluid.load += other.fluid.load;
@@ -72,7 +78,11 @@ impl CrossCounters {
         let counters = self.stream_mut(stream);
         match event {
             CrossPacketEvent::Offered => counters.offered += 1,
-            CrossPacketEvent::Carried => counters.carried += 1,
+            CrossPacketEvent::Carried { waited } => {
+                counters.carried += 1;
+                counters.waits += u64::from(waited.is_some());
+                counters.waited += waited.unwrap_or(0);
+            }
             CrossPacketEvent::Dropped => counters.dropped += 1,
         }
     }

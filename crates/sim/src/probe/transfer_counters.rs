@@ -1,10 +1,9 @@
 //! Single transfers by size and number of losses.
 
+use std::collections::BTreeMap;
+
 use super::{ClassCell, LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
-
-/// Larger numbers of losses share one counter.
-const MAX_COUNTED_LOSSES: usize = 4096;
 
 /// Exact sums over transfers, independent of the order in which replications are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,8 +42,9 @@ impl TransferSums {
 /// Transfers of one size interval.
 #[derive(Clone, Debug, Default)]
 pub struct SizeIntervalTransfers {
-    /// Sums by number of losses, where a packet may be lost several times.
-    pub by_losses: Vec<TransferSums>,
+    /// Sums by number of losses, where a packet may be lost several times; at most one entry per
+    /// transfer.
+    pub by_losses: BTreeMap<u32, TransferSums>,
     /// Completion times in seconds.
     pub completions: LogHistogram,
     /// Delivery times of modern senders in seconds.
@@ -94,14 +94,13 @@ impl TransferCounters {
     pub fn count_finished(
         &mut self,
         size_interval: usize,
-        losses: usize,
+        losses: u32,
         completion: Nanos,
         delivery: Nanos,
     ) {
         let size_interval = entry_or_extend(&mut self.rows, size_interval);
         size_interval.completions.add_value(completion as f64 * 1e-9);
-        entry_or_extend(&mut size_interval.by_losses, losses.min(MAX_COUNTED_LOSSES))
-            .add_transfer(completion, delivery);
+        size_interval.by_losses.entry(losses).or_default().add_transfer(completion, delivery);
     }
 
     /// Counts the delivery time of a transfer of `size_interval`.
@@ -121,8 +120,8 @@ impl TransferCounters {
             mine.completions.merge(&theirs.completions);
             mine.deliveries.merge(&theirs.deliveries);
             mine.opened.merge(&theirs.opened);
-            for (losses, sums) in theirs.by_losses.iter().enumerate() {
-                entry_or_extend(&mut mine.by_losses, losses).merge(sums);
+            for (losses, sums) in &theirs.by_losses {
+                mine.by_losses.entry(*losses).or_default().merge(sums);
             }
         }
     }
@@ -139,12 +138,7 @@ impl Probes {
     pub fn record_single_transfer_end(&mut self, now: Nanos, record: &SourceRecord) {
         let (completion, delivery) = (now - record.started, record.delivered - record.started);
         self.counters.add_to_class(record.class(), ClassCell::DeliveryTime, delivery);
-        self.transfers.count_finished(
-            record.row as usize,
-            record.losses as usize,
-            completion,
-            delivery,
-        );
+        self.transfers.count_finished(record.row as usize, record.losses, completion, delivery);
     }
 
     /// Records the delivery of a transfer before its end. `opened_at` is the start of the
@@ -192,8 +186,8 @@ mod tests {
         };
         assert_eq!(sums(&one), sums(&both));
         assert_eq!(sums(&reversed), sums(&both));
-        assert_eq!(both.rows[2].by_losses[MAX_COUNTED_LOSSES].transfers, 1);
-        let twice = both.rows[2].by_losses[1];
+        assert_eq!(both.rows[2].by_losses[&9000].transfers, 1);
+        let twice = both.rows[2].by_losses[&1];
         assert_eq!((twice.transfers, twice.completion), (2, (1 << 40) + 5));
         assert_eq!(twice.completion_squares, (1 << 80) + 25);
         assert_eq!(one.rows[2].completions.quantile(0.5), both.rows[2].completions.quantile(0.5));

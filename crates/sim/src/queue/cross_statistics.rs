@@ -1,12 +1,17 @@
 //! Events of cross traffic at a queue.
 
+use crate::clock::Nanos;
+
 /// Event of a cross packet at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrossPacketEvent {
     /// The packet arrived.
     Offered,
     /// The link transmits the packet now or later.
-    Carried,
+    Carried {
+        /// Time from arrival to the start of transmission; `None` if the queue does not know it.
+        waited: Option<Nanos>,
+    },
     /// The packet was dropped, on arrival or later.
     Dropped,
 }

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tcpcast.scenario.cross import CrossStream
     from tcpcast.scenario.cross_checks import StreamHop
 
-    Counters = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
+    Counters = tuple[
+        int, int, int, tuple[int, int, float, float], tuple[int, float, float], tuple[int, int]
+    ]
 
 NS_PER_SECOND = 1_000_000_000
 
@@ -172,7 +174,9 @@ def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_
     -------
     dict
         ``name``, ``hop``, ``model``; ``mean_bps`` as specified, ``offered_bps`` and ``carried_bps``
-        as counted; ``loss_ratio``, lost over offered. For noise also ``rate_mean_bps`` and
+        as counted; ``loss_ratio``, lost over offered; ``queue_delay_mean_s``, wait before
+        transmission of the carried packets (NaN at fair queues, and if each source has its own
+        hop). For noise also ``rate_mean_bps`` and
         ``rate_sd_bps`` of the rates per bin, and ``cut_ratio``, the share of bins whose negative
         rate was replaced by 0. If each source has its own hop, the rates are means over the shared
         series, and the loss excludes packets of the sources.
@@ -180,7 +184,7 @@ def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_
     if measured_s <= 0:
         return {}
     bits = 8.0 * scenario.network.packet_bytes
-    zeros = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
+    zeros = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0), (0, 0))
     rows = []
     for index, stream in enumerate(scenario.cross):
         counters = totals["cross"][index] if index < len(totals["cross"]) else zeros
@@ -199,7 +203,7 @@ def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_
 def _offered_and_carried_rates(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:
     """Return the offered and carried rates, given the bit/s per counted packet."""
     offered, carried, dropped = (float(count) for count in counters[:3])
-    series, load, lost = counters[4]
+    (series, load, lost), (waits, waited_ns) = counters[4:]
     if series:
         offered, carried, dropped = load, load - lost, lost
         bps = hop_bps / series
@@ -207,6 +211,7 @@ def _offered_and_carried_rates(counters: Counters, bps: float, hop_bps: float) -
         "offered_bps": bps * offered,
         "carried_bps": bps * carried,
         "loss_ratio": dropped / offered if offered else math.nan,
+        "queue_delay_mean_s": waited_ns / waits / NS_PER_SECOND if waits else math.nan,
     }
 
 
