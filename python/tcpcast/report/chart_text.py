@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ def label_line_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
         visible = [value for value in end.values if limits.min() <= value <= limits.max()]
         if visible:
             at.append(((to_axis((1.0, visible[-1]))[1] - low) / (high - low), end))
-    lowest = -math.inf
+    lowest = 0.4 * line  # above the tick labels of the x axis
     placed = {}
     for position, end in sorted(at, key=lambda each: each[0]):
         lowest = max(position, lowest)
