@@ -1,4 +1,4 @@
-"""What a reader would see as a fault of a figure: cut or overlapping texts, axes without numbers."""
+"""Faults of a figure that a reader sees: cut or overlapping texts, axes without numbers."""
 
 from __future__ import annotations
 
