@@ -377,6 +377,11 @@ def test_capture_is_analysed_and_its_name_is_escaped(served: Served, tmp_path: P
     assert name in tab.locator("#capture-answer").inner_text()
     assert tab.locator("#capture-answer img").count() == 0
     assert "Limited by the" in tab.locator("#capture-answer").inner_text()
+    tab.set_viewport_size({"width": 380, "height": 900})
+    limits = tab.locator("#capture-answer th", has_text="Limited by").first.bounding_box()
+    assert limits is not None
+    assert limits["x"] + limits["width"] <= 380
+    assert tab.locator("#capture-answer .scroll").first.evaluate("e => e.scrollWidth") <= 380
 
 
 def upload_data(name: str, content: bytes) -> Any:

@@ -290,14 +290,17 @@ def set_log_ticks(axis: XAxis | YAxis, form: str | Callable[..., str] | None = N
 def log_ticks(low: float, high: float) -> list[float]:
     """Return at most :data:`MAX_LOG_TICKS` round values from ``low`` to ``high``, both above 0.
 
-    They are at 1, 2 and 5 in each decade, or at 1 and 3, or at powers of ten. A range with less
-    than two of them has equidistant ticks.
+    They are at 1, 2 and 5 in each decade, or at 1 and 3, or at powers of ten; on a short axis, at
+    further values. A range with less than two of them has equidistant ticks.
     """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 2, 5), (1, 3), (1,)):
+    for steps, most in (
+        ((1, 1.5, 2, 3, 4, 5, 7), MAX_LOG_TICKS // 2 + 1),
+        *((steps, MAX_LOG_TICKS) for steps in ((1, 2, 5), (1, 3), (1,))),
+    ):
         ticks = [step * 10.0**decade for decade in decades for step in steps]
         inside = [tick for tick in ticks if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)]
-        if len(inside) <= MAX_LOG_TICKS:
+        if len(inside) <= most:
             break
     else:
         inside = inside[:: -(-len(inside) // MAX_LOG_TICKS)]

@@ -68,8 +68,11 @@ def write_titles(figure: Figure, title: str, subtitle: str) -> None:
     """
     width, height = figure.get_size_inches()
     message, setup = (
-        wrap_text(text, int(72 * width / (max(share, _digits_share(text)) * size)))
-        for text, size, share in ((title, TITLE_POINTS, 0.585), (subtitle, SUBTITLE_POINTS, 0.53))
+        wrap_text(text, int(72 * width / (max(share, bold * _digits_share(text)) * size)))
+        for text, size, share, bold in (
+            (title, TITLE_POINTS, 0.585, 1.13),
+            (subtitle, SUBTITLE_POINTS, 0.53, 1.0),
+        )
     )
     rows = [text.count("\n") + 1 if text else 0 for text in (message, setup)]
     heights = [
