@@ -66,9 +66,10 @@ def test_infinite_ssthresh_does_not_change_window_scale(
 ) -> None:
     write_answer_figures([traced_answer()], scenario, tmp_path)
     panels = drawn["windows.png"].axes
-    assert [axes.get_ylabel().split("\n")[0] for axes in panels] == [
-        "user 4 of 134", "user 8 of 134",
-    ]  # fmt: skip
+    assert [axes.get_ylabel().split("\n") for axes in panels] == [
+        ["window of", "user 4 of 134", "(packets)"],
+        ["window of", "user 8 of 134", "(packets)"],
+    ]
     for axes in panels:
         assert axes.get_ylim() == pytest.approx((0, 1.1 * 11))
 

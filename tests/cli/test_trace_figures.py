@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from capture_files import CAPTURES
+from figure_faults import figure_faults
 from tcpcast.captures.model_curves import model_curves
 from tcpcast.cli import main
-from tcpcast.report.trace_figures import write_capture_figures
+from tcpcast.errors import CaptureError
+from tcpcast.report.trace_figures import worst_figures, write_capture_figures
 from tcpcast.report.trace_figures.direction_data import (
     Direction,
     file_name_prefixes,
@@ -229,6 +232,45 @@ def test_large_window_is_noted_above_axis() -> None:
     assert figure is not None
     assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
     assert legend(figure.axes[0])[1] == "receiver window (above this axis, up to 4 MB)"
+
+
+def test_long_legends_leave_width_to_the_panels() -> None:
+    """Regression: legends wider than the figure were cut off, and the panels took 60 % of it."""
+    table = rounds([limit for limit in LIMIT_STYLES for _ in range(10)])
+    table["window_bytes"] = np.repeat([4_000_000, 20_000], [60, 30])
+    losses = {"time": timestamps([1.0, 7.0, 7.5]), "kind": np.array(["to", "td", "td"])}
+    made = direction(rounds=table, loss_indications=losses)
+    made.row.update({f"share_{limit}": 1 / 9 for limit in LIMIT_STYLES})
+    course = draw_over_time(made)
+    assert course is not None
+    assert legend(course.axes[0])[1].endswith("(mostly above this axis, up to 4 MB)")
+    assert figure_faults(course) == []
+    causes = dict(enumerate(CAUSE_MARKS))
+    graph = draw_sequence(direction(trail=trail(20, causes)))
+    assert graph is not None
+    assert len(legend(graph.axes[0])) == 5
+    assert figure_faults(graph) == []
+
+
+def test_title_names_no_limit_that_is_mostly_unknown() -> None:
+    """Regression: "The rate is limited by slow start 0 % of the time"."""
+    made = direction(rounds=rounds(["unknown"] * 99 + ["slow_start"]))
+    made.row.update(share_unknown=0.999, share_slow_start=0.001)
+    figure = draw_over_time(made)
+    assert figure is not None
+    assert figure.get_suptitle() == "Data in flight, round-trip times and limits of the rate"
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+def test_figures_of_captures_are_complete(path: Path) -> None:
+    if path.stat().st_size > 500_000:
+        pytest.skip("the figures of a few small captures suffice")
+    try:
+        capture = tcpcast.trace(path, trail_points=20_000)
+    except CaptureError:
+        pytest.skip("not a capture")
+    faults = {name: figure_faults(figure) for name, figure in worst_figures([capture], 2)}
+    assert {name: found for name, found in faults.items() if found} == {}
 
 
 def test_time_shares_are_split_at_interval_edges() -> None:

@@ -158,7 +158,7 @@ def test_copied_winner_command_writes_simulated_scenario(page: Page, tmp_path: P
     short = evaluation["copy"]["command"].replace('duration = "80s"', 'duration = "5s"')
     document = json.loads(run_shell(f"{short} --json", tmp_path))
     names = document["answers"][0]["tables"]["by_class"]["columns"]["name"]
-    assert names == ["a", "b"]
+    assert names == ["A", "B"]
     assert tcpcast.load(tmp_path / "who-wins.toml").populations[1].tcp.stack == "linux-reno"
     repeated = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
     assert repeated["copy"] == evaluation["copy"]
@@ -177,7 +177,7 @@ def test_drifting_shares_have_no_interval() -> None:
     tables["run"]["duration"] = "60s"
     (answer,) = tcpcast.run(tcpcast.Scenario.from_dict(tables), ["packet"])
     shares = WINNER.simulated_metrics(values, answer)
-    assert list(shares) == ["A: linux-cubic", "B: linux-bbr"]
+    assert list(shares) == ["A (linux-cubic)", "B (linux-bbr)"]
     shown = {interval_text(metric, Scale(1e6, "Mbit/s")) for metric in shares.values()}
     assert shown <= {"still drifting", "the run is too short"}
 

@@ -196,9 +196,17 @@ def test_a_simulated_run_is_drawn_over_time(served: Served) -> None:
     assert tab.locator("#course").is_hidden()
     tab.click("#simulate")
     tab.locator("#course-plot canvas").wait_for()
-    assert re.match("Class [ab] .* takes .* of the link", tab.locator("#verdict").inner_text())
+    assert re.match("Class [AB] .* takes .* of the link", tab.locator("#verdict").inner_text())
+    # A class has one name and one colour on the whole page.
+    points = tab.locator("#legend li", has_text="simulated")
+    assert [text.split(",")[0] for text in points.all_inner_texts()] == [
+        "A (linux-cubic)", "B (linux-bbr)",
+    ]  # fmt: skip
     legend = tab.locator("#course-legend")
-    assert legend.locator("li").all_inner_texts()[:2] == ["a (linux-cubic)", "b (linux-bbr)"]
+    for at in range(2):
+        colour = legend.locator("li path").nth(at).get_attribute("stroke")
+        assert points.nth(at).locator("svg > *").get_attribute("fill") == colour
+    assert legend.locator("li").all_inner_texts()[:2] == ["A (linux-cubic)", "B (linux-bbr)"]
     assert drawn_pixels(tab, "#course-plot canvas") > 1000
     tab.select_option("#course-chart", "Goodput")
     name = tab.locator("#course-plot [role=img]").get_attribute("aria-label")
@@ -369,6 +377,11 @@ def test_capture_is_analysed_and_its_name_is_escaped(served: Served, tmp_path: P
     assert name in tab.locator("#capture-answer").inner_text()
     assert tab.locator("#capture-answer img").count() == 0
     assert "Limited by the" in tab.locator("#capture-answer").inner_text()
+    tab.set_viewport_size({"width": 380, "height": 900})
+    limits = tab.locator("#capture-answer th", has_text="Limited by").first.bounding_box()
+    assert limits is not None
+    assert limits["x"] + limits["width"] <= 380
+    assert tab.locator("#capture-answer .scroll").first.evaluate("e => e.scrollWidth") <= 380
 
 
 def upload_data(name: str, content: bytes) -> Any:

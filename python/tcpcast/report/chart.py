@@ -7,6 +7,8 @@ holds keyword arguments of matplotlib.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,9 +27,10 @@ from tcpcast.report.summary import describe_scenario
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
@@ -44,6 +47,8 @@ MAX_LEGEND_ENTRIES = 5
 MAX_NARROW_WIDTH_IN = 6.0
 """Maximum width in inches of a figure whose texts are readable at the width of a telephone."""
 DPI = 150
+MAX_LOG_TICKS = 8
+"""Maximum number of labelled ticks of a logarithmic axis."""
 _LOG_WINDOW_RATIO = 15.0
 _LEGEND_STYLE: Style = {"frameon": False, "fontsize": LABEL_POINTS}
 _MAX_LEGEND_ROW_CHARS = 70
@@ -236,7 +241,7 @@ class Axis:
     """An axis: its label, range and scale.
 
     ``ticks`` is a format string, a function that formats a tick value, or a mapping from tick
-    values to labels. By default, a logarithmic axis has ticks at 1, 2 and 5 in each decade.
+    values to labels. Without a mapping, a logarithmic axis has the ticks of :func:`log_ticks`.
     ``rotate_labels`` rotates the labels of a mapping; ``integer_ticks`` permits only integers as
     ticks.
     """
@@ -252,26 +257,58 @@ class Axis:
     def apply(self, axes: Axes, name: str) -> None:
         """Set up the axis ``name`` ("x" or "y") of a panel after all its series are drawn."""
         axes.set(**{f"{name}label": self.label})
-        if (self.low, self.high) != (None, None):
-            axes.set(**{f"{name}lim": (self.low, self.high)})
+        low, high = self.low, self.high
+        if low is not None and low == high:
+            # All values are equal, for example a queue that is always empty.
+            low, high = (low / 2, 2 * low) if self.log else (low, low + 1)
+        if (low, high) != (None, None):
+            axes.set(**{f"{name}lim": (low, high)})
         axis = axes.xaxis if name == "x" else axes.yaxis
         if self.integer_ticks and not self.log:
             from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - slow to import
 
             axis.set_major_locator(MaxNLocator(integer=True))
-        if self.log:
-            axis.set_minor_formatter("")
-        if self.ticks is None:
-            if self.log:
-                from matplotlib.ticker import LogLocator  # noqa: PLC0415 - slow to import
-
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axis.set_major_formatter(lambda value, _: digits(value))
-        elif isinstance(self.ticks, str) or callable(self.ticks):
-            axis.set_major_formatter(self.ticks)
-        else:
+        if isinstance(self.ticks, Mapping):
             turn: Style = {"rotation": 30, "ha": "right"} if self.rotate_labels else {}
             axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()), **turn)
+        elif self.log:
+            set_log_ticks(axis, self.ticks)
+        elif self.ticks is not None:
+            axis.set_major_formatter(self.ticks)
+        if self.log:
+            axis.set_minor_formatter("")
+
+
+def set_log_ticks(axis: XAxis | YAxis, form: str | Callable[..., str] | None = None) -> None:
+    """Set the ticks of :func:`log_ticks` on a logarithmic axis, formatted as :class:`Axis` says."""
+    from matplotlib.ticker import FixedLocator  # noqa: PLC0415 - slow to import
+
+    axis.set_major_locator(FixedLocator(log_ticks(*sorted(axis.get_view_interval()))))
+    axis.set_major_formatter(form or (lambda value, _: digits(value)))
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return at most :data:`MAX_LOG_TICKS` round values from ``low`` to ``high``, both above 0.
+
+    They are at 1, 2 and 5 in each decade, or at 1 and 3, or at powers of ten; on a short axis, at
+    further values. A range with less than two of them has equidistant ticks.
+    """
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps, most in (
+        ((1, 1.5, 2, 3, 4, 5, 7), MAX_LOG_TICKS // 2 + 1),
+        *((steps, MAX_LOG_TICKS) for steps in ((1, 2, 5), (1, 3), (1,))),
+    ):
+        ticks = [step * 10.0**decade for decade in decades for step in steps]
+        inside = [tick for tick in ticks if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)]
+        if len(inside) <= most:
+            break
+    else:
+        inside = inside[:: -(-len(inside) // MAX_LOG_TICKS)]
+    if len(inside) >= 2:
+        return inside
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - slow to import
+
+    return [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
 
 
 def percent_tick(share: float, _: object = None) -> str:
@@ -387,6 +424,8 @@ class Chart:
             for axes in all_axes
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
+        if not entries:
+            return
         style = _LEGEND_STYLE | {"handles": entries.values(), "labels": entries} | self.legend_style
         if self.legend_position == "below":
             lengths = list(map(len, entries))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +21,18 @@ from tcpcast.report.chart import (
 )
 from tcpcast.report.completion_figures import LOG_AXIS_RATIO
 from tcpcast.report.figure_titles import value_range_text
-from tcpcast.report.main_metrics import PERCENTILES
+from tcpcast.report.main_metrics import PERCENTILES, sizes_of_row_text
 from tcpcast.report.palette import MARKERS, OBSERVED, line_style
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import ArrayLike
+
     from tcpcast.answer import Answer
     from tcpcast.report.chart import Chart, Style
+    from tcpcast.report.quantity import Scale
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
@@ -39,11 +44,12 @@ _SLOWEST_SHARE = 0.05
 
 def cumulative_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the cumulative distribution of completion times, with 95 % intervals as a band."""
-    subject, label = _subject_and_axis_label(scenario)
+    subject, quantity = _subject_and_quantity(scenario)
     curves = list(_distribution_curves(answers))
+    scale = _time_scale([curve["time_s"] for curve, *_ in curves])
     series = [
         Series(
-            curve["time_s"],
+            curve["time_s"] / scale.factor,
             100 * curve["share"],
             name,
             style,
@@ -52,16 +58,17 @@ def cumulative_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Char
         )
         for curve, name, style in curves
     ]
-    x = linear_or_log_axis(label, [curve["time_s"] for curve, *_ in curves], LOG_AXIS_RATIO)
+    label = f"{quantity} ({scale.unit})"
+    x = linear_or_log_axis(label, [each.x for each in series], LOG_AXIS_RATIO)
     y = Axis("finished within this time (%)", 0, 101, ticks={n: f"{n}" for n in range(0, 101, 20)})
-    title = _time_distribution_title(series, subject)
+    title = _time_distribution_title(series, subject, scale)
     return one_panel_chart(scenario, title, x, y, series, panel_legend={"loc": "lower right"})
 
 
-def _time_distribution_title(series: Sequence[Series], subject: str) -> str:
+def _time_distribution_title(series: Sequence[Series], subject: str, scale: Scale) -> str:
     """Return a title with the median completion time, for each size if there are several sizes."""
     half = [
-        float(np.asarray(each.x)[np.searchsorted(np.asarray(each.y), 50)])
+        float(np.asarray(each.x)[np.searchsorted(np.asarray(each.y), 50)]) * scale.factor
         for each in series
         if np.max(np.asarray(each.y), initial=0.0) >= 50
     ]
@@ -76,7 +83,7 @@ def time_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
     An answer without a distribution contributes three percentiles for each of several sizes.
     """
-    subject, label = _subject_and_axis_label(scenario)
+    subject, quantity = _subject_and_quantity(scenario)
     series = []
     for curve, name, style in _distribution_curves(
         [a for a in answers if DISTRIBUTION_TABLE in a.tables]
@@ -89,6 +96,7 @@ def time_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     series += _percentile_series(
         [answer for answer in answers if DISTRIBUTION_TABLE not in answer.tables]
     )
+    scale = _time_scale([each.x for each in series])
     least = min((float(np.min(each.y)) for each in series), default=0.1)
     y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent_tick)
     ends = [
@@ -102,17 +110,29 @@ def time_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         title = (
             f"At most 5 % of the {subject} take longer than {value_range_text(known, 's')}{sizes}"
         )
-    return one_panel_chart(scenario, title, Axis(label, log=True), y, series)
+    drawn = [replace(each, x=np.asarray(each.x) / scale.factor) for each in series]
+    x = Axis(f"{quantity} ({scale.unit})", log=True)
+    return one_panel_chart(scenario, title, x, y, drawn)
+
+
+def _time_scale(times_s: Sequence[ArrayLike]) -> Scale:
+    """Return a readable unit for the median of times in seconds."""
+    flat = np.concatenate([np.ravel(np.asarray(times, dtype=float)) for times in times_s])
+    known = flat[np.isfinite(flat)]
+    return scale_for_unit("s", float(np.median(known)) if known.size else 1.0)
 
 
 def _percentile_series(answers: Sequence[Answer]) -> Iterator[Series]:
     """Yield the median, p95 and p99 of the completion times of some sizes, for each answer."""
     for answer, colour in zip(answers, OBSERVED * 4, strict=False):
-        sizes = answer.tables["by_size"]["size_pkts"]
-        for row, mark in zip(_spaced_size_indices(len(sizes), answers), MARKERS, strict=False):
-            times = [float(answer.tables["by_size"][name][row]) for name in PERCENTILES]
+        table = answer.tables["by_size"]
+        known = np.flatnonzero(np.isfinite(table["p50"])).tolist()
+        rows = [known[index] for index in _spaced_size_indices(len(known), answers)]
+        for row, mark in zip(rows, MARKERS, strict=False):
+            times = [float(table[name][row]) for name in PERCENTILES]
             style = {"color": colour, "marker": mark, "linewidth": 1.2}
-            yield Series(times, (0.5, 0.05, 0.01), _curve_label(answer, int(sizes[row])), style)
+            label = f"{answer.engine}, {sizes_of_row_text(table, row, {})}"
+            yield Series(times, (0.5, 0.05, 0.01), label, style)
 
 
 def _spaced_size_indices(size_count: int, answers: Sequence[Answer]) -> list[int]:
@@ -135,9 +155,9 @@ def _distribution_curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str
             chosen = slice(None) if sizes is None else sizes == size
             curve = _prepend_zero(select_rows(table, chosen))
             style = line_style(next(numbers)) | {"linewidth": 1.4, "drawstyle": "steps-post"}
-            label = _curve_label(answer, size, int(curve["transfers"][0]))
-            if len(answers) == 1 and size is not None:
-                label = label.removeprefix(f"{answer.engine}, ")
+            parts = [] if len(answers) == 1 and size is not None else [answer.engine]
+            parts += [] if size is None else [packets_text(size)]
+            label = f"{', '.join(parts)} ({int(curve['transfers'][0]):,} transfers)"
             yield curve, label, style
 
 
@@ -148,14 +168,8 @@ def _prepend_zero(curve: Table) -> Table:
     return {name: np.concatenate([begins[name], column]) for name, column in curve.items()}
 
 
-def _curve_label(answer: Answer, size: int | None, transfers: int | None = None) -> str:
-    packets = "" if size is None else f", {packets_text(size)}"
-    count = "" if transfers is None else f" ({transfers:,} transfers)"
-    return f"{answer.engine}{packets}{count}"
-
-
-def _subject_and_axis_label(scenario: Scenario) -> tuple[str, str]:
-    """Return the noun for the transfers, and the label of the time axis."""
+def _subject_and_quantity(scenario: Scenario) -> tuple[str, str]:
+    """Return the noun for the transfers, and the name of their times."""
     if all(group.traffic.kind == "transfers" for group in scenario.populations):
-        return "transfers", "completion time (s)"
-    return "files", "time to load a file (s)"
+        return "transfers", "completion time"
+    return "files", "time to load a file"

@@ -25,7 +25,7 @@ from tcpcast.report.figure_titles import (
 )
 from tcpcast.report.main_metrics import PERCENTILES
 from tcpcast.report.palette import BLACK, CALCULATED, DASH_PATTERNS, OBSERVED
-from tcpcast.report.quantity import three_digit_text
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
 from tcpcast.report.times_by_losses import times_by_size_and_losses
 
 if TYPE_CHECKING:
@@ -120,27 +120,37 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         for size in group.traffic.sizes or ()
     }
     at_sizes = requested_and_answered_sizes(answers, requested)
+    ordered = sorted(answers, key=is_observed, reverse=True)
+    scale = scale_for_unit("s", _median_time(ordered))
     series: list[Drawable] = []
     values: list[Floats] = []
-    ordered = sorted(answers, key=is_observed, reverse=True)
     calculated = [answer for answer in ordered if not is_observed(answer)]
     for answer in ordered:
         line = DASH_PATTERNS[calculated.index(answer) % 3] if answer in calculated else ":"
         quantiles = percentile_times(answer, at_sizes) if is_observed(answer) else []
+        quantiles = [times / scale.factor for times in quantiles]
         series += _interval_bands(answer, at_sizes, *quantiles) if quantiles else []
-        curves = _mean_curves(answer, at_sizes)
+        curves = {
+            name: times / scale.factor for name, times in _mean_curves(answer, at_sizes).items()
+        }
         series += _mean_series(answer, at_sizes, curves, line, show_names=answer is ordered[0])
         values += [*quantiles, *(times for times, *_ in curves.values())]
     # The legend goes below, because bands and lines fill the axes.
     return one_panel_chart(
         scenario,
         _completion_time_title(answer_for_title(answers)),
-        Axis("size of a transfer (packets)"),
-        linear_or_log_axis("completion time (s)", values, LOG_AXIS_RATIO),
+        Axis("size of a transfer (packets)", integer_ticks=True),
+        linear_or_log_axis(f"completion time ({scale.unit})", values, LOG_AXIS_RATIO),
         series,
         size=(FIGURE_SIZE_IN[0], FIGURE_SIZE_IN[1] + _LEGEND_HEIGHT_IN),
         legend_position="below",
     )
+
+
+def _median_time(answers: Sequence[Answer]) -> float:
+    """Return the median of all mean completion times in seconds."""
+    times = np.concatenate([answer.tables["by_size"]["completion_time_s"] for answer in answers])
+    return float(np.median(times[np.isfinite(times)]))
 
 
 def _completion_time_title(answer: Answer) -> str:
@@ -205,5 +215,7 @@ def _mean_series(
             series.append(IntervalLines(at_sizes[known], low[known], high[known], bars))
         # Curves by number of losses are named at their ends, once if several engines have them.
         labels = {"label": label} if name == "mean" else {"name": name if show_names else ""}
-        series.append(Series(at_sizes, times, style=colour | style, **labels))
+        is_visible = "marker" in style or not isolated_points_mask(times).any()
+        mark = {} if is_visible else {"marker": "o", "markersize": 3.2}
+        series.append(Series(at_sizes, times, style=colour | style | mark, **labels))
     return series

@@ -44,11 +44,19 @@ def formula_clause(answer: Answer) -> str:
     return "" if is_observed(answer) else f", by the formula {answer.engine}"
 
 
-def senders_text(groups: Sequence[Population], number: int | None = None) -> str:
-    """Return the number of senders with their noun: users load files, flows never end."""
-    count = sum(group.count for group in groups) if number is None else number
-    noun = "user" if all(group.traffic.kind == "on-off" for group in groups) else "flow"
-    return count_text(count, noun)
+def sender_noun(groups: Sequence[Population]) -> str:
+    """Return what sends: users load files, transfers end, and flows may do neither."""
+    kinds = {group.traffic.kind for group in groups}
+    return {frozenset({"on-off"}): "user", frozenset({"transfers"}): "transfer"}.get(
+        frozenset(kinds), "flow"
+    )
+
+
+def senders_text(groups: Sequence[Population]) -> str:
+    """Return the senders with their number, which arriving transfers do not have: ``2 flows``."""
+    noun = sender_noun(groups)
+    counts = [group.count for group in groups]
+    return count_text(sum(counts), noun) if all(counts) else f"{noun}s"
 
 
 def class_goodput_title(answer: Answer, scenario: Scenario) -> str:
@@ -97,10 +105,10 @@ def goodput_title(answer: Answer, scenario: Scenario) -> str:
     if metric is None or not _is_trusted_and_finite(metric):
         return ""
     rate = scenario.network.bottleneck.rate_bps
-    count = sum(group.count for group in scenario.populations)
-    who = f"The {senders_text(scenario.populations)}"
-    who = who.replace("1 ", "", 1) if count == 1 else who
-    verb = "gets" if count == 1 else "together get"
+    groups = scenario.populations
+    is_single = [group.count for group in groups] == [1]
+    who = f"The {sender_noun(groups) if is_single else senders_text(groups)}"
+    verb = "gets" if is_single else "together get"
     of_link = f" of {amount_text(rate, 'bit/s')}" if np.isfinite(rate) else ""
     return f"{who} {verb} {three_digit_text(metric.value, 'bit/s')}{of_link}"
 
@@ -114,9 +122,10 @@ def flow_names(scenario: Scenario, flows: Sequence[int]) -> list[tuple[Populatio
         index = min(int(np.searchsorted(ends, flow, "right")), len(groups) - 1)
         group = groups[index]
         number = flow - (int(ends[index]) - group.count) + 1
-        noun = senders_text([group], 1).removeprefix("1 ")
+        noun = sender_noun([group])
         if len(groups) == 1:
-            name = f"the {noun}" if group.count == 1 else f"{noun} {number:,} of {group.count:,}"
+            of_all = f" of {group.count:,}" if group.count else ""
+            name = f"the {noun}" if group.count == 1 else f"{noun} {number:,}{of_all}"
         else:
             name = group.name if group.count == 1 else f"{group.name} {number:,}"
         named.append((group, name))

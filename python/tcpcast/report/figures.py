@@ -34,6 +34,7 @@ from tcpcast.report.figure_titles import (
     answer_for_title,
     engine_label,
     formula_clause,
+    sender_noun,
     senders_text,
 )
 from tcpcast.report.html import html_elements
@@ -155,8 +156,8 @@ def write_answer_figures(
 
 def iter_figures(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
     """Yield the name and the figure of each available table, one at a time."""
-    for name, chart, table, column in _FIGURE_DEFINITIONS:
-        given = [a for a in answers if not a.withheld and _has_rows(a, table, column)]
+    for name, chart, table, *columns in _FIGURE_DEFINITIONS:
+        given = [a for a in answers if not a.withheld and _has_values(a, table, *columns)]
         if given:
             yield name, chart(given, scenario).draw()
 
@@ -218,9 +219,10 @@ def figure_parts(
         yield from shown
 
 
-def _has_rows(answer: Answer, table: str, column: str) -> bool:
-    columns = answer.tables.get(table, {})
-    return column in columns and all(len(c) > 0 for c in columns.values())
+def _has_values(answer: Answer, table: str, *columns: str) -> bool:
+    """Return True if each of these columns has a finite value."""
+    given = answer.tables.get(table, {})
+    return all(column in given and np.isfinite(given[column]).any() for column in columns)
 
 
 Curve = Callable[["Table"], "tuple[Any, Any]"]
@@ -259,11 +261,15 @@ def _probability_curves(
 
 def _active_users_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     curves, right, floor = _probability_curves(answers, "states", ("active", "probability"))
-    x = Axis("users active at the same time", 0, right, integer_ticks=True)
+    x = Axis(_active_label(scenario), 0, right, integer_ticks=True)
     y = Axis("share of time", floor, 1, log=True, ticks=percent_tick)
     return one_panel_chart(
         scenario, _active_users_title(answer_for_title(answers), scenario), x, y, curves
     )
+
+
+def _active_label(scenario: Scenario) -> str:
+    return f"{sender_noun(scenario.populations)}s active at the same time"
 
 
 def _active_users_title(answer: Answer, scenario: Scenario) -> str:
@@ -274,9 +280,12 @@ def _active_users_title(answer: Answer, scenario: Scenario) -> str:
         int(table["active"][min(np.searchsorted(below, share * below[-1]), len(below) - 1)])
         for share in (0.05, 0.95)
     )
+    groups = scenario.populations
     users = f"{low:,} to {high:,}" if high > low else f"{high:,}"
-    who = senders_text(scenario.populations)
-    return f"90 % of the time, {users} of {who} are active{formula_clause(answer)}"
+    who = f"of {senders_text(groups)} are"
+    if not all(group.count for group in groups):
+        who = f"{sender_noun(groups)} is" if users == "1" else f"{senders_text(groups)} are"
+    return f"90 % of the time, {users} {who} active{formula_clause(answer)}"
 
 
 def _shared_rate_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -295,28 +304,29 @@ def _shared_rate_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         j = np.arange(1, int(right) + 1)
         dotted: Style = {"color": REFERENCE, "linewidth": 1, "linestyle": ":"}
         curves.append(Series(j, rate / j / scale.factor, "equal shares of the link", dotted))
-    x = Axis(
-        "users active at the same time", 0, _max_visible_state(answers) * 1.05, integer_ticks=True
-    )
-    y = Axis(f"rate of each active user ({scale.unit})", 0, 1.15 * peak / scale.factor)
-    return one_panel_chart(scenario, _shared_rate_title(answer_for_title(answers)), x, y, curves)
+    noun = sender_noun(scenario.populations)
+    right = _max_visible_state(answers) * 1.05
+    x = Axis(_active_label(scenario), 0, right, integer_ticks=True)
+    y = Axis(f"rate of each active {noun} ({scale.unit})", 0, 1.15 * peak / scale.factor)
+    title = _shared_rate_title(answer_for_title(answers), noun)
+    return one_panel_chart(scenario, title, x, y, curves)
 
 
-def _shared_rate_title(answer: Answer) -> str:
+def _shared_rate_title(answer: Answer, noun: str) -> str:
     """Return the title with the rate for the number of active users of highest probability."""
     table = answer.tables["states"]
     known = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
     if not known.any():
-        return "Rate of each active user, by the number of active users"
+        return f"Rate of each active {noun}, by the number of active {noun}s"
     row = int(np.argmax(np.where(known, table["probability"], -1.0)))
     number, rate = (
         int(table["active"][row]),
         three_digit_text(float(table["shared_rate_bps"][row]), "bit/s"),
     )
     who = (
-        "With one active user, this user"
+        f"With one active {noun}, this {noun}"
         if number == 1
-        else f"With {number:,} active users, each user"
+        else f"With {number:,} active {noun}s, each {noun}"
     )
     return f"{who} gets {rate}{formula_clause(answer)}"
 
@@ -357,15 +367,21 @@ def _queue_title(answer: Answer, scenario: Scenario) -> str:
 
 
 _FIGURE_DEFINITIONS: tuple[
-    tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, str], ...
+    tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, *tuple[str, ...]], ...
 ] = (
-    ("over-time", over_time_figures.over_time_chart, "flows_over_time", "to_s"),
+    ("over-time", over_time_figures.over_time_chart, "flows_over_time", "goodput_bps"),
     ("states", _active_users_chart, "states", "active"),
     ("sharing", _shared_rate_chart, "states", "shared_rate_bps"),
     ("queue", _queue_chart, "queue", "queue_pkts"),
     ("windows", window_figures.windows_chart, "windows", "cwnd_pkts"),
     ("rates", window_figures.rates_chart, "sequences", "sequence"),
-    ("completion", completion_figures.completion_chart, "by_size", "size_pkts"),
+    (
+        "completion",
+        completion_figures.completion_chart,
+        "by_size",
+        "size_pkts",
+        "completion_time_s",
+    ),
     (
         "completion-distribution",
         completion_distributions.cumulative_time_chart,
@@ -376,4 +392,4 @@ _FIGURE_DEFINITIONS: tuple[
     ("file-goodput", goodput_figures.goodput_distribution_chart, "file_goodput_tail", "by_file"),
     ("file-goodput-tail", goodput_figures.goodput_tail_chart, "file_goodput_tail", "by_file"),
 )
-"""Name of the figure, function that returns its chart, and the required table and column."""
+"""Name of the figure, function that returns its chart, and the required table and columns."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tcpcast.answer import Kind, Metric
-    from tcpcast.report.document import Document, Part
+    from tcpcast.report.document import Column, Document, Part
     from tcpcast.report.quantity import Scale
 
 _CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -107,17 +107,24 @@ def _html_of_paragraph(part: Paragraph) -> str:
 def _html_of_table(part: Table) -> str:
     columns = part.all_columns
     heads = "".join(
-        _html_table_heading(escape_html(column.heading), column.right) for column in columns
+        _html_table_heading(escape_html(column.heading), column.right, _drop_class(column))
+        for column in columns
     )
-    rights = [column.right for column in columns]
     rows = [
         "".join(
-            _html_table_cell(_keep_arrow_with_destination(cell), right, cell)
-            for cell, right in zip(row, rights, strict=True)
+            _html_table_cell(
+                _keep_arrow_with_destination(cell), column.right, cell, _drop_class(column)
+            )
+            for cell, column in zip(row, columns, strict=True)
         )
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
     return _table_element(part.title, heads, rows, part.emphasized_rows)
+
+
+def _drop_class(column: Column) -> str:
+    """Return the class of a column that a narrow window omits, like a narrow terminal, or ""."""
+    return "extra" if column.drop_order else ""
 
 
 def _keep_arrow_with_destination(cell: str) -> str:
@@ -163,10 +170,11 @@ def _html_of_value(metric: Metric | None, scale: Scale, kind: Kind) -> str:
     return _html_table_cell(f"{escape_html(value)}{suffix}", True, value, kind)
 
 
-def _html_table_heading(inner: str, right: bool) -> str:
+def _html_table_heading(inner: str, right: bool, kind: str = "") -> str:
     inner = inner.strip("\n").replace("\n", "<br/>")
-    numbers = ' class="r"' if right else ""
-    return f'<th scope="col"{numbers}>{inner}</th>'
+    names = " ".join(filter(None, ("r" if right else "", kind)))
+    classes = f' class="{names}"' if names else ""
+    return f'<th scope="col"{classes}>{inner}</th>'
 
 
 def _html_table_cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:

@@ -107,18 +107,18 @@ def _sizes_with_percentiles(
 ) -> Iterator[list[str]]:
     """Yield one row per size; for many sizes, only rows of evenly spaced sizes."""
     for row in (rows[index] for index in evenly_spaced_indices(len(rows))):
-        low, high = (
-            float(table["size_pkts" if "size_pkts" in table else end][row])
-            for end in ("low_pkts", "high_pkts")
-        )
         values = [float(table[p][row]) for p in PERCENTILES]
         yield _percentile_row(
-            f"{quantity}, {_sizes_text(low, high, typed_sizes)}", "s", answer, values
+            f"{quantity}, {sizes_of_row_text(table, row, typed_sizes)}", "s", answer, values
         )
 
 
-def _sizes_text(low: float, high: float, typed_sizes: Mapping[int, str]) -> str:
-    """Return the text of a size in packets, or of an interval of sizes."""
+def sizes_of_row_text(table: Mapping[str, Any], row: int, typed_sizes: Mapping[int, str]) -> str:
+    """Return the size in packets, or the interval of sizes, of a row of ``by_size``, as text."""
+    low, high = (
+        float(table["size_pkts" if "size_pkts" in table else end][row])
+        for end in ("low_pkts", "high_pkts")
+    )
     if high >= MAX_SIZE_PKTS:
         return f"{low:,.0f} packets or more"
     if low == high:

@@ -47,7 +47,9 @@ def over_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return one panel per quantity that the answer has over time, with a shaded warm-up."""
     answer = answers[0]
     tables = [
-        (answer.tables[name], draw) for name, draw in _PANEL_BUILDERS if name in answer.tables
+        (answer.tables[name], draw)
+        for name, column, draw in _PANEL_BUILDERS
+        if name in answer.tables and np.isfinite(answer.tables[name][column]).any()
     ]
     x = Axis("time (s)", 0, max(float(table["to_s"].max()) for table, _ in tables))
     shade: list[Drawable] = []
@@ -180,10 +182,10 @@ def _bin_edges(table: Table) -> Any:
     return np.append(table["from_s"][:1], table["to_s"])
 
 
-_PANEL_BUILDERS: tuple[tuple[str, Callable[[Answer, Scenario], SeriesAndAxis]], ...] = (
-    ("windows_over_time", _window_panel),
-    ("flows_over_time", _rtt_panel),
-    ("queue_over_time", _queue_panel),
-    ("flows_over_time", _goodput_panel),
+_PANEL_BUILDERS: tuple[tuple[str, str, Callable[[Answer, Scenario], SeriesAndAxis]], ...] = (
+    ("windows_over_time", "mean_pkts", _window_panel),
+    ("flows_over_time", "rtt_s", _rtt_panel),
+    ("queue_over_time", "queue_pkts", _queue_panel),
+    ("flows_over_time", "goodput_bps", _goodput_panel),
 )
-"""The table required by each panel, and the function that returns its series and y axis."""
+"""The required table and column of each panel, and the function that returns series and y axis."""

@@ -294,8 +294,8 @@ def direction_columns(shown: Table) -> list[Column]:
     columns = [
         Column("data\npkts", integer_texts(shown["data_packets"])),
         Column("\nretrans", integer_texts(shown["retransmissions"])),
-        Column("\nTD", integer_texts(shown["td"])),
-        Column("\nTO", integer_texts(shown["to"])),
+        Column("\nTD", integer_texts(shown["td"]), drop_order=3),
+        Column("\nTO", integer_texts(shown["to"]), drop_order=4),
         Column("RTT\nms", scaled_number_texts(shown["rtt_mean_s"], 1e3), drop_order=2),
         Column(f"rate\n{scale.unit}", scaled_number_texts(rate, 1 / scale.factor)),
         Column(f"PFTK\n{scale.unit}", scaled_number_texts(model, 1 / scale.factor), drop_order=1),

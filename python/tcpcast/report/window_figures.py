@@ -127,7 +127,7 @@ def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         )
         threshold[~np.isfinite(threshold)] = np.nan
         # The initial threshold may be infinite, so the windows of all flows determine the axis.
-        y = window_axis(f"{name}\n(packets)", top, max(typical, 1.0))
+        y = window_axis(f"window of\n{name}\n(packets)", top, max(typical, 1.0))
         panels.append(Panel(_window_series(time, window, threshold, (start, end)), x, y))
         medians.append((group.name, median_window(time, window, end)))
     return Chart(

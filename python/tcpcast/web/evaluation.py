@@ -175,6 +175,7 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
     texts = values_along_axis(asked, axis, here, CURVE_POINTS)
     field = asked.field(axis)
     series: dict[str, list[float | None]] = {}
+    groups: dict[str, int | None] = {}
     trusted: dict[str, list[bool]] = {}
     shown_texts: dict[str, list[str]] = {}
     ends = time.monotonic() + MAX_SLOW_S
@@ -187,6 +188,7 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
             if metric is not None:
                 none: list[float | None] = [None] * len(texts)
                 series.setdefault(each.name, none)[at] = finite_or_none(metric.value)
+                groups[each.name] = each.group
                 trusted.setdefault(each.name, [False] * len(texts))[at] = metric.trusted
                 amounts = shown_texts.setdefault(each.name, [""] * len(texts))
                 amounts[at] = displayed_value(asked.metric, metric)["text"]
@@ -199,6 +201,7 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
         "series": [
             {
                 "name": name,
+                "group": groups[name],
                 "values": found,
                 "texts": shown_texts[name],
                 "trusted": trusted[name],

@@ -105,7 +105,12 @@ def _point_as_json(asked: Question, values: Values, found: Answer, axis: str) ->
         "wall_s": found.wall_s,
         "warnings": point_warnings(asked, found)[:MAX_WARNINGS],
         "values": [
-            {"name": name, **displayed_value(asked.metric, m)} for name, m in metrics.items()
+            {
+                "name": name,
+                "group": None if asked.metrics_by_class is None else at,
+                **displayed_value(asked.metric, metric),
+            }
+            for at, (name, metric) in enumerate(metrics.items())
         ],
     }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.readable_units import readable_unit
-from tcpcast.report.chart import new_figure
+from tcpcast.report.chart import new_figure, set_log_ticks
 from tcpcast.report.palette import BLUE, REFERENCE
 from tcpcast.report.trace_figures.direction_data import finite_range
 from tcpcast.report.trace_figures.palette import (
@@ -68,13 +68,12 @@ def draw_over_time(direction: Direction) -> Figure | None:
 
 def _title(direction: Direction, rounds: Table) -> str:
     """Return the title with the limit that applied for the largest share of the time."""
-    given = {
+    known = {
         name: float(direction.row[f"share_{name}"]) for name in _limits_in_legend_order(rounds)
     }
-    known = {name: share for name, share in given.items() if name != "unknown" and share > 0}
-    if not known:
-        return "Data in flight, round-trip times and limits of the rate"
     name = max(known, key=lambda each: known[each])
+    if name == "unknown" or known[name] < 0.005:
+        return "Data in flight, round-trip times and limits of the rate"
     subject = f"{'the ' if name in _LIMITS_WITH_ARTICLE else ''}{LIMIT_STYLES[name][0]}"
     return f"The rate is limited by {subject} {100 * known[name]:.0f} % of the time"
 
@@ -154,7 +153,8 @@ def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> 
     positive = milliseconds[milliseconds > 0]
     if positive.size and high > LOG_AXIS_RATIO * float(np.median(positive)):
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        set_log_ticks(axes.yaxis)
+        axes.yaxis.set_minor_formatter("")
     else:
         axes.set_ylim(0, 1.15 * high if high > 0 else 1)
     axes.set_ylabel("RTT (ms)")

@@ -18,6 +18,11 @@ DATA_COLOUR, ACK_COLOUR, WINDOW_COLOUR, SACK_COLOUR = "#333333", "#999999", "#9A
 TRACE_DPI = 130
 """Resolution of figures of captures in dots per inch."""
 
+_MAX_LEGEND_COLUMNS = 3
+_LEGEND_ROW_POINTS = 1.6 * LABEL_POINTS
+_AXIS_TEXTS_IN, _END_LABELS_IN = 0.8, 0.95
+"""Width of the label and the numbers of a vertical axis, and of the names at the ends of lines."""
+
 MAX_LARGE_POINTS = 60
 """Number of points of one kind above which points are drawn smaller."""
 
@@ -87,17 +92,30 @@ def three_digits(value: float) -> str:
 
 
 def legend_above(axes: Axes) -> None:
-    """Place the legend above a panel, where it covers no data."""
-    axes.legend(
-        loc="lower right",
-        bbox_to_anchor=(1, 1.01),
-        borderaxespad=0,
-        fontsize=LABEL_POINTS,
-        frameon=False,
-        ncols=3,
-        columnspacing=1.2,
-        handletextpad=0.5,
-    )
+    """Place the legend above a panel, where it covers no data.
+
+    It has as many columns as fit above the panel, and the figure grows by the height of further
+    rows. Call this function before the title is written.
+    """
+    entries = len(axes.get_legend_handles_labels()[1])
+    sides_in = _AXIS_TEXTS_IN + (_END_LABELS_IN if axes.texts else 0.0)
+    figure = axes.get_figure(root=True)
+    max_width = (figure.get_figwidth() - sides_in) * figure.dpi
+    for columns in range(min(_MAX_LEGEND_COLUMNS, entries), 0, -1):
+        legend = axes.legend(
+            loc="lower right",
+            bbox_to_anchor=(1, 1.01),
+            borderaxespad=0,
+            fontsize=LABEL_POINTS,
+            frameon=False,
+            ncols=columns,
+            columnspacing=1.2,
+            handletextpad=0.5,
+        )
+        if legend.get_window_extent().width <= max_width:
+            break
+    more_rows = -(-entries // columns) - 1
+    figure.set_figheight(figure.get_figheight() + more_rows * _LEGEND_ROW_POINTS / 72)
 
 
 def simplify_axes(axes: Axes) -> None:

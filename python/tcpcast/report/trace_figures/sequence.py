@@ -57,7 +57,6 @@ def draw_sequence(direction: Direction) -> Figure | None:
     panels = figure.subplots(1 if part is None else 2, squeeze=False)[:, 0]
     label = "sent" if thinned == 1 else f"sent (one of {thinned} packets)"
     _draw_segments(panels[0], time, trail, full, label)
-    direction.add_title(figure, _title(direction))
     if part is not None:
         _draw_segments(panels[1], time, trail, part, label)
         panels[0].axvspan(*part, color="#f2e6b8", zorder=0)
@@ -71,7 +70,8 @@ def draw_sequence(direction: Direction) -> Figure | None:
         )
     for axes in panels:
         legend_above(axes) if part is None else axes.legend(fontsize=LABEL_POINTS, frameon=False)
-    direction.label_time(panels[-1])
+        direction.label_time(axes)
+    direction.add_title(figure, _title(direction))
     return figure
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Metric
     from tcpcast.web.questions.fields import Values
 
-CLASS_NAMES = ("a", "b")
+CLASS_NAMES = ("A", "B")
 DURATION_S, MAX_WALL = 80.0, "30s"
 MAX_UNSCALED_BUFFER_BDP = 2.0
 """Buffer in BDP above which the simulated duration is proportional to the buffer, because shares
@@ -51,8 +51,8 @@ def _write_bdp(number: float) -> str:
 
 def _flows_field(group: str) -> Field:
     return Field(
-        name=f"flows-{group}",
-        label=f"Flows of {group.upper()}",
+        name=f"flows-{group.lower()}",
+        label=f"Flows of {group}",
         default="1",
         read=integer_parser(1, MAX_FLOWS),
         write=write_integer,
@@ -66,8 +66,8 @@ def _flows_field(group: str) -> Field:
 def _rtt_field(group: str) -> Field:
     return replace(
         RTT,
-        name=f"rtt-{group}",
-        label=f"Round-trip time of {group.upper()}",
+        name=f"rtt-{group.lower()}",
+        label=f"Round-trip time of {group}",
         keys=(f"class.{group}.rtt",),
     )
 
@@ -120,9 +120,9 @@ def _bottleneck_table(values: Values) -> dict[str, Any]:
 def _class_table(values: Values, group: str) -> dict[str, Any]:
     return {
         "name": group,
-        "flows": int(values[f"flows-{group}"]),
-        "rtt": values[f"rtt-{group}"],
-        "tcp": {"stack": values[f"stack-{group}"]},
+        "flows": int(values[f"flows-{group.lower()}"]),
+        "rtt": values[f"rtt-{group.lower()}"],
+        "tcp": {"stack": values[f"stack-{group.lower()}"]},
     }
 
 
@@ -143,13 +143,13 @@ def _competition_tables(values: Values) -> Mapping[str, Any]:
 
 def _isolated_scenario(values: Values, group: str) -> Scenario:
     """Return a scenario with only one group on the link, because formulas support one stack."""
-    network = {"rtt": values[f"rtt-{group}"], "bottleneck": _bottleneck_table(values)}
+    network = {"rtt": values[f"rtt-{group.lower()}"], "bottleneck": _bottleneck_table(values)}
     return Scenario.from_dict(
         {
             "name": f"{group}-alone",
             "network": network,
-            "traffic": {"kind": "bulk", "flows": int(values[f"flows-{group}"])},
-            "tcp": {"stack": values[f"stack-{group}"]},
+            "traffic": {"kind": "bulk", "flows": int(values[f"flows-{group.lower()}"])},
+            "tcp": {"stack": values[f"stack-{group.lower()}"]},
             "run": {"duration": _run_duration(values)},
         }
     )
@@ -161,7 +161,7 @@ def _formulas_of_each_group(
     """Return the answers of formulas for each group without the other group."""
     Scenario.from_dict(_competition_tables(values))
     found = []
-    for group in CLASS_NAMES:
+    for at, group in enumerate(CLASS_NAMES):
         scenario = _isolated_scenario(values, group)
         names = [
             name
@@ -169,9 +169,9 @@ def _formulas_of_each_group(
             if name not in omitted_formulas and REGISTRY[name].is_default_for(scenario)
         ]
         given = [a for a in answer(scenario, names) if a.applies]
-        alone = f"{group.upper()} alone"
+        alone = f"{group} alone"
         found += [
-            DisplayedAnswer(f"{a.engine}, {alone}", _per_flow_answer(a, scenario), scenario)
+            DisplayedAnswer(f"{a.engine}, {alone}", _per_flow_answer(a, scenario), scenario, at)
             for a in given
         ]
     return found
@@ -188,8 +188,8 @@ def _per_flow_answer(found: Answer, scenario: Scenario) -> Answer:
 
 def _equal_share_bps(values: Values) -> float:
     """Return the goodput per flow with equal shares."""
-    flows = sum(int(values[f"flows-{group}"]) for group in CLASS_NAMES)
-    scenario = _isolated_scenario(values, "a")
+    flows = sum(int(values[f"flows-{group.lower()}"]) for group in CLASS_NAMES)
+    scenario = _isolated_scenario(values, "A")
     return scenario.network.bottleneck.rate_bps * _payload_share(scenario) / flows
 
 
@@ -218,7 +218,7 @@ def _simulated_goodputs(values: Values, given: Answer) -> dict[str, Metric]:
             float(table[name][at]) / flows
             for name in ("goodput_bps", "goodput_bps_low", "goodput_bps_high")
         )
-        name = f"{group.upper()}: {values[f'stack-{group}']}"
+        name = f"{group} ({values[f'stack-{group.lower()}']})"
         doubt = (
             str(table["goodput_bps_interval_warning"][at])
             if "goodput_bps_interval_warning" in table
@@ -237,11 +237,11 @@ WINNER = Question(
         BUFFER,
         _QUEUE,
         _STACKS["a"],
-        _flows_field("a"),
-        _rtt_field("a"),
+        _flows_field("A"),
+        _rtt_field("A"),
         _STACKS["b"],
-        _flows_field("b"),
-        _rtt_field("b"),
+        _flows_field("B"),
+        _rtt_field("B"),
         _loss_field(),
     ),
     metric="goodput_bps",

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 
 class DisplayedAnswer(NamedTuple):
-    """An answer on the page with its displayed name and its scenario."""
+    """An answer on the page with its displayed name and its scenario.
+
+    ``group`` is the position of the class of flows that the answer is for, if there are several.
+    """
 
     name: str
     answer: Answer
     scenario: Scenario
+    group: int | None = None
 
 
 class Facts(NamedTuple):

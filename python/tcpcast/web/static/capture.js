@@ -7,7 +7,7 @@ let running = null;
 
 function direction(row) {
   const heading = make("h3", {}, `${row.src} → ${row.dst}`);
-  const facts = table("", ["Throughput", "Mean RTT", "Retransmissions", "Limited by"], [[row.throughput, row.rtt, String(row.retransmissions), row.limited_by || "–"]]);
+  const facts = table("", ["Limited by", "Throughput", "Mean RTT", "Retransmissions"], [[row.limited_by || "–", row.throughput, row.rtt, String(row.retransmissions)]]);
   const shares = row.shares.map((share) =>
     make("li", {}, make("meter", { min: 0, max: 1, value: share.share, "aria-label": share.name }), ` ${share.name} ${share.text}`));
   return make("article", {}, heading, make("p", { text: row.advice }), make("div", { class: "scroll" }, facts), make("ul", { class: "shares" }, ...shares));

@@ -16,11 +16,12 @@ function shorter(number, suffix) {
 }
 
 function marks(points) {
-  const names = [...new Set(points.flatMap((point) => point.values.map((value) => value.name)))];
-  return names.map((name, at) => ({
+  // The values of a group of flows have the colour of the group's models.
+  const groups = new Map(points.flatMap((point) => point.values.map((value) => [value.name, value.group])));
+  return [...groups].map(([name, group], at) => ({
     name,
     shape: SHAPES[at % SHAPES.length],
-    colour: hue(at + 1),
+    colour: hue(group ?? at + 1),
     points: points.flatMap((point) => point.values.filter((value) => value.name === name)
       .map((value) => ({ ...value, x: point.x, at: point.text }))),
   }));
@@ -53,7 +54,7 @@ function drawMarks(plot, groups) {
       if (point.low !== null && point.high !== null) {
         ctx.beginPath();
         ctx.moveTo(x, y(Math.max(point.low, plot.scales.y.min)));
-        ctx.lineTo(x, y(point.high));
+        ctx.lineTo(x, y(Math.min(point.high, plot.scales.y.max)));
         ctx.stroke();
       }
       ctx.fillStyle = group.colour;
@@ -91,7 +92,7 @@ function bounds(values, linear) {
 
 function lines(curve) {
   const models = curve.series.map((each, at) => ({
-    name: each.name, colour: hue(at), dash: dash(at),
+    name: each.name, colour: hue(each.group ?? at), dash: dash(at),
     values: each.values.map((value) => (curve.linear || value > 0 ? value : null)), width: 2, sparse: each.sparse,
   }));
   const references = Object.entries(curve.references).map(([name, value]) => ({

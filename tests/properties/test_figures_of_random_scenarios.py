@@ -1,0 +1,108 @@
+"""Every figure of a random scenario can be drawn, and its texts and axes are complete."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+import tcpcast
+from figure_faults import figure_faults
+from generated_scenarios import Generator
+from tcpcast.errors import TcpcastError
+from tcpcast.report.figures import iter_figures
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.loading import get_packaged_names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("matplotlib")
+
+LINK = {"rate": "20mbit", "buffer": "100pkt"}
+WEB = {
+    "kind": "transfers",
+    "size": {"distribution": "exponential", "mean": "30pkt"},
+    "arrivals": {"distribution": "poisson", "rate": "20/s"},
+}
+BACKUP = {"name": "backup", "flows": 1, "traffic": {"kind": "bulk"}}
+RANDOM_SIZES = {"distribution": "pareto", "mean": "36pkt", "alpha": 1.5}
+NO_LIMIT = {"network": {"rtt": "400ms"}, "run": {"duration": "2s"}}
+
+
+def faults_of(tables: dict[str, object]) -> list[str]:
+    scenario = Scenario.from_dict(tables)
+    try:
+        answers = tcpcast.run(scenario, ["packet"], threads=1, over_time=True)
+    except TcpcastError:
+        return []
+    return [
+        f"{name}: {fault}"
+        for name, figure in iter_figures(answers, scenario)
+        for fault in figure_faults(figure)
+    ]
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"network": {"rtt": "50ms", "bottleneck": LINK}, "traffic": WEB},
+        {
+            "network": {"rtt": "50ms", "bottleneck": LINK},
+            "class": [{"name": "web", "traffic": WEB}],
+        },
+        {
+            "network": {"rtt": "50ms", "bottleneck": LINK},
+            "class": [{"name": "web", "traffic": WEB}, BACKUP],
+        },
+        {
+            "network": {"bottleneck": LINK | {"rate": "2mbit", "delay": "1ms"}},
+            "class": [{"name": "web", "traffic": WEB | {"size": RANDOM_SIZES}}],
+            "run": {"duration": "5s"},
+        },
+        NO_LIMIT | {"traffic": WEB | {"size": 20, "arrivals": WEB["arrivals"] | {"rate": "0.5/s"}}},
+        NO_LIMIT
+        | {
+            "traffic": {
+                "kind": "on-off",
+                "sources": 20,
+                "off": {"distribution": "exponential", "mean": "4s"},
+                "size": RANDOM_SIZES | {"mean": "6000pkt"},
+            }
+        },
+    ],
+    ids=["arrivals", "one-class", "two-classes", "few-by-size", "nothing-ends", "no-shared-rate"],
+)
+def test_figures_of_scenarios_that_failed(tables: dict[str, object]) -> None:
+    """Regression: tables without losses, sizes, RTT samples or shared rates ended a command."""
+    run = {"duration": "20s"} | dict(tables.get("run", {}))  # type: ignore[call-overload]
+    assert faults_of(tables | {"run": run | {"max_wall": "2s"}}) == []
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [range(12), *(pytest.param(range(n, n + 250), marks=pytest.mark.long) for n in (12, 262, 512))],
+    ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}",
+)
+def test_figures_of_random_scenarios(
+    numbers: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = {}
+    for number in numbers:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)  # captures of a scenario are written here
+        tables = Generator(Random(f"figures {number}")).scenario("0.2s")
+        if found := faults_of(tables):
+            faults[number] = found
+    assert faults == {}
+
+
+@pytest.mark.parametrize("name", get_packaged_names())
+def test_figures_of_packaged_scenarios(name: str) -> None:
+    scenario = tcpcast.load(name).with_changes({"run.max_wall": "0.5s"})
+    answers = tcpcast.run(scenario, threads=os.cpu_count(), over_time=True)
+    faults = {figure: figure_faults(drawn) for figure, drawn in iter_figures(answers, scenario)}
+    assert faults
+    assert {figure: found for figure, found in faults.items() if found} == {}
