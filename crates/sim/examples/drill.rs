@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Prints one line per script: *passed*, *failed at line N: expected, got*, or *not checked* with
-//! the unsupported feature. Exit status: 0 if no script failed, 1 if one failed, 2 for wrong usage
+//! the unsupported feature; with several scripts, also the number of each. Exit status: 0 if no script failed, 1 if one failed, 2 for wrong usage
 //! or an unreadable file.
 
 #[path = "drill/mod.rs"]
@@ -34,9 +34,9 @@ fn main() -> ExitCode {
     if files.is_empty() {
         return usage("missing script");
     }
-    let (mut failed, mut unread) = (false, false);
-    for file in files {
-        let text = match std::fs::read_to_string(&file) {
+    let (mut passed, mut failed, mut not_checked, mut unread) = (0, 0, 0, false);
+    for file in &files {
+        let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
             Err(error) => {
                 eprintln!("drill: {file}: {error}");
@@ -45,10 +45,17 @@ fn main() -> ExitCode {
             }
         };
         let outcome = run(&text, preset);
-        failed |= matches!(outcome, Outcome::Failed { .. });
+        match outcome {
+            Outcome::Passed { .. } => passed += 1,
+            Outcome::Failed { .. } => failed += 1,
+            Outcome::NotChecked { .. } => not_checked += 1,
+        }
         println!("{file}: {outcome}");
     }
-    ExitCode::from(if unread { 2 } else { u8::from(failed) })
+    if files.len() > 1 {
+        println!("{passed} passed, {failed} failed, {not_checked} not checked");
+    }
+    ExitCode::from(if unread { 2 } else { u8::from(failed > 0) })
 }
 
 fn usage(problem: &str) -> ExitCode {

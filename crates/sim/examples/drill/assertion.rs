@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::system_call::number;
 use super::{ScriptError, failed, not_supported};
+use tcpcast_sim::clock::MILLISECOND;
 use tcpcast_sim::tcp::modern::{ConnectionState, PhaseName, TcpInfo};
 
 /// Variables of a script, shared by all its blocks.
@@ -311,6 +312,12 @@ fn tcp_info_field(info: &TcpInfo, state: ConnectionState, field: &str) -> Option
         "notsent_bytes" => info.notsent_bytes as f64,
         "data_segs_out" => f64::from(info.data_segs_out),
         "snd_mss" => f64::from(info.snd_mss),
+        "rcv_mss" => f64::from(info.rcv_mss),
+        "advmss" => f64::from(info.advmss),
+        "probes" => f64::from(info.probes),
+        "sndbuf_limited" => micros(info.sndbuf_limited),
+        "last_data_recv" => (info.last_data_recv / MILLISECOND) as f64,
+        "last_data_sent" => (info.last_data_sent / MILLISECOND) as f64,
         _ => return None,
     };
     Some(value)
@@ -376,7 +383,7 @@ mod tests {
         let failed = checked("assert tcpi_snd_cwnd == 11", &mut variables);
         let message = "expected tcpi_snd_cwnd == 11, got tcpi_snd_cwnd 10";
         assert_eq!(failed, Err(ScriptError::Failed(message.to_owned())));
-        for python in ["assert tcpi_sndbuf_limited > 0", "for a in b", "assert cwnd[1]", "x += 1"] {
+        for python in ["assert tcpi_pmtu > 0", "for a in b", "assert cwnd[1]", "x += 1"] {
             assert!(
                 matches!(checked(python, &mut variables), Err(ScriptError::NotSupported(_))),
                 "{python}"

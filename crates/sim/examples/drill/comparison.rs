@@ -1,4 +1,6 @@
-//! PacketComparison of sent packets with the packets that a script expects.
+//! Comparison of sent packets with the packets that a script expects.
+
+use std::collections::HashMap;
 
 use super::packet::{EcnSpec, PacketSpec};
 use tcpcast_sim::clock::{MILLISECOND, Nanos};
@@ -6,24 +8,33 @@ use tcpcast_sim::tcp::modern::{EcnCodepoint, Segment, Timestamps};
 
 /// Start time of a script, late enough that no timestamp is zero.
 pub const SCRIPT_START: Nanos = 100_000_000_000;
-/// A millisecond.
 /// Default tolerance of the time of a packet, as in packetdrill.
 const DEFAULT_TOLERANCE: Nanos = 4 * MILLISECOND;
 
 /// Settings and state of the comparison.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PacketComparison {
     /// Tolerance of the time of a packet.
     pub tolerance: Nanos,
-    /// Offset of our timestamps from those in the script.
-    pub timestamp_offset: Option<u32>,
+    /// Whether values of sent timestamps are compared.
+    pub compares_timestamps: bool,
+    /// Offset of our timestamps from those in the script, which the first sent packet defines.
+    timestamp_offset: Option<u32>,
+    /// Our timestamps by those in the script.
+    timestamps: HashMap<u32, u32>,
     /// Whether the script sets the size of the receive buffer.
     pub has_buffer_size: bool,
 }
 
 impl Default for PacketComparison {
     fn default() -> Self {
-        Self { tolerance: DEFAULT_TOLERANCE, timestamp_offset: None, has_buffer_size: false }
+        Self {
+            tolerance: DEFAULT_TOLERANCE,
+            compares_timestamps: false,
+            timestamp_offset: None,
+            timestamps: HashMap::new(),
+            has_buffer_size: false,
+        }
     }
 }
 
@@ -69,7 +80,20 @@ impl PacketComparison {
         self.compare_timestamps(wanted.timestamps, got.options.timestamps)
     }
 
-    /// Compares timestamps: our values relative to the first one, and echoed values exactly.
+    /// Forgets the timestamps of an earlier connection.
+    pub fn start_connection(&mut self) {
+        self.timestamp_offset = None;
+        self.timestamps.clear();
+    }
+
+    /// Our timestamp that an arriving packet echoes as `script`.
+    pub fn echoed_timestamp(&self, script: u32) -> u32 {
+        let offset = self.timestamp_offset.filter(|_| script != 0).unwrap_or(0);
+        self.timestamps.get(&script).copied().unwrap_or(script.wrapping_add(offset))
+    }
+
+    /// Compares timestamps: our values, if wanted, relative to the first one, and echoed values
+    /// exactly.
     fn compare_timestamps(
         &mut self,
         wanted: Option<(u32, u32)>,
@@ -79,9 +103,10 @@ impl PacketComparison {
             (None, None) => Ok(()),
             (Some((value, echo)), Some(got)) => {
                 let offset = *self.timestamp_offset.get_or_insert(got.value.wrapping_sub(value));
+                self.timestamps.insert(value, got.value);
                 let ticks = self.tolerance.div_ceil(MILLISECOND) as i32;
                 let error = got.value.wrapping_sub(offset).wrapping_sub(value) as i32;
-                if error.abs() > ticks {
+                if self.compares_timestamps && error.abs() > ticks {
                     return Err(format!("TS val {}", i64::from(value) + i64::from(error)));
                 }
                 if echo == got.echo { Ok(()) } else { Err(format!("TS ecr {}", got.echo)) }

@@ -38,6 +38,8 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub when: Option<EventTime>,
+    /// Time at which a blocking call must return, as `when` either absolute or relative.
+    pub returns_at: Option<u64>,
     pub act: Action,
 }
 
@@ -45,12 +47,12 @@ pub struct Event {
 pub fn parse(item: &Item) -> Result<Event, ScriptError> {
     let text = item.text.trim();
     if text.starts_with("--") {
-        return Ok(Event { when: None, act: Action::Option(text.to_owned()) });
+        return Ok(Event::without_time(Action::Option(text.to_owned())));
     }
     if let Some(shell) = strip_backquotes(text) {
-        return Ok(Event { when: None, act: Action::Shell(shell.to_owned()) });
+        return Ok(Event::without_time(Action::Shell(shell.to_owned())));
     }
-    let (when, rest) = parse_time(text)?;
+    let (when, returns_at, rest) = parse_time(text)?;
     let act = if let Some(shell) = strip_backquotes(rest) {
         Action::Shell(shell.to_owned())
     } else if let Some(python) = rest.strip_prefix("%{") {
@@ -62,33 +64,46 @@ pub fn parse(item: &Item) -> Result<Event, ScriptError> {
     } else {
         Action::Call(system_call::parse(rest)?)
     };
-    Ok(Event { when: Some(when), act })
+    if returns_at.is_some() && !matches!(act, Action::Call(_)) {
+        return not_supported(format!("{text:?} blocks but is not a call"));
+    }
+    Ok(Event { when: Some(when), returns_at, act })
+}
+
+impl Event {
+    fn without_time(act: Action) -> Self {
+        Self { when: None, returns_at: None, act }
+    }
 }
 
 fn strip_backquotes(text: &str) -> Option<&str> {
     text.strip_prefix('`').map(|shell| shell.trim_end_matches('`'))
 }
 
-/// `0`, `+.1`, `.2~.3`, `+.2~+.3`, `+.1...0.2`, `*`.
-fn parse_time(text: &str) -> Result<(EventTime, &str), ScriptError> {
+/// `0`, `+.1`, `.2~.3`, `+.2~+.3`, `+.1...0.2`, `*`. Returns the time, the end of a blocking call,
+/// and the rest of the text.
+fn parse_time(text: &str) -> Result<(EventTime, Option<u64>, &str), ScriptError> {
     let end = text.find(|c: char| c.is_whitespace() || c == '<' || c == '>' || c == '%');
     let end = end.filter(|&end| end > 0);
     let Some(end) = end else { return not_supported(format!("{text:?} is not an event")) };
     let (time, rest) = (&text[..end], text[end..].trim_start());
     if time == "*" {
-        return Ok((EventTime::Any, rest));
+        return Ok((EventTime::Any, None, rest));
     }
     let relative = time.starts_with('+');
-    // Uses only the start time of a blocking call; later events show when it returned.
-    let (time, rest) = match (time.split_once("..."), rest.strip_prefix("...")) {
-        (Some((begins, _)), _) => (begins, rest),
-        (None, Some(ends)) => (time, ends.trim_start().split_once(' ').unwrap_or_default().1),
-        (None, None) => (time, rest),
+    let (time, ends, rest) = match (time.split_once("..."), rest.strip_prefix("...")) {
+        (Some((begins, ends)), _) => (begins, Some(ends), rest),
+        (None, Some(rest)) => {
+            let (ends, rest) = rest.trim_start().split_once(' ').unwrap_or_default();
+            (time, Some(ends), rest)
+        }
+        (None, None) => (time, None, rest),
     };
+    let returns_at = ends.map(parse_seconds).transpose()?;
     let (from, to) = time.split_once('~').unwrap_or((time, time));
     let (from, to) = (parse_seconds(from)?, parse_seconds(to)?);
     let range = time.contains('~');
-    Ok((EventTime::At { from, to, relative, range }, rest))
+    Ok((EventTime::At { from, to, relative, range }, returns_at, rest))
 }
 
 fn parse_seconds(text: &str) -> Result<u64, ScriptError> {
@@ -113,8 +128,11 @@ mod tests {
         let exact = |from, relative| EventTime::At { from, to: from, relative, range: false };
         assert_eq!(at("0"), exact(0, false));
         assert_eq!(at("+.1"), exact(100_000_000, true));
-        assert_eq!(at("+.01...0.011"), exact(10_000_000, true));
-        assert_eq!(at("+.01 ... 0.011"), exact(10_000_000, true));
+        for text in ["+.01...0.011 read(4)", "+.01 ... 0.011 read(4)"] {
+            let (time, returns_at, rest) = parse_time(text).unwrap();
+            assert_eq!((time, rest), (exact(10_000_000, true), "read(4)"));
+            assert_eq!(returns_at, Some(11_000_000));
+        }
         let (from, to) = (300_000_000, 303_000_000);
         assert_eq!(at("+.3~+.303"), EventTime::At { from, to, relative: true, range: true });
         assert_eq!(at("*"), EventTime::Any);

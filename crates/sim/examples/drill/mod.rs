@@ -3,12 +3,14 @@
 //! ```text
 //!   text -> items -> events -> script runner -> outcome
 //!           (items)  (event, packet, system_call, assertion, stack_settings)
+//!                                                  (application: calls, files)
 //! ```
 //!
 //! The script runner has an application, a connection and a virtual clock. It passes the script's
 //! packets to the connection, and compares the packets that the connection sends with the expected
 //! ones.
 
+mod application;
 mod assertion;
 mod comparison;
 mod event;
@@ -93,8 +95,9 @@ pub fn run(script: &str, preset: Preset) -> Outcome {
     };
     let mut runner = script_runner::ScriptRunner::new(preset);
     for item in &items {
-        if let Err(error) = event::parse(item).and_then(|event| runner.execute(event)) {
-            return error.at_line(item.line);
+        let event = event::parse(item).map_err(|error| error.at_line(item.line));
+        if let Err(outcome) = event.and_then(|event| runner.execute(item.line, event)) {
+            return outcome;
         }
     }
     if items.is_empty() {
@@ -102,6 +105,6 @@ pub fn run(script: &str, preset: Preset) -> Outcome {
     }
     match runner.finish() {
         Ok(unmentioned) => Outcome::Passed { unmentioned },
-        Err(error) => error.at_line(items.last().map_or(0, |item| item.line)),
+        Err(outcome) => outcome,
     }
 }

@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Result<PacketSpec, ScriptError> {
     };
     let mut words = head.split_whitespace();
     let flags = words.next().unwrap_or_default();
-    if flags.is_empty() || !flags.chars().all(|c| "SFRP.EW".contains(c)) {
+    if flags.is_empty() || !(flags == "-" || flags.chars().all(|c| "SFRP.EW".contains(c))) {
         return not_supported(format!("{flags:?} are not TCP flags"));
     }
     let Some((start, end, len)) = words.next().and_then(parse_sequence_range) else {

@@ -3,7 +3,7 @@
 use super::system_call::number;
 use super::{ScriptError, not_supported};
 use tcpcast_sim::tcp::modern::{
-    CongestionControlKind, LossDetection, PacingCondition, Preset, Stack,
+    CongestionControlKind, LossDetection, PacingCondition, Preset, SendBufferSize, Stack,
 };
 
 /// Settings of a script.
@@ -13,6 +13,9 @@ pub struct StackSettings {
     /// Window scale that follows from the maximum receive buffer; [`None`] if the script does not
     /// set the buffer. Then the expected scale depends on the host of its author.
     pub window_scale: Option<u8>,
+    /// Size of the send buffer, and the limit of data that is not sent.
+    pub send_buffer: SendBufferSize,
+    pub notsent_lowat: u64,
     /// Minimum number of packets in a burst of a paced sender.
     pub min_burst: i64,
     /// Whether we accept an offer of ECN, and whether we offer it.
@@ -22,7 +25,7 @@ pub struct StackSettings {
 
 /// Settings without effect here: segmentation offload, buffers, fast open, retries, pacing (used by
 /// BBR only), and caches that do not affect a single connection.
-const IGNORED_SYSCTLS: [&str; 23] = [
+const IGNORED_SYSCTLS: [&str; 21] = [
     "tcp_autocorking",
     "tcp_fack",
     "tcp_fastopen",
@@ -34,7 +37,6 @@ const IGNORED_SYSCTLS: [&str; 23] = [
     "tcp_mtu_probing",
     "tcp_no_metrics_save",
     "tcp_no_ssthresh_metrics_save",
-    "tcp_notsent_lowat",
     "tcp_pacing_ca_ratio",
     "tcp_pacing_ss_ratio",
     "tcp_retries2",
@@ -43,7 +45,6 @@ const IGNORED_SYSCTLS: [&str; 23] = [
     "tcp_syncookies",
     "tcp_tso_rtt_log",
     "tcp_tso_win_divisor",
-    "tcp_wmem",
     "tcp_tw_reuse",
     "mptcp_enabled",
 ];
@@ -83,7 +84,8 @@ impl StackSettings {
             "tc" if command.contains("qdisc") => self.set_queue(command),
             "ip" if command.contains("initcwnd") => self.set_route_options(command),
             "ip" if command.contains("tcp_metrics flush") => Ok(()),
-            "ethtool" => Ok(()),
+            // The contents of files do not matter.
+            "ethtool" | "/bin/rm" | "/bin/dd" => Ok(()),
             _ => not_supported(format!("the command {command}")),
         }
     }
@@ -92,6 +94,8 @@ impl StackSettings {
     fn set_packetdrill_defaults(&mut self) {
         self.stack.idle_restart = false;
         self.window_scale = Some(8);
+        self.send_buffer = SendBufferSize::Growing { initial: 256 << 10, max: 4 << 20 };
+        self.notsent_lowat = u64::MAX;
         (self.accepts_ecn, self.offers_ecn) = (false, false);
     }
 
@@ -122,6 +126,17 @@ impl StackSettings {
         if name == "tcp_congestion_control" {
             return self.set_congestion_control(value);
         }
+        if name == "tcp_wmem" {
+            let sizes =
+                value.split_whitespace().map(parse_product).map(|size| size?.try_into().ok());
+            let Some::<[u64; 3]>([_, initial, max]) =
+                sizes.collect::<Option<Vec<u64>>>().and_then(|sizes| sizes.try_into().ok())
+            else {
+                return not_supported(format!("the setting {name}={value}"));
+            };
+            self.send_buffer = SendBufferSize::Growing { initial, max };
+            return Ok(());
+        }
         let last = value.split_whitespace().last().and_then(parse_product);
         let Some(number) = last.filter(|&n| n >= 0) else {
             return not_supported(format!("the setting {name}={value}"));
@@ -150,6 +165,7 @@ impl StackSettings {
             }
             ("tcp_rto_max_ms", 1..) => stack.max_rto = number as u64 * 1_000_000,
             ("tcp_rto_min_us", 1..) => stack.min_rto = number as u64 * 1000,
+            ("tcp_notsent_lowat", _) => self.notsent_lowat = number as u64,
             ("tcp_window_scaling", 1) => (),
             ("tcp_comp_sack_nr" | "tcp_comp_sack_delay_ns", 0) => {
                 stack.receiving.sack_compression = false;
@@ -277,6 +293,8 @@ mod tests {
         StackSettings {
             stack,
             window_scale: None,
+            send_buffer: SendBufferSize::Unlimited,
+            notsent_lowat: u64::MAX,
             min_burst: 2,
             accepts_ecn: true,
             offers_ecn: false,

@@ -1,6 +1,8 @@
 //! System calls of scripts: `write(4, ..., 1000) = 1000`.
 
-use super::{ScriptError, not_supported};
+use std::fmt;
+
+use super::{ScriptError, failed, not_supported};
 
 /// A system call with its arguments and expected result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +12,27 @@ pub struct SystemCall {
     /// Expected return value, and the name of the expected error.
     pub returns: i64,
     pub error: Option<String>,
+}
+
+/// Result of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallResult {
+    /// A return value.
+    Returns(i64),
+    /// The name of an error.
+    Fails(&'static str),
+    /// The call waits for an event.
+    Blocks,
+}
+
+impl fmt::Display for CallResult {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Returns(value) => write!(out, "{value}"),
+            Self::Fails(error) => write!(out, "-1 {error}"),
+            Self::Blocks => write!(out, "no return"),
+        }
+    }
 }
 
 /// Parses a call.
@@ -26,7 +49,8 @@ pub fn parse(text: &str) -> Result<SystemCall, ScriptError> {
     let Some(returns) = words.next().and_then(number) else {
         return not_supported(format!("{text:?} has no result"));
     };
-    let error = words.next().map(str::to_owned);
+    // A comment in parentheses can follow a value.
+    let error = words.next().filter(|word| !word.starts_with('(')).map(str::to_owned);
     Ok(SystemCall { name: name.trim().to_owned(), arguments, returns, error })
 }
 
@@ -64,6 +88,53 @@ impl SystemCall {
     /// An argument; empty if there is none.
     pub fn argument(&self, index: usize) -> &str {
         self.arguments.get(index).map_or("", String::as_str)
+    }
+
+    /// Compares the result with the expected one.
+    pub fn check_result(&self, result: CallResult) -> Result<(), ScriptError> {
+        let error = self.error.as_deref();
+        let agrees = match result {
+            CallResult::Returns(value) => value == self.returns && error.is_none(),
+            CallResult::Fails(name) => self.returns == -1 && error == Some(name),
+            CallResult::Blocks => false,
+        };
+        if agrees {
+            return Ok(());
+        }
+        let error = error.map_or(String::new(), |error| format!(" {error}"));
+        failed(format!("expected {} to return {}{error}, got {result}", self.name, self.returns))
+    }
+
+    /// Values of a key in the arguments: `key=value`, or `key(n)=value`.
+    pub fn values_of<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.arguments.iter().flat_map(move |text| {
+            text.match_indices(key).filter_map(move |(at, _)| {
+                let starts =
+                    at == 0 || !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+                let (_, value) =
+                    text[at + key.len()..].split_once('=').filter(|(between, _)| {
+                        starts && (between.is_empty() || between.starts_with('('))
+                    })?;
+                Some(value[..value.find([',', '}', ']']).unwrap_or(value.len())].trim())
+            })
+        })
+    }
+
+    /// Lengths of the parts of `msg_iov(n)=[{..., length}, ...]`.
+    pub fn vector_lengths(&self) -> Vec<&str> {
+        let texts = self.arguments.iter().filter_map(|text| text.split_once("msg_iov("));
+        let vectors = texts.filter_map(|(_, rest)| rest.split_once("=[")?.1.split_once(']'));
+        vectors
+            .flat_map(|(vector, _)| vector.split('}'))
+            .filter_map(|part| Some(part.rsplit_once(',')?.1.trim()).filter(|len| !len.is_empty()))
+            .collect()
+    }
+
+    /// Total length of these parts.
+    pub fn vector_bytes(&self) -> Option<i64> {
+        let lengths = self.vector_lengths();
+        let bytes = lengths.iter().map(|len| number(len)).sum();
+        if lengths.is_empty() { None } else { bytes }
     }
 
     /// An argument as a number, without the brackets of a value.

@@ -123,7 +123,7 @@ impl Sender {
         if ctx.dsack {
             self.process_ack_in_phase(ctx, stack, probe);
         }
-        let len = self.unsent_bytes().min(u64::from(stack.mss));
+        let len = u64::from(self.next_new_len(stack));
         if len == 0 && (self.fin_sent || !self.closed) {
             self.timer = TimerPurpose::Off;
         } else if self.flight.end_byte() + len <= self.allowed {

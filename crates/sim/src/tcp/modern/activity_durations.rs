@@ -1,4 +1,4 @@
-//! Total times during which a sender was busy or limited by the receiver's window.
+//! Total times during which a sender was busy, or limited by the receiver's window or its own buffer.
 
 use crate::clock::Nanos;
 
@@ -12,15 +12,18 @@ pub enum SenderActivity {
     Busy,
     /// Waiting for the receiver's window.
     ReceiverLimited,
+    /// The application waits for space in the send buffer, and all data in it was sent.
+    BufferLimited,
 }
 
-/// Durations as in `tcpi_busy_time` and `tcpi_rwnd_limited`.
+/// Durations as in `tcpi_busy_time`, `tcpi_rwnd_limited` and `tcpi_sndbuf_limited`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ActivityDurations {
     activity: SenderActivity,
     since: Nanos,
     busy_total: Nanos,
     receiver_limited_total: Nanos,
+    buffer_limited_total: Nanos,
 }
 
 impl ActivityDurations {
@@ -33,7 +36,15 @@ impl ActivityDurations {
                 since: now,
                 busy_total: self.busy_time(now),
                 receiver_limited_total: self.receiver_limited_time(now),
+                buffer_limited_total: self.buffer_limited_time(now),
             };
+        }
+    }
+
+    /// The send buffer has space again.
+    pub fn end_limit_by_buffer(&mut self, now: Nanos) {
+        if self.activity == SenderActivity::BufferLimited {
+            self.change_activity(now, SenderActivity::Busy);
         }
     }
 
@@ -49,6 +60,13 @@ impl ActivityDurations {
     pub fn receiver_limited_time(&self, now: Nanos) -> Nanos {
         let limited = self.activity == SenderActivity::ReceiverLimited;
         self.receiver_limited_total + if limited { now - self.since } else { 0 }
+    }
+
+    /// Total time limited by the send buffer.
+    #[must_use]
+    pub fn buffer_limited_time(&self, now: Nanos) -> Nanos {
+        let limited = self.activity == SenderActivity::BufferLimited;
+        self.buffer_limited_total + if limited { now - self.since } else { 0 }
     }
 }
 
@@ -66,10 +84,12 @@ mod tests {
             (activity_durations.busy_time(50), activity_durations.receiver_limited_time(50)),
             (40, 20)
         );
-        activity_durations.change_activity(60, SenderActivity::Idle);
+        activity_durations.change_activity(60, SenderActivity::BufferLimited);
+        activity_durations.change_activity(75, SenderActivity::Idle);
         assert_eq!(
             (activity_durations.busy_time(99), activity_durations.receiver_limited_time(99)),
-            (50, 30)
+            (65, 30)
         );
+        assert_eq!(activity_durations.buffer_limited_time(99), 15);
     }
 }

@@ -16,6 +16,7 @@ use super::segment::{
 };
 use super::sender::Sender;
 use super::sender_event::SenderProbe;
+use super::socket_state::{SocketOptions, SocketState, WriteFlags};
 use super::stack::Stack;
 use crate::clock::{NEVER, Nanos};
 use crate::packet::TIMESTAMP_BYTES;
@@ -98,6 +99,32 @@ struct HandshakeState {
     due: bool,
 }
 
+/// Error that a call of the application returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketError {
+    /// The sending direction is closed: `EPIPE`.
+    BrokenPipe,
+    /// The peer has reset the connection: `ECONNRESET`.
+    ConnectionReset,
+    /// The peer refuses the connection: `ECONNREFUSED`.
+    ConnectionRefused,
+    /// The peer does not answer: `ETIMEDOUT`.
+    TimedOut,
+}
+
+/// Events for which an application may wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wakeups {
+    /// Data arrived, or the state changed.
+    pub readable: bool,
+    /// Space in the send buffer became free, or the state changed.
+    pub writable: bool,
+}
+
+impl Wakeups {
+    const STATE_CHANGE: Self = Self { readable: true, writable: true };
+}
+
 /// Connection of a socket. The connection offers the options of the stack passed to `new`;
 /// [`Connection::stack`] contains the negotiated rules.
 #[derive(Clone, Debug)]
@@ -117,6 +144,14 @@ pub struct Connection {
     ecn_offered: bool,
     /// Pending reset.
     reset: Option<Segment>,
+    options: SocketOptions,
+    /// Error that the next call returns.
+    error: Option<SocketError>,
+    /// Whether the application does not receive any more.
+    receive_closed: bool,
+    /// Arrival of the last data, or of the handshake.
+    last_data_received: Nanos,
+    wakeups: Wakeups,
 }
 
 impl Connection {
@@ -137,8 +172,13 @@ impl Connection {
             peer_stamp: None,
             ecn_offered: false,
             reset: None,
+            options: SocketOptions::default(),
+            error: None,
+            receive_closed: false,
+            last_data_received: 0,
+            wakeups: Wakeups::default(),
         };
-        connection.sender.enable_socket_statistics();
+        connection.sender.set_socket_state(Some(Box::new(SocketState::new())));
         connection
     }
 
@@ -165,6 +205,12 @@ impl Connection {
         &self.stack
     }
 
+    /// Changes the options of the socket.
+    pub fn set_options(&mut self, options: SocketOptions) {
+        self.options = options;
+        self.sender.set_socket_options(options);
+    }
+
     /// Changes rules, like socket options.
     pub fn change_stack_options(&mut self, change: impl FnOnce(&mut Stack)) {
         let control = self.stack.control;
@@ -181,6 +227,15 @@ impl Connection {
         }
     }
 
+    /// Sets whether small packets are not delayed: `TCP_NODELAY`. As in Linux, this also sends the
+    /// data that a corked socket holds.
+    pub fn set_no_delay(&mut self, no_delay: bool) {
+        self.stack.no_delay = no_delay;
+        if no_delay {
+            self.sender.push_written_data();
+        }
+    }
+
     /// Sending end.
     #[must_use]
     pub fn sender(&self) -> &Sender {
@@ -193,14 +248,108 @@ impl Connection {
         &self.receiver
     }
 
-    /// The application writes `bytes`.
-    pub fn write(&mut self, now: Nanos, bytes: u64, probe: &mut impl SenderProbe) {
-        self.sender.write_bytes(now, bytes, &self.stack, probe);
+    /// The application writes up to `bytes`; returns how many the send buffer accepts.
+    pub fn write(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        flags: WriteFlags,
+        probe: &mut impl SenderProbe,
+    ) -> Result<u64, SocketError> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        match self.state {
+            ConnectionState::SynSent | ConnectionState::SynReceived => return Ok(0),
+            ConnectionState::Established | ConnectionState::CloseWait => (),
+            _ => return Err(SocketError::BrokenPipe),
+        }
+        Ok(self.sender.write_to_socket(now, bytes, flags, &self.stack, probe))
     }
 
-    /// The application reads `bytes`.
-    pub fn consume_received_bytes(&mut self, bytes: u64) {
-        self.receiver.on_read(bytes, &self.stack);
+    /// The application reads up to `max` bytes; returns how many, 0 at the end of the stream, and
+    /// [`None`] if it must wait.
+    pub fn read(&mut self, max: u64) -> Result<Option<u64>, SocketError> {
+        let bytes = self.receiver.readable_bytes().min(max);
+        if bytes > 0 {
+            self.receiver.on_read(bytes, &self.stack);
+            return Ok(Some(bytes));
+        }
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        Ok(self.is_read_at_end().then_some(0))
+    }
+
+    fn is_read_at_end(&self) -> bool {
+        self.receive_closed
+            || self.receiver.is_stream_complete()
+            || self.state == ConnectionState::Closed
+    }
+
+    /// Whether a read returns at once.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.receiver.readable_bytes() > 0 || self.is_read_at_end() || self.error.is_some()
+    }
+
+    /// Whether a write returns at once. If not, the application waits for space.
+    pub fn poll_writable(&mut self) -> bool {
+        let writable = match self.state {
+            ConnectionState::SynSent | ConnectionState::SynReceived => false,
+            ConnectionState::Established | ConnectionState::CloseWait => self.sender.is_writable(),
+            _ => true,
+        };
+        if !writable {
+            self.sender.wait_for_space();
+        }
+        writable
+    }
+
+    /// Whether a write has found the send buffer full, and no wakeup occurred since.
+    #[must_use]
+    pub fn waits_for_space(&self) -> bool {
+        let open = matches!(self.state, ConnectionState::Established | ConnectionState::CloseWait);
+        open && self.sender.waits_for_space()
+    }
+
+    /// Error that the next call returns.
+    #[must_use]
+    pub fn error(&self) -> Option<SocketError> {
+        self.error
+    }
+
+    /// Returns and clears the error: `SO_ERROR`.
+    pub fn take_error(&mut self) -> Option<SocketError> {
+        self.error.take()
+    }
+
+    /// Changes the maximum segment size that the next SYN offers: `TCP_MAXSEG`.
+    pub fn set_advertised_mss(&mut self, mss: u32) {
+        self.advertised_mss = mss;
+    }
+
+    /// Arrival of the last data, or of the handshake.
+    #[must_use]
+    pub fn last_data_received(&self) -> Nanos {
+        self.last_data_received
+    }
+
+    /// Maximum segment size of the peer's SYN that this end offers.
+    #[must_use]
+    pub fn advertised_mss(&self) -> u32 {
+        self.advertised_mss
+    }
+
+    /// Events since the last call.
+    pub fn take_wakeups(&mut self) -> Wakeups {
+        std::mem::take(&mut self.wakeups)
+    }
+
+    /// The application does not receive any more. As in Linux, data is still accepted until the
+    /// sending direction is closed as well.
+    pub fn shut_down_receiving(&mut self) {
+        self.receive_closed = true;
     }
 
     /// The application closes the sending direction.
@@ -210,18 +359,16 @@ impl Connection {
                 ConnectionState::FinWait1
             }
             ConnectionState::CloseWait => ConnectionState::LastAck,
-            other => other,
+            ConnectionState::Listen | ConnectionState::SynSent => ConnectionState::Closed,
+            other => return self.state = other,
         };
-        if matches!(self.state, ConnectionState::FinWait1 | ConnectionState::LastAck) {
-            self.sender.close_stream();
-        } else {
-            self.state = ConnectionState::Closed;
-        }
+        self.sender.close_stream();
     }
 
     /// The application closes the socket. If unread data is discarded, a reset is sent: RFC 1122,
     /// section 4.2.2.13.
     pub fn close(&mut self, now: Nanos) {
+        self.receive_closed = true;
         if self.receiver.readable_bytes() == 0 {
             self.shut_down_sending();
             return;
@@ -245,8 +392,23 @@ impl Connection {
                 .sender
                 .deadline()
                 .min(self.sender.next_paced_time())
-                .min(self.receiver.deadline()),
+                .min(self.receiver.deadline())
+                .min(self.user_timeout()),
         }
+    }
+
+    /// Time at which the connection is given up: RFC 5482.
+    fn user_timeout(&self) -> Nanos {
+        match (self.options.user_timeout, self.sender.stalled_since()) {
+            (timeout, Some(since)) if timeout > 0 => since + timeout,
+            _ => NEVER,
+        }
+    }
+
+    fn fail(&mut self, error: SocketError) {
+        self.state = ConnectionState::Closed;
+        self.error = Some(error);
+        self.wakeups = Wakeups::STATE_CHANGE;
     }
 
     /// A timer expired: call [`Connection::poll_transmit`] for resulting segments.
@@ -262,7 +424,11 @@ impl Connection {
             }
             return;
         }
+        if self.user_timeout() <= now {
+            return self.fail(SocketError::TimedOut);
+        }
         if self.sender.deadline() <= now {
+            self.sender.end_waiting_for_more();
             self.sender.on_deadline(now, &self.stack, probe);
         }
         if self.receiver.deadline() <= now {
@@ -272,9 +438,11 @@ impl Connection {
 
     /// Returns the next segment to send now; call until [`None`].
     pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<Segment> {
+        if self.reset.is_some() {
+            return self.reset.take();
+        }
         match self.state {
-            ConnectionState::Closed => return self.reset.take(),
-            ConnectionState::Listen => return None,
+            ConnectionState::Closed | ConnectionState::Listen => return None,
             ConnectionState::SynSent | ConnectionState::SynReceived => {
                 return self.poll_handshake_segment(now);
             }
@@ -284,6 +452,7 @@ impl Connection {
             let ack = self.receiver.on_data_sent(now, &self.stack);
             return Some(self.data_segment(now, sent, ack));
         }
+        self.wakeups.writable |= self.sender.check_send_space(now, &self.stack);
         let ack = self.receiver.poll_ack(&self.stack)?;
         Some(self.ack_segment(now, self.sender.next_byte(), ack))
     }
@@ -349,18 +518,47 @@ impl Connection {
     /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments.
     pub fn on_segment(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
         if segment.flags.rst {
-            self.state = ConnectionState::Closed;
-            return;
+            return self.on_reset(segment);
         }
         match self.state {
-            // The connection no longer exists: RFC 9293, section 3.10.7.1.
+            // The connection no longer exists or does not exist yet, or an acknowledgement is of
+            // another connection: RFC 9293, sections 3.10.7.1 to 3.10.7.4.
             ConnectionState::Closed => {
-                self.reset = segment.flags.ack.then(|| reset_segment(segment.ack))
+                self.reset = segment.flags.ack.then(|| reset_segment(segment.ack));
+            }
+            ConnectionState::Listen | ConnectionState::SynReceived | ConnectionState::SynSent
+                if segment.flags.ack
+                    && (self.state == ConnectionState::Listen || segment.ack != 1) =>
+            {
+                self.reset = Some(reset_segment(segment.ack));
             }
             ConnectionState::Listen => self.on_syn(segment),
             ConnectionState::SynSent => self.on_syn_ack(now, segment),
             ConnectionState::SynReceived => self.on_handshake_ack(now, segment, probe),
             _ => self.on_segment_if_open(now, segment, probe),
+        }
+    }
+
+    /// A reset arrives: RFC 5961, section 3.2.
+    fn on_reset(&mut self, segment: &Segment) {
+        let next = self.receiver.next_expected();
+        let error = match self.state {
+            ConnectionState::Closed | ConnectionState::Listen => return,
+            ConnectionState::SynSent => {
+                let is_answer = segment.flags.ack && segment.ack == 1;
+                is_answer.then_some(SocketError::ConnectionRefused)
+            }
+            ConnectionState::CloseWait => Some(SocketError::BrokenPipe),
+            _ => Some(SocketError::ConnectionReset),
+        };
+        match error {
+            Some(error) if self.state == ConnectionState::SynSent || segment.seq == next => {
+                self.fail(error);
+            }
+            _ if segment.seq > next && segment.seq < self.receiver.window_end() => {
+                self.receiver.make_ack_due();
+            }
+            _ => (),
         }
     }
 
@@ -419,10 +617,15 @@ impl Connection {
 
     fn enter_established(&mut self, now: Nanos, window: u64, stamps: Option<Timestamps>) {
         self.state = ConnectionState::Established;
+        self.last_data_received = now;
+        self.wakeups = Wakeups::STATE_CHANGE;
+        let socket = self.sender.socket.take();
         let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
         let rtt = self.handshake.attempts.handshake_rtt(now, echoed);
         self.sender = Sender::new(now, 1, self.seed, &self.stack);
-        self.sender.enable_socket_statistics();
+        self.sender.set_socket_state(socket);
+        self.sender.note_ack_for_socket(window);
+        self.sender.grow_send_buffer(&self.stack);
         self.sender.on_established(now, rtt, window, &self.stack);
         if self.handshake.attempts.starts_with_one_packet(echoed) {
             self.sender.start_with_one_packet();
@@ -438,8 +641,19 @@ impl Connection {
             self.receiver.make_ack_due();
             return;
         }
-        let has_data = segment.len > 0 || segment.flags.fin;
-        if segment.flags.ack {
+        if !segment.flags.ack {
+            return;
+        }
+        if segment.ack > self.sender.next_byte() {
+            // RFC 9293, section 3.10.7.4; like Linux, an open connection does not answer.
+            if self.state != ConnectionState::Established {
+                self.receiver.make_ack_due();
+            }
+            return;
+        }
+        let (has_data, next) =
+            (segment.len > 0 || segment.flags.fin, self.receiver.next_expected());
+        {
             let ack = ArrivingAck {
                 ack: segment.ack,
                 window: u64::from(segment.window) << self.negotiated.their_scale,
@@ -449,9 +663,17 @@ impl Connection {
                 timestamps: segment.options.timestamps.filter(|_| self.stack.timestamps),
                 ece: segment.flags.ece,
             };
+            self.sender.note_ack_for_socket(ack.window);
             self.sender.on_ack(now, &ack, &self.stack, probe);
         }
+        let closes = matches!(self.state, ConnectionState::FinWait1 | ConnectionState::FinWait2);
+        if closes && self.receive_closed && segment.seq + u64::from(segment.len) > next {
+            // Nobody reads the data: RFC 1122, section 4.2.2.13.
+            self.reset = Some(reset_segment(segment.ack));
+            return self.state = ConnectionState::Closed;
+        }
         if has_data {
+            self.last_data_received = now;
             let data = ArrivingData {
                 start: segment.seq,
                 len: segment.len,
@@ -466,6 +688,7 @@ impl Connection {
             // A probe of our window, or a keepalive.
             self.receiver.on_packet_below_window();
         }
+        self.wakeups.readable |= self.receiver.next_expected() != next;
         self.update_state_after_close();
     }
 

@@ -32,8 +32,10 @@ mod recovery_phase;
 mod rtt;
 mod scoreboard;
 mod segment;
+mod send_buffer;
 mod sender;
 mod sender_event;
+mod socket_state;
 mod stack;
 mod stack_options;
 mod tcp_info;
@@ -45,7 +47,9 @@ mod u128_division;
 mod window;
 
 pub use cc::{CongestionControlKind, Preset};
-pub use connection::{Connection, ConnectionState, Segment, SegmentFlags, SegmentOptions};
+pub use connection::{
+    Connection, ConnectionState, Segment, SegmentFlags, SegmentOptions, SocketError, Wakeups,
+};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
 pub use flight::Flight;
 pub use handshake::HandshakeKind;
@@ -63,6 +67,7 @@ pub use segment::{
 };
 pub use sender::{Sender, SenderCounters};
 pub use sender_event::{SenderEvent, SenderProbe, UndoReason};
+pub use socket_state::{SendBufferSize, SocketOptions, WriteFlags};
 pub use stack::{
     AckDelayRule, ApplicationReading, CubicOptions, LossDetection, PacingCondition, ReceiverRules,
     ReorderingThreshold, RttRule, Stack, WindowGrowthUnit, WindowReduction,

@@ -179,8 +179,7 @@ impl Sender {
     #[inline(always)]
     fn is_chunk_complete(&self, room: u32, stack: &Stack) -> bool {
         let (unsent, mss) = (self.unsent_bytes(), u64::from(stack.mss));
-        let buffer = max_packets_per_buffer(stack);
-        let buffered = buffer - self.flight.next_number() % buffer;
+        let buffered = self.packets_to_buffer_end(stack);
         if unsent > u64::from(buffered) * mss {
             return room >= buffered;
         }

@@ -143,6 +143,18 @@ impl Receiver {
         self.reassembly.data_end() - self.read
     }
 
+    /// Largest packet so far, in bytes of data.
+    #[must_use]
+    pub fn largest_packet(&self) -> u32 {
+        self.largest
+    }
+
+    /// End of the advertised window.
+    #[must_use]
+    pub fn window_end(&self) -> u64 {
+        self.allowed
+    }
+
     /// Whether the complete stream was received.
     #[must_use]
     pub fn is_stream_complete(&self) -> bool {

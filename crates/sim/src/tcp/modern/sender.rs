@@ -21,6 +21,7 @@ use super::recovery_phase::{RecoveryPhase, UndoState};
 use super::rtt::RttEstimator;
 use super::segment::SackBlocks;
 use super::sender_event::{SenderEvent, SenderProbe};
+use super::socket_state::SocketState;
 use super::stack::Stack;
 use super::tick_clock::{TickClock, TimerPurpose};
 use super::window::CongestionWindow;
@@ -121,8 +122,8 @@ pub struct Sender {
     pub(super) timer: TimerPurpose,
     pub(super) rack: RackState,
     pub(super) rtt: RttEstimator,
-    /// Present only if accounting is enabled.
-    pub(super) activity_durations: Option<Box<ActivityDurations>>,
+    /// Present only in sockets.
+    pub(super) socket: Option<Box<SocketState>>,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) delivery: DeliveryCounter,
     /// Send time of the first retransmission after the last acknowledged retransmission.
@@ -194,7 +195,7 @@ impl Sender {
             chunk: OffloadChunk::default(),
             pacer: Pacer::default(),
             counters: SenderCounters::default(),
-            activity_durations: None,
+            socket: None,
             control: AnyCongestionControl::new(stack, now, start, seed),
         };
         sender.delivery.set_time_recording(sender.control.sets_window_and_rate());
@@ -208,13 +209,6 @@ impl Sender {
         let room = self.flight.take_slot_memory();
         *self = Self::new(now, 1, seed, stack);
         self.flight.reuse_slot_memory(room);
-    }
-
-    /// Enables accounting for users of sockets: busy times, and rate samples for any congestion
-    /// control that may be selected later.
-    pub(super) fn enable_socket_statistics(&mut self) {
-        self.activity_durations = Some(Box::default());
-        self.delivery.set_time_recording(true);
     }
 
     /// The handshake is complete. `rtt` is [`None`] if the handshake was retransmitted and gave no
@@ -277,6 +271,12 @@ impl Sender {
     #[must_use]
     pub fn unsent_bytes(&self) -> u64 {
         self.written.saturating_sub(self.flight.end_byte())
+    }
+
+    /// Bytes written and not yet acknowledged.
+    #[must_use]
+    pub fn unacked_and_unsent_bytes(&self) -> u64 {
+        self.written.saturating_sub(self.una)
     }
 
     /// Whether all data, and FIN after a close, is acknowledged.
@@ -375,10 +375,10 @@ impl Sender {
         self.counters
     }
 
-    /// Busy and receiver-limited times, if accounting is enabled.
+    /// Busy and limited times of a socket.
     #[must_use]
     pub fn activity_durations(&self) -> Option<&ActivityDurations> {
-        self.activity_durations.as_deref()
+        self.socket.as_deref().map(|socket| &socket.activity_durations)
     }
 
     /// Counters of delivered packets.
@@ -403,6 +403,12 @@ impl Sender {
     #[must_use]
     pub fn timeouts_without_progress(&self) -> u32 {
         self.backoff
+    }
+
+    /// Number of unanswered probes of a closed window.
+    #[must_use]
+    pub fn unanswered_window_probes(&self) -> u32 {
+        if matches!(self.timer, TimerPurpose::Persist(_)) { self.backoff } else { 0 }
     }
 
     /// The congestion control.

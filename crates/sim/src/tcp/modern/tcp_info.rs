@@ -32,6 +32,12 @@ pub struct TcpInfo {
     pub notsent_bytes: u64,
     pub data_segs_out: u32,
     pub snd_mss: u32,
+    pub rcv_mss: u32,
+    pub advmss: u32,
+    pub sndbuf_limited: Nanos,
+    pub last_data_recv: Nanos,
+    pub last_data_sent: Nanos,
+    pub probes: u32,
 }
 
 impl Connection {
@@ -68,6 +74,14 @@ impl Connection {
             notsent_bytes: sender.unsent_bytes(),
             data_segs_out: counters.sent,
             snd_mss: self.stack().mss,
+            rcv_mss: self.receiver().largest_packet().min(self.advertised_mss()),
+            advmss: self.advertised_mss(),
+            sndbuf_limited: sender
+                .activity_durations()
+                .map_or(0, |times| times.buffer_limited_time(now)),
+            last_data_recv: now.saturating_sub(self.last_data_received()),
+            last_data_sent: now.saturating_sub(sender.last_sent),
+            probes: sender.unanswered_window_probes(),
         }
     }
 }

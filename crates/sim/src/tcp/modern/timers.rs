@@ -153,7 +153,7 @@ impl Sender {
     /// Requests a tail loss probe: RFC 8985, section 7.3.
     fn on_loss_probe_timer(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
         if self.tail_probe.is_none() && self.flight.packets_out() > 0 {
-            let len = self.unsent_bytes().min(u64::from(stack.mss));
+            let len = u64::from(self.next_new_len(stack));
             let sends_new = (len > 0 || (self.closed && !self.fin_sent))
                 && self.flight.end_byte()
                     + len
@@ -210,6 +210,9 @@ impl Sender {
             return;
         }
         self.forced = Some(PacketBeyondWindow::WindowProbe);
+        if let Some(socket) = self.socket.as_mut().filter(|_| self.backoff == 0) {
+            socket.probing_since = now;
+        }
         self.backoff += 1;
         self.arm_persist_timer(now, stack);
     }

@@ -13,7 +13,7 @@ use super::tick_clock::{TimerPurpose, TimerSpan};
 use crate::clock::Nanos;
 
 /// Minimum window for which the send buffer is sized, in packets: Linux's `TCP_INIT_CWND`.
-const MIN_BUFFERED_PACKETS: u32 = 10;
+pub(super) const MIN_BUFFERED_PACKETS: u32 = 10;
 
 /// New data that can be sent.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl Sender {
     fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
         self.pacer.set_packet_waiting(false);
         if self.flight.in_flight() >= self.window.cwnd {
-            return None;
+            return if self.socket.is_some() { self.transmit_fin(now, stack) } else { None };
         }
         let repairs =
             self.repair == AllowedRetransmissions::Lost && self.is_retransmission_due(stack);
@@ -89,6 +89,14 @@ impl Sender {
             return self.retransmit_without_new_data(now, stack);
         }
         sent
+    }
+
+    /// Sends the packet with FIN, to which Linux's `tcp_cwnd_test` does not apply the congestion
+    /// window.
+    #[cold]
+    fn transmit_fin(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
+        let new_data = self.new_data_to_send(stack).ok().filter(|new_data| new_data.fin)?;
+        Some(self.transmit_new_data(now, new_data, stack))
     }
 
     /// Retransmits because no new data could be sent: RFC 5682, section 2.1, second half of step
@@ -127,14 +135,20 @@ impl Sender {
     /// buffer of segmentation offload, so the limit can be exceeded by that size.
     fn send_buffer_packets(&self, stack: &Stack) -> u32 {
         let widest = self.window.widest.max(self.window.cwnd).max(MIN_BUFFERED_PACKETS);
-        // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR may also slow-start in
-        // recovery.
-        let windows = if self.control.sets_window_and_rate() { 3 } else { 2 };
-        windows * widest + max_packets_per_buffer(stack)
+        self.buffered_windows() * widest + max_packets_per_buffer(stack)
+    }
+
+    /// Congestion windows that fit into the send buffer: Linux's `tcp_sndbuf_expand`, and
+    /// `bbr_sndbuf_expand`, because BBR may also slow-start in recovery.
+    pub(super) fn buffered_windows(&self) -> u32 {
+        if self.control.sets_window_and_rate() { 3 } else { 2 }
     }
 
     /// Whether the application waits for send buffer space: Linux's `SOCK_NOSPACE`.
     fn is_send_buffer_full(&self, stack: &Stack) -> bool {
+        if self.waits_for_space() {
+            return true;
+        }
         let buffer = u64::from(self.send_buffer_packets(stack)) * u64::from(stack.mss);
         stack.bounded_send_buffer && self.written - self.una > buffer
     }
@@ -144,9 +158,8 @@ impl Sender {
         &self,
         stack: &Stack,
     ) -> Result<SendableNewData, NoNewDataReason> {
-        let unsent = self.unsent_bytes();
-        let len = unsent.min(u64::from(stack.mss)) as u32;
-        let last = u64::from(len) == unsent;
+        let len = self.next_new_len(stack);
+        let last = u64::from(len) == self.unsent_bytes();
         let fin = self.closed && last && !self.fin_sent;
         if len == 0 && !fin {
             return Err(NoNewDataReason::NoData);
@@ -154,8 +167,7 @@ impl Sender {
         if self.flight.end_byte() + u64::from(len) > self.allowed {
             return Err(NoNewDataReason::ByReceiver);
         }
-        let small = len < stack.mss && !fin && !stack.no_delay;
-        if small && self.small_end > self.una && self.flight.packets_out() > 0 {
+        if len < stack.mss && !fin && self.must_small_packet_wait(len, stack) {
             return Err(NoNewDataReason::SmallPacket);
         }
         Ok(SendableNewData { len, fin })
@@ -301,9 +313,8 @@ impl Sender {
 
     /// A tail loss probe with new data.
     fn transmit_tail_loss_probe(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
-        let unsent = self.unsent_bytes();
-        let len = unsent.min(u64::from(stack.mss)) as u32;
-        let fin = self.closed && u64::from(len) == unsent && !self.fin_sent;
+        let len = self.next_new_len(stack);
+        let fin = self.closed && u64::from(len) == self.unsent_bytes() && !self.fin_sent;
         let sent = self.transmit_new_data(now, SendableNewData { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next_byte(), retransmits: false });
         // The timeout starts now.
@@ -314,8 +325,10 @@ impl Sender {
     /// A window probe: data that the window allows, or an empty packet below it.
     fn transmit_window_probe(&mut self, now: Nanos, stack: &Stack) -> PacketToSend {
         let room = self.allowed.saturating_sub(self.flight.end_byte());
-        let len = room.min(u64::from(stack.mss)).min(self.unsent_bytes()) as u32;
+        let len = room.min(u64::from(self.next_new_len(stack))) as u32;
         if len > 0 {
+            // The window is open: Linux's `tcp_send_probe0` no longer probes.
+            self.backoff = 0;
             let new_data = SendableNewData { len, fin: false };
             return self.transmit_new_data(now, new_data, stack);
         }
@@ -372,13 +385,16 @@ impl Sender {
         if sent {
             self.arm_loss_probe_timer(now, false, stack);
         }
-        if self.activity_durations.is_some() {
+        if self.socket.is_some() {
             self.record_activity(now, limited, deferral, stack);
         }
         if self.flight.packets_out() == 0 && self.timer == TimerPurpose::Off {
             let held =
                 self.current_activity(limited, deferral, stack) == SenderActivity::ReceiverLimited;
-            if held && self.forced.is_none() {
+            // Linux's timer for zero windows also sends what a corked socket holds.
+            let corked = self.socket.is_some()
+                && self.new_data_to_send(stack).err() == Some(NoNewDataReason::SmallPacket);
+            if (held || corked) && self.forced.is_none() {
                 self.arm_persist_timer(now, stack);
             }
         }
@@ -393,8 +409,8 @@ impl Sender {
         stack: &Stack,
     ) {
         let activity = self.current_activity(limited, deferral, stack);
-        if let Some(activity_durations) = &mut self.activity_durations {
-            activity_durations.change_activity(now, activity);
+        if let Some(socket) = &mut self.socket {
+            socket.activity_durations.change_activity(now, activity);
         }
     }
 
@@ -407,6 +423,8 @@ impl Sender {
         let held = || self.new_data_to_send(stack).err() == Some(NoNewDataReason::ByReceiver);
         if deferral == DeferralReason::ByReceiver || (!limited && held()) {
             SenderActivity::ReceiverLimited
+        } else if !limited && self.unsent_bytes() == 0 && self.waits_for_space() {
+            SenderActivity::BufferLimited
         } else if self.flight.packets_out() > 0 || self.unsent_bytes() > 0 {
             SenderActivity::Busy
         } else {

@@ -79,7 +79,7 @@ impl Sender {
             && self.flight.in_flight() < self.window.cwnd
             && !self.must_retransmit_first(stack)
             && !may_retransmit_unmarked(stack)
-            && self.activity_durations.is_none();
+            && self.socket.is_none();
         if is_idle {
             self.pacer.set_packet_waiting(false);
         }
