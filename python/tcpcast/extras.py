@@ -44,6 +44,31 @@ def import_matplotlib() -> None:
         raise MachineError(f"matplotlib cannot be imported: {error}") from error
 
 
+def import_arrow(what: str) -> ModuleType:
+    """Import ``pyarrow`` for ``what``, a noun in the plural.
+
+    Raises
+    ------
+    MachineError
+        The package is not installed.
+    """
+    try:
+        return importlib.import_module("pyarrow")
+    except ImportError as missing:
+        raise MachineError(
+            f"{what} need pyarrow, which is not installed: pip install 'tcpcast[parquet]'"
+        ) from missing
+
+
+def notebook_html(result: object) -> str:
+    """Return a result as HTML for notebooks, formatted as in reports.
+
+    Results do not depend on the package that formats them, which a notebook loads.
+    """
+    notebook = importlib.import_module("tcpcast.report.notebook")
+    return str(notebook.result_html(result))
+
+
 def import_dataframe_package(name: str) -> ModuleType:
     """Import ``pandas`` or ``polars`` for a method ``to_NAME``.
 

@@ -164,7 +164,7 @@ def test_leading_model_is_first_and_models_without_timeouts_named(
     _, _, rows = out.partition("─\n")
     assert rows.split()[0] == "pftk"
     assert "mathis and td-only ignore timeouts" in " ".join(out.split())
-    assert "leave out timeouts" not in predict(capsys, "--loss", "0.01%")
+    assert "ignore timeouts" not in predict(capsys, "--loss", "0.01%")
 
 
 def test_headline_omits_formulas_outside_domain(capsys: Capture) -> None:

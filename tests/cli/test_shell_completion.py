@@ -40,6 +40,10 @@ def completions(monkeypatch: pytest.MonkeyPatch, capsys: Capture, *words: str) -
         (["run", "web-10mbit", "--set", "network.bottleneck.bu"], "network.bottleneck.buffer="),
         (["run", "web-10mbit", "--set", "traffic.siz"], "traffic.size="),
         (["completion", "f"], "fish"),
+        (["predict", "--stack", "linux-c"], "linux-cubic"),
+        (["plan", "streams", "--stack", "multc"], "multcp"),
+        (["run", "web-10mbit", "--set", "tcp.stack=linux-b"], "tcp.stack=linux-bbr"),
+        (["reproduce", "eng"], "engset"),
     ],
 )
 def test_completion_offers_matching_words(

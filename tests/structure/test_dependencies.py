@@ -60,7 +60,7 @@ MAY_IMPORT = {
     "metrics": {"metric_definition"},
     "limit_names": set[str](),
     "answer": {"errors", "metrics"},
-    "captures": QUESTION | {"array_types", "limit_names", "models", "_native"},
+    "captures": QUESTION | {"array_types", "limit_names", "models", "extras", "_native"},
     # The link's process, and its starter, used by engines and commands.
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},

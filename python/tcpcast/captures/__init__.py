@@ -18,6 +18,7 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.array_types import Table
 from tcpcast.captures.advice import advise_each_direction
+from tcpcast.captures.arrow_tables import to_arrow_table
 from tcpcast.captures.capture_warnings import capture_warnings
 from tcpcast.captures.cause_rules import cause_columns, correct_columns_by_cause
 from tcpcast.captures.congestion_control import identify_congestion_control
@@ -48,6 +49,7 @@ from tcpcast.captures.verdict import (
 )
 from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
+from tcpcast.extras import import_arrow, notebook_html
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
@@ -160,6 +162,21 @@ class Capture:
             f"<Capture {self.file}: segments={self.segments}, connections={self.connection_count},"
             f" directions={self.connections['src'].size}{partial}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the report with few rows, for notebooks."""
+        return notebook_html(self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the directions as an Arrow stream, for example for ``polars.DataFrame(capture)``.
+
+        Raises
+        ------
+        MachineError
+            pyarrow is not installed.
+        """
+        table = to_arrow_table(import_arrow("Arrow tables"), self.file, self.connections)
+        return table.__arrow_c_stream__(requested_schema)
 
     def advice(self) -> np.ndarray[Any, Any]:
         """Return one sentence per direction: why it was slow, and what to change first.

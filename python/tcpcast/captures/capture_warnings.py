@@ -74,11 +74,13 @@ def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
     lines = []
     evicted, single = rest["evicted"], rest["evicted_single"]
     if evicted:
+        later = ". Later packets of an evicted connection count as a new connection"
+        later = later if evicted > single else ""  # a scan rarely sends a second packet
         after_one_packet = f" ({single:,} of them had one packet)" if single else ""
         lines.append(
             f"{count_text(evicted, 'connection')} evicted{after_one_packet}: "
-            f"more than {max_connections:,} connections were active at the same time. Later "
-            "packets of an evicted connection count as a new connection; raise --max-connections"
+            f"more than {max_connections:,} connections were active at the same time{later}; raise "
+            "--max-connections"
         )
     if rest["directions"]:
         lines.append(

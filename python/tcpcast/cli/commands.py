@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tcpcast.cli.complete import complete_paper
 from tcpcast.cli.options import (
     CHANGES,
     CSV,
@@ -330,6 +331,7 @@ REPRODUCE = Command(
             "name",
             "PAPER",
             _list_papers,
+            completion=complete_paper,
         ),
         Option("quick", "", "Use shorter runs, with wider intervals."),
         Option("output", "DIR", "Output folder; default ./PAPER-paper."),

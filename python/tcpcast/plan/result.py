@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import UNITS, columns_as_json, finite_or_none
+from tcpcast.extras import import_arrow, notebook_html
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,6 +119,29 @@ class Plan:
     def __repr__(self) -> str:
         """Return the question and the answer on one line."""
         return f"<Plan {self.question}: {self.value:.6g} {self.unit}>"
+
+    def _repr_html_(self) -> str:
+        """Return the report without the scenario, for notebooks."""
+        return notebook_html(self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the first table as an Arrow stream, for example for ``polars.DataFrame(plan)``.
+
+        Without tables, the stream has one row with ``value``, ``low``, ``high`` and ``unit``.
+
+        Raises
+        ------
+        MachineError
+            pyarrow is not installed.
+        """
+        arrow = import_arrow("Arrow tables")
+        answer = {name: [finite_or_none(getattr(self, name))] for name in ("value", "low", "high")}
+        table = next(iter(self.tables.values()), answer | {"unit": [self.unit]})
+        columns = {
+            name: arrow.array(values, *([arrow.float64()] if name in answer else []))
+            for name, values in table.items()
+        }
+        return arrow.table(columns).__arrow_c_stream__(requested_schema)
 
     @property
     def has_model(self) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcpcast import output
-from tcpcast.captures.capture_tables import DIRECTION_COLUMN, TABLE_NAMES, tables_by_name
+from tcpcast.captures.arrow_tables import to_arrow_table
+from tcpcast.captures.capture_tables import TABLE_NAMES, tables_by_name
 from tcpcast.errors import MachineError
 from tcpcast.output import PARQUET_KIND
 
@@ -16,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from tcpcast.captures import Capture, Table
-
-FILE_COLUMN = "file"
+    from tcpcast.captures import Capture
 
 
 def parquet_modules() -> tuple[ModuleType, ModuleType]:
@@ -95,7 +92,7 @@ def write_parquet(
     for capture in captures:
         by_name = tables_by_name(capture)
         for name in (name for name in TABLE_NAMES if name in by_name):
-            parts.setdefault(name, []).append(_to_arrow_table(arrow, capture.file, by_name[name]))
+            parts.setdefault(name, []).append(to_arrow_table(arrow, capture.file, by_name[name]))
     written = []
     for name, several in parts.items():
         path = target / f"{name}.parquet"
@@ -104,24 +101,3 @@ def write_parquet(
             parquet.write_table(whole, temporary)
         written.append(path)
     return written
-
-
-def _to_arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
-    length = next(iter(table.values())).size
-    named = file.encode("utf-8", "replace").decode()  # file names need not be valid UTF-8
-    columns = {FILE_COLUMN: arrow.array([named] * length, arrow.string())}
-    if "src" in table and DIRECTION_COLUMN not in table:
-        columns[DIRECTION_COLUMN] = arrow.array(np.arange(length))
-    for name, values in table.items():
-        columns[name] = _to_arrow_column(arrow, values)
-    return arrow.table(columns)
-
-
-def _to_arrow_column(arrow: ModuleType, values: np.ndarray[Any, Any]) -> Any:
-    """Return values as an Arrow array; the type is the same for an empty array."""
-    if values.dtype.kind == "M":
-        return arrow.array(values).cast(arrow.timestamp("ns", tz="UTC"))
-    if values.dtype.kind == "U":
-        return arrow.array(values.tolist(), arrow.string())
-    # NaN means unknown; only float columns contain it.
-    return arrow.array(values, from_pandas=True)

@@ -57,9 +57,13 @@ _MIN_TEXT_WIDTH = 30
 
 def plan_parts(plan: Plan, scenario: Scenario) -> list[Part]:
     """Return the report that ``tcpcast plan`` prints."""
+    lead = Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: ")
+    return [lead, BLANK_LINE, *plan_answer_parts(plan)]
+
+
+def plan_answer_parts(plan: Plan) -> list[Part]:
+    """Return the report without a description of the scenario."""
     parts: list[Part] = [
-        Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "),
-        BLANK_LINE,
         Paragraph(plan_verdict(plan), "heading"),
         *(Paragraph(f"  {name:<18}{text}") for name, text in _answer_lines(plan)),
         *_advice_parts(plan),

@@ -49,6 +49,7 @@ def sweep_rows_parts(
     table: Any,
     keys: Mapping[str, str] | None,
     *,
+    max_rows: int = MAX_ROWS,
     how_to_get_rest: str = "--csv or --json prints all rows",
 ) -> list[Part]:
     """Return rows as a table of a report.
@@ -60,6 +61,8 @@ def sweep_rows_parts(
     keys
         The varied keys with their units. If given, the table shows these keys, the engine, its
         status and the most important metrics. None shows all columns.
+    max_rows
+        Maximum number of rows.
     how_to_get_rest
         Text that states how to get the rows that do not fit in the table.
     """
@@ -69,7 +72,7 @@ def sweep_rows_parts(
         others = set(table["status"].to_pylist()) - {"answered"}
         status = ["status", "reason"] if others else []
         names = [*keys, "engine", *replication, *_headline_metrics(table), *status]
-    first_rows = table.slice(0, MAX_ROWS).to_pydict()
+    first_rows = table.slice(0, max_rows).to_pydict()
     marks = {name: metric_marks(first_rows, name) for name in names if keys is not None}
     columns = _table_columns(first_rows, names, keys or {}, marks)
     notes = _warnings_of_each_row(first_rows, names) if keys is not None else []
@@ -87,8 +90,8 @@ def sweep_rows_parts(
             shown = _table_columns(columns_of, [*lead, *of_class], keys, of_class)
             parts += [BLANK_LINE, Table(shown, f"class {group}", repeated_columns=len(lead))]
     parts += mark_meaning_parts(used_marks)
-    if table.num_rows > MAX_ROWS:
-        parts.append(Paragraph(f"and {table.num_rows - MAX_ROWS:,} more rows; {how_to_get_rest}"))
+    if table.num_rows > max_rows:
+        parts.append(Paragraph(f"and {table.num_rows - max_rows:,} more rows; {how_to_get_rest}"))
     return parts
 
 
