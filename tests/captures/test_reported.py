@@ -127,7 +127,7 @@ CASES = (
             (column("limited_by", capture), column("share_slow_start", capture)),
             ("unknown", 0.0),
         ),
-        ("sent at once, in one round trip",),
+        ("in flight for one round trip, so no window was a limit",),
         ("slow start", "initial", "use one connection"),
     ),
     Case(
