@@ -58,6 +58,8 @@ PLAIN: dict[str, Any] = {
     "looks_like": "unknown",
     "window_scale": 7.0,
     "zero_windows": 0,
+    "window_closed_s": 0.0,
+    "missing_bytes": 0,
     "zero_window_probes": 0,
     "acks": 5_000,
     "duplicate_acks": 0,
@@ -163,7 +165,8 @@ def test_larger_window_is_not_recommended_if_loss_is_the_limit() -> None:
 
 def test_zero_windows_recommend_a_faster_reading_application() -> None:
     text = sentence("receiver_window", zero_windows=115, bottleneck_rate_bps=286e6)
-    assert "closed 115 times. First make the receiving application read faster" in text
+    assert "the receiver window (100 % of the time): closed 115 times. The receiving" in text
+    assert "First make the receiving application read faster" in text
     assert "the link carries" not in text
     assert "0 B" not in sentence("receiver_window", window_max_bytes=0)
     open_ = sentence("receiver_window", zero_windows=1, throughput_bps=7.9e6)

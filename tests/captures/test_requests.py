@@ -200,8 +200,8 @@ def test_client_silent_after_its_fin_is_not_in_the_middle_of_a_response(
     capture = trace(written.to_bytes())
     assert capture.failed["stage"].tolist() == ["after_fin"]
     assert text(capture, capsys).startswith(
-        "The connection failed: the client 10.0.0.1:50000 stopped responding 1.79 s before the last "
-            "packet, after a FIN; check"
+        "The connection failed: the client 10.0.0.1:50000 stopped responding 1.79 s before the "
+        "last packet, after a FIN; check"
     )
 
 

@@ -96,8 +96,9 @@ class Capture:
         or -1.
     failed
         One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
-        ``half_open``, ``silent`` or ``reset``. The table has at most 16,384 rows; ``rest`` counts
-        all failed connections.
+        ``half_open``, ``silent``, ``reset`` or, for a connection that opened late because its SYN
+        met an old connection, ``old_connection``. The table has at most 16,384 rows; ``rest``
+        counts all failed connections.
     frames, segments
         Number of frames, and of TCP segments among them.
     connection_count
@@ -109,8 +110,9 @@ class Capture:
         others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count connections,
         directions and packets without data. ``unanswered``, ``refused``, ``half_open``, ``reset``
         and ``silent`` count failed connections as in the table ``failed``; ``reset_without_loss``
-        counts connections reset after a FIN or after all data were acknowledged. ``keep_alives``
-        counts probes of idle connections, ``keep_alives_unanswered`` those without a response.
+        counts connections reset after all data were acknowledged, ``old_connection`` those that
+        opened late because of an old connection between the same ports. ``keep_alives`` counts
+        probes of idle connections, ``keep_alives_unanswered`` those without a response.
         ``evicted`` counts connections that were evicted because more than ``max_connections`` were
         active, ``evicted_single`` those with only one packet. ``uncaptured`` counts directions
         whose data were acknowledged but not captured, ``uncaptured_bytes`` their bytes.

@@ -487,8 +487,10 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
     at_once = complete & (table["flight_max_bytes"] >= table["unique_bytes"])
     for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
         if at_once[at]:
-            count = "one data packet was" if packets == 1 else f"{packets:,} data packets were"
-            short = f"{count} sent at once, in one round trip, so no window was a limit"
+            all_data = (
+                "the data packet was" if packets == 1 else f"all {packets:,} data packets were"
+            )
+            short = f"{all_data} in flight for one round trip, so no window was a limit"
             ends.append(Remedy("", f". {sentence_case(short)}.", short))
             continue
         if packets < MIN_PACKETS_FOR_CONCLUSION:

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::analysis::{
     ConnectionEnd, DirectionCounts, DirectionReport, IndicationKind, RetransCause, TapSide,
+    TransferLimit,
 };
 use crate::connection::{Connections, worker_pool};
 use crate::segment::{Endpoint, Options};
@@ -331,6 +332,53 @@ fn keep_alive_is_not_retransmission() {
     assert_eq!((report.counts.keep_alives, report.counts.retransmissions), (2, 0));
 }
 
+/// The byte of a keepalive probe is not data, however soon the probe follows. A segment of one byte
+/// may be retransmitted, because its acknowledgement was lost.
+#[test]
+fn byte_of_keep_alive_is_not_data() {
+    for (last, pause, keep_alives) in [(PACKET, 80.0, 1), (1, 80.0, 0), (1, 75_000.0, 1)] {
+        let mut trace = started_transfer(false);
+        let mut data = trace.packet(303.0, 10, 1);
+        data.payload = last;
+        trace.push(&data);
+        let mut ack = trace.segment(403.0, RECEIVER);
+        ack.acknowledgement = ack.acknowledgement.wrapping_add(10 * PACKET + last);
+        trace.push(&ack);
+        let mut probe = trace.packet(403.0 + pause, 10, 1);
+        (probe.sequence, probe.payload) = (probe.sequence.wrapping_add(last - 1), 1);
+        trace.push(&probe);
+        ack.time = probe.time + 100_000_000;
+        trace.push(&ack);
+        let report = trace.report();
+        assert_eq!(report.counts.keep_alives, keep_alives, "{last} {pause}");
+        assert_eq!(report.counts.retransmissions, 1 - keep_alives);
+        assert_eq!(report.counts.data_packets, 11 + 1 - keep_alives);
+        assert_eq!(report.counts.bytes, u64::from(10 * PACKET + last) + 1 - keep_alives);
+    }
+}
+
+/// A capture that begins with a closed window: a window of 0 needs no scale.
+#[test]
+fn probes_of_window_closed_before_capture_are_no_keep_alives() {
+    for payload in [0, 1] {
+        let mut trace = Trace { window: 0, ..Trace::new() };
+        trace.data(0.0, [0]);
+        trace.ack(0.3, 1);
+        for ms in [400.0, 1200.0, 2800.0, 6000.0] {
+            let mut probe = trace.packet(ms, 1, 1);
+            probe.sequence = probe.sequence.wrapping_sub(1 - payload);
+            probe.payload = payload;
+            trace.push(&probe);
+            trace.ack(ms + 0.3, 1);
+        }
+        let report = trace.report();
+        assert_eq!((report.counts.zero_window_probes, report.counts.keep_alives), (4, 0));
+        assert_eq!((report.counts.zero_windows, report.counts.retransmissions), (1, 0));
+        assert_eq!(report.limitation.limited_by, TransferLimit::ReceiverWindow);
+        assert!((report.limitation.window_closed_s - 6.0).abs() < 0.01);
+    }
+}
+
 #[test]
 fn frame_captured_twice_counts_once() {
     let mut trace = started_transfer(false);
@@ -380,6 +428,54 @@ fn segment_lost_before_tap_is_retransmission() {
     assert_eq!((report.counts.out_of_order, report.counts.retransmissions), (0, 1));
     assert_eq!(causes(&report), [RetransCause::Duplicates]);
     assert_eq!((report.indications.td, report.counts.missing_bytes), (1, 0));
+}
+
+/// Only empty segments show that data were lost before the tap, or that they are late.
+#[test]
+fn gap_before_empty_segment_is_loss_unless_reordered() {
+    for (filled, id_step, lost) in [(20_000.0, 1, 1), (205.0, -1, 0), (250.0, -1, 0)] {
+        let mut trace = at_receiver();
+        trace.ack(202.0, 6);
+        let mut empty = trace.segment(203.0, SENDER);
+        empty.sequence = empty.sequence.wrapping_add(7 * PACKET);
+        trace.push(&empty);
+        let mut late = trace.packet(filled, 6, 1);
+        late.ip_id = empty.ip_id.map(|id| id.wrapping_add_signed(id_step));
+        trace.push(&late);
+        trace.ack(filled + 0.1, 7);
+        let report = trace.report();
+        assert_eq!((report.counts.retransmissions, report.counts.out_of_order), (lost, 1 - lost));
+        assert_eq!((report.indications.timeouts, report.counts.missing_bytes), (lost, 0));
+        if lost > 0 {
+            assert!(report.t0_s.is_some_and(|t0| (t0 - 19.7).abs() < 0.01), "{:?}", report.t0_s);
+        }
+    }
+}
+
+/// The capture begins during a recovery: SACK shows data that were sent before.
+#[test]
+fn hole_before_capture_is_loss_if_filled() {
+    for (ms, cause) in [(0.3, RetransCause::Sack), (30.0, RetransCause::Rack)] {
+        let mut trace = Trace { sack: true, ..Trace::new() };
+        for n in 0..4 {
+            trace.sack(f64::from(n) / 10.0, 0, [(1, 2 + n)]);
+        }
+        trace.data(0.3 + ms, [0]);
+        trace.ack(100.0 + ms, 5);
+        trace.data(100.1 + ms, 5..8);
+        trace.ack(200.0 + ms, 8);
+        // The first segment comes from the receiver.
+        let [_, report] = *trace.reports().remove(0).directions;
+        assert_eq!(causes(&report), [cause]);
+        assert_eq!((report.indications.td, report.counts.data_packets), (1, 4));
+        assert_eq!(report.counts.unique_bytes, 4000);
+    }
+    // A wrong SACK block, as of a firewall that changes only sequence numbers.
+    let mut wrong = Trace { sack: true, ..Trace::new() };
+    wrong.sack(0.0, 0, [(900_000, 900_001)]);
+    wrong.data(1.0, 0..3);
+    wrong.ack(101.0, 3);
+    assert_eq!(wrong.reports().remove(0).directions[1].counts.retransmissions, 0);
 }
 
 #[test]
@@ -684,6 +780,9 @@ proptest! {
             prop_assert!(counts.retransmissions <= counts.data_packets);
             prop_assert_eq!(direction.causes.all_retransmissions(), counts.retransmissions);
             prop_assert!(direction.causes.timeout >= direction.indications.timeouts);
+            if let Some(mean) = direction.flight_mean_bytes {
+                prop_assert!(mean >= 0.0, "{mean}");
+            }
             let sum: u64 = direction.intervals.iter().map(|interval| interval.data_packets).sum();
             prop_assert_eq!(sum, counts.data_packets);
             prop_assert!(direction.retransmitted.len() <= 5);
@@ -1061,4 +1160,91 @@ fn scan_is_evicted_before_transfer() {
     let transfer = reports.iter().find(|report| report.number == 0).expect("followed");
     assert_eq!(transfer.directions[0].counts.data_packets, 4);
     assert_eq!(reports.len(), 1001);
+}
+
+/// Part of an aggregated frame is acknowledged before its other copy is captured.
+#[test]
+fn flight_of_acknowledged_frame_is_not_negative() {
+    let mut trace = started_transfer(false);
+    let frame = trace.packet(203.0, 10, 8);
+    trace.push(&frame);
+    trace.ack(303.0, 18);
+    for n in 0..20 {
+        let again = trace.packet(310.0 + f64::from(n), 10, 8);
+        trace.push(&again);
+    }
+    let report = trace.report();
+    assert!(report.flight_mean_bytes.is_some_and(|mean| mean > 0.0));
+}
+
+/// The options of a direction are those that both ends support.
+#[test]
+fn options_of_direction_are_those_of_both_ends() {
+    for (announced, sack, mss) in
+        [(Some(1200), true, 1200), (Some(9000), false, 1460), (None, true, 536)]
+    {
+        let mut trace = Trace::new();
+        for (ms, from) in [(0.0, SENDER), (1.0, RECEIVER)] {
+            let mut syn = trace.segment(ms, from);
+            syn.sequence = trace.isn[from];
+            syn.flags = Flags(if from == SENDER { Flags::SYN } else { Flags::SYN | Flags::ACK });
+            syn.options.mss = if from == SENDER { Some(1460) } else { announced };
+            syn.options.sack_permitted = from == SENDER || sack;
+            syn.options.window_scale = (from == SENDER).then_some(7);
+            trace.push(&syn);
+        }
+        trace.data(2.0, 0..2);
+        trace.ack(3.0, 2);
+        let options = trace.report().options;
+        assert_eq!((options.mss, options.sack), (Some(mss), sack));
+        assert_eq!((options.window_scale, options.timestamps), (None, false));
+    }
+}
+
+/// All data were sent at once, so that no window was a limit; the sender may have had more room.
+#[test]
+fn single_flight_is_not_limited_by_slow_start() {
+    for (rounds, limit) in [(1, TransferLimit::Unknown), (4, TransferLimit::SlowStart)] {
+        let mut trace = Trace::new();
+        trace.handshake(100.0, 100.1);
+        let mut sent = 0;
+        for round in 0..rounds {
+            let start = 101.0 + 100.0 * f64::from(round);
+            trace.data(start, sent..sent + (2 << round));
+            sent += 2 << round;
+            trace.ack(start + 99.9, sent);
+        }
+        let report = trace.report();
+        assert_eq!(report.limitation.limited_by, limit);
+        assert_eq!(report.initial_window_packets, (rounds > 1).then_some(2));
+    }
+}
+
+/// Away from the sender, a hidden loss explains one timeout, and not all pauses of the application.
+#[test]
+fn single_loss_does_not_hide_application() {
+    for (losses, shares) in [(1, 0.9..1.0), (12, 0.5..0.7)] {
+        let mut trace = Trace { sack: true, ..Trace::new() };
+        trace.handshake(0.3, 20.3);
+        let mut n = 0;
+        for message in 0..20 {
+            let start = 5000.0 * (message + 1) as f64;
+            if message < losses {
+                trace.data(start, [n + 1]);
+                trace.sack(start + 0.1, n, [(n + 1, n + 2)]);
+                trace.data(start + 1500.0, [n]);
+                trace.ack(start + 1500.1, n + 2);
+                n += 2;
+            } else {
+                trace.data(start, [n]);
+                trace.ack(start + 0.1, n + 1);
+                n += 1;
+            }
+        }
+        let report = trace.report();
+        assert_eq!(report.counts.retransmissions, losses);
+        assert_ne!(report.side, TapSide::Sender);
+        let application = report.limitation.shares.expect("time passed")[0];
+        assert!(shares.contains(&application), "{application}");
+    }
 }
