@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 MIN_STREAM_PACKETS = 20
-"""Minimum number of data packets of a stream without responses, two initial windows (RFC 6928).
-An unanswered request is smaller."""
+"""Minimum number of data packets of a transfer in one exchange: two initial windows (RFC 6928)."""
 MIN_STREAM_S = 1.0
-"""Minimum duration in seconds of a single smaller response that counts as a transfer."""
+"""Minimum duration in seconds of a transfer in one exchange of at most 1 MiB."""
+MIN_UNANSWERED_PACKETS = 100
+"""Number of data packets from which a shorter stream without responses is a transfer. Requests
+without a response are smaller."""
 MIN_STREAM_SHARE = 0.5
 """Minimum share of the bytes of a direction in large exchanges for a transfer."""
 MIN_ONE_WAY_SHARE = 0.9
@@ -79,7 +81,8 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
     many = connections["data_packets"] >= MIN_STREAM_PACKETS
     lasts = np.nan_to_num(connections["duration_s"]) >= MIN_STREAM_S
     single = many & (sent >= MIN_STREAM_SHARE * both)
-    single &= (answered == 0) | (answered == 1) & lasts
+    is_stream = (answered == 0) & (connections["data_packets"] >= MIN_UNANSWERED_PACKETS)
+    single &= is_stream | (answered <= 1) & lasts
     one_way = (sent > MAX_RESPONSE_BYTES) & (sent >= MIN_ONE_WAY_SHARE * both)
     return np.asarray((large >= half) | single | one_way & (large + pipelined >= half))
 

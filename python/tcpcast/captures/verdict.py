@@ -133,7 +133,12 @@ def _transfer_statement(table: Table, row: int, connections: int) -> str:
     if speed and format_rate(bps) != format_rate(float(table["goodput_bps"][row])):
         speed += " (including retransmissions)"
     most = f" (the most data of {connections:,} connections)" if connections > 1 else ""
-    return f"{source} sends {sent} to {destination}{most}{speed}{_limit_and_action(table, row)}"
+    name = str(table["server_name"][row])
+    server = f" (server {name})" if name else ""
+    return (
+        f"{source} sends {sent} to {destination}{server}{most}{speed}"
+        f"{_limit_and_action(table, row)}"
+    )
 
 
 def _limit_and_action(table: Table, row: int) -> str:
