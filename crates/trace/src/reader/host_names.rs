@@ -148,7 +148,7 @@ fn http_host(request: &[u8]) -> Option<&[u8]> {
     }
     for line in lines {
         let line = line.strip_suffix(b"\r")?; // also None for a cut line
-        let Some((name, value)) = line.split_at_checked(5) else { return None };
+        let (name, value) = line.split_at_checked(5)?;
         if name.eq_ignore_ascii_case(b"host:") {
             let host = value.trim_ascii();
             return host.split(|byte| *byte == b':').next();
