@@ -7,15 +7,19 @@ as payload. ``curl-tls`` has 620 bytes per packet, with two names and the Client
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import struct
 from html import escape
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from tcpcast.captures import trace
+from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.subject import capture_subject
 from tcpcast.captures.verdict import capture_verdict, directions_without_service
 from tcpcast.cli import main
@@ -81,8 +85,13 @@ def check_headline(path: Path, answer: Answer) -> None:
         assert sizes[list(subject.directions)].sum() >= 0.9 * sizes.sum()
 
 
+@pytest.mark.parametrize("requests", [1, 3])
 @pytest.mark.parametrize("name", ANSWERS)
-def test_headline_of_each_program(name: str) -> None:
+def test_headline_of_each_program(
+    name: str, requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subject does not depend on how many requests make a service."""
+    monkeypatch.setattr("tcpcast.captures.services.MIN_REQUESTS", requests, raising=False)
     check_headline(HEADLINES / f"{name}.pcap.gz", ANSWERS[name])
 
 
@@ -139,8 +148,6 @@ def test_a_rst_on_the_only_connection_leads() -> None:
     capture = trace(HEADLINES / "iperf3-reverse.pcap.gz")
     assert (capture.failed["failure"] == "reset").any()
     row = int(np.argmax(capture.connections["bytes"]))
-    from tcpcast.captures.capture_tables import restrict_to_directions  # noqa: PLC0415
-
     alone = restrict_to_directions(capture, np.array([row]))
     alone.rest = {"reset": 1}
     assert capture_subject(alone).kind == "failures"
@@ -168,6 +175,32 @@ def test_names_label_services(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", str(HEADLINES / "browser-tls.pcap.gz"), "--json"]) == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
     assert {row["server_name"] for row in capture["connections"]} == {""}
+
+
+def dns_response(name: str, address: str) -> bytes:
+    """Return an IPv4 packet with the response of a DNS server."""
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    question = labels + b"\0" + struct.pack(">HH", 1, 1)
+    answer = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + IPv4Address(address).packed
+    message = struct.pack(">6H", 7, 0x8180, 1, 1, 0, 0) + question + answer
+    datagram = struct.pack(">4H", 53, 40000, 8 + len(message), 0) + message
+    ends = IPv4Address("10.0.0.53").packed + IPv4Address("10.0.0.1").packed
+    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(datagram), 0, 0, 64, 17, 0) + ends + datagram
+
+
+@pytest.mark.parametrize("name", ["shop.example.org", "evil\x1b[2J.org", "<b>.example"])
+def test_dns_answers_name_addresses(name: str) -> None:
+    """A name of other characters than those of host names is no name."""
+    content = gzip.decompress((HEADLINES / "curl-small.pcap.gz").read_bytes())
+    packet = dns_response(name, "10.128.0.1")
+    record = content[24:32] + struct.pack("<II", len(packet), len(packet)) + packet
+    capture = trace(content[:24] + record + content[24:])
+    expected = name if name == "shop.example.org" else ""
+    assert set(capture.connections["server_name"].tolist()) == {expected}
+    assert capture.services["server_name"].tolist() == [expected]
+    report = captures_document([capture], "tcpcast report x")
+    for page in (html_page(report, "mark"), markdown_page(report, "mark")):
+        assert (name in page.replace("\\", "")) == bool(expected)
 
 
 def test_the_terminal_has_the_summary_over_all_files(capsys: pytest.CaptureFixture[str]) -> None:

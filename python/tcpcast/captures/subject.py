@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tcpcast.captures.advice import cause_or_limit_keys
+from tcpcast.captures.cause_rules import UNKNOWN
 from tcpcast.captures.failed_connections import STAGES_WITHOUT_LOSS, count_failures_with_loss
 from tcpcast.captures.groups import active_times_and_flow_counts, group_mask, host_address
 from tcpcast.captures.services import MIN_REQUESTS_FOR_SLOWEST
@@ -35,6 +36,8 @@ MAX_SINGLE_FLOW_SHARE = 0.8
 MIN_BYTE_SHARE = 0.01
 """Minimum share of the bytes of a connection for its RST, and of a service for its latency, to be
 worth mentioning next to a transfer."""
+MAX_FLIGHT_TIME_NS = 1_000_000_000
+"""Maximum time in which data sent before a RST still arrive: the initial RTO (RFC 6298)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,17 @@ def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
     if not is_transfer:
         return _service_subject(capture, failures)
     order = rows[np.argsort(-sizes, kind="stable")]
+    is_known = cause_or_limit_keys(select_rows(table, order)) != UNKNOWN
+    similar = table["bytes"][order] >= MIN_MAIN_SHARE * table["bytes"][order[0]]
+    if not is_known[0] and (is_known & similar).any():  # for example, the other way of --bidir
+        first = int(np.argmax(is_known & similar))
+        order = np.concatenate([order[first : first + 1], np.delete(order, first)])
     main = _parallel_rows(table, order)
     kind: Kind = "parallel"
-    if table["bytes"][main].sum() < MIN_MAIN_SHARE * sizes.sum():
+    # The data of the opposite direction, as with iperf3 --bidir, are no reason to name both.
+    way = [host_address(str(table[end][order[0]])) for end in ("dst", "src")]
+    others = ~group_mask(select_rows(table, order), *way)
+    if table["bytes"][main].sum() < MIN_MAIN_SHARE * table["bytes"][order[others]].sum():
         main, kind = order, "transfers"
     if main.size == 1:
         kind = "transfer"
@@ -239,9 +250,8 @@ def _minor_resets(capture: Capture) -> Column:
     )
     sizes = np.bincount(connection, weights=table["bytes"], minlength=numbers.size)
     starts, ends = _active_times(table)
-    # Data in flight arrive for up to one RTT after the RST.
-    longest = np.fmax(table["rtt_mean_s"], table["rtt_max_s"])
-    flying = np.minimum(np.nan_to_num(longest * 1e9), ends - starts).astype(np.int64)
+    # Data in flight arrive for up to one RTT after the RST, with the queue of the path.
+    flying = np.minimum(MAX_FLIGHT_TIME_NS, ends - starts)
     begin = np.full(numbers.size, np.iinfo(np.int64).max)
     end, reset_time = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.int64)
     np.minimum.at(begin, connection, starts)

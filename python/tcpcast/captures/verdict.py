@@ -132,7 +132,9 @@ def _transfer_statement(table: Table, row: int, connections: int) -> str:
     speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
     if speed and format_rate(bps) != format_rate(float(table["goodput_bps"][row])):
         speed += " (including retransmissions)"
-    most = f" (the most data of {connections:,} connections)" if connections > 1 else ""
+    is_most = table["bytes"][row] == table["bytes"].max()
+    most = f" ({'the most data ' if is_most else 'one '}of {connections:,} connections)"
+    most = most if connections > 1 else ""
     name = str(table["server_name"][row])
     server = f" (server {name})" if name else ""
     return (
