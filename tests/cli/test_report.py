@@ -368,7 +368,7 @@ def test_limit_shares_are_weighted_by_duration() -> None:
     table = all_directions([one, two])
     assert time_shares_by_limit(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
     verdict = text.plain_text(captures_verdict_parts([one, two], 20))
-    assert verdict.index("1. Timeouts: 1 direction") < verdict.index("2. Application:")
+    assert verdict.index("1. Timeouts: 1 transfer") < verdict.index("2. Application:")
 
 
 def test_report_of_many_packets_is_small() -> None:

@@ -11,13 +11,13 @@ mod unlisted_counters;
 
 use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     CaptureReader, ConnectionEnd, ConnectionReport, Connections, DirectionBetweenTaps,
-    DirectionReport, IndicationKind, IntervalCounts, MemoryLimits, ReadSummary, RetransCause,
-    Round, TRANSFER_LIMITS, TapComparison, credible_rtt_s,
+    DirectionReport, Endpoint, HostNames, IndicationKind, IntervalCounts, MemoryLimits,
+    ReadSummary, RetransCause, Round, TRANSFER_LIMITS, TapComparison, credible_rtt_s,
 };
 
 pub(crate) use capture_source::CaptureSource;
@@ -33,6 +33,8 @@ use unlisted_counters::UnlistedCounters;
 const SIGNAL_CHECK_INTERVAL: u64 = 1 << 20;
 /// Maximum number of loss indications and retransmissions listed over all connections.
 const MAX_EVENTS: usize = 1 << 20;
+/// Maximum length of a text on standard input, one byte more than a log may have.
+const MAX_TEXT_BYTES: u64 = (1 << 26) + 1;
 /// Maximum number of rounds listed over all connections.
 const MAX_ROUNDS: usize = 1 << 19;
 
@@ -54,6 +56,7 @@ struct DirectionRow {
 struct CaptureResult {
     rows: Vec<DirectionRow>,
     summary: ReadSummary,
+    names: HostNames,
     connections: u64,
     unlisted: UnlistedCounters,
     failed: FailedConnections,
@@ -145,6 +148,7 @@ fn analyze_capture(
         result.add_report(report);
     }
     result.summary = reader.summary().clone();
+    result.names = reader.names().clone();
     result.limit_and_sort_rows();
     if let Some(between) = between {
         let (between, summary) = between.finish_comparison(interrupted.load(Ordering::Relaxed));
@@ -172,9 +176,18 @@ pub(crate) fn read_trace(
     let defaults = MemoryLimits::default();
     let max_connections = max_connections.unwrap_or(defaults.connections);
     let limits = MemoryLimits { connections: max_connections, points: trail_points, ..defaults };
+    let mut head = Vec::new();
+    if source.is_none() {
+        let text = py.detach(|| read_text_or_head(&mut io::stdin().lock(), &mut head))?;
+        if text {
+            let dict = PyDict::new(py);
+            dict.set_item("text", PyBytes::new(py, &head))?;
+            return Ok(dict);
+        }
+    }
     let result = py.detach(|| {
         let stream = match &source {
-            None => Box::new(io::stdin().lock()),
+            None => Box::new(io::Cursor::new(head).chain(io::stdin().lock())),
             Some(source) => open_source(source).map_err(CaptureError::Before)?,
         };
         let after = after.as_ref().map(open_source).transpose().map_err(CaptureError::After)?;
@@ -203,6 +216,7 @@ pub(crate) fn read_trace(
     }
     dict.set_item("rest", unlisted)?;
     dict.set_item("failed", failed)?;
+    dict.set_item("names", names_table(py, &result.names)?)?;
     dict.set_item("talks", talks)?;
     dict.set_item("requests", requests)?;
     dict.set_item("omitted_requests", result.requests.omitted)?;
@@ -215,6 +229,35 @@ pub(crate) fn read_trace(
     if let Some(second_tap) = &result.second_tap {
         dict.set_item("between", second_tap_columns(py, rows, second_tap)?)?;
     }
+    Ok(dict)
+}
+
+/// Reads the first four bytes into `head`. If they are text, which no capture begins with, reads
+/// the rest up to the limit, and returns true.
+fn read_text_or_head(stream: &mut impl Read, head: &mut Vec<u8>) -> io::Result<bool> {
+    const PCAPNG: &[u8] = b"\n\r\r\n";
+    stream.take(4).read_to_end(head)?;
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let text = head.len() == 4 && head != PCAPNG && head.iter().all(is_text);
+    if text {
+        stream.take(MAX_TEXT_BYTES).read_to_end(head)?;
+    }
+    Ok(text)
+}
+
+/// Names of servers: per connection, and per address by DNS.
+fn names_table<'py>(py: Python<'py>, names: &HostNames) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let end = |end: Endpoint| (end.address.to_string(), end.port);
+    let servers: Vec<_> = names
+        .servers()
+        .iter()
+        .map(|named| (end(named.client), end(named.server), named.name.to_string()))
+        .collect();
+    dict.set_item("servers", servers)?;
+    let addresses: Vec<_> =
+        names.addresses().map(|(address, name)| (address.to_string(), name.to_owned())).collect();
+    dict.set_item("addresses", addresses)?;
     Ok(dict)
 }
 

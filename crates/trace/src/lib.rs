@@ -22,6 +22,7 @@ pub use between_taps::{ClockOffset, Comparison, DirectionBetweenTaps, TapCompari
 pub use connection::{Connections, MemoryLimits};
 pub use frame::{SkipReason, TunnelKinds};
 pub use reader::{
-    CaptureReader, Damage, DamageKind, ReadError, ReadSummary, SkippedFrames, StopRequested,
+    CaptureReader, Damage, DamageKind, HostNames, ReadError, ReadSummary, ServerName,
+    SkippedFrames, StopRequested,
 };
 pub use segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};

@@ -32,6 +32,7 @@ from tcpcast.captures.models import (
     model_intervals,
     model_rates_by_direction,
 )
+from tcpcast.captures.names import name_services, server_name_column
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_table
 from tcpcast.captures.subject import bytes_by_limit, capture_subject
@@ -351,6 +352,8 @@ def trace(
         if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; to read all captures in it, use `tcpcast report`"
         raise CaptureError(reason, file=whose) from error
+    if "text" in found:
+        return _read_log_text(found["text"], file)
     connections = direction_table(found["connections"], found["limits"])
     rounds_found = round_table(found["rounds"], found["limits"])
     lost = event_table(found["loss_indications"])
@@ -358,6 +361,8 @@ def trace(
     asked = request_table(found["talks"], found["requests"])
     served = service_table(asked)
     connections["service"] = service_or_transfer(connections, asked, served)
+    connections["server_name"] = server_name_column(connections, found["names"])
+    served["server_name"] = name_services(served, connections)
     warnings = [*found["warnings"], *capture_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
@@ -386,6 +391,17 @@ def trace(
         services=served,
         failed=failed_connections_table(found["failed"]),
     )
+
+
+def _read_log_text(text: bytes, file: str) -> Capture:
+    """Return the results of a text from standard input."""
+    log = read_log(text, file, trace)
+    if log is None:
+        raise CaptureError(
+            "not a capture in pcap or pcapng format, but text; write captures with tcpdump -w",
+            file=file,
+        )
+    return log
 
 
 def _check_argument_ranges(trail_points: int, max_connections: int | None) -> None:

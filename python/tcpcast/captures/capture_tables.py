@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.names import name_services
 from tcpcast.captures.services import service_table
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.tap_comparison import totals_by_tap_order
@@ -65,6 +66,7 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
     connections["service"] = service_or_transfer(
         connections, changed["requests"], changed["services"]
     )
+    changed["services"]["server_name"] = name_services(changed["services"], connections)
     if capture.between:
         changed["between"] = totals_by_tap_order(connections)
     return dataclasses.replace(

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import services as service
+from tcpcast.captures.names import service_label
 from tcpcast.captures.quantity_text import (
     format_percent,
     format_size_rounded_up,
@@ -95,7 +96,7 @@ def latency_sentence(row: Row) -> str:
     count, left, mean = int(row["requests"]), int(row["not_separable"]), float(row["mean_s"])
     cause = str(row["cause"])
     p95 = format_time(float(row["last_byte_p95_s"]))
-    text = f"{count_text(count, 'request')} to {row['server']}"
+    text = f"{count_text(count, 'request')} to {service_label(row)}"
     text += f" take{'s' if count == 1 else ''} {format_time(mean)} on average, and at most {p95} "
     text += "in 95 % of cases"
     if left:

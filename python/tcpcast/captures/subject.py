@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tcpcast.captures.advice import cause_or_limit_keys
+from tcpcast.captures.cause_rules import UNKNOWN
 from tcpcast.captures.failed_connections import STAGES_WITHOUT_LOSS, count_failures_with_loss
 from tcpcast.captures.groups import active_times_and_flow_counts, group_mask, host_address
+from tcpcast.captures.services import MIN_REQUESTS_FOR_SLOWEST
 from tcpcast.captures.table import select_rows, start_times_ns
 from tcpcast.limit_names import LIMIT_NAMES
 
@@ -31,8 +33,11 @@ MIN_MAIN_SHARE = 0.5
 subject instead of all. Minimum share of the connections for failures to be the subject."""
 MAX_SINGLE_FLOW_SHARE = 0.8
 """Maximum share of one flow in the bytes of parallel flows; above it, the others are negligible."""
-MIN_RESET_BYTE_SHARE = 0.01
-"""Minimum share of the bytes of a connection for its RST to be more important than a transfer."""
+MIN_BYTE_SHARE = 0.01
+"""Minimum share of the bytes of a connection for its RST, and of a service for its latency, to be
+worth mentioning next to a transfer."""
+MAX_FLIGHT_TIME_NS = 1_000_000_000
+"""Maximum time in which data sent before a RST still arrive: the initial RTO (RFC 6298)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +131,17 @@ def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
     if not is_transfer:
         return _service_subject(capture, failures)
     order = rows[np.argsort(-sizes, kind="stable")]
+    is_known = cause_or_limit_keys(select_rows(table, order)) != UNKNOWN
+    similar = table["bytes"][order] >= MIN_MAIN_SHARE * table["bytes"][order[0]]
+    if not is_known[0] and (is_known & similar).any():  # for example, the other way of --bidir
+        first = int(np.argmax(is_known & similar))
+        order = np.concatenate([order[first : first + 1], np.delete(order, first)])
     main = _parallel_rows(table, order)
     kind: Kind = "parallel"
-    if table["bytes"][main].sum() < MIN_MAIN_SHARE * sizes.sum():
+    # The data of the opposite direction, as with iperf3 --bidir, are no reason to name both.
+    way = [host_address(str(table[end][order[0]])) for end in ("dst", "src")]
+    others = ~group_mask(select_rows(table, order), *way)
+    if table["bytes"][main].sum() < MIN_MAIN_SHARE * table["bytes"][order[others]].sum():
         main, kind = order, "transfers"
     if main.size == 1:
         kind = "transfer"
@@ -226,7 +239,10 @@ def _minor_resets(capture: Capture) -> Column:
     and is not reset, like the control connection of iperf3.
     """
     failed, table = capture.failed, capture.connections
-    reset = (failed["failure"] == "reset") & ~np.isin(failed["stage"], STAGES_WITHOUT_LOSS)
+    harmless = np.isin(failed["stage"], STAGES_WITHOUT_LOSS)
+    if "lost_bytes" in failed:
+        harmless &= failed["lost_bytes"] == 0
+    reset = (failed["failure"] == "reset") & ~harmless
     if not reset.any() or not table["src"].size:
         return np.asarray(reset)
     numbers, rows, connection = np.unique(
@@ -234,12 +250,14 @@ def _minor_resets(capture: Capture) -> Column:
     )
     sizes = np.bincount(connection, weights=table["bytes"], minlength=numbers.size)
     starts, ends = _active_times(table)
-    # Data in flight arrive for up to one RTT after the RST.
-    flying = np.nan_to_num(table["rtt_mean_s"] * 1e9).astype(np.int64)
-    begin, end = np.full(numbers.size, np.iinfo(np.int64).max), np.zeros(numbers.size, np.int64)
+    # Data in flight arrive for up to one RTT after the RST, with the queue of the path.
+    flying = np.minimum(MAX_FLIGHT_TIME_NS, ends - starts)
+    begin = np.full(numbers.size, np.iinfo(np.int64).max)
+    end, reset_time = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.int64)
     np.minimum.at(begin, connection, starts)
-    np.maximum.at(end, connection, ends - np.minimum(flying, ends - starts))
-    is_small = sizes < MIN_RESET_BYTE_SHARE * sizes.sum()
+    np.maximum.at(end, connection, ends)
+    np.maximum.at(reset_time, connection, ends - flying)
+    is_small = sizes < MIN_BYTE_SHARE * sizes.sum()
     hosts = [
         frozenset((host_address(source), host_address(destination)))
         for source, destination in zip(
@@ -260,9 +278,29 @@ def _minor_resets(capture: Capture) -> Column:
             minor[row] = True
             continue
         found = controls.get(hosts[at], [])
-        before = int(np.searchsorted(begin[found], end[at], "right"))
-        minor[row] = before > 0 and latest[hosts[at]][before - 1] > end[at]
+        before = int(np.searchsorted(begin[found], reset_time[at], "right"))
+        minor[row] = before > 0 and latest[hosts[at]][before - 1] > reset_time[at]
     return minor
+
+
+def minor_services(capture: Capture, subject: Subject) -> Column:
+    """Return a mask of services that need no advice, because a transfer is the subject.
+
+    These carry few bytes, and few requests, like the control connection of iperf3, or only the
+    other direction of transfers, like the replies of SFTP.
+    """
+    services, table = capture.services, capture.connections
+    if subject.kind not in TRANSFER_KINDS:
+        return np.zeros(services["server"].size, dtype=bool)
+    served = table["service"] >= 0
+    sizes = np.bincount(
+        table["service"][served], weights=table["bytes"][served], minlength=services["server"].size
+    )
+    few = sizes < MIN_BYTE_SHARE * table["bytes"].sum()
+    beside = np.isin(table["connection"], table["connection"][~served]) | ~served
+    is_beside = np.ones(services["server"].size, dtype=bool)
+    is_beside[table["service"][~beside]] = False
+    return np.asarray(few & (is_beside | (services["requests"] < MIN_REQUESTS_FOR_SLOWEST)))
 
 
 def bytes_by_limit(table: Table) -> Table:

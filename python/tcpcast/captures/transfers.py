@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 MIN_STREAM_PACKETS = 20
-"""Minimum number of data packets of a stream without responses, two initial windows (RFC 6928).
-An unanswered request is smaller."""
+"""Minimum number of data packets of a transfer in one exchange: two initial windows (RFC 6928)."""
 MIN_STREAM_S = 1.0
-"""Minimum duration in seconds of a single smaller response that counts as a transfer."""
+"""Minimum time in seconds that the transmission of at most 1 MiB takes in a transfer."""
+MIN_UNANSWERED_PACKETS = 100
+"""Number of data packets from which a shorter stream without responses is a transfer. Requests
+without a response are smaller."""
 MIN_STREAM_SHARE = 0.5
 """Minimum share of the bytes of a direction in large exchanges for a transfer."""
 MIN_ONE_WAY_SHARE = 0.9
@@ -46,9 +48,7 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
     connections
         One row per direction with data.
     requests
-        Requests and responses with ``connection``, ``client``, ``request_bytes``,
-        ``response_bytes`` and ``separable``; connections without data in both directions may be
-        missing.
+        Requests and responses; connections without data in both directions may be missing.
     """
     size, sent = connections["src"].size, connections["unique_bytes"]
     if not size:
@@ -62,26 +62,42 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
         return np.bincount(place, weights=values[known], minlength=count)
 
     both = np.bincount(connection, weights=sent, minlength=count)[connection]
+    most = sent >= MIN_STREAM_SHARE * both
     answered = total(requests["response_bytes"] > 0)[connection]
     is_client = (
         connections["src"] == _client_of_each_connection(requests, known, place, count)[connection]
     )
-    overlaps = ~requests["separable"]
+    few = MIN_STREAM_PACKETS * np.bincount(
+        connection, weights=connections["segment_bytes"] * most, minlength=count
+    )
+    least = np.full(known.size, np.inf)
+    least[known] = few[place]
+    takes = {
+        "request": requests["first_byte_s"] - np.nan_to_num(requests["server_s"]),
+        "response": requests["last_byte_s"] - requests["first_byte_s"],
+    }
 
-    def in_direction(part: Callable[[Column], Column]) -> Column:
-        """Return the sum over the exchanges of part of the bytes that the direction carries."""
-        asked, answer = (part(requests[f"{name}_bytes"]) for name in ("request", "response"))
-        return np.where(is_client, total(asked)[connection], total(answer)[connection])
+    def in_direction(is_part: Callable[[str, Column], Column]) -> Column:
+        """Return the sum of the bytes that the direction carries in some exchanges."""
+        sums = []
+        for name in takes:
+            sizes = requests[f"{name}_bytes"]
+            sums.append(total(np.where(is_part(name, sizes), sizes, 0))[connection])
+        return np.where(is_client, *sums)
 
-    large = in_direction(lambda sizes: np.where(sizes > MAX_RESPONSE_BYTES, sizes, 0))
-    pipelined = in_direction(lambda sizes: np.where(overlaps, sizes, 0))
+    def is_large(name: str, sizes: Column) -> Column:
+        lasts = (takes[name] >= MIN_STREAM_S) & (sizes >= least)
+        return np.asarray((sizes > MAX_RESPONSE_BYTES) | lasts)
+
+    large = in_direction(is_large)
+    pipelined = in_direction(lambda _, sizes: ~requests["separable"] & (sizes > 0))
     half = MIN_STREAM_SHARE * np.maximum(sent, 1)
     many = connections["data_packets"] >= MIN_STREAM_PACKETS
     lasts = np.nan_to_num(connections["duration_s"]) >= MIN_STREAM_S
-    single = many & (sent >= MIN_STREAM_SHARE * both)
-    single &= (answered == 0) | (answered == 1) & lasts
+    alone = many & most & (answered == 0)
+    alone &= lasts | (connections["data_packets"] >= MIN_UNANSWERED_PACKETS)
     one_way = (sent > MAX_RESPONSE_BYTES) & (sent >= MIN_ONE_WAY_SHARE * both)
-    return np.asarray((large >= half) | single | one_way & (large + pipelined >= half))
+    return np.asarray((large >= half) | alone | one_way & (large + pipelined >= half))
 
 
 def _client_of_each_connection(requests: Table, known: Column, place: Column, count: int) -> Column:

@@ -131,8 +131,15 @@ def _transfer_statement(table: Table, row: int, connections: int) -> str:
     speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
     if speed and format_rate(bps) != format_rate(float(table["goodput_bps"][row])):
         speed += " (including retransmissions)"
-    most = f" (the most data of {connections:,} connections)" if connections > 1 else ""
-    return f"{source} sends {sent} to {destination}{most}{speed}{_limit_and_action(table, row)}"
+    is_most = table["bytes"][row] == table["bytes"].max()
+    most = f" ({'the most data ' if is_most else 'one '}of {connections:,} connections)"
+    most = most if connections > 1 else ""
+    name = str(table["server_name"][row])
+    server = f" (server {name})" if name else ""
+    return (
+        f"{source} sends {sent} to {destination}{server}{most}{speed}"
+        f"{_limit_and_action(table, row)}"
+    )
 
 
 def _limit_and_action(table: Table, row: int) -> str:

@@ -192,14 +192,14 @@ QUERY = Command(
 )
 TRACE = Command(
     "trace",
-    "Analyse TCP in packet captures, worst direction first.",
-    "Prints one line per direction with data. Files may be compressed by gzip or zstd.",
+    "Analyse TCP in captures or in logs of iperf3 and ss, worst direction first.",
+    "Prints one line per direction with data. Captures may be compressed by gzip or zstd.",
     "tcpcast trace slow.pcap --plot figures",
     (
         Argument(
             "files",
             "FILE",
-            "pcap or pcapng captures; - is standard input.",
+            "pcap or pcapng captures, or output of iperf3 -J or ss -tin; - is standard input.",
             type=list[str],
         ),
         Option(

@@ -27,6 +27,7 @@ from tcpcast.captures.subject import (
     Subject,
     bytes_by_limit,
     capture_subject,
+    minor_services,
 )
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import (
@@ -86,7 +87,11 @@ def capture_parts(
     parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
     subject = capture_subject(capture, groups)
     parts += [BLANK_LINE, Paragraph(_capture_size_text(capture)), *_failure_parts(capture, subject)]
-    services = [] if groups is not None else service_parts(capture.services, max_rows)
+    services = (
+        []
+        if groups is not None
+        else service_parts(capture.services, max_rows, minor_services(capture, subject))
+    )
     if subject.kind not in TRANSFER_KINDS:
         parts += services
     if capture.connections["src"].size:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tcpcast.captures.names import service_label
 from tcpcast.captures.quantity_text import format_percent, format_time
 from tcpcast.captures.service_advice import (
     COMPONENT_PHRASES,
@@ -18,15 +21,19 @@ from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import integer_texts, omitted_rows_parts, scaled_number_texts
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from tcpcast.array_types import Table
     from tcpcast.report.document import Part
+
+    Array = np.ndarray[Any, Any]
 
 MAX_EXPLAINED_SERVICES = 3
 """Number of services with a verdict."""
 
 
-def service_parts(services: Table, max_rows: int | None) -> list[Part]:
-    """Return a table of services, and verdicts on the busiest services."""
+def service_parts(services: Table, max_rows: int | None, minor: Array) -> list[Part]:
+    """Return a table of services, and verdicts on the busiest services, except for minor ones."""
     count = services["server"].size
     if not count:
         return []
@@ -35,10 +42,10 @@ def service_parts(services: Table, max_rows: int | None) -> list[Part]:
         Columns(_service_columns(select_rows(services, slice(max_rows))), title=""),
     ]
     parts += omitted_rows_parts(count, count if max_rows is None else max_rows, " services")
-    explained = select_rows(services, slice(MAX_EXPLAINED_SERVICES))
+    explained = select_rows(services, np.flatnonzero(~minor)[:MAX_EXPLAINED_SERVICES])
     for index, verdict in enumerate(service_verdicts(explained)):
         row = select_rows(explained, index)
-        parts += [BLANK_LINE, Paragraph(f"service {row['server']}", "heading")]
+        parts += [BLANK_LINE, Paragraph(f"service {service_label(row)}", "heading")]
         texts = (_latency_text(row), verdict, TAP_LIMITATIONS[str(row["tap"])])
         parts += [Paragraph(text, "", "  ") for text in texts if text]
     return parts
@@ -49,7 +56,7 @@ def _service_columns(shown: Table) -> list[Column]:
         return scaled_number_texts(shown[name], 1e3)
 
     return [
-        Column("\nservice", shown["server"].tolist(), right=False),
+        Column("\nservice", _service_cells(shown), right=False),
         Column("\nconns", integer_texts(shown["connections"])),
         Column("reqs", integer_texts(shown["requests"])),
         Column("first byte\n50 % ms", ms("first_byte_p50_s")),
@@ -59,6 +66,10 @@ def _service_columns(shown: Table) -> list[Column]:
         Column("\n95 %", ms("last_byte_p95_s")),
         Column("\n99 %", ms("last_byte_p99_s")),
     ]
+
+
+def _service_cells(shown: Table) -> list[str]:
+    return [service_label(select_rows(shown, at)) for at in range(shown["server"].size)]
 
 
 def _latency_text(row: Table) -> str:

@@ -8,9 +8,12 @@ import numpy as np
 
 from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advise_each_direction
 from tcpcast.captures.failed_connections import failure_summary
+from tcpcast.captures.names import service_label
 from tcpcast.captures.quantity_text import format_rate
+from tcpcast.captures.service_advice import service_verdicts
+from tcpcast.captures.subject import capture_subject, minor_services
 from tcpcast.captures.table import select_rows
-from tcpcast.captures.verdict import captures_verdict
+from tcpcast.captures.verdict import captures_verdict, directions_without_service
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.readable_units import count_text
 from tcpcast.report.document import Column, Heading, Paragraph, ShareBar, endpoints_text
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_ADVISED_LIMITS = 3
 """Maximum number of limits with advice."""
+MAX_ADVISED_SERVICES = 3
+"""Maximum number of services with advice."""
 MIN_BAR_SHARE = 0.01
 """Minimum share of the total time for a limit to have a bar."""
 
@@ -42,7 +47,7 @@ def summary_parts(captures: Sequence[Capture], max_rows: int) -> list[Part]:
 def captures_verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterator[Part]:
     """Yield the verdict over all captures, and the ``max_rows`` worst transfers.
 
-    Shares of the time refer to the total duration of all directions.
+    Shares of the time refer to the total duration of all transfers.
     """
     table = all_directions(captures)
     yield Paragraph(_totals_text(table, len(captures)))
@@ -54,16 +59,20 @@ def captures_verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterat
             yield Paragraph(f"{capture.file} was only partly read", "warning", "! ")
     if not table["src"].size:
         return
-    limits = time_shares_by_limit(table)
+    transfers = directions_without_service(table)
+    services = all_services(captures)
+    limits = time_shares_by_limit(transfers)
     if limits:
         yield Heading("Limits of the transfers")
-        yield Paragraph("Shares of the total time of all directions.", "aside")
+        yield Paragraph("Shares of the total time of all transfers.", "aside")
         yield from (
             ShareBar(LIMIT_NAMES[limit], share) for limit, share in limits if share >= MIN_BAR_SHARE
         )
+    if limits or services["server"].size:
         yield Heading("What to change first")
-        yield from _advice_per_limit_parts(
-            table, all_services(captures), [limit for limit, _ in limits]
+        worth = np.concatenate([~minor_services(each, capture_subject(each)) for each in captures])
+        yield from _advice_parts(
+            transfers, select_rows(services, worth), [limit for limit, _ in limits]
         )
     yield Heading("Worst transfers")
     yield from _worst_direction_parts(table, max_rows, several=len(captures) > 1)
@@ -124,21 +133,33 @@ def _totals_text(table: Table, files: int) -> str:
     )
 
 
-def _advice_per_limit_parts(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
-    """Yield advice for the most frequent limits, each with the direction of longest duration."""
+def _advice_parts(transfers: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
+    """Yield advice for the most frequent limits of transfers, and for the busiest services.
+
+    The advice for a limit is that for the direction of longest duration. ``limits`` is empty if no
+    transfer has a known limit.
+    """
     number = 0
     for limit in limits:
-        rows = np.flatnonzero(table["limited_by"] == limit)
+        rows = np.flatnonzero(transfers["limited_by"] == limit)
         if limit == "unknown" or not rows.size or number == MAX_ADVISED_LIMITS:
             continue
-        longest = rows[np.argmax(np.nan_to_num(table["duration_s"][rows]))]
-        part = select_rows(table, [longest])
-        count = f"{count_text(rows.size, 'direction')}, for example "
-        file = f" in {part['file'][0]}" if np.any(table["file"] != table["file"][0]) else ""
+        longest = rows[np.argmax(np.nan_to_num(transfers["duration_s"][rows]))]
+        part = select_rows(transfers, [longest])
+        count = f"{count_text(rows.size, 'transfer')}, for example "
+        several = np.any(transfers["file"] != transfers["file"][0])
+        file = f" in {part['file'][0]}" if several else ""
         ends = endpoints_text(str(part["src"][0]), str(part["dst"][0])) + file
         number += 1
         yield Paragraph(f"{count}{ends}", lead=f"{number}. {LIMIT_NAMES[limit].capitalize()}: ")
-        yield Paragraph(str(advise_each_direction(part, services)[0]))
+        yield Paragraph(str(advise_each_direction(part)[0]))
+    waited = np.nan_to_num(services["mean_s"]) * services["requests"]
+    busiest = select_rows(services, np.argsort(-waited, kind="stable")[:MAX_ADVISED_SERVICES])
+    for at, verdict in enumerate(service_verdicts(busiest)):
+        number += 1
+        label = service_label(select_rows(busiest, at))
+        yield Paragraph(label, lead=f"{number}. Service ")
+        yield Paragraph(verdict)
     if not number:
         yield Paragraph("The captures do not show what limited the senders.")
 

@@ -85,6 +85,17 @@ pub(crate) fn dissect_frame(
     Ok((before.saturating_add(bytes), tunnels))
 }
 
+/// Returns the UDP header and payload of a frame without a tunnel, as far as captured.
+#[cold]
+pub(crate) fn udp_datagram(link: LinkType, frame: &[u8], original: u32) -> Option<&[u8]> {
+    const UDP: u8 = 17;
+    let (version, packet, max) = link_layer::find_network_layer(link, frame).ok()?;
+    let before = (frame.len() - packet.len()) as u32;
+    let length = ip::LengthBounds { original: original.saturating_sub(before), max };
+    let payload = ip::non_tcp_payload(version, packet, length).ok()?;
+    (payload.protocol == UDP && !payload.fragment).then_some(payload.bytes)
+}
+
 /// Reads two bytes in network order.
 #[inline(always)]
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {

@@ -2,6 +2,7 @@
 
 mod byte_order;
 mod decompression;
+mod host_names;
 mod interface_copies;
 mod pcap;
 mod pcapng;
@@ -12,6 +13,7 @@ mod timestamp_clock;
 mod zstandard;
 
 pub use decompression::StopRequested;
+pub use host_names::{HostNames, ServerName};
 pub use summary::{Damage, DamageKind, ReadSummary, SkippedFrames};
 
 use crate::frame::{self, LinkType, SkipReason, TunnelKinds};
@@ -81,6 +83,7 @@ pub struct CaptureReader<R: Read> {
     /// Interface of the last frame, if recorded.
     interface: Option<u32>,
     segment: Segment,
+    names: HostNames,
     summary: ReadSummary,
 }
 
@@ -128,6 +131,7 @@ impl<R: Read> CaptureReader<R> {
             interfaces: InterfaceCopies::default(),
             interface: None,
             segment,
+            names: HostNames::default(),
             summary,
         };
         match format {
@@ -182,6 +186,12 @@ impl<R: Read> CaptureReader<R> {
         &self.summary
     }
 
+    /// Names of servers found so far.
+    #[must_use]
+    pub fn names(&self) -> &HostNames {
+        &self.names
+    }
+
     #[inline(always)]
     fn next_frame(&mut self) -> Option<BufferedFrame> {
         let next = match &mut self.format {
@@ -215,6 +225,18 @@ impl<R: Read> CaptureReader<R> {
         let (needed, tunnels) = *result.as_ref().unwrap_or(&(0, TunnelKinds::default()));
         if frame.original < frame.kept.max(needed) {
             self.summary.wrong_lengths += 1;
+        }
+        if segment.payload > 0 && result.is_ok() {
+            let payload = bytes.get(needed.saturating_sub(segment.payload) as usize..);
+            if let Some(payload) = payload.filter(|bytes| {
+                bytes.first().is_some_and(|first| HostNames::may_start_name(*first))
+            }) {
+                self.names.observe_payload(segment, payload);
+            }
+        } else if result == Err(SkipReason::NotTcp) {
+            if let Some(datagram) = frame::udp_datagram(frame.link, bytes, frame.original) {
+                self.names.observe_datagram(datagram);
+            }
         }
         if result.is_ok() && !self.repeats.is_skipping() {
             self.summary.first_fragments += u64::from(segment.fragment);
