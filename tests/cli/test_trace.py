@@ -191,7 +191,17 @@ def test_trace_json_has_documented_form(capsys: Output) -> None:
     document = json.loads(capsys.readouterr().out)
     assert list(document) == ["verdict", "captures"]
     assert [list(item) for item in document["captures"]] == [
-        ["file", "verdict", "warnings", "rest", "limits", "services", "failed", "connections"]
+        [
+            "file",
+            "verdict",
+            "warnings",
+            "rest",
+            "limits",
+            "services",
+            "failed",
+            "interruptions",
+            "connections",
+        ]
     ] * 2
     (row,) = document["captures"][0]["connections"]
     assert list(row)[: len(INTERFACE)] == INTERFACE

@@ -36,6 +36,7 @@ impl Flow {
     /// Processes a segment from the receiver of the data.
     #[inline]
     pub(crate) fn on_peer_segment(&mut self, segment: &Segment, quota: &EventQuota) {
+        self.find_interruption(segment.time);
         self.recovery.on_peer_packet(segment.time);
         if !segment.flags.contains_any(Flags::ACK) || segment.flags.contains_any(Flags::RST) {
             return;
@@ -61,6 +62,9 @@ impl Flow {
         let advances = number > self.acknowledged;
         // Reason for waiting so far, which this acknowledgement may remove.
         let wait = if advances || !same { self.wait_reason() } else { WaitReason::Open };
+        if advances || !same {
+            self.waited = wait;
+        }
         let bare = segment.payload == 0 && !segment.flags.contains_any(Flags::SYN | Flags::FIN);
         if !advances && window > self.window {
             let update = self.window_seen && bare && number == self.acknowledged;
@@ -158,6 +162,9 @@ impl Flow {
     fn update_receive_window(&mut self, segment: &Segment, number: u64, window: u64) {
         if window == 0 && self.window > 0 {
             self.counts.zero_windows += 1;
+            self.on_window_closed(segment.time);
+        } else if window > 0 && self.window == 0 {
+            self.on_window_opened(segment.time, true);
         }
         self.window = window;
         self.window_seen = true;
@@ -362,8 +369,10 @@ impl Flow {
         destination: Endpoint,
         tap: &TapRtts,
         from: usize,
+        last: Nanos,
     ) -> DirectionReport {
         // At a receiver, acknowledgements may precede the rest of the initial window.
+        self.find_interruption_at_end(last);
         let (wait, starts) = (self.wait_reason(), self.isn.is_some() && self.initial.complete);
         let mut blank = None::<DirectionStats>;
         let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
@@ -407,6 +416,7 @@ impl Flow {
             loss_times: take(&mut stats.loss_times),
             retransmitted: take(&mut stats.retransmitted),
             omitted: stats.omitted,
+            interruptions: take(&mut stats.interruptions),
             missing_answers: stats.ack_ids.missing_segments(),
             sequence_plot: plot.unwrap_or_default(),
             slow_start: summary.slow_start,

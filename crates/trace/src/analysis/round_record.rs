@@ -4,7 +4,7 @@ use super::limit_kinds::TransferLimit;
 use crate::segment::Nanos;
 
 /// Reason why the sender waited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WaitReason {
     /// Loss recovery.
     Repair,
@@ -15,6 +15,7 @@ pub(super) enum WaitReason {
     /// The last segment was not full: no more data were available.
     Short,
     /// Not visible in single packets.
+    #[default]
     Open,
 }
 
