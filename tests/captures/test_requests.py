@@ -79,11 +79,11 @@ def test_retransmission_is_the_cause_if_losses_raise_the_median() -> None:
     advice = set(capture.advice().tolist())
     (sentence,) = advice
     assert sentence.startswith("Limited by retransmission of lost packets: this cause delays 60 %")
-    assert "would be 35.0 ms instead of 285 ms" in sentence
+    assert "the mean would be 35.0 ms instead of 185 ms" in sentence.lower()
 
 
 def test_slowest_requests_can_have_a_different_cause() -> None:
-    services = trace(service(TAPS["server"], lossy=0.08).to_bytes()).services
+    services = trace(service(TAPS["server"], requests=50, lossy=0.06).to_bytes()).services
     assert services["cause"].tolist() == ["network"]
     assert services["slowest_cause"].tolist() == ["retransmission"]
 

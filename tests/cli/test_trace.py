@@ -200,6 +200,7 @@ def test_trace_json_has_documented_form(capsys: Output) -> None:
             "limits",
             "services",
             "failed",
+            "interruptions",
             "connections",
         ]
     ] * 2

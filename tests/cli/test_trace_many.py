@@ -97,7 +97,7 @@ def test_only_the_worst_directions_are_printed(tmp_path: Path, capsys: Printed) 
     (found,) = json.loads(capsys.readouterr().out)["captures"]
     worst = [int(row) for row in worst_first_order(tcpcast.trace(file).connections)[:3]]
     assert found["connections"] == [every["connections"][row] for row in worst]
-    lists = "services", "failed", "connections"
+    lists = "services", "failed", "interruptions", "connections"
     assert found["omitted"] == {name: max(0, len(every[name]) - 3) for name in lists}
     assert found["omitted"]["connections"] > 0
     assert found["rest"] == every["rest"]

@@ -60,7 +60,7 @@ def test_json_has_models_and_connections(capsys: Output) -> None:
     (document,) = json.loads(capsys.readouterr().out)["captures"]
     assert list(document) == [
         "file", "verdict", "subject", "warnings", "rest", "limits", "services", "failed",
-        "connections", "models", "model_intervals", "model_errors",
+        "interruptions", "connections", "models", "model_intervals", "model_errors",
     ]  # fmt: skip
     capture = tcpcast.trace(TRANSFER)
     assert document["models"][0]["pftk_pps"] == capture.models()["pftk_pps"][0]

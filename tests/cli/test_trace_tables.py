@@ -47,7 +47,7 @@ def capture_with_two_directions() -> Capture:
     return capture
 
 
-NO_ROWS = ("services", "failed")
+NO_ROWS = ("requests", "services", "failed", "interruptions")
 """Tables without rows for one upload."""
 
 
@@ -62,7 +62,7 @@ def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> Non
     assert all(list(row)[: len(expected) + 1] == ["file", *expected] for row in csv_rows)
     assert main(["trace", str(TRANSFER), "--table", name, "--json"]) == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
-    more_tables = ["services", "failed"] if name == "connections" else []
+    more_tables = ["services", "failed", "interruptions"] if name == "connections" else []
     assert list(capture) == [
         "file",
         "verdict",
@@ -138,7 +138,8 @@ def test_parquet_files_equal_tables(tmp_path: Path, capsys: Output) -> None:
         frame = parquet.read_table(path)
         table = expected[name]
         assert frame["file"].to_pylist() == [str(TRANSFER)] * frame.num_rows
-        key = {"requests": "connection", "failed": "connection", "services": "server"}
+        key = dict.fromkeys(("requests", "failed", "interruptions"), "connection")
+        key["services"] = "server"
         assert frame.column_names[:2] == ["file", key.get(name, "direction")]
         for column, values in table.items():
             if values.dtype.kind == "M":

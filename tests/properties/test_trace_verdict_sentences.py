@@ -45,7 +45,7 @@ def numbers(sentence: str) -> set[str]:
 
 
 def addresses(capture: Capture) -> set[str]:
-    tables = (capture.connections, capture.services, capture.failed)
+    tables = (capture.connections, capture.services, capture.failed, capture.interruptions)
     return {end for table in tables for name in ENDS for end in table.get(name, [])}
 
 

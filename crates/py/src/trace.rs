@@ -24,7 +24,7 @@ pub(crate) use capture_source::CaptureSource;
 use capture_source::{CaptureError, InterruptibleReader, is_interrupted, open_source};
 use enum_names::{cause_name, connection_end_name, limit_name, side_name};
 use failed_connections::FailedConnections;
-use requests::RequestTables;
+use requests::{Interruptions, RequestTables};
 use second_tap::{SecondTapResults, second_tap_columns};
 use sequence_plot::plot_points_table;
 use unlisted_counters::UnlistedCounters;
@@ -58,9 +58,13 @@ struct CaptureResult {
     summary: ReadSummary,
     names: HostNames,
     connections: u64,
+    /// Times of the first and the last segment.
+    first: Option<u64>,
+    last: u64,
     unlisted: UnlistedCounters,
     failed: FailedConnections,
     requests: RequestTables,
+    interruptions: Interruptions,
     events: usize,
     rounds: usize,
     omitted: u64,
@@ -73,8 +77,11 @@ struct CaptureResult {
 
 impl CaptureResult {
     fn add_report(&mut self, mut report: ConnectionReport) {
+        self.first = Some(self.first.map_or(report.first, |first| first.min(report.first)));
+        self.last = self.last.max(report.last);
         self.unlisted.add_connection_totals(&report);
         self.failed.add_if_failed(&report);
+        self.interruptions.add_report(&report);
         self.requests.move_requests_from_report(&mut report);
         for (index, mut direction) in report.directions.into_iter().enumerate() {
             if direction.counts.data_packets == 0 {
@@ -196,6 +203,7 @@ pub(crate) fn read_trace(
     let mut result = result.map_err(|error| error.into_py(py))?;
     let (failed, [talks, requests]) =
         (result.failed.failures_table(py)?, result.requests.tables_to_py(py)?);
+    let interruptions = result.interruptions.to_py(py)?;
     let rows = &result.rows;
     let dict = PyDict::new(py);
     dict.set_item("connections", directions_table(py, rows)?)?;
@@ -209,6 +217,8 @@ pub(crate) fn read_trace(
     let summary = &result.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
+    dict.set_item("first_ns", clamp_i64(result.first.unwrap_or(0)))?;
+    dict.set_item("last_ns", clamp_i64(result.last))?;
     dict.set_item("connection_count", result.connections)?;
     let unlisted = result.unlisted.to_py(py)?;
     for (name, count) in result.failed.counts_by_kind() {
@@ -217,6 +227,7 @@ pub(crate) fn read_trace(
     dict.set_item("rest", unlisted)?;
     dict.set_item("failed", failed)?;
     dict.set_item("names", names_table(py, &result.names)?)?;
+    dict.set_item("interruptions", interruptions)?;
     dict.set_item("talks", talks)?;
     dict.set_item("requests", requests)?;
     dict.set_item("omitted_requests", result.requests.omitted)?;

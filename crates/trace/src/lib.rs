@@ -13,10 +13,11 @@ mod segment;
 pub use analysis::{
     AnnouncedOptions, ConnectionEnd, ConnectionReport, DEPTHS, DirectionCounts, DirectionReport,
     DurationReport, FailureDetails, FailureKind, FailureStage, INTERVAL_S, IndicationKind,
-    IntervalCounts, LimitEvidence, LossIndication, LossIndicationCounts, MIN_RTT_S, PlotPoint,
-    PointKind, RequestExchange, RetransCause, RetransCauses, Retransmission, Round, RttReport,
-    SlowStartGrowth, SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit,
-    TransferLimits, credible_rtt_s,
+    Interruption, IntervalCounts, LimitEvidence, LossIndication, LossIndicationCounts,
+    MIN_INTERRUPTION, MIN_RTT_S, PlotPoint, PointKind, RequestExchange, RequestOutcome,
+    RetransCause, RetransCauses, Retransmission, Round, RttReport, SilentParty, SlowStartGrowth,
+    SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TimeLine, TransferLimit, TransferLimits,
+    credible_rtt_s,
 };
 pub use between_taps::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
 pub use connection::{Connections, MemoryLimits};

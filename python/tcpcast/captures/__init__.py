@@ -25,6 +25,7 @@ from tcpcast.captures.congestion_control import identify_congestion_control
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.failed_connections import failed_connections_table
 from tcpcast.captures.groups import group_directions as grouped
+from tcpcast.captures.interruptions import interruption_table
 from tcpcast.captures.log_formats import read_log
 from tcpcast.captures.model_rates import measured_and_model_rate_columns
 from tcpcast.captures.models import (
@@ -90,16 +91,19 @@ class Capture:
         limit of the rate. A direction has at most 2048 rows; in longer transfers, a row combines
         several consecutive rounds.
     requests
-        One row per request and response: latency at the client and its components.
+        One row per request: its time line at the client, with parts that add up, and how it ended
+        (``outcome``).
     services
-        One row per server address and port with at least three separable requests: latency over all
-        these requests, and its cause. ``service`` in ``connections`` is a row index of this table,
-        or -1.
+        One row per server address and port with a request: latency over all these requests, and its
+        cause. ``service`` in ``connections`` is a row index of this table, or -1.
     failed
         One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
         ``half_open``, ``silent``, ``reset`` or, for a connection that opened late because its SYN
         met an old connection, ``old_connection``. The table has at most 16,384 rows; ``rest``
         counts all failed connections.
+    interruptions
+        One row per connection and period of at least 1 s and four RTOs in which the path, the
+        server or the client was silent while data were outstanding.
     frames, segments
         Number of frames, and of TCP segments among them.
     connection_count
@@ -155,6 +159,7 @@ class Capture:
     requests: Table = field(default_factory=dict)
     services: Table = field(default_factory=dict)
     failed: Table = field(default_factory=dict)
+    interruptions: Table = field(default_factory=dict)
     is_restricted: bool = False
     program: str = ""
 
@@ -358,7 +363,7 @@ def trace(
     rounds_found = round_table(found["rounds"], found["limits"])
     lost = event_table(found["loss_indications"])
     connections |= _add_cause_columns(connections, rounds_found, lost)
-    asked = request_table(found["talks"], found["requests"])
+    asked = request_table(found["talks"], found["requests"], found["first_ns"], found["last_ns"])
     served = service_table(asked)
     connections["service"] = service_or_transfer(connections, asked, served)
     connections["server_name"] = server_name_column(connections, found["names"])
@@ -390,6 +395,7 @@ def trace(
         requests=asked,
         services=served,
         failed=failed_connections_table(found["failed"]),
+        interruptions=interruption_table(found["interruptions"], asked, found["first_ns"]),
     )
 
 
@@ -444,6 +450,7 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
                 **capture_json_before_tables(capture),
                 "services": list(iter_plain_rows(capture.services)),
                 "failed": list(iter_plain_rows(capture.failed)),
+                "interruptions": list(iter_plain_rows(capture.interruptions)),
                 "connections": list(iter_rows_with_advice(capture.connections, capture.services)),
             }
             for capture in shown

@@ -26,6 +26,7 @@ TABLE_NAMES = (
     "requests",
     "services",
     "failed",
+    "interruptions",
     "intervals",
     "rounds",
     "retransmissions",
@@ -58,7 +59,7 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
         if DIRECTION_COLUMN in table
     }
     connections = select_rows(capture.connections, rows)
-    for name in ("requests", "failed"):
+    for name in ("requests", "failed", "interruptions"):
         table = getattr(capture, name)
         kept = np.isin(table["connection"], connections["connection"])
         changed[name] = select_rows(table, kept)

@@ -1,21 +1,29 @@
-"""Requests and responses: latency and its components.
+"""Requests and responses: the time line of each request.
 
 A request begins with new data from the client; its response begins with the next data from the
 server. Times apply to the client: for other taps, the minimum round trip between tap and client is
-added. The latency is the sum of four components:
+added. The time line begins when the client could have sent the request, and its parts add up:
 
+``client_idle``
+    the client had received the previous response (or the handshake or a greeting) and sent nothing;
+    and pauses within the request. This part is not latency
 ``server``
     time from the end of the request to the first byte of the response, minus the minimum round trip
     to the server; and gaps in the response without data to send
+``network``
+    ``request`` (transmission of the request) and ``response`` (one round trip, further round trips
+    of a response larger than the window, queues and transmission)
 ``retransmission``
     time until the retransmission of lost data, and additional round trips because losses reduced
     the window
 ``held``
     time of small segments that waited for the ack of an earlier segment (Nagle, RFC 896), which the
     receiver may have delayed (RFC 1122, 4.2.3.2)
-``network``
-    remaining time: one round trip, further round trips of a response larger than the window, queues
-    and transmission
+``window``
+    time for which the receive window of the client did not allow more of the response
+``interrupted``
+    time of transmissions without an answer for longer than 1 s and 4 RTOs, and of a server that was
+    silent for much longer than usual
 """
 
 from __future__ import annotations
@@ -38,6 +46,17 @@ INITIAL_WINDOW = 10
 (RFC 6928)."""
 MIN_CREDIBLE_RTT_S = 10e-6
 """Shorter round trips are times within a host, or errors of timestamps."""
+ANSWERED = "answered"
+CAPTURE_ENDED = "capture_ended"
+LATENCY_PARTS = ("request", "server", "response", "retransmission", "held", "window", "interrupted")
+"""Parts of the time line except for the idle time of the client."""
+MIN_INTERRUPTION_S = 1.0
+"""Minimum length of an interruption in seconds."""
+MIN_SILENT_SERVER_RATIO = 10.0
+"""Minimum ratio of a server's time to its median for the server to count as silent."""
+MAX_SILENT_SERVER_SHARE = 0.02
+"""Maximum share of requests with a silent server; a larger share is the usual time of the
+server."""
 MIN_EXTRA_ROUND_TRIPS = 0.1
 """Minimum number of additional round trips of a response that indicates a window reduced by losses.
 Measured values are 0.3 to 0.5 with 2 % loss (1 with another flight), and 0.01 without loss."""
@@ -52,7 +71,9 @@ MAX_SIMILAR_SIZE_RATIO = 2
 """Maximum ratio of the largest to the smallest response for responses of similar sizes."""
 
 
-def request_table(connections: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
+def request_table(
+    connections: Mapping[str, Any], found: Mapping[str, Any], first_ns: int, last_ns: int
+) -> Table:
     """Return the table of requests.
 
     Parameters
@@ -60,7 +81,9 @@ def request_table(connections: Mapping[str, Any], found: Mapping[str, Any]) -> T
     connections
         Connections with requests: addresses, and round trips between the ends and the tap.
     found
-        Requests as seen at the tap; ``talk`` is a row of ``connections``.
+        Requests; ``talk`` is a row of ``connections``. Parts of the time line are integers in ns.
+    first_ns, last_ns
+        Times of the first and the last segment of the capture.
     """
     talk = found["talk"]
     ends = {
@@ -68,49 +91,55 @@ def request_table(connections: Mapping[str, Any], found: Mapping[str, Any]) -> T
         for end in ("client", "server")
     }
     to_client, to_server = connections["to_client_s"][talk], connections["to_server_s"][talk]
-    answered = found["response_bytes"] > 0
-    shift = np.where(answered, np.nan_to_num(to_client), np.nan)
-    parts = _latency_parts(found, found["last_byte_s"] + shift, to_client, to_server)
+    rtt = to_client + to_server
+    outcome = text_column(found["outcome"])
+    answered = outcome == ANSWERED
+    separable = answered & ~found["overlaps"]
     _, service = np.unique(ends["server"], return_inverse=True)
+    parts = {part: found[f"{part}_ns"].copy() for part in LATENCY_PARTS}
+    # A request without a response waits until the end of the capture.
+    remaining = np.maximum(last_ns - connections["last_ns"][talk], 0)
+    silent = np.where(parts["interrupted"] > 0, "interrupted", "server")
+    for part in ("interrupted", "server"):
+        parts[part] += np.where((outcome == CAPTURE_ENDED) & (silent == part), remaining, 0)
     full = INITIAL_WINDOW * connections["segment_bytes"][talk]
     small = answered & (found["response_bytes"] <= full)
-    _move_window_reduction_time(parts, found, to_client + to_server, service, small)
+    _move_window_reduction_time(parts, found, rtt, service, small)
+    _move_silence_of_server(parts, service, separable)
+    waited = np.stack([parts[part] for part in LATENCY_PARTS]).sum(axis=0)
+    unknown = np.isnan(rtt)
+
+    def seconds(ns: Column, known: Any = True) -> Column:
+        return np.where(known, ns / 1e9, np.nan)
+
     return {
         "connection": connections["connection"][talk],
         "time": to_datetimes(found["time_ns"]),
         **ends,
         "request_bytes": found["request_bytes"],
         "response_bytes": found["response_bytes"],
-        "first_byte_s": found["first_byte_s"] + shift,
-        "last_byte_s": found["last_byte_s"] + shift,
-        **parts,
-        "delayed_ack_s": np.where(answered, found["delayed_s"], np.nan),
-        "rtt_s": np.where(
-            to_client + to_server >= MIN_CREDIBLE_RTT_S, to_client + to_server, np.nan
-        ),
+        "first_byte_s": seconds(found["first_byte_ns"], answered),
+        "last_byte_s": seconds(waited, answered),
+        "server_s": seconds(parts["server"], ~unknown),
+        "network_s": seconds(parts["request"] + parts["response"], ~unknown),
+        "retransmission_s": seconds(parts["retransmission"]),
+        "held_s": seconds(parts["held"]),
+        "window_s": seconds(parts["window"]),
+        "interrupted_s": seconds(parts["interrupted"]),
+        "delayed_ack_s": seconds(found["delayed_ns"]),
+        "client_idle_s": seconds(found["client_ns"]),
+        "request_s": seconds(parts["request"], ~unknown),
+        "response_s": seconds(parts["response"], ~unknown),
+        "waited_s": seconds(waited),
+        "rtt_s": np.where(rtt >= MIN_CREDIBLE_RTT_S, rtt, np.nan),
         "to_client_s": to_client,
         "to_server_s": to_server,
         "retransmissions": found["retransmissions"],
-        "separable": answered & ~found["overlaps"],
+        "copies": found["copies"],
+        "separable": separable,
+        "outcome": outcome,
+        "start_s": seconds(found["time_ns"] - first_ns),
     }
-
-
-def _latency_parts(
-    found: Mapping[str, Any], whole: Column, to_client: Column, to_server: Column
-) -> Table:
-    """Return the four components; server and network are NaN if round trips are unknown."""
-    unknown = np.isnan(to_client + to_server)
-    left = whole.copy()
-    parts: Table = {}
-    server = np.maximum(found["answer_s"] - np.nan_to_num(to_server), 0.0) + found["pauses_s"]
-    # Retransmissions and held segments have priority, because the server time may be inexact.
-    wanted = {"retransmission_s": found["repair_s"], "held_s": found["held_s"], "server_s": server}
-    for name, value in wanted.items():
-        parts[name] = np.minimum(value, left)
-        left = left - parts[name]
-    parts["network_s"] = np.where(unknown, np.nan, left)
-    parts["server_s"] = np.where(unknown, np.nan, parts["server_s"])
-    return {name: parts[name] for name in ("server_s", "network_s", "retransmission_s", "held_s")}
 
 
 def _move_window_reduction_time(
@@ -122,8 +151,7 @@ def _move_window_reduction_time(
     window; then it takes another round trip, or is paced more slowly. Requests of the same service
     before any loss show the usual time between first and last byte.
     """
-    spread = found["last_byte_s"] - found["first_byte_s"]
-    spread = spread - found["repair_s"] - found["held_s"] - found["pauses_s"]
+    spread = np.maximum(parts["response"] / 1e9 - rtt, 0.0)
     lossy = found["after_losses"] | (found["retransmissions"] > 0)
     usual = np.full(spread.size, np.nan)
     for one in np.unique(service):
@@ -134,10 +162,23 @@ def _move_window_reduction_time(
     more = spread - usual
     with np.errstate(invalid="ignore"):
         reduced = small & lossy & (more > MIN_EXTRA_ROUND_TRIPS * rtt)
-    network = parts["network_s"]
-    added = np.where(reduced, np.minimum(more, network), 0.0)
-    parts["retransmission_s"] = parts["retransmission_s"] + added
-    parts["network_s"] = network - added
+    added = np.where(reduced, np.nan_to_num(more) * 1e9, 0.0).astype(np.int64)
+    added = np.minimum(added, parts["response"])
+    parts["retransmission"] += added
+    parts["response"] -= added
+
+
+def _move_silence_of_server(parts: Table, service: Column, separable: Column) -> None:
+    """Move the time of a server that was silent for much longer than usual to ``interrupted``."""
+    server = parts["server"]
+    for one in np.unique(service):
+        of_it = (service == one) & separable
+        usual = int(np.median(server[of_it])) if of_it.any() else 0
+        shortest = max(MIN_INTERRUPTION_S * 1e9, MIN_SILENT_SERVER_RATIO * usual)
+        silent = of_it & (server >= shortest)
+        if 0 < silent.sum() <= MAX_SILENT_SERVER_SHARE * of_it.sum():
+            parts["interrupted"] += np.where(silent, server - usual, 0)
+            server[silent] = usual
 
 
 def _lossless_transfer_s(untouched: Column, every: Column, sizes: Column) -> float:

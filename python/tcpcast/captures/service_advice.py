@@ -12,6 +12,7 @@ from tcpcast.captures.quantity_text import (
     format_size_rounded_up,
     format_time,
     format_times,
+    sentence_case,
 )
 from tcpcast.readable_units import count_text
 
@@ -25,6 +26,10 @@ CAUSE_PHRASES = {
     service.HELD: "small segments that wait for an ack (Nagle)",
     service.SERVER: "the server's processing time",
     service.NETWORK: "the network",
+    service.WINDOW: "the receive window of the client",
+    service.INTERRUPTION: "an interruption",
+    service.NO_RESPONSE: "requests without a response",
+    service.CLIENT: "the client",
     service.UNKNOWN: "unknown",
 }
 """Phrases for causes in sentences."""
@@ -34,6 +39,8 @@ COMPONENT_PHRASES = {
     service.NETWORK: "network",
     service.RETRANSMISSION: "retransmission",
     service.HELD: "Nagle and delayed acks",
+    service.WINDOW: "window of the client",
+    service.INTERRUPTION: "interruptions",
 }
 """Phrases for the components of a latency in sentences."""
 
@@ -43,6 +50,10 @@ ACTION_OF_CAUSE = {
     service.HELD: "set TCP_NODELAY at the sender, or write each message with one call",
     service.SERVER: "reduce the server's response time",
     service.NETWORK: "use fewer or shorter round trips",
+    service.WINDOW: "let the client read faster, or raise its receive buffer",
+    service.INTERRUPTION: "find what interrupted the path or the server at this time",
+    service.NO_RESPONSE: "check the server's log for these requests",
+    service.CLIENT: "find what the client waits for",
     service.UNKNOWN: "begin the capture before the connections start",
 }
 """Clauses that state what to change first, by cause."""
@@ -55,12 +66,28 @@ REMEDY_OF_CAUSE = {
     "requests are slow.",
     service.NETWORK: f"First {ACTION_OF_CAUSE[service.NETWORK]}: move the server closer to its "
     "clients, or send requests before earlier responses arrive.",
+    service.WINDOW: f"First {ACTION_OF_CAUSE[service.WINDOW]}.",
+    service.INTERRUPTION: f"First {ACTION_OF_CAUSE[service.INTERRUPTION]}.",
+    service.NO_RESPONSE: f"First {ACTION_OF_CAUSE[service.NO_RESPONSE]}.",
+    service.CLIENT: f"First {ACTION_OF_CAUSE[service.CLIENT]}. The server and the network are not "
+    "the limit.",
     service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
     f"network time cannot be separated. {ACTION_OF_CAUSE[service.UNKNOWN].capitalize()}.",
 }
 
+OUTCOME_PHRASES = {
+    "client_gave_up": "the client closed the connection after {wait}",
+    "reset_by_server": "the server reset the connection after {wait}",
+    "server_closed": "the server closed the connection after {wait}",
+    "path_dead": "no copy of the request was acknowledged for {wait}",
+    "capture_ended": "the capture ended after {wait}",
+}
+"""Reasons why a request has no response, by outcome."""
+
 MIN_COMPONENT_SHARE = 0.005
 """Minimum share of the mean latency for a component to be named."""
+MIN_NAMED_SHARE = 0.05
+"""Minimum share of the mean latency for a component to be named in the headline."""
 MIN_DELAYED_ACK_SHARE = 0.25
 """Minimum share of the held time due to delayed ACKs for them to be mentioned."""
 MAX_REQUESTS_PER_CONNECTION = 1.5
@@ -93,29 +120,140 @@ def latency_sentence(row: Row) -> str:
 
     ``row`` is a row of ``services``.
     """
-    count, left, mean = int(row["requests"]), int(row["not_separable"]), float(row["mean_s"])
     cause = str(row["cause"])
-    p95 = format_time(float(row["last_byte_p95_s"]))
-    text = f"{count_text(count, 'request')} to {service_label(row)}"
-    text += f" take{'s' if count == 1 else ''} {format_time(mean)} on average, and at most {p95} "
-    text += "in 95 % of cases"
-    if left:
+    if cause in SENTENCE_OF_CAUSE:
+        return f"{SENTENCE_OF_CAUSE[cause](row)}; {ACTION_OF_CAUSE[cause]}"
+    mean = float(row["mean_s"])
+    text = (
+        f"{count_text(row['separable'], 'request')} to {service_label(row)} {_latency_clause(row)}"
+    )
+    left = int(row["not_separable"]) - int(row["late"])
+    if left > 0:
         text += f" (without {count_text(left, 'request')} that overlap or have no response)"
+    text += _late_clause(row)
     if cause == service.UNKNOWN:
         return f"{text}; the capture does not show the cause; {ACTION_OF_CAUSE[cause]}"
-    if cause in {service.RETRANSMISSION, service.HELD}:
-        without = format_time(float(row[f"without_{cause}_p50_s"]))
-        return (
-            f"{text}; without {CAUSE_PHRASES[cause]}, the median would be {without} instead of "
-            f"{format_time(float(row['last_byte_p50_s']))}; {ACTION_OF_CAUSE[cause]}"
-        )
-    seen = [
+    if cause in service.AVOIDABLE_COMPONENTS:
+        text += f"; {_without_cause_clause(row)}"
+    else:
+        seen = [
+            f"{COMPONENT_PHRASES[part]} {format_time(float(row[f'{part}_s']))}"
+            for part in service.LATENCY_COMPONENTS
+            if row[f"{part}_s"] >= MIN_NAMED_SHARE * mean
+        ]
+        if cause == service.NETWORK and 0 < row["network_s"] < MIN_ROUND_TRIPS * row["rtt_s"]:
+            seen.append("one round trip")
+        text += f"; the main cause is {CAUSE_PHRASES[cause]} ({', '.join(seen)})"
+    return f"{text}{_client_clause(row)}; {ACTION_OF_CAUSE[cause]}"
+
+
+def _latency_clause(row: Row) -> str:
+    """Return ``take 35.0 ms on average, and at most 40.1 ms in 95 % of cases``."""
+    mean = format_time(float(row["mean_s"]))
+    if row["separable"] == 1:
+        return f"takes {mean}"
+    p95 = format_time(float(row["last_byte_p95_s"]))
+    return f"take {mean} on average, and at most {p95} in 95 % of cases"
+
+
+def _late_clause(row: Row) -> str:
+    late = int(row["late"])
+    if not late:
+        return ""
+    return f"; {count_text(late, 'more request')} got no response: {_late_reason(row)}"
+
+
+def _late_reason(row: Row) -> str:
+    wait = format_time(float(row["late_wait_p50_s"]))
+    text = OUTCOME_PHRASES[str(row["late_outcome"])].format(wait=wait)
+    return f"{text} (median)" if row["late"] > 1 else text
+
+
+def _without_cause_clause(row: Row) -> str:
+    """Return what the mean latency would be without its main, avoidable, cause."""
+    cause, mean = str(row["cause"]), float(row["mean_s"])
+    without = format_time(float(row[f"without_{cause}_mean_s"]))
+    return (
+        f"without {CAUSE_PHRASES[cause]}, the mean would be {without} instead of "
+        f"{format_time(mean)}"
+    )
+
+
+def _client_clause(row: Row) -> str:
+    if not service.waits_client(row):
+        return ""
+    idle = format_time(float(row["client_idle_s"]))
+    return f"; the client waits {idle}{_on_average(row)} before a request, which is not included"
+
+
+def _on_average(row: Row) -> str:
+    return " on average" if row["separable"] > 1 else ""
+
+
+def _others_clause(others: int, mean_s: float) -> str:
+    """Return ``; the other 59 requests take 21.9 ms on average``, or "" without others."""
+    if others < 1:
+        return ""
+    if others == 1:
+        return f"; the other request takes {format_time(mean_s)}"
+    return f"; the other {others:,} requests take {format_time(mean_s)} on average"
+
+
+def _interruption_sentence(row: Row) -> str:
+    count, hit = row["separable"], int(row["with_interrupted"])
+    length, copies = format_time(float(row["interruption_s"])), int(row["interruption_copies"])
+    start = format_time(float(row["interruption_start_s"]))
+    longest = (
+        f"{hit:,} interruptions, the longest of {length}"
+        if hit > 1
+        else (f"an interruption of {length}")
+    )
+    sent = (
+        f" ({count_text(copies, 'copy', 'copies')} of one {row['interrupted_message']})"
+        if copies
+        else (" (the server was silent)")
+    )
+    delays = "delay" if hit > 1 else "delays"
+    others = _others_clause(int(row["uninterrupted"]), float(row["uninterrupted_mean_s"]))
+    return (
+        f"{longest}, {start} after the start{sent}, {delays} {hit:,} of "
+        f"{count_text(count, 'request')} to {service_label(row)}{others}{_late_clause(row)}"
+    )
+
+
+def _no_response_sentence(row: Row) -> str:
+    late, count = int(row["late"]), int(row["requests"])
+    others = _others_clause(row["separable"], float(row["mean_s"]))
+    which = f"{late:,} of {count_text(count, 'request')}" if count > 1 else "the request"
+    return f"{which} to {service_label(row)} got no response: {_late_reason(row)}{others}"
+
+
+def _client_sentence(row: Row) -> str:
+    idle, mean = format_time(float(row["client_idle_s"])), format_time(float(row["mean_s"]))
+    parts = ", ".join(
         f"{COMPONENT_PHRASES[part]} {format_time(float(row[f'{part}_s']))}"
-        for part in (service.SERVER, service.NETWORK)
-        if row[f"{part}_s"] >= MIN_COMPONENT_SHARE * mean
-    ]
-    parts = ", ".join(seen)
-    return f"{text}; the main cause is {CAUSE_PHRASES[cause]} ({parts}); {ACTION_OF_CAUSE[cause]}"
+        for part in service.LATENCY_COMPONENTS
+        if row[f"{part}_s"] >= MIN_NAMED_SHARE * row["mean_s"]
+    )
+    split = f" ({parts})" if parts else ""
+    late = _late_clause(row)
+    if row["separable"] == 1:
+        return (
+            f"the client waited {idle} before its request to {service_label(row)}; server and network "
+            f"took {mean}{split}{late}"
+        )
+    return (
+        f"the client waits {idle} on average before each of {row['separable']:,} requests to "
+        f"{service_label(row)}; server and network take {mean} on average{split}{late}"
+    )
+
+
+SENTENCE_OF_CAUSE = {
+    service.INTERRUPTION: _interruption_sentence,
+    service.NO_RESPONSE: _no_response_sentence,
+    service.CLIENT: _client_sentence,
+}
+"""Functions that return a sentence on causes that are not described by the mean latency."""
 
 
 def _service_verdict(row: Row) -> str:
@@ -124,39 +262,38 @@ def _service_verdict(row: Row) -> str:
     found = [f"{start}{_evidence_text(row)}.", REMEDY_OF_CAUSE[cause]]
     if cause == service.NETWORK:
         found += _ways_to_save_round_trips(row)
+    if cause in SENTENCE_OF_CAUSE:
+        return " ".join(found)
     return " ".join([*found, *_slowest_requests(row)])
 
 
 def _evidence_text(row: Row) -> str:
     """Return a clause with the measured values that prove the cause."""
     cause, mean = row["cause"], row["mean_s"]
-    if cause in {service.RETRANSMISSION, service.HELD}:
-        separable = row["requests"] - row["not_separable"]
-        share = row[f"with_{cause}"] / separable
+    if cause in SENTENCE_OF_CAUSE:
+        return f": {SENTENCE_OF_CAUSE[cause](row)}"
+    if cause in service.AVOIDABLE_COMPONENTS:
+        share = row[f"with_{cause}"] / row["separable"]
         return (
             f": this cause delays {format_percent(share)} of the "
-            f"requests{_retransmission_reason(cause)}. "
-            f"The mean delay over all requests is {format_time(row[f'{cause}_s'])}. Without this "
-            "delay, "
-            f"the median latency would be {format_time(row[f'without_{cause}_p50_s'])} instead of "
-            f"{format_time(row['last_byte_p50_s'])}"
-            f"{_server_delay_text(row) if cause == service.HELD else ''}"
+            f"requests{_retransmission_reason(cause)}. {sentence_case(_without_cause_clause(row))}"
+            f"{_server_delay_text(row) if cause == service.HELD else ''}{_client_clause(row)}"
         )
+    text = ""
     if cause == service.NETWORK:
-        return (
-            f": {format_time(row['network_s'])} of the mean latency of {format_time(mean)}. The "
-            f"network time is {format_times(row['network_s'] / row['rtt_s'])} the minimum RTT of "
-            f"{format_time(row['rtt_s'])}"
-            if row["rtt_s"] > 0
-            else ""
-        )
+        text = f": {format_time(row['network_s'])} of the mean latency of {format_time(mean)}"
+        if row["rtt_s"] > 0:
+            text += (
+                f". The network time is {format_times(row['network_s'] / row['rtt_s'])} the "
+                f"minimum RTT of {format_time(row['rtt_s'])}"
+            )
     if cause == service.SERVER:
-        return f": {format_time(row['server_s'])} of the mean latency of {format_time(mean)}"
-    return ""
+        text = f": {format_time(row['server_s'])} of the mean latency of {format_time(mean)}"
+    return text + _client_clause(row)
 
 
 def _retransmission_reason(cause: str) -> str:
-    if cause == service.HELD:
+    if cause != service.RETRANSMISSION:
         return ""
     return ", because they wait for lost packets or because losses have reduced the window"
 

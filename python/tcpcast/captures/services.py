@@ -2,33 +2,62 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.requests import ANSWERED, CAPTURE_ENDED
 from tcpcast.captures.table import select_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 
 RETRANSMISSION = "retransmission"
 HELD = "held"
+WINDOW = "window"
+INTERRUPTION = "interrupted"
 SERVER = "server"
 NETWORK = "network"
+NO_RESPONSE = "no_response"
+CLIENT = "client"
 UNKNOWN = "unknown"
-LATENCY_COMPONENTS = (SERVER, NETWORK, RETRANSMISSION, HELD)
+LATENCY_COMPONENTS = (SERVER, NETWORK, RETRANSMISSION, HELD, WINDOW, INTERRUPTION)
 """Components of the latency, in the order of the columns."""
+AVOIDABLE_COMPONENTS = (RETRANSMISSION, HELD, WINDOW, INTERRUPTION)
+"""Components that have priority over the network, because a round trip cannot be avoided."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-MIN_REQUESTS = 3
-"""Minimum number of separable requests for a service to have a row and a verdict."""
 MAX_RESPONSE_BYTES = 1 << 20
-"""Median response size in bytes above which connections count as transfers instead of a service."""
-MIN_AVOIDABLE_SHARE = 0.1
-"""Minimum share of the median latency for losses or held segments to be the cause. They have
-priority, because they are avoidable, unlike a round trip and the work of the server."""
+"""Median size of requests or responses in bytes above which connections count as transfers instead
+of a service."""
+MIN_REPEATED_REQUESTS = 3
+"""Minimum number of requests of a service whose messages may exceed the initial window."""
+MAX_SINGLE_MESSAGE_BYTES = 10 * 1460
+"""Maximum size of a message that is sent in one flight (RFC 6928)."""
+MIN_AVOIDABLE_SHARE = 1 / 3
+"""Minimum share of the total waiting time for an avoidable component to have priority over the
+network."""
+MIN_AVOIDABLE_S = 1e-3
+"""Minimum mean of an avoidable component over the requests with it, in seconds, for it to be a
+cause."""
+MIN_WAIT_FOR_RESPONSE_S = 1.0
+"""A request without a response at the end of the capture counts as late after this time in
+seconds."""
+MIN_NO_RESPONSE_SHARE = 0.5
+"""Minimum share of requests without a response for this to be the cause, however short they
+waited."""
+MIN_CLIENT_RATIO = 4.0
+"""Minimum ratio of the client's idle time to the latency for the client to be named."""
+MAX_PROMPT_LATENCY_S = 0.2
+"""Maximum mean latency in seconds of a service for the idle client to be the cause; a slower
+service has a cause of its own."""
+MIN_CLIENT_IDLE_S = 0.1
+"""Minimum mean idle time of the client in seconds for it to be named."""
 MIN_REQUESTS_FOR_SLOWEST = 20
 """Minimum number of requests to analyse the slowest requests separately."""
 MIN_RTT_S = 50e-6
@@ -38,13 +67,13 @@ MAX_NEAR_RTT_SHARE = 0.1
 
 
 def service_table(requests: Table) -> Table:
-    """Return one row per service with enough separable requests, sorted by number of requests."""
+    """Return one row per service with a separable or late request, sorted by their number."""
     names, service = np.unique(requests["server"], return_inverse=True)
     rows = [
         _service_row(str(name), select_rows(requests, service == at))
         for at, name in enumerate(names.tolist())
     ]
-    kept = [row for row in rows if row["requests"] - row["not_separable"] >= MIN_REQUESTS]
+    kept = [row for row in rows if row["separable"] or row["late"]]
     kept.sort(key=lambda row: (-row["requests"], row["server"]))
     empty = _service_row("", select_rows(requests, slice(0)))
     return {
@@ -58,8 +87,16 @@ def _dtype_for_value(value: Any) -> Any:
 
 
 def service_of_each_direction(connections: Table, requests: Table, found: Table) -> Column:
-    """Return the row index in ``services`` for each direction, or -1 without a service."""
-    shared = found["response_bytes_p50"] <= MAX_RESPONSE_BYTES
+    """Return the row index in ``services`` for each direction, or -1 without a service.
+
+    Large messages are transfers: the limit of the rate explains more than the latency. With few
+    requests, messages of several flights are transfers, unless their transmission is not the cause.
+    """
+    size = np.fmax(found["request_bytes_p50"], found["response_bytes_p50"])
+    small = ~(size > MAX_SINGLE_MESSAGE_BYTES)
+    few = found["requests"] < MIN_REPEATED_REQUESTS
+    sent = np.isin(found["cause"], (NETWORK, RETRANSMISSION, WINDOW, UNKNOWN))
+    shared = ~(size > MAX_RESPONSE_BYTES) & (small | ~few | ~sent)
     place = {name: at for at, name in enumerate(found["server"].tolist()) if shared[at]}
     numbers, firsts = np.unique(requests["connection"], return_index=True)
     servers = requests["server"][firsts].tolist()
@@ -74,13 +111,19 @@ def service_of_each_direction(connections: Table, requests: Table, found: Table)
 def _service_row(name: str, every: Table) -> dict[str, Any]:
     """Return the row of one service."""
     good = select_rows(every, every["separable"])
+    unanswered = every["outcome"] != ANSWERED
+    late = unanswered & (
+        (every["outcome"] != CAPTURE_ENDED) | (every["waited_s"] >= MIN_WAIT_FOR_RESPONSE_S)
+    )
+    lost = select_rows(every, late)
     whole = good["last_byte_s"]
     row: dict[str, Any] = {
         "server": name,
         "connections": int(np.unique(every["connection"]).size),
         "requests": int(every["server"].size),
-        "unanswered": int((every["response_bytes"] == 0).sum()),
+        "unanswered": int(unanswered.sum()),
         "not_separable": int((~every["separable"]).sum()),
+        "separable": int(every["separable"].sum()),
         "request_bytes_p50": _latency_quantile(good["request_bytes"], 0.5),
         "response_bytes_p50": _latency_quantile(good["response_bytes"], 0.5),
     }
@@ -92,11 +135,21 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
     row["mean_s"] = _mean_latency(whole)
     row |= {f"{part}_s": _mean_latency(good[f"{part}_s"]) for part in LATENCY_COMPONENTS}
     row["delayed_ack_s"] = _mean_latency(good["delayed_ack_s"])
+    row["client_idle_s"] = _mean_latency(good["client_idle_s"])
     row["rtt_s"] = _latency_quantile(good["rtt_s"], 0.5)
     row["tap"] = _tap_location_of_service(good)
-    for part in (RETRANSMISSION, HELD):
+    for part in AVOIDABLE_COMPONENTS:
         row[f"with_{part}"] = int((good[f"{part}_s"] > 0).sum())
+        row[f"without_{part}_mean_s"] = _mean_latency(whole - good[f"{part}_s"])
+    for part in (RETRANSMISSION, HELD):
         row[f"without_{part}_p50_s"] = _latency_quantile(whole - good[f"{part}_s"], 0.5)
+    row |= _longest_interruption(good)
+    row |= {
+        "late": int(late.sum()),
+        "late_outcome": _most_frequent(lost["outcome"]),
+        "late_wait_p50_s": _latency_quantile(lost["waited_s"], 0.5),
+        "late_wait_total_s": float(lost["waited_s"].sum()),
+    }
     slow = (
         whole >= row["last_byte_p95_s"]
         if whole.size >= MIN_REQUESTS_FOR_SLOWEST
@@ -110,6 +163,36 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
         "cause": _cause_of_service(row),
         "slowest_cause": _slowest_requests_component(row),
     }
+
+
+def _longest_interruption(good: Table) -> dict[str, Any]:
+    """Return the longest interruption of a request, and the mean latency of the other requests."""
+    lengths = good["interrupted_s"]
+    others = good["last_byte_s"][lengths == 0]
+    row = {
+        "interruption_s": 0.0,
+        "interruption_start_s": float("nan"),
+        "interruption_copies": 0,
+        "interrupted_message": "",
+        "uninterrupted": int(others.size),
+        "uninterrupted_mean_s": _mean_latency(others),
+    }
+    if not (lengths > 0).any():
+        return row
+    at = int(np.argmax(lengths))
+    return row | {
+        "interruption_s": float(lengths[at]),
+        "interruption_start_s": float(good["start_s"][at]),
+        "interruption_copies": int(good["copies"][at]),
+        "interrupted_message": (
+            "request" if good["first_byte_s"][at] >= lengths[at] else "response"
+        ),
+    }
+
+
+def _most_frequent(values: Column) -> str:
+    names, counts = np.unique(values, return_counts=True)
+    return str(names[np.argmax(counts)]) if names.size else ""
 
 
 def _latency_quantile(values: Column, share: float) -> float:
@@ -131,15 +214,41 @@ def _tap_location_of_service(good: Table) -> str:
 
 
 def _cause_of_service(row: dict[str, Any]) -> str:
-    """Return the cause of the median latency; avoidable causes have priority."""
-    median = row["last_byte_p50_s"]
-    for part in (RETRANSMISSION, HELD):
-        if median - row[f"without_{part}_p50_s"] >= MIN_AVOIDABLE_SHARE * median > 0:
-            return part
-    parts = {part: row[f"{part}_s"] for part in LATENCY_COMPONENTS}
-    if not np.isfinite(sum(parts.values())):
+    """Return the component with the largest share of the time that all requests waited.
+
+    Avoidable components have priority over the network.
+    """
+    count = row["separable"]
+    late, mean = row["late"], row["mean_s"]
+    answered_s = mean * count if count else 0.0
+    total = answered_s + row["late_wait_total_s"]
+    if late >= MIN_NO_RESPONSE_SHARE * row["requests"] or 2 * row["late_wait_total_s"] > total:
+        return NO_RESPONSE
+    waits = {part: row[f"{part}_s"] for part in AVOIDABLE_COMPONENTS}
+    causes = {
+        part: wait
+        for part, wait in waits.items()
+        if wait * count >= MIN_AVOIDABLE_S * row[f"with_{part}"]
+    }
+    server, network = row[f"{SERVER}_s"], row[f"{NETWORK}_s"]
+    rest = mean - sum(waits.values())
+    known = math.isfinite(server + network)
+    first = max(causes, key=lambda part: causes[part], default=UNKNOWN)
+    longest = causes.get(first, 0.0)
+    least = max(server if known else rest, MIN_AVOIDABLE_SHARE * mean)
+    if longest > 0 and longest >= least:
+        return first
+    if waits_client(row) and mean <= MAX_PROMPT_LATENCY_S:
+        return CLIENT
+    if not known:
         return UNKNOWN
-    return max(parts, key=lambda part: parts[part])
+    return SERVER if server > network else NETWORK
+
+
+def waits_client(row: Mapping[str, Any]) -> bool:
+    """Return True if the client waited much longer than the server and the network."""
+    idle: float = row["client_idle_s"]
+    return idle >= MIN_CLIENT_IDLE_S and idle >= MIN_CLIENT_RATIO * row["mean_s"]
 
 
 def _slowest_requests_component(row: dict[str, Any]) -> str:

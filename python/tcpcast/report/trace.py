@@ -21,7 +21,8 @@ from tcpcast.captures.failed_connections import (
     have_failures_one_kind,
     keepalive_sentence,
 )
-from tcpcast.captures.quantity_text import format_volume
+from tcpcast.captures.interruptions import interruption_sentences
+from tcpcast.captures.quantity_text import format_volume, sentence_case
 from tcpcast.captures.subject import (
     TRANSFER_KINDS,
     Subject,
@@ -87,6 +88,10 @@ def capture_parts(
     parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
     subject = capture_subject(capture, groups)
     parts += [BLANK_LINE, Paragraph(_capture_size_text(capture)), *_failure_parts(capture, subject)]
+    parts += [
+        Paragraph(f"{sentence_case(text)}.", "warning", "! ")
+        for text in interruption_sentences(capture.interruptions)
+    ]
     services = (
         []
         if groups is not None
@@ -163,7 +168,11 @@ def json_lines(
     for index, capture in enumerate(captures):
         first = capture_json_before_tables(capture, None if groups is None else groups[index])
         table = tables_by_name(capture)[table_name]
-        lists = {"services": capture.services, "failed": capture.failed}
+        lists = {
+            "services": capture.services,
+            "failed": capture.failed,
+            "interruptions": capture.interruptions,
+        }
         if table_name == "connections":
             for each, rows in lists.items():
                 first[each] = list(iter_plain_rows(select_rows(rows, slice(max_rows))))

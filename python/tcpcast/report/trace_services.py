@@ -87,10 +87,12 @@ def _latency_text(row: Table) -> str:
     overlapping = int(row["not_separable"]) - unanswered
     if unanswered:
         have = "request has" if unanswered == 1 else "requests have"
-        text += f" {unanswered:,} {have} no response in the capture."
+        text += f" {unanswered:,} {have} no response in the capture"
+        text += "; the percentiles do not include them."
     if overlapping:
+        overlap = "request that overlaps" if overlapping == 1 else "requests that overlap"
         text += (
-            f" Not included: {overlapping:,} requests that overlap with others on the same"
+            f" Not included: {overlapping:,} {overlap} with others on the same"
             f" connection (pipelining or several streams)."
         )
     return text.strip()

@@ -1,13 +1,16 @@
-//! Table of requests and responses.
+//! Tables of requests and responses, and of interruptions.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tcpcast_trace::{ConnectionReport, Endpoint, RequestExchange};
+use tcpcast_trace::{
+    ConnectionReport, Endpoint, Interruption, RequestExchange, RequestOutcome, SilentParty,
+};
 
 use super::{clamp_i64, numpy_column};
 
 /// Maximum number of rows over all connections.
 const MAX_REQUESTS: usize = 1 << 19;
+const MAX_INTERRUPTIONS: usize = 1 << 14;
 
 /// Address and port of an endpoint.
 pub(super) type EndpointName = (String, u16);
@@ -27,6 +30,8 @@ struct ConnectionWithRequests {
     tap_rtts: [Option<f64>; 2],
     /// Payload of a full-sized segment of the server in bytes.
     segment_bytes: u32,
+    /// Time of the last segment.
+    last: u64,
     exchanges: Vec<RequestExchange>,
 }
 
@@ -58,6 +63,7 @@ impl RequestTables {
             ends: endpoint_names(report),
             tap_rtts: [client, server].map(|index| direction(index).rtt.tap_to_sender_s),
             segment_bytes: direction(server).segment_bytes,
+            last: report.last,
             exchanges,
         });
     }
@@ -82,6 +88,7 @@ impl RequestTables {
             let tap_rtts = |talk: &ConnectionWithRequests| talk.tap_rtts[index].unwrap_or(f64::NAN);
             dict.set_item(format!("to_{end}_s"), numpy_column(py, talks, tap_rtts))?;
         }
+        dict.set_item("last_ns", numpy_column(py, talks, |talk| clamp_i64(talk.last)))?;
         dict.set_item(
             "segment_bytes",
             numpy_column(py, talks, |talk| i64::from(talk.segment_bytes)),
@@ -103,18 +110,93 @@ impl RequestTables {
         count("request_bytes", |one| one.request_bytes)?;
         count("response_bytes", |one| one.response_bytes)?;
         count("retransmissions", |one| u64::from(one.retransmissions))?;
-        let seconds = |name: &str, of: fn(&RequestExchange) -> u64| {
-            dict.set_item(name, numpy_column(py, &all, |(_, one)| of(one) as f64 / 1e9))
-        };
-        seconds("first_byte_s", |one| one.first_byte)?;
-        seconds("last_byte_s", |one| one.last_byte)?;
-        seconds("answer_s", |one| one.answer)?;
-        seconds("pauses_s", |one| one.pauses)?;
-        seconds("repair_s", |one| one.repair)?;
-        seconds("held_s", |one| one.held)?;
-        seconds("delayed_s", |one| one.delayed)?;
+        count("copies", |one| u64::from(one.copies))?;
+        count("first_byte_ns", |one| one.first_byte)?;
+        count("client_ns", |one| one.parts.client)?;
+        count("request_ns", |one| one.parts.request)?;
+        count("server_ns", |one| one.parts.server)?;
+        count("response_ns", |one| one.parts.response)?;
+        count("retransmission_ns", |one| one.parts.retransmission)?;
+        count("held_ns", |one| one.parts.held)?;
+        count("window_ns", |one| one.parts.window)?;
+        count("interrupted_ns", |one| one.parts.interrupted)?;
+        count("delayed_ns", |one| one.delayed)?;
+        let outcomes = all.iter().map(|(_, one)| outcome_name(one.outcome));
+        dict.set_item("outcome", outcomes.collect::<Vec<_>>())?;
         dict.set_item("after_losses", numpy_column(py, &all, |(_, one)| one.after_losses))?;
         dict.set_item("overlaps", numpy_column(py, &all, |(_, one)| one.overlaps))?;
+        Ok(dict)
+    }
+}
+
+fn outcome_name(outcome: RequestOutcome) -> &'static str {
+    match outcome {
+        RequestOutcome::Answered => "answered",
+        RequestOutcome::ClientGaveUp => "client_gave_up",
+        RequestOutcome::ResetByServer => "reset_by_server",
+        RequestOutcome::ServerClosed => "server_closed",
+        RequestOutcome::PathDead => "path_dead",
+        RequestOutcome::CaptureEnded => "capture_ended",
+    }
+}
+
+/// An interruption of one direction of a connection.
+struct InterruptionRow {
+    connection: u64,
+    ends: [EndpointName; 2],
+    /// True if the client sent the data.
+    from_client: bool,
+    interruption: Interruption,
+}
+
+/// All interruptions.
+#[derive(Default)]
+pub(super) struct Interruptions {
+    rows: Vec<InterruptionRow>,
+}
+
+impl Interruptions {
+    /// Adds the interruptions of a connection.
+    pub(super) fn add_report(&mut self, report: &ConnectionReport) {
+        for (index, direction) in report.directions.iter().enumerate() {
+            for &interruption in &direction.interruptions {
+                if self.rows.len() < MAX_INTERRUPTIONS {
+                    self.rows.push(InterruptionRow {
+                        connection: report.number,
+                        ends: endpoint_names(report),
+                        from_client: index == report.client,
+                        interruption,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Table of interruptions in the order of their start.
+    pub(super) fn to_py<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.rows.sort_by_key(|row| (row.interruption.start, row.connection, !row.from_client));
+        let rows = &self.rows;
+        let dict = PyDict::new(py);
+        dict.set_item("connection", numpy_column(py, rows, |row| clamp_i64(row.connection)))?;
+        for (index, end) in ["client", "server"].into_iter().enumerate() {
+            let ends: Vec<_> = rows.iter().map(|row| row.ends[index].clone()).collect();
+            dict.set_item(end, ends)?;
+        }
+        let count = |name: &str, of: fn(&Interruption) -> u64| {
+            dict.set_item(name, numpy_column(py, rows, |row| clamp_i64(of(&row.interruption))))
+        };
+        count("start_ns", |one| one.start)?;
+        count("duration_ns", |one| one.end.saturating_sub(one.start))?;
+        count("copies", |one| u64::from(one.copies))?;
+        let by = |row: &InterruptionRow| match (row.interruption.by, row.from_client) {
+            (SilentParty::Path, _) => "path",
+            (SilentParty::Receiver, true) => "server",
+            (SilentParty::Receiver, false) => "client",
+        };
+        dict.set_item("by", rows.iter().map(by).collect::<Vec<_>>())?;
+        let data_from = |row: &InterruptionRow| if row.from_client { "client" } else { "server" };
+        dict.set_item("data_from", rows.iter().map(data_from).collect::<Vec<_>>())?;
+        dict.set_item("ended", numpy_column(py, rows, |row| row.interruption.ended))?;
         Ok(dict)
     }
 }

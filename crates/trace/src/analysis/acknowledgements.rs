@@ -40,6 +40,7 @@ impl Flow {
     /// Processes a segment from the receiver of the data.
     #[inline]
     pub(crate) fn on_peer_segment(&mut self, segment: &Segment, quota: &EventQuota) {
+        self.find_interruption(segment.time);
         self.recovery.on_peer_packet(segment.time);
         if !segment.flags.contains_any(Flags::ACK) || segment.flags.contains_any(Flags::RST) {
             return;
@@ -65,6 +66,9 @@ impl Flow {
         let advances = number > self.acknowledged;
         // Reason for waiting so far, which this acknowledgement may remove.
         let wait = if advances || !same { self.wait_reason() } else { WaitReason::Open };
+        if advances || !same {
+            self.waited = wait;
+        }
         let bare = segment.payload == 0 && !segment.flags.contains_any(Flags::SYN | Flags::FIN);
         if !advances && window > self.window {
             let update = self.window_seen && bare && number == self.acknowledged;
@@ -162,6 +166,9 @@ impl Flow {
     fn update_receive_window(&mut self, segment: &Segment, number: u64, window: u64) {
         if window == 0 && (self.window > 0 || !self.window_seen) {
             self.counts.zero_windows += 1;
+            self.on_window_closed(segment.time);
+        } else if window > 0 && self.window == 0 {
+            self.on_window_opened(segment.time, true);
         }
         self.window = window;
         self.window_seen = true;
@@ -378,8 +385,10 @@ impl Flow {
         destination: Endpoint,
         (tap, from): (&TapRtts, usize),
         options: AnnouncedOptions,
+        last: Nanos,
     ) -> DirectionReport {
         let receiver_silence = self.receiver_silence();
+        self.find_interruption_at_end(last);
         // At a receiver, acknowledgements may precede the rest of the initial window. A sender without
         // more data did not fill the window.
         let filled = self.initial.complete && !self.initial.short;
@@ -436,6 +445,7 @@ impl Flow {
             loss_times: take(&mut stats.loss_times),
             retransmitted: take(&mut stats.retransmitted),
             omitted: stats.omitted,
+            interruptions: take(&mut stats.interruptions),
             missing_answers: stats.ack_ids.missing_segments(),
             sequence_plot: plot.unwrap_or_default(),
             slow_start: summary.slow_start,

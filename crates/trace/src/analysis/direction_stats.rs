@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::interruptions::{ClosedWindow, Interruption};
 use super::intervals::{IntervalCounts, Intervals};
 use super::ip_id_steps::IpIdSteps;
 use super::limit_evidence::EvidenceSums;
@@ -84,6 +85,8 @@ pub(super) struct DirectionStats {
     pub(super) loss_times: Vec<LossIndication>,
     pub(super) retransmitted: Vec<Retransmission>,
     pub(super) omitted: u64,
+    pub(super) interruptions: Vec<Interruption>,
+    pub(super) closed_window: ClosedWindow,
     max_events: usize,
     /// Only if requested.
     pub(super) plot: Option<SequencePlot>,

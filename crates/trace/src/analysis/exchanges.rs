@@ -10,8 +10,10 @@ use std::mem::take;
 
 use super::direction_stats::EventQuota;
 use super::flow::Flow;
+use super::round_record::WaitReason;
+use super::sender_state::MIN_RTO_MINUS_SRTT;
 use super::tap_side::{MIN_REMOTE_RTT, TapRtts};
-use crate::segment::{Nanos, Segment};
+use crate::segment::{Flags, Nanos, Segment};
 
 /// Longest reaction time of an end with data to a segment from the other end.
 const MAX_REACTION_TIME: Nanos = 1_500_000;
@@ -23,34 +25,102 @@ const INITIAL_WINDOW: u64 = 10;
 /// Pacing spreads a window over a round trip, so gaps longer than this fraction (one quarter) are
 /// caused by the server.
 const MIN_PAUSE_RTT_DIVISOR: Nanos = 4;
+/// Number of unanswered retransmissions of a request from which the path or the server is dead.
+const MIN_COPIES_OF_DEAD_PATH: u32 = 3;
+/// Longest request without a response; more data are a transfer.
+const MAX_REQUEST_BYTES: u64 = 1 << 20;
+/// A client that closes the connection earlier after its last data did not wait for a response.
+const MIN_WAIT_FOR_RESPONSE: Nanos = 1_000_000_000;
 
-/// A request and its response. Times are measured at the tap.
+/// How a request ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestOutcome {
+    /// The server has sent data in response.
+    Answered,
+    /// The client closed or reset the connection first.
+    ClientGaveUp,
+    /// The server reset the connection.
+    ResetByServer,
+    /// The server closed the connection without a response.
+    ServerClosed,
+    /// No transmission of the request was acknowledged, and at least three were sent again.
+    PathDead,
+    /// The capture, or the part of the connection that was captured, ended first.
+    #[default]
+    CaptureEnded,
+}
+
+/// Where the time of a request went, ns, at the client. The parts add up to the time from the moment
+/// at which the client could have sent the request to the last byte of the response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeLine {
+    /// The client had received the previous response (or the handshake or a greeting) and sent
+    /// nothing; and pauses within the request.
+    pub client: Nanos,
+    /// The request was being sent.
+    pub request: Nanos,
+    /// The server had received the request and sent nothing, did not read the request, or had no
+    /// further data of the response.
+    pub server: Nanos,
+    /// One round trip, and the transmission of the response.
+    pub response: Nanos,
+    /// Lost data had not been retransmitted.
+    pub retransmission: Nanos,
+    /// A small segment waited for an acknowledgement (RFC 896).
+    pub held: Nanos,
+    /// The receive window of the client did not allow more of the response.
+    pub window: Nanos,
+    /// One end transmitted data in vain, for longer than [`MIN_INTERRUPTION`] and four RTOs.
+    pub interrupted: Nanos,
+}
+
+impl TimeLine {
+    /// Sum of all parts.
+    #[must_use]
+    pub fn total(&self) -> Nanos {
+        [
+            self.client,
+            self.request,
+            self.server,
+            self.response,
+            self.retransmission,
+            self.held,
+            self.window,
+            self.interrupted,
+        ]
+        .into_iter()
+        .fold(0, Nanos::saturating_add)
+    }
+}
+
+/// A request and its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestExchange {
-    /// Time of the first byte of the request, ns since 1970.
+    /// Time of the first byte of the request at the tap, ns since 1970.
     pub time: Nanos,
     /// Payload of the request.
     pub request_bytes: u64,
     /// Payload of the response; 0 if there is no response.
     pub response_bytes: u64,
-    /// Time from the first byte of the request to the first byte of the response, ns.
+    /// Time from the first byte of the request to the first byte of the response at the client,
+    /// without pauses of the client, ns; 0 if there is no response.
     pub first_byte: Nanos,
-    /// Time from the first byte of the request to the last byte of the response, including
-    /// retransmissions, ns.
-    pub last_byte: Nanos,
-    /// Time from the end of the request to the first byte of the response, ns: the server and the
-    /// round trip to it.
-    pub answer: Nanos,
-    /// Gaps within the response without data to send, ns.
-    pub pauses: Nanos,
-    /// Time until lost data were retransmitted, ns.
-    pub repair: Nanos,
-    /// Time for which a small segment waited for an acknowledgement (RFC 896), ns.
-    pub held: Nanos,
+    /// Where the time went. Without a response, the time line ends when the connection ends.
+    pub parts: TimeLine,
     /// Part of `held` caused by a delayed acknowledgement (RFC 1122, section 4.2.3.2), ns.
     pub delayed: Nanos,
+    /// Time from the end of the request to the first byte of the response at the tap, ns: the server
+    /// and the round trip to it.
+    pub answer: Nanos,
+    /// Time between the end of the previous response and the request at the tap, ns: the client and
+    /// the round trip to it.
+    pub idle: Nanos,
+    /// How the request ended.
+    pub outcome: RequestOutcome,
     /// Retransmitted packets of both directions.
     pub retransmissions: u32,
+    /// Part of `retransmissions` sent in vain during `interrupted`.
+    pub copies: u32,
     /// True if packets of the server were lost earlier in the connection.
     pub after_losses: bool,
     /// True if client and server did not wait for each other, so the times cover several requests.
@@ -67,7 +137,8 @@ pub(crate) struct FlowState {
     acked: Nanos,
     /// Time of the last segment from the other end.
     peer_time: Nanos,
-    retransmissions: u64,
+    /// Reason for waiting before the last acknowledgement.
+    waited: WaitReason,
     /// True if nothing is in flight after data were sent.
     is_idle: bool,
 }
@@ -81,15 +152,21 @@ impl Flow {
             sent: self.last_sent,
             acked: self.last_data.unwrap_or(0),
             peer_time: self.recovery.last_peer_time(),
-            retransmissions: self.counts.retransmissions,
+            waited: self.waited,
             is_idle: self.is_idle(),
         }
     }
 
     /// Whether nothing is in flight after data were sent.
     #[inline(always)]
-    pub(crate) fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.next == self.acknowledged && self.last_sent > 0
+    }
+
+    /// Whether the next data may begin or end a message: nothing is in flight, or nothing was sent.
+    #[inline(always)]
+    pub(crate) fn may_begin_message(&self) -> bool {
+        self.next == self.acknowledged || self.last_sent == 0
     }
 
     fn has_unacknowledged_data(&self) -> bool {
@@ -106,18 +183,30 @@ enum ExpectedSender {
     Server,
 }
 
-/// Exchanges of a connection with data in both directions.
+/// Exchanges of a connection, from its first data on.
+///
+/// Each interval between two transmissions of the end whose turn it is becomes part of one component
+/// of the time line, so the components add up.
 #[derive(Clone, Debug)]
 pub(crate) struct ExchangeTracker {
     client: usize,
     turn: ExpectedSender,
     current: RequestExchange,
-    /// Time of the last useful transmission of the request, and of the response.
-    request_sent: Nanos,
-    response_sent: Nanos,
-    last_response: SegmentSize,
+    /// Time until which the time line is complete: the last useful transmission of the end whose
+    /// turn it is.
+    charged: Nanos,
+    /// Time at the tap of the last data before the request, or of the SYN-ACK; 0 if unknown.
+    ready: Nanos,
+    /// Time between retransmissions since the last segment of the other end, and their number.
+    vain: Nanos,
+    vain_copies: u32,
+    last_segment: SegmentSize,
+    /// Retransmissions of both directions so far.
+    retransmissions: [u64; 2],
     /// Payload of both directions before the current exchange.
     bytes: [u64; 2],
+    /// Time of the FIN or RST that ended the wait for a response.
+    ended: Nanos,
     kept: Vec<RequestExchange>,
     max: usize,
     omitted: u64,
@@ -142,6 +231,19 @@ pub(crate) struct DataSegmentEvent<'a> {
 }
 
 impl DataSegmentEvent<'_> {
+    /// Longest gap between two segments that the network explains: after the RTO, the sender would
+    /// have retransmitted.
+    fn max_network_gap(&self) -> Nanos {
+        let estimate = &self.flows[self.from].estimate;
+        let timeout = estimate.rto_ns(MIN_RTO_MINUS_SRTT).unwrap_or(MIN_RTO_MINUS_SRTT) as Nanos;
+        timeout.saturating_add(self.round().saturating_mul(2))
+    }
+
+    /// Round-trip time between both ends.
+    fn round(&self) -> Nanos {
+        self.rtt_between_tap_and_end(0).saturating_add(self.rtt_between_tap_and_end(1))
+    }
+
     /// Round-trip time between the tap and an end.
     fn rtt_between_tap_and_end(&self, end: usize) -> Nanos {
         self.tap.rtt_to_end(end).unwrap_or(0)
@@ -198,51 +300,48 @@ impl DataSegmentEvent<'_> {
     /// or pacing.
     fn is_gap_unrelated_to_acks(&self, gap: Nanos) -> bool {
         let since_peer = self.segment.time.saturating_sub(self.before.peer_time);
-        let round = self.rtt_between_tap_and_end(0).saturating_add(self.rtt_between_tap_and_end(1));
         since_peer > self.max_sender_reaction()
-            && gap > MAX_REACTION_TIME + round / MIN_PAUSE_RTT_DIVISOR
+            && gap > MAX_REACTION_TIME + self.round() / MIN_PAUSE_RTT_DIVISOR
     }
 }
 
 impl ExchangeTracker {
-    /// Called when both ends have sent data, or when the client sends data again after a pause.
-    pub(crate) fn new(client: usize, max: usize, event: &DataSegmentEvent<'_>) -> Box<Self> {
+    /// Called at the first data after a packet of the other end. `ready`: time of the SYN-ACK at the
+    /// tap; 0 if unknown.
+    pub(crate) fn new(
+        client: usize,
+        max: usize,
+        ready: Nanos,
+        event: &DataSegmentEvent<'_>,
+    ) -> Box<Self> {
         let flow = &event.flows[client];
-        let sender = event.from == client;
-        let sent = if sender { event.before.sent } else { flow.last_sent };
-        let mut exchanges = Box::new(Self {
+        let sent = if event.from == client { event.before.sent } else { flow.last_sent };
+        let time = if sent > 0 { flow.first_data.unwrap_or(sent) } else { 0 };
+        let mut current = RequestExchange { time, ..RequestExchange::default() };
+        current.parts.request = sent.saturating_sub(time);
+        Box::new(Self {
             client,
-            turn: ExpectedSender::NoRequest,
-            current: RequestExchange::default(),
-            request_sent: sent,
-            response_sent: 0,
-            last_response: SegmentSize::default(),
+            turn: if sent > 0 { ExpectedSender::Client } else { ExpectedSender::NoRequest },
+            current,
+            charged: sent,
+            ready,
+            vain: 0,
+            vain_copies: 0,
+            last_segment: SegmentSize::default(),
+            retransmissions: [0; 2],
             bytes: [0; 2],
+            ended: 0,
             kept: Vec::new(),
             max,
             omitted: 0,
-        });
-        if sent > 0 {
-            exchanges.turn = ExpectedSender::Client;
-            exchanges.current.time = flow.first_data.unwrap_or(sent);
-            exchanges.count_request_retransmissions(flow, sender);
-        }
-        exchanges
-    }
-
-    /// Adds retransmissions of the first request; only its last transmission is known.
-    fn count_request_retransmissions(&mut self, flow: &Flow, sender: bool) {
-        if !sender && flow.counts.retransmissions > 0 {
-            self.current.repair = self.request_sent.saturating_sub(self.current.time);
-            self.current.retransmissions = flow.counts.retransmissions as u32;
-        }
+        })
     }
 
     /// Processes a data segment.
     #[inline]
     pub(crate) fn process_data(&mut self, event: &DataSegmentEvent<'_>) {
         let flow = &event.flows[event.from];
-        let resent = flow.counts.retransmissions - event.before.retransmissions;
+        let resent = self.take_retransmissions(event.from, flow);
         if flow.next > event.before.next {
             if event.from == self.client {
                 self.on_client_data(event);
@@ -250,20 +349,61 @@ impl ExchangeTracker {
                 self.on_server_data(event);
             }
         } else if event.before.acknowledged < event.before.next {
-            self.on_repeated_data(event, resent > 0);
+            self.on_repeated_data(event, resent);
         }
-        self.current.retransmissions += resent as u32;
+        self.current.retransmissions += resent;
+    }
+
+    /// Processes data of the only end that has sent data so far, with other data in flight.
+    #[inline]
+    pub(crate) fn process_one_way_data(
+        &mut self,
+        segment: &Segment,
+        from: usize,
+        flows: &[Flow; 2],
+        tap: &TapRtts,
+        quota: &EventQuota,
+    ) {
+        if self.turn == ExpectedSender::NoRequest {
+            self.ready = segment.time;
+            self.take_retransmissions(from, &flows[from]);
+            return;
+        }
+        let gap = segment.time.saturating_sub(self.charged);
+        let resent = flows[from].counts.retransmissions != self.retransmissions[from];
+        if gap < MAX_REACTION_TIME && !resent {
+            self.current.parts.request += gap;
+            self.charged = self.charged.max(segment.time);
+        } else {
+            let flow = &flows[from];
+            // Neither the new data nor their retransmission change the other values.
+            let before = FlowState {
+                next: flow.next - u64::from(!resent),
+                sent: self.charged,
+                is_idle: false,
+                ..flow.flow_state()
+            };
+            let before = &before;
+            self.process_data(&DataSegmentEvent { segment, from, before, flows, tap, quota });
+        }
+    }
+
+    /// Returns the number of new retransmissions of a direction.
+    #[inline(always)]
+    fn take_retransmissions(&mut self, from: usize, flow: &Flow) -> u32 {
+        let known = std::mem::replace(&mut self.retransmissions[from], flow.counts.retransmissions);
+        flow.counts.retransmissions.saturating_sub(known) as u32
     }
 
     /// Processes new data of the client.
     #[inline]
     fn on_client_data(&mut self, event: &DataSegmentEvent<'_>) {
         if self.turn == ExpectedSender::Client {
-            self.add_nagle_wait_if_idle(event);
+            self.add_gap(event);
         } else {
             self.begin_exchange(event);
         }
-        self.request_sent = event.segment.time;
+        self.after_segment(event);
     }
 
     #[inline(never)]
@@ -272,42 +412,65 @@ impl ExchangeTracker {
         let overlaps = event.flows[1 - self.client].has_unacknowledged_data()
             && self.turn == ExpectedSender::Server;
         self.current.overlaps |= overlaps;
-        self.finish_exchange(event.flows, event.quota, u64::from(event.segment.payload));
+        if self.turn == ExpectedSender::Server {
+            self.ready = self.charged;
+        }
+        self.finish_exchange(event.flows, event.quota, u64::from(event.segment.payload), 0);
         let server = &event.flows[1 - self.client];
+        let time = event.segment.time;
         self.current = RequestExchange {
-            time: event.segment.time,
+            time,
+            idle: if self.ready > 0 { time.saturating_sub(self.ready) } else { 0 },
             overlaps,
             after_losses: server.counts.retransmissions > 0,
             ..RequestExchange::default()
         };
+        self.charged = time;
+        self.ended = 0;
         self.turn = ExpectedSender::Client;
     }
 
     /// Processes new data of the server.
     #[inline]
     fn on_server_data(&mut self, event: &DataSegmentEvent<'_>) {
-        let time = event.segment.time;
         match self.turn {
-            ExpectedSender::NoRequest => return,
-            ExpectedSender::Client => self.begin_response(event),
-            ExpectedSender::Server => {
-                let gap = time.saturating_sub(self.response_sent);
-                if !self.add_nagle_wait_if_idle(event) && event.is_gap_unrelated_to_acks(gap) {
-                    self.add_application_gap(event, gap);
-                }
+            ExpectedSender::NoRequest => {
+                self.ready = event.segment.time;
+                return;
             }
+            ExpectedSender::Client => self.begin_response(event),
+            ExpectedSender::Server => self.add_gap(event),
         }
-        self.response_sent = time;
-        self.last_response = event.segment_size();
+        self.after_segment(event);
+    }
+
+    #[inline(always)]
+    fn after_segment(&mut self, event: &DataSegmentEvent<'_>) {
+        self.charged = self.charged.max(event.segment.time);
+        self.last_segment = event.segment_size();
     }
 
     #[inline(never)]
     fn begin_response(&mut self, event: &DataSegmentEvent<'_>) {
+        let client = &event.flows[self.client];
+        let to_server = event.rtt_between_tap_and_end(1 - self.client);
+        // Acknowledged before a retransmission can have reached the server: an earlier transmission
+        // had, and the server took its time.
+        let acked = client.last_data.unwrap_or(0);
+        let early =
+            to_server > MIN_REMOTE_RTT && acked.saturating_sub(self.charged) < to_server / 5 * 4;
+        if early {
+            self.current.answer = self.vain;
+            (self.vain, self.vain_copies) = (0, 0);
+        }
+        self.settle_transmissions_in_vain(client);
         let time = event.segment.time;
         self.turn = ExpectedSender::Server;
-        self.current.first_byte = time.saturating_sub(self.current.time);
-        self.current.answer = time.saturating_sub(self.request_sent);
-        let early = event.flows[self.client].has_unacknowledged_data();
+        self.current.outcome = RequestOutcome::Answered;
+        let pauses = self.current.parts.client;
+        self.current.first_byte = time.saturating_sub(self.current.time).saturating_sub(pauses);
+        self.current.answer += time.saturating_sub(self.charged);
+        let early = client.has_unacknowledged_data();
         self.current.overlaps |= early;
         // The end of the previous response is also unknown.
         if let Some(last) = self.kept.last_mut().filter(|_| early) {
@@ -315,59 +478,156 @@ impl ExchangeTracker {
         }
     }
 
-    /// Adds the time for which a segment within a message waited for an acknowledgement. Returns
-    /// true if the segment waited.
+    /// Adds the time since the previous segment of the same message.
     #[inline(always)]
-    fn add_nagle_wait_if_idle(&mut self, event: &DataSegmentEvent<'_>) -> bool {
-        // Bulk data are usually sent with other data in flight.
-        event.before.is_idle && self.add_nagle_wait(event)
+    fn add_gap(&mut self, event: &DataSegmentEvent<'_>) {
+        let gap = event.segment.time.saturating_sub(self.charged);
+        if gap < MAX_REACTION_TIME && self.vain == 0 {
+            *self.transmission() += gap;
+        } else {
+            self.add_long_gap(event, gap);
+        }
+    }
+
+    /// The component of the time line for the transmission of the current message.
+    #[inline(always)]
+    fn transmission(&mut self) -> &mut Nanos {
+        match self.turn {
+            ExpectedSender::Server => &mut self.current.parts.response,
+            _ => &mut self.current.parts.request,
+        }
     }
 
     #[inline(never)]
-    fn add_nagle_wait(&mut self, event: &DataSegmentEvent<'_>) -> bool {
-        let all = event.flows[event.from].counts.unique_bytes;
-        let held = event.nagle_wait(all.saturating_sub(self.bytes[event.from]));
-        let (total, delayed) = held.unwrap_or_default();
-        self.current.held = self.current.held.saturating_add(total);
-        self.current.delayed = self.current.delayed.saturating_add(delayed);
-        held.is_some()
-    }
-
-    /// Adds a gap within the response that neither an acknowledgement nor pacing explains: the
-    /// server had no data, or its last packets were lost before the tap.
-    #[inline(never)]
-    fn add_application_gap(&mut self, event: &DataSegmentEvent<'_>, gap: Nanos) {
-        let round =
-            event.rtt_between_tap_and_end(0).saturating_add(event.rtt_between_tap_and_end(1));
-        if !event.ends_with_full_packet(self.last_response) {
-            self.current.pauses = self.current.pauses.saturating_add(gap);
-        } else if event.rtt_between_tap_and_end(event.from) > MIN_REMOTE_RTT
-            && gap > round.saturating_mul(2)
-        {
-            self.current.repair = self.current.repair.saturating_add(gap);
+    fn add_long_gap(&mut self, event: &DataSegmentEvent<'_>, gap: Nanos) {
+        self.settle_transmissions_in_vain(&event.flows[event.from]);
+        let (before, of_client) = (event.before, event.from == self.client);
+        let bytes = event.flows[event.from].counts.unique_bytes;
+        let bytes = bytes.saturating_sub(self.bytes[event.from]);
+        let held = event.nagle_wait(bytes).filter(|_| before.is_idle);
+        if let Some((_, delayed)) = held {
+            self.current.parts.held += gap;
+            self.current.delayed += delayed.min(gap);
+            return;
+        }
+        let unrelated = event.is_gap_unrelated_to_acks(gap);
+        let full = event.ends_with_full_packet(self.last_segment);
+        let remote = event.rtt_between_tap_and_end(event.from) > MIN_REMOTE_RTT;
+        let parts = &mut self.current.parts;
+        let application = if of_client { &mut parts.client } else { &mut parts.server };
+        if !unrelated && before.waited.is_by_receiver() {
+            match (of_client, before.waited) {
+                (false, _) => parts.window += gap,
+                (true, WaitReason::Closed) => parts.server += gap,
+                (true, _) => parts.request += gap,
+            }
+        } else if unrelated && (!full || before.is_idle && !remote) {
+            *application += gap;
+        } else if unrelated && remote && gap > event.round().saturating_mul(2) {
+            // The last packets were lost before the tap.
+            (self.vain, self.vain_copies) = (gap, 1);
             self.current.retransmissions += 1;
+            self.settle_transmissions_in_vain(&event.flows[event.from]);
+        } else {
+            let network = gap.min(event.max_network_gap());
+            *application += gap - network;
+            *self.transmission() += network;
         }
     }
 
     /// Processes data below the highest sequence number sent, if some of these data are not
     /// acknowledged yet.
     #[inline(never)]
-    fn on_repeated_data(&mut self, event: &DataSegmentEvent<'_>, resent: bool) {
-        let time = event.segment.time;
-        let client = event.from == self.client;
-        let last = match self.turn {
-            ExpectedSender::Client if client => &mut self.request_sent,
-            ExpectedSender::Server if !client => &mut self.response_sent,
-            _ => return,
+    fn on_repeated_data(&mut self, event: &DataSegmentEvent<'_>, resent: u32) {
+        let sender = match self.turn {
+            ExpectedSender::Client => self.client,
+            ExpectedSender::Server => 1 - self.client,
+            ExpectedSender::NoRequest => return,
         };
-        if resent {
-            self.current.repair = self.current.repair.saturating_add(time.saturating_sub(*last));
+        if event.from != sender {
+            return;
         }
-        *last = time;
+        if event.before.peer_time > self.charged {
+            self.settle_transmissions_in_vain(&event.flows[sender]);
+        }
+        let gap = event.segment.time.saturating_sub(self.charged);
+        if resent > 0 {
+            self.vain += gap;
+            self.vain_copies += resent;
+        } else {
+            *self.transmission() += gap;
+        }
+        self.charged = self.charged.max(event.segment.time);
     }
 
-    /// Ends the exchange. `next`: payload of the client that belongs to the next exchange.
-    fn finish_exchange(&mut self, flows: &[Flow; 2], quota: &EventQuota, next: u64) {
+    /// Adds the time of the retransmissions since the last segment of the other end to the time line.
+    fn settle_transmissions_in_vain(&mut self, flow: &Flow) {
+        if self.vain == 0 {
+            return;
+        }
+        if self.vain >= flow.min_interruption() {
+            self.current.parts.interrupted += self.vain;
+            self.current.copies += self.vain_copies;
+        } else {
+            self.current.parts.retransmission += self.vain;
+        }
+        (self.vain, self.vain_copies) = (0, 0);
+    }
+
+    /// Processes a FIN or RST, after the data of its segment.
+    #[cold]
+    pub(crate) fn process_fin_or_rst(&mut self, segment: &Segment, from: usize) {
+        if self.turn != ExpectedSender::Client || self.current.outcome != RequestOutcome::default()
+        {
+            return;
+        }
+        self.current.outcome = match (from == self.client, segment.flags.contains_any(Flags::RST)) {
+            (true, _) => RequestOutcome::ClientGaveUp,
+            (false, true) => RequestOutcome::ResetByServer,
+            (false, false) => RequestOutcome::ServerClosed,
+        };
+        self.ended = segment.time;
+    }
+
+    /// Ends a request without a response at `end`.
+    fn finish_unanswered(&mut self, flows: &[Flow; 2], end: Nanos) {
+        let end = if self.ended > 0 { self.ended } else { end };
+        let wait = end.saturating_sub(self.charged);
+        let client = &flows[self.client];
+        if self.vain > 0 && client.has_unacknowledged_data() {
+            self.vain += wait;
+            let gave_up = matches!(
+                self.current.outcome,
+                RequestOutcome::CaptureEnded | RequestOutcome::ClientGaveUp
+            );
+            if gave_up && self.vain_copies >= MIN_COPIES_OF_DEAD_PATH {
+                self.current.outcome = RequestOutcome::PathDead;
+            }
+        } else {
+            self.current.answer = wait;
+        }
+        self.settle_transmissions_in_vain(client);
+    }
+
+    /// Whether the current data of the client without a response are not a request: a transfer, or
+    /// messages that the client does not expect to be answered.
+    fn is_one_way(&self, flows: &[Flow; 2]) -> bool {
+        let exchange = &self.current;
+        let server = &flows[1 - self.client].counts;
+        let silent_server = server.data_packets == 0;
+        let flight = INITIAL_WINDOW * u64::from(flows[self.client].largest);
+        let several = exchange.parts.client > 0 || exchange.request_bytes > flight;
+        let waited = exchange.answer.max(exchange.parts.interrupted);
+        // Without any packet of the server, the capture may lack this direction.
+        server.packets == 0
+            || exchange.request_bytes > MAX_REQUEST_BYTES
+            || several && silent_server
+            || exchange.outcome == RequestOutcome::ClientGaveUp && waited < MIN_WAIT_FOR_RESPONSE
+    }
+
+    /// Ends the exchange. `next`: payload of the client that belongs to the next exchange. `end`:
+    /// time of the last segment.
+    fn finish_exchange(&mut self, flows: &[Flow; 2], quota: &EventQuota, next: u64, end: Nanos) {
         let mut totals = [0, 1].map(|end: usize| flows[end].counts.unique_bytes);
         totals[self.client] = totals[self.client].saturating_sub(next);
         let [before, after] = [self.bytes, totals];
@@ -375,13 +635,18 @@ impl ExchangeTracker {
         if self.turn == ExpectedSender::NoRequest {
             return;
         }
-        let mut exchange = take(&mut self.current);
         let server = 1 - self.client;
-        exchange.request_bytes = after[self.client].saturating_sub(before[self.client]);
+        self.current.request_bytes = after[self.client].saturating_sub(before[self.client]);
         if self.turn == ExpectedSender::Server {
-            exchange.response_bytes = after[server].saturating_sub(before[server]);
-            exchange.last_byte = self.response_sent.saturating_sub(exchange.time);
+            self.current.response_bytes = after[server].saturating_sub(before[server]);
+            self.settle_transmissions_in_vain(&flows[server]);
+        } else {
+            self.finish_unanswered(flows, end);
+            if self.is_one_way(flows) {
+                return;
+            }
         }
+        let exchange = take(&mut self.current);
         if self.kept.len() < self.max && quota.take_event_if_left() {
             self.kept.push(exchange);
         } else {
@@ -396,20 +661,36 @@ impl ExchangeTracker {
 
     /// Idle time of the connection before the current request.
     pub(crate) fn idle_before_request(&self) -> Nanos {
-        if self.response_sent > 0 {
-            self.current.time.saturating_sub(self.response_sent)
-        } else {
-            0
-        }
+        self.current.idle
     }
 
-    /// Returns the exchanges in order, and the number of exchanges beyond the limit.
+    /// Returns the exchanges in order, and the number of exchanges beyond the limit. `end`: time of
+    /// the last segment.
     pub(crate) fn into_exchanges(
         mut self,
         flows: &[Flow; 2],
+        tap: &TapRtts,
         quota: &EventQuota,
+        end: Nanos,
     ) -> (Vec<RequestExchange>, u64) {
-        self.finish_exchange(flows, quota, 0);
+        self.finish_exchange(flows, quota, 0, end);
+        let rtts = [self.client, 1 - self.client].map(|end| tap.rtt_to_end(end).unwrap_or(0));
+        self.kept.iter_mut().for_each(|exchange| exchange.move_to_client(rtts));
         (self.kept, self.omitted)
+    }
+}
+
+impl RequestExchange {
+    /// Converts the times at the tap to times at the client. `rtts`: round-trip times between the
+    /// tap and the client, and between the tap and the server.
+    fn move_to_client(&mut self, [to_client, to_server]: [Nanos; 2]) {
+        let way = self.answer.min(to_server);
+        self.parts.response += way;
+        self.parts.server += self.answer - way;
+        self.parts.client += self.idle.saturating_sub(to_client);
+        if self.outcome == RequestOutcome::Answered {
+            self.parts.response += to_client;
+            self.first_byte += to_client;
+        }
     }
 }

@@ -288,6 +288,11 @@ impl SegmentsInFlight {
     }
 
     /// Whether the oldest data below `to` were sent once and not covered by SACK.
+    /// First capture time of the oldest data in flight.
+    pub(super) fn oldest_sent(&self) -> Option<Nanos> {
+        self.segments.iter().find(|sent| sent.sends > 0).map(|sent| sent.first)
+    }
+
     pub(super) fn was_oldest_sent_once_unsacked(&self, to: u64) -> bool {
         let data = |kept: &&StoredSegment| kept.sends > 0 && kept.marks & CONTROL == 0;
         let mut below = self.segments.iter().take_while(|kept| kept.start < to);

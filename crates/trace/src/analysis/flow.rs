@@ -90,6 +90,8 @@ pub(crate) struct Flow {
     pub(super) first_data: Option<Nanos>,
     pub(super) last_data: Option<Nanos>,
     pub(super) last_sent: Nanos,
+    /// Reason for waiting before the last acknowledgement of new data or change of the window.
+    pub(super) waited: WaitReason,
     last_ip_id: u16,
     rising_ids: i8,
     pub(super) keep_alive_sent: bool,

@@ -15,6 +15,7 @@ mod failure;
 mod flight;
 mod flow;
 mod histogram;
+mod interruptions;
 mod intervals;
 mod ip_id_steps;
 mod limit_evidence;
@@ -48,8 +49,9 @@ pub(crate) use tap_side::TapRtts;
 
 pub use direction_counts::DirectionCounts;
 pub use direction_stats::{Retransmission, SpuriousRetransmissions};
-pub use exchanges::RequestExchange;
+pub use exchanges::{RequestExchange, RequestOutcome, TimeLine};
 pub use failure::{ConnectionEnd, FailureDetails, FailureKind, FailureStage};
+pub use interruptions::{Interruption, MIN_INTERRUPTION, SilentParty};
 pub use intervals::{INTERVAL_S, IntervalCounts};
 pub use limit_evidence::LimitEvidence;
 pub use limit_kinds::{TRANSFER_LIMITS, TransferLimit};

@@ -4,6 +4,7 @@ use super::direction_counts::DirectionCounts;
 use super::direction_stats::{Retransmission, SpuriousRetransmissions};
 use super::exchanges::RequestExchange;
 use super::failure::{ConnectionEnd, FailureDetails};
+use super::interruptions::Interruption;
 use super::intervals::IntervalCounts;
 use super::limit_evidence::LimitEvidence;
 use super::loss_indications::{LossIndication, LossIndicationCounts};
@@ -106,6 +107,8 @@ pub struct DirectionReport {
     /// Number of loss indications and retransmissions that exceed the limits of the two lists
     /// above.
     pub omitted: u64,
+    /// Interruptions in order, up to a limit.
+    pub interruptions: Vec<Interruption>,
     /// Number of segments of the other end that are missing from the capture, by IP identification;
     /// `None` if the identifications are not sequential.
     pub missing_answers: Option<u64>,

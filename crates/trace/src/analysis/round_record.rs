@@ -5,7 +5,7 @@ use super::rtt::credible_rtt_s;
 use crate::segment::Nanos;
 
 /// Reason why the sender waited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WaitReason {
     /// Loss recovery.
     Repair,
@@ -16,6 +16,7 @@ pub(super) enum WaitReason {
     /// The last segment was not full: no more data were available.
     Short,
     /// Not visible in single packets.
+    #[default]
     Open,
 }
 

@@ -34,7 +34,9 @@ pub(super) struct Connection {
     /// True from the SYN of the opener to the first other segment of this connection.
     awaits_syn_ack: bool,
     end_tracker: FinRstTracker,
-    /// Allocated only with data in both directions, or after a pause.
+    /// Time of the last SYN-ACK; 0 if it was not captured.
+    syn_answered: Nanos,
+    /// Allocated at the first data after a packet of the other end.
     exchanges: Option<Box<ExchangeTracker>>,
     /// Maximum number of listed events per direction.
     max_events: usize,
@@ -51,6 +53,7 @@ impl Connection {
             last_syn: 0,
             awaits_syn_ack: false,
             end_tracker: FinRstTracker::default(),
+            syn_answered: 0,
             exchanges: None,
             max_events,
         }
@@ -86,8 +89,9 @@ impl Connection {
         self.last = self.last.max(segment.time);
         self.tap.process_segment(segment, from);
         self.flows[1 - from].on_peer_segment(segment, quota);
+        let has_data = segment.payload > 0;
         let before =
-            self.may_affect_exchanges(segment, from).then(|| self.flows[from].flow_state());
+            (has_data && self.may_affect_exchanges(from)).then(|| self.flows[from].flow_state());
         let context = ConnectionContext {
             tap_rtt: self.tap.rtt_to_end(from).unwrap_or(0),
             max_events: self.max_events,
@@ -97,6 +101,15 @@ impl Connection {
         self.flows[from].process_segment(segment, &context);
         if let Some(before) = before {
             self.update_exchanges(segment, from, &before, quota);
+        } else if has_data {
+            if let Some(exchanges) = &mut self.exchanges {
+                exchanges.process_one_way_data(segment, from, &self.flows, &self.tap, quota);
+            }
+        }
+        if segment.flags.contains_any(Flags::FIN | Flags::RST) {
+            if let Some(exchanges) = &mut self.exchanges {
+                exchanges.process_fin_or_rst(segment, from);
+            }
         }
         if segment.flags.contains_any(Flags::SYN) {
             self.on_syn(segment, from);
@@ -135,6 +148,8 @@ impl Connection {
             self.last_syn = syn.time;
             // Data with the SYN may be acknowledged separately.
             self.awaits_syn_ack = syn.payload == 0 && self.flows[1 - from].isn.is_none();
+        } else {
+            self.syn_answered = syn.time;
         }
         let [first, second] =
             self.flows.each_ref().map(|flow| (flow.isn.is_some(), flow.announced));
@@ -168,11 +183,11 @@ impl Connection {
         }
     }
 
-    /// Whether a segment may begin or end a request or a response. One-way bulk data do not.
+    /// Whether data may begin or end a request or a response. One-way bulk data do not.
     #[inline(always)]
-    fn may_affect_exchanges(&self, segment: &Segment, from: usize) -> bool {
-        let both = || self.flows[1 - from].counts.data_packets > 0;
-        segment.payload > 0 && (self.exchanges.is_some() || both() || self.flows[from].is_idle())
+    fn may_affect_exchanges(&self, from: usize) -> bool {
+        let other = &self.flows[1 - from].counts;
+        other.data_packets > 0 || other.packets > 0 && self.flows[from].may_begin_message()
     }
 
     #[inline]
@@ -186,8 +201,8 @@ impl Connection {
         let client = self.client_index();
         let event =
             DataSegmentEvent { segment, from, before, flows: &self.flows, tap: &self.tap, quota };
-        let max = self.max_events;
-        let new = || ExchangeTracker::new(client, max, &event);
+        let (max, ready) = (self.max_events, self.syn_answered);
+        let new = || ExchangeTracker::new(client, max, ready, &event);
         self.exchanges.get_or_insert_with(new).process_data(&event);
     }
 
@@ -205,7 +220,7 @@ impl Connection {
         let client = self.client_index() ^ usize::from(swaps);
         let (exchanges, omitted_exchanges) =
             self.exchanges.take().map_or_else(Default::default, |exchanges| {
-                exchanges.into_exchanges(&self.flows, quota)
+                exchanges.into_exchanges(&self.flows, &self.tap, quota, self.last)
             });
         let Self { beginning, flows: [first, second], tap, last, .. } = &mut *self;
         let [a, b] = beginning.ends;
@@ -219,8 +234,8 @@ impl Connection {
         let [forth, back] = [(sends, takes), (takes, sends)]
             .map(|(from, to)| AnnouncedOptions::effective(from, to, ipv6));
         let mut directions = Box::new([
-            first.direction_report(a, b, (tap, 0), forth),
-            second.direction_report(b, a, (tap, 1), back),
+            first.direction_report(a, b, (tap, 0), forth, *last),
+            second.direction_report(b, a, (tap, 1), back, *last),
         ]);
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use tcpcast_trace::{
     ConnectionReport, Connections, Endpoint, FailureDetails, FailureKind, FailureStage, Flags,
-    Options, RequestExchange, Segment,
+    Options, RequestExchange, RequestOutcome, Segment, SilentParty,
 };
 
 const MSS: u32 = 1000;
@@ -102,6 +102,28 @@ fn assert_near(actual: u64, expected: f64) {
     assert!((ms(actual) - expected).abs() < 0.01, "{} for {expected}", ms(actual));
 }
 
+/// Time from the first byte of the request to the last byte of the response, without the client.
+fn latency(exchange: &RequestExchange) -> u64 {
+    exchange.parts.total() - exchange.parts.client
+}
+
+/// Compares the parts of a time line, in ms, in the order of their declaration.
+fn assert_parts(exchange: &RequestExchange, expected: [f64; 8]) {
+    let parts = exchange.parts;
+    let found = [
+        parts.client,
+        parts.request,
+        parts.server,
+        parts.response,
+        parts.retransmission,
+        parts.held,
+        parts.window,
+        parts.interrupted,
+    ]
+    .map(|part| (ms(part) * 1e3).round() / 1e3);
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn exchange_has_times_of_first_and_last_byte() {
     let mut talk = Talk::new([0.0, 30.0]);
@@ -115,10 +137,12 @@ fn exchange_has_times_of_first_and_last_byte() {
     assert_eq!((first.request_bytes, first.response_bytes), (200, 1500));
     assert_eq!((second.request_bytes, second.response_bytes), (300, 400));
     assert_near(first.first_byte, 35.0);
-    assert_near(first.last_byte, 36.0);
+    assert_near(latency(&first), 36.0);
     assert_near(second.answer, 40.0);
     assert!(!first.overlaps && !second.overlaps);
-    assert_eq!((first.repair, first.held, first.pauses), (0, 0, 0));
+    assert_eq!(first.outcome, RequestOutcome::Answered);
+    assert_parts(&first, [70.0, 0.0, 5.0, 31.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_parts(&second, [64.0, 0.0, 10.0, 30.0, 0.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
@@ -181,8 +205,7 @@ fn retransmission_delays_last_byte() {
     talk.data(400.0, CLIENT, 200);
     talk.data(405.0, SERVER, 500);
     let [first, second] = talk.exchanges().try_into().expect("two requests");
-    assert_near(first.repair, 230.0);
-    assert_near(first.last_byte, 235.0);
+    assert_parts(&first, [70.0, 0.0, 5.0, 30.0, 230.0, 0.0, 0.0, 0.0]);
     assert_eq!((first.retransmissions, second.retransmissions), (1, 0));
     assert!(!first.after_losses && second.after_losses);
 }
@@ -201,7 +224,7 @@ fn small_segment_waits_for_delayed_acknowledgement() {
         }
         for exchange in talk.exchanges() {
             assert_near(exchange.delayed, 40.0);
-            assert_near(exchange.held, 70.0);
+            assert_near(exchange.parts.held, 70.0);
             assert_near(exchange.answer, 5.0 + far);
         }
     }
@@ -215,7 +238,7 @@ fn nagle_delays_by_a_round_trip() {
     talk.data(130.0, CLIENT, 300);
     talk.data(165.0, SERVER, 500);
     let [only] = talk.exchanges().try_into().expect("one request");
-    assert_near(only.held, 30.0);
+    assert_near(only.parts.held, 30.0);
     assert_eq!(only.delayed, 0);
 }
 
@@ -227,7 +250,7 @@ fn gap_within_response_is_server_pause() {
     talk.ack(130.0, CLIENT);
     talk.data(630.0, SERVER, 700);
     let [only] = talk.exchanges().try_into().expect("one request");
-    assert_near(only.pauses, 500.0);
+    assert_near(only.parts.server, 500.0);
 }
 
 #[test]
@@ -239,7 +262,7 @@ fn gaps_after_short_writes_are_server_pauses() {
         talk.ack(130.0 + 60.0 * f64::from(part), CLIENT);
     }
     let [only] = talk.exchanges().try_into().expect("one request");
-    assert_near(only.pauses, 120.0);
+    assert_near(only.parts.server, 120.0);
 }
 
 #[test]
@@ -250,8 +273,148 @@ fn gap_after_full_segment_is_lost_tail() {
     talk.ack(130.0, CLIENT);
     talk.data(400.0, SERVER, 300);
     let [only] = talk.exchanges().try_into().expect("one request");
-    assert_near(only.repair, 270.0);
-    assert_eq!((only.pauses, only.retransmissions), (0, 1));
+    assert_near(only.parts.retransmission, 270.0);
+    assert_eq!((only.parts.server, only.retransmissions), (0, 1));
+}
+
+#[test]
+fn client_idle_before_request_and_within_it_is_not_latency() {
+    for rtt in [[0.0, 30.0], [30.0, 0.0]] {
+        let mut talk = Talk::new(rtt);
+        let start = 1000.0 + rtt[SERVER] + rtt[CLIENT];
+        talk.data(start, CLIENT, 200);
+        talk.ack(start + rtt[SERVER], SERVER);
+        // A pause of the client within the request.
+        talk.data(start + 60_000.0, CLIENT, 100);
+        talk.data(start + 60_000.0 + rtt[SERVER] + 5.0, SERVER, 300);
+        let [only] = talk.exchanges().try_into().expect("one request");
+        assert_parts(&only, [61_000.0, 0.0, 5.0, 30.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_near(only.first_byte, 35.0);
+    }
+}
+
+#[test]
+fn pause_of_server_after_full_segments_is_not_network() {
+    let mut talk = Talk::new([30.0, 0.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(101.0, SERVER, MSS);
+    talk.ack(131.0, CLIENT);
+    talk.data(60_131.0, SERVER, MSS);
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_near(only.parts.server, 60_031.0);
+    assert_near(only.parts.response, 30.0);
+}
+
+#[test]
+fn request_without_response_has_outcome() {
+    type Step = fn(&mut Talk);
+    let fin = Flags::FIN | Flags::ACK;
+    let cases: [(RequestOutcome, f64, Step); 5] = [
+        (RequestOutcome::ClientGaveUp, 30_000.0, |talk| {
+            talk.flags(30_100.0, CLIENT, Flags::FIN | Flags::ACK, 0)
+        }),
+        (RequestOutcome::ClientGaveUp, 30_000.0, |talk| {
+            talk.flags(30_100.0, CLIENT, Flags::RST, 0)
+        }),
+        (RequestOutcome::ResetByServer, 500.0, |talk| talk.flags(600.0, SERVER, Flags::RST, 0)),
+        (RequestOutcome::ServerClosed, 500.0, |talk| {
+            talk.flags(600.0, SERVER, Flags::FIN | Flags::ACK, 0)
+        }),
+        (RequestOutcome::CaptureEnded, 30.0, |_| ()),
+    ];
+    for (outcome, waited, step) in cases {
+        let mut talk = Talk::new([0.0, 30.0]);
+        talk.data(100.0, CLIENT, 200);
+        talk.ack(130.0, SERVER);
+        step(&mut talk);
+        let [only] = talk.exchanges().try_into().expect("one request");
+        assert_eq!((only.outcome, only.request_bytes), (outcome, 200));
+        assert_near(latency(&only), waited);
+        assert_near(only.parts.server, waited - 30.0);
+    }
+    // A half-closed connection still awaits its response.
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.flags(100.0, CLIENT, fin, 200);
+    talk.data(5130.0, SERVER, 100);
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_eq!(only.outcome, RequestOutcome::Answered);
+}
+
+#[test]
+fn one_way_messages_are_not_requests() {
+    let mut messages = Talk::new([0.0, 30.0]);
+    for number in 0..5 {
+        messages.data(1000.0 * f64::from(number), CLIENT, 200);
+        messages.ack(1000.0 * f64::from(number) + 30.0, SERVER);
+    }
+    assert_eq!(messages.exchanges(), []);
+    let mut closed = Talk::new([0.0, 30.0]);
+    closed.flags(100.0, CLIENT, Flags::FIN | Flags::ACK, 200);
+    closed.flags(130.0, SERVER, Flags::FIN | Flags::ACK, 0);
+    assert_eq!(closed.exchanges(), []);
+    let mut upload = Talk::new([0.0, 30.0]);
+    (0..1100).for_each(|packet| upload.data(100.0 + f64::from(packet), CLIENT, MSS));
+    assert_eq!(upload.exchanges(), []);
+}
+
+#[test]
+fn transmissions_in_vain_are_an_interruption() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    let (sequence, ack) = (talk.next[CLIENT] - 200, talk.next[SERVER]);
+    for time in [330.0, 800.0, 1700.0, 3500.0] {
+        talk.segment(time, CLIENT, Flags::ACK, 200, sequence, ack);
+    }
+    talk.data(3535.0, SERVER, 300);
+    talk.ack(3535.0, CLIENT);
+    let report = talk.report();
+    let [only] = report.exchanges.as_slice().try_into().expect("one request");
+    assert_parts(&only, [70.0, 0.0, 5.0, 30.0, 0.0, 0.0, 0.0, 3400.0]);
+    assert_eq!((only.copies, only.retransmissions), (4, 4));
+    let [silence] = report.directions[0].interruptions.as_slice().try_into().expect("one");
+    assert_near(silence.end - silence.start, 3400.0);
+    assert_eq!((silence.by, silence.copies, silence.ended), (SilentParty::Path, 4, true));
+    assert_eq!(report.directions[1].interruptions, []);
+}
+
+#[test]
+fn dead_path_is_the_outcome_after_three_copies() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    let (sequence, ack) = (talk.next[CLIENT] - 200, talk.next[SERVER]);
+    for time in [330.0, 800.0, 1700.0] {
+        talk.segment(time, CLIENT, Flags::ACK, 200, sequence, ack);
+    }
+    let report = talk.report();
+    let [only] = report.exchanges.as_slice().try_into().expect("one request");
+    assert_eq!(only.outcome, RequestOutcome::PathDead);
+    assert_near(only.parts.interrupted, 1600.0);
+    assert!(!report.directions[0].interruptions[0].ended);
+}
+
+#[test]
+fn idle_connection_has_no_interruption() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    for start in [100.0, 60_000.0] {
+        talk.data(start, CLIENT, 200);
+        talk.data(start + 31.0, SERVER, MSS);
+        talk.ack(start + 31.0, CLIENT);
+    }
+    let report = talk.report();
+    assert!(report.directions.iter().all(|direction| direction.interruptions.is_empty()));
+}
+
+#[test]
+fn retransmission_acknowledged_too_early_is_time_of_the_server() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    let (sequence, ack) = (talk.next[CLIENT] - 200, talk.next[SERVER]);
+    talk.segment(330.0, CLIENT, Flags::ACK, 200, sequence, ack);
+    // The acknowledgement answers the first transmission.
+    talk.ack(331.0, SERVER);
+    talk.data(600.0, SERVER, 300);
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_parts(&only, [70.0, 0.0, 470.0, 30.0, 0.0, 0.0, 0.0, 0.0]);
 }
 
 fn failure(talk: Talk) -> FailureDetails {
