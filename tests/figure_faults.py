@@ -26,7 +26,7 @@ def figure_faults(figure: Figure) -> list[str]:
     """Draw a figure and return its faults as texts; none for a good figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional
 
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         canvas.draw()
@@ -61,7 +61,7 @@ def _visible_texts(figure: Figure) -> Iterator[tuple[str, BboxBase]]:
     hidden = set()
     for axes in figure.axes:
         for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-            shown = {id(tick) for tick in axis._update_ticks()}
+            shown = {id(tick) for tick in _drawn_ticks(axis)}
             ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
             drawn = axes.get_visible() and axes.axison
             inside = [min(limits) <= tick.get_loc() <= max(limits) for tick in ticks]
@@ -75,6 +75,11 @@ def _visible_texts(figure: Figure) -> Iterator[tuple[str, BboxBase]]:
     for text in figure.findobj(Text):
         if text.get_text().strip() and text.get_visible() and text not in hidden:
             yield " ".join(text.get_text().split()), text.get_window_extent()
+
+
+def _drawn_ticks(axis: Any) -> list[Any]:
+    ticks: list[Any] = axis._update_ticks()  # there is no public way
+    return ticks
 
 
 def _axes_faults(axes: Axes, *, is_colorbar: bool) -> Iterator[str]:
@@ -91,7 +96,7 @@ def _axes_faults(axes: Axes, *, is_colorbar: bool) -> Iterator[str]:
             continue
         numbers = [
             tick.label1.get_text()
-            for tick in axis._update_ticks()
+            for tick in _drawn_ticks(axis)
             if low <= tick.get_loc() <= high and tick.label1.get_text()
         ]
         if len(set(numbers)) < min(2, len(axis.get_ticklocs())):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import tcpcast
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 pytest.importorskip("matplotlib")
 
 LINK = {"rate": "20mbit", "buffer": "100pkt"}
-WEB = {
+WEB: dict[str, Any] = {
     "kind": "transfers",
     "size": {"distribution": "exponential", "mean": "30pkt"},
     "arrivals": {"distribution": "poisson", "rate": "20/s"},
 }
 BACKUP = {"name": "backup", "flows": 1, "traffic": {"kind": "bulk"}}
 RANDOM_SIZES = {"distribution": "pareto", "mean": "36pkt", "alpha": 1.5}
-NO_LIMIT = {"network": {"rtt": "400ms"}, "run": {"duration": "2s"}}
+NO_LIMIT: dict[str, Any] = {"network": {"rtt": "400ms"}, "run": {"duration": "2s"}}
 
 
-def faults_of(tables: dict[str, object]) -> list[str]:
+def faults_of(tables: dict[str, Any]) -> list[str]:
     scenario = Scenario.from_dict(tables)
     try:
         answers = tcpcast.run(scenario, ["packet"], threads=1, over_time=True)
@@ -74,9 +74,9 @@ def faults_of(tables: dict[str, object]) -> list[str]:
     ],
     ids=["arrivals", "one-class", "two-classes", "few-by-size", "nothing-ends", "no-shared-rate"],
 )
-def test_figures_of_scenarios_that_failed(tables: dict[str, object]) -> None:
+def test_figures_of_scenarios_that_failed(tables: dict[str, Any]) -> None:
     """Regression: tables without losses, sizes, RTT samples or shared rates ended a command."""
-    run = {"duration": "20s"} | dict(tables.get("run", {}))  # type: ignore[call-overload]
+    run = {"duration": "20s"} | tables.get("run", {})
     assert faults_of(tables | {"run": run | {"max_wall": "2s"}}) == []
 
 

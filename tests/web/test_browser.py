@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tcpcast.cli import main
 from tcpcast.scenario.stack_descriptions import describe_stack
 
 from web.lossy_capture import write_lossy_capture
@@ -382,6 +383,21 @@ def test_capture_is_analysed_and_its_name_is_escaped(served: Served, tmp_path: P
     assert limits is not None
     assert limits["x"] + limits["width"] <= 380
     assert tab.locator("#capture-answer .scroll").first.evaluate("e => e.scrollWidth") <= 380
+
+
+def test_limits_are_visible_in_a_report_on_a_telephone(served: Served, tmp_path: Path) -> None:
+    """Regression: the last column of the worst transfers was outside a window of 380 px."""
+    report = tmp_path / "report.html"
+    capture = str(write_lossy_capture(tmp_path))
+    assert main(["trace", capture, "--html", str(report)]) == 0
+    tab = served.context.new_page()
+    tab.set_viewport_size({"width": 380, "height": 800})
+    tab.set_content(report.read_text(encoding="utf-8"))
+    limits = tab.locator("th", has_text="limited").first.bounding_box()
+    assert limits is not None
+    assert limits["x"] + limits["width"] <= 380
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 380
+    tab.close()
 
 
 def upload_data(name: str, content: bytes) -> Any:

@@ -99,7 +99,7 @@ def legend_above(axes: Axes) -> None:
     """
     entries = len(axes.get_legend_handles_labels()[1])
     sides_in = _AXIS_TEXTS_IN + (_END_LABELS_IN if axes.texts else 0.0)
-    figure = axes.get_figure(root=True)
+    figure: Any = axes.figure
     max_width = (figure.get_figwidth() - sides_in) * figure.dpi
     for columns in range(min(_MAX_LEGEND_COLUMNS, entries), 0, -1):
         legend = axes.legend(
