@@ -159,6 +159,11 @@ impl ScriptRunner {
         Ok(())
     }
 
+    /// Tolerance of times.
+    pub(super) fn tolerance(&self) -> Nanos {
+        self.comparison.tolerance
+    }
+
     /// A new connection starts; further packets of the previous one are not checked.
     pub(super) fn forget_connection(&mut self) {
         self.unmentioned += self.sent.len();

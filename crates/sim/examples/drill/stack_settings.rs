@@ -175,6 +175,11 @@ impl StackSettings {
         Ok(())
     }
 
+    /// `SO_RCVBUF`, which Linux doubles; half of the result is the maximum window.
+    pub fn set_receive_buffer(&mut self, bytes: i64) {
+        self.window_scale = Some(window_scale_of(bytes));
+    }
+
     fn set_early_retransmit(&mut self, number: i64) -> Result<(), ScriptError> {
         if let LossDetection::Rack { tail_loss_probe, .. } = &mut self.stack.detection {
             *tail_loss_probe = number == 3 || number == 4;
