@@ -17,8 +17,9 @@ use tcpcast_sim::tcp::modern::{
 const ETHERNET_MSS: u32 = 1460;
 /// The window scale of Linux's default buffers.
 const DEFAULT_WINDOW_SCALE: u8 = 7;
-/// Linux's `SOCK_MIN_SNDBUF`.
+/// Linux's `SOCK_MIN_SNDBUF`, and its limit of the value of `SO_SNDBUF`.
 const MIN_SEND_BUFFER: u64 = 4608;
+const MAX_SEND_BUFFER: i64 = 1 << 30;
 /// Maximum number of parts of a packet that is sent without copying: `MAX_SKB_FRAGS`.
 const MAX_FRAGMENTS: usize = 17;
 /// Options without effect here. Their values can be read.
@@ -503,7 +504,7 @@ impl ScriptRunner {
                 return Ok(CallResult::Returns(0));
             }
             ("SO_SNDBUF" | "SO_SNDBUFFORCE", Some(bytes @ 0..)) => {
-                let size = (2 * bytes as u64).max(MIN_SEND_BUFFER);
+                let size = (2 * bytes.min(MAX_SEND_BUFFER) as u64).max(MIN_SEND_BUFFER);
                 self.application.send_buffer = Some(SendBufferSize::Fixed(size));
             }
             ("TCP_MAXSEG", Some(mss @ 1..)) if self.connected_file() != call.number(0) => {
@@ -526,7 +527,7 @@ impl ScriptRunner {
                 let first = sender.map_or(1, |sender| sender.una());
                 self.application.error_queue.request_times(&value, first);
             }
-            ("TCP_CORK" | "TCP_USER_TIMEOUT" | "TCP_NOTSENT_LOWAT", Some(0..)) => (),
+            ("TCP_CORK" | "TCP_USER_TIMEOUT" | "TCP_NOTSENT_LOWAT", Some(0..=0xffff_ffff)) => (),
             _ if IGNORED_OPTIONS.contains(&name) => (),
             _ => return not_supported(format!("the socket option {name}")),
         }

@@ -120,7 +120,12 @@ impl ErrorQueue {
             }
             Notification::Time(event, byte, at) => {
                 let time = number("scm_sec").zip(number("scm_nsec"));
-                let time = time.map(|(seconds, nanos)| start + seconds * 1_000_000_000 + nanos);
+                let time = time.map(|(seconds, nanos)| {
+                    seconds
+                        .saturating_mul(1_000_000_000)
+                        .saturating_add(start)
+                        .saturating_add(nanos)
+                });
                 value("ee_info") == event
                     && number("ee_data") == Some(byte)
                     && time.is_some_and(|time| time.abs_diff(at) <= tolerance)

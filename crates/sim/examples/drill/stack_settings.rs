@@ -134,6 +134,7 @@ impl StackSettings {
             else {
                 return not_supported(format!("the setting {name}={value}"));
             };
+            let (initial, max) = (initial.min(1 << 31), max.min(1 << 31));
             self.send_buffer = SendBufferSize::Growing { initial, max };
             return Ok(());
         }
