@@ -184,6 +184,13 @@ fn drill_reports_scripts_without_events_as_unchecked() {
 }
 
 #[test]
+fn drill_bounds_memory_of_writes_without_a_send_buffer() {
+    let script = format!("{OPEN}+0 write(4, ..., 4000000000000000000) = 4000000000000000000\n");
+    let outcome = run(&script, Preset::LinuxCubic);
+    assert!(matches!(outcome, Outcome::Passed { .. }), "{outcome}");
+}
+
+#[test]
 fn drill_scripts_fail_on_missing_packets() {
     let script = format!("{OPEN}+0 > . 1:1001(1000) ack 1\n");
     let outcome = run(&script, Preset::LinuxCubic);

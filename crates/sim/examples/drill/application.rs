@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::comparison::SCRIPT_START;
+use super::error_queue::ErrorQueue;
 use super::script_runner::ScriptRunner;
 use super::system_call::{CallResult, SystemCall};
 use super::{ScriptError, failed, not_supported};
@@ -15,8 +17,9 @@ use tcpcast_sim::tcp::modern::{
 const ETHERNET_MSS: u32 = 1460;
 /// The window scale of Linux's default buffers.
 const DEFAULT_WINDOW_SCALE: u8 = 7;
-/// Linux's `SOCK_MIN_SNDBUF`.
+/// Linux's `SOCK_MIN_SNDBUF`, and its limit of the value of `SO_SNDBUF`.
 const MIN_SEND_BUFFER: u64 = 4608;
+const MAX_SEND_BUFFER: i64 = 1 << 30;
 /// Maximum number of parts of a packet that is sent without copying: `MAX_SKB_FRAGS`.
 const MAX_FRAGMENTS: usize = 17;
 /// Options without effect here. Their values can be read.
@@ -63,8 +66,7 @@ pub struct Application {
     /// Maximum segment size set by the application.
     max_segment: Option<u32>,
     send_buffer: Option<SendBufferSize>,
-    /// Whether notifications of `MSG_ZEROCOPY` follow, which are not supported.
-    expects_notifications: bool,
+    error_queue: ErrorQueue,
     /// Values of the other options.
     options: HashMap<String, i64>,
 }
@@ -202,6 +204,7 @@ impl ScriptRunner {
             Some(ConnectionState::Listen | ConnectionState::SynReceived) => {
                 return Ok(CallResult::Blocks);
             }
+            Some(ConnectionState::Closed) if self.has_error() => (),
             None | Some(ConnectionState::Closed) => {
                 return failed(format!("expected a connection to accept, got {state:?}"));
             }
@@ -212,6 +215,11 @@ impl ScriptRunner {
         }
         self.application.accepted = Some(call.returns);
         Ok(CallResult::Returns(call.returns))
+    }
+
+    /// Whether the peer has reset the connection, which can still be accepted.
+    fn has_error(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.error().is_some())
     }
 
     /// File of the connection.
@@ -252,8 +260,12 @@ impl ScriptRunner {
                 _ => return not_supported(format!("{} with {flag}", call.name)),
             }
         }
+        if self.connection.is_none() && call.number(0) == self.application.socket {
+            return Ok(CallResult::Fails("EPIPE"));
+        }
         let is_null = call.argument(1) == "NULL";
-        self.application.expects_notifications |= flags.contains("MSG_ZEROCOPY");
+        let zero_copy = flags.contains("MSG_ZEROCOPY")
+            && self.application.options.get("SO_ZEROCOPY").is_some_and(|&on| on != 0);
         let (now, left) = (self.now, bytes - blocked.written);
         let connection = self.open_connection(call)?;
         if is_null && bytes > 0 {
@@ -263,11 +275,16 @@ impl ScriptRunner {
         if std::mem::replace(&mut blocked.has_waited, true) && connection.waits_for_space() {
             return Ok(CallResult::Blocks);
         }
-        blocked.written += match connection.write(now, left, how, &mut ()) {
+        let accepted = match connection.write(now, left, how, &mut ()) {
             Ok(accepted) => accepted,
             Err(_) if blocked.written > 0 => return Ok(blocked.result_without_waiting()),
             Err(error) => return Ok(CallResult::Fails(error_name(error))),
         };
+        blocked.written += accepted;
+        let end = connection.sender().una() + connection.sender().unacked_and_unsent_bytes();
+        if accepted > 0 {
+            self.application.error_queue.add_written_data(end, zero_copy);
+        }
         Ok(match blocked.written {
             written if written == bytes => CallResult::Returns(bytes as i64),
             _ => CallResult::Blocks,
@@ -284,6 +301,10 @@ impl ScriptRunner {
         let Some(max) = max.and_then(|max| u64::try_from(max).ok()) else {
             return not_supported(format!("{} without a size", call.name));
         };
+        if message && flags == "MSG_ERRQUEUE" {
+            let tolerance = self.tolerance();
+            return self.application.error_queue.receive(call, SCRIPT_START, tolerance);
+        }
         if !["", "0", "MSG_DONTWAIT"].contains(&flags) {
             return not_supported(format!("{} with {flags}", call.name));
         }
@@ -368,15 +389,9 @@ impl ScriptRunner {
 
     // ------------------------------------------------------------------- events
 
-    fn check_no_notifications(&self) -> Result<(), ScriptError> {
-        match self.application.expects_notifications {
-            true => not_supported("notifications of MSG_ZEROCOPY"),
-            false => Ok(()),
-        }
-    }
-
     /// Events of the connection: Linux's `tcp_poll`.
     fn poll_events(&mut self, file: i64) -> Result<u32, ScriptError> {
+        let has_notifications = !self.application.error_queue.is_empty();
         let ours = self.connected_file();
         let Some(connection) = self.connection.as_mut().filter(|_| ours == Some(file)) else {
             return not_supported(format!("events of file {file}"));
@@ -386,7 +401,7 @@ impl ScriptRunner {
         let flags = [
             ("POLLIN", connection.is_readable()),
             ("POLLOUT", connection.poll_writable()),
-            ("POLLERR", connection.error().is_some()),
+            ("POLLERR", connection.error().is_some() || has_notifications),
             ("POLLHUP", closed),
             ("POLLRDHUP", ended || closed),
         ];
@@ -395,7 +410,6 @@ impl ScriptRunner {
     }
 
     fn poll(&mut self, call: &SystemCall) -> Result<CallResult, ScriptError> {
-        self.check_no_notifications()?;
         let files: Vec<_> = call.values_of("fd").collect();
         let wanted: Vec<_> = call.values_of("events").collect();
         let expected: Vec<_> = call.values_of("revents").collect();
@@ -438,15 +452,17 @@ impl ScriptRunner {
     pub(super) fn note_wakeups(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         let wakeups = connection.take_wakeups();
+        let (next, una) = (connection.sender().next_byte(), connection.sender().una());
+        let notified = self.application.error_queue.update(self.now, next, una);
         for watch in &mut self.application.watches {
             let wanted = |name| parse_events(name).is_ok_and(|event| watch.events & event != 0);
-            watch.is_ready |=
-                (wakeups.readable && wanted("POLLIN")) || (wakeups.writable && wanted("POLLOUT"));
+            watch.is_ready |= (wakeups.readable && wanted("POLLIN"))
+                || (wakeups.writable && wanted("POLLOUT"))
+                || (notified && wanted("POLLERR"));
         }
     }
 
     fn wait_for_watches(&mut self, call: &SystemCall) -> Result<CallResult, ScriptError> {
-        self.check_no_notifications()?;
         let epoll = call.number(0);
         let expected = call.values_of("events").next().unwrap_or_default();
         for index in 0..self.application.watches.len() {
@@ -488,7 +504,7 @@ impl ScriptRunner {
                 return Ok(CallResult::Returns(0));
             }
             ("SO_SNDBUF" | "SO_SNDBUFFORCE", Some(bytes @ 0..)) => {
-                let size = (2 * bytes as u64).max(MIN_SEND_BUFFER);
+                let size = (2 * bytes.min(MAX_SEND_BUFFER) as u64).max(MIN_SEND_BUFFER);
                 self.application.send_buffer = Some(SendBufferSize::Fixed(size));
             }
             ("TCP_MAXSEG", Some(mss @ 1..)) if self.connected_file() != call.number(0) => {
@@ -503,7 +519,15 @@ impl ScriptRunner {
                     connection.set_no_delay(on != 0);
                 }
             }
-            ("TCP_CORK" | "TCP_USER_TIMEOUT" | "TCP_NOTSENT_LOWAT", Some(0..)) => (),
+            ("SO_RCVBUF" | "SO_RCVBUFFORCE", Some(bytes @ 1..)) if self.connection.is_none() => {
+                self.setup.set_receive_buffer(bytes);
+            }
+            ("SO_TIMESTAMPING", _) => {
+                let sender = self.connection.as_ref().map(Connection::sender);
+                let first = sender.map_or(1, |sender| sender.una());
+                self.application.error_queue.request_times(&value, first);
+            }
+            ("TCP_CORK" | "TCP_USER_TIMEOUT" | "TCP_NOTSENT_LOWAT", Some(0..=0xffff_ffff)) => (),
             _ if IGNORED_OPTIONS.contains(&name) => (),
             _ => return not_supported(format!("the socket option {name}")),
         }

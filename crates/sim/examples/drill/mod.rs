@@ -3,7 +3,7 @@
 //! ```text
 //!   text -> items -> events -> script runner -> outcome
 //!           (items)  (event, packet, system_call, assertion, stack_settings)
-//!                                                  (application: calls, files)
+//!                                                  (application, error_queue)
 //! ```
 //!
 //! The script runner has an application, a connection and a virtual clock. It passes the script's
@@ -13,6 +13,7 @@
 mod application;
 mod assertion;
 mod comparison;
+mod error_queue;
 mod event;
 mod items;
 mod packet;

@@ -159,6 +159,11 @@ impl ScriptRunner {
         Ok(())
     }
 
+    /// Tolerance of times.
+    pub(super) fn tolerance(&self) -> Nanos {
+        self.comparison.tolerance
+    }
+
     /// A new connection starts; further packets of the previous one are not checked.
     pub(super) fn forget_connection(&mut self) {
         self.unmentioned += self.sent.len();
@@ -216,7 +221,7 @@ impl ScriptRunner {
             ("--tcp_ts_tick_usecs", Ok(micros @ (0 | 1000))) => {
                 self.comparison.compares_timestamps = micros > 0;
             }
-            ("--mss", Ok(size)) if size > 0 => self.arriving_size = size as u32,
+            ("--mss", Ok(size @ 88..=65_535)) => self.arriving_size = size as u32,
             ("--send_omit_free", _) | ("--local_port" | "--bind_port", _) => (),
             ("--ip_version", _) if value.starts_with("ipv4") => (),
             _ => return not_supported(format!("the option {option}")),

@@ -134,6 +134,7 @@ impl StackSettings {
             else {
                 return not_supported(format!("the setting {name}={value}"));
             };
+            let (initial, max) = (initial.min(1 << 31), max.min(1 << 31));
             self.send_buffer = SendBufferSize::Growing { initial, max };
             return Ok(());
         }
@@ -173,6 +174,11 @@ impl StackSettings {
             _ => return not_supported(format!("the setting {name}={value}")),
         }
         Ok(())
+    }
+
+    /// `SO_RCVBUF`, which Linux doubles; half of the result is the maximum window.
+    pub fn set_receive_buffer(&mut self, bytes: i64) {
+        self.window_scale = Some(window_scale_of(bytes));
     }
 
     fn set_early_retransmit(&mut self, number: i64) -> Result<(), ScriptError> {

@@ -133,7 +133,7 @@ impl SystemCall {
     /// Total length of these parts.
     pub fn vector_bytes(&self) -> Option<i64> {
         let lengths = self.vector_lengths();
-        let bytes = lengths.iter().map(|len| number(len)).sum();
+        let bytes = lengths.iter().try_fold(0_i64, |sum, len| sum.checked_add(number(len)?));
         if lengths.is_empty() { None } else { bytes }
     }
 

@@ -548,6 +548,10 @@ impl Connection {
                 let is_answer = segment.flags.ack && segment.ack == 1;
                 is_answer.then_some(SocketError::ConnectionRefused)
             }
+            // No connection was accepted.
+            ConnectionState::SynReceived if segment.seq == next => {
+                return self.state = ConnectionState::Closed;
+            }
             ConnectionState::CloseWait => Some(SocketError::BrokenPipe),
             _ => Some(SocketError::ConnectionReset),
         };
@@ -684,9 +688,15 @@ impl Connection {
                 timestamps: segment.options.timestamps,
             };
             self.receiver.on_data(now, &data, &self.stack);
-        } else if segment.seq + 1 == self.receiver.next_expected() {
-            // A probe of our window, or a keepalive.
-            self.receiver.on_packet_below_window();
+        } else {
+            let is_old = segment.ack < self.sender.una();
+            if let Some(stamps) = segment.options.timestamps.filter(|_| !is_old) {
+                self.receiver.on_timestamp_without_data(segment.seq, stamps);
+            }
+            if segment.seq + 1 == next {
+                // A probe of our window, or a keepalive.
+                self.receiver.on_packet_below_window();
+            }
         }
         self.wakeups.readable |= self.receiver.next_expected() != next;
         self.update_state_after_close();

@@ -246,6 +246,14 @@ impl Receiver {
         }
     }
 
+    /// A packet without data has timestamps.
+    pub fn on_timestamp_without_data(&mut self, start: u64, stamps: Timestamps) {
+        let (len, fin, ecn) = (0, false, EcnCodepoint::NotCapable);
+        let timestamps = Some(stamps);
+        let data = ArrivingData { start, len, fin, ecn, cwr: false, push: false, timestamps };
+        self.update_newest_stamp(&data);
+    }
+
     /// Accepts a packet with new data; `above_gap` is true if the packet is above a gap.
     #[inline(always)]
     fn accept_new_data(&mut self, now: Nanos, data: &ArrivingData, above_gap: bool, stack: &Stack) {

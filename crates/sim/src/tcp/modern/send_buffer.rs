@@ -117,6 +117,14 @@ impl Sender {
         let sendable = next + sendable;
         let Some(socket) = &mut self.socket else { return bytes };
         socket.buffers.retain(|buffer| buffer.end > una);
+        if (socket.size, socket.options.notsent_lowat) == (u64::MAX, u64::MAX) {
+            // Nothing limits the number of buffers, so only records are stored.
+            let (start, end) = (self.written, self.written + bytes);
+            let record =
+                (ends_record && bytes > 0).then_some(OffloadBuffer { start, end, ends_record });
+            socket.buffers.extend(record);
+            return bytes;
+        }
         let cutoff = match socket.max_window {
             window if window > MIN_HALVED_WINDOW => window / 2,
             window => window,
