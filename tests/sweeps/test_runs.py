@@ -15,7 +15,6 @@ from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pandas
 import polars
 import pyarrow.parquet as pq
 import pytest
@@ -198,15 +197,16 @@ def test_every_reader_of_parquet_folders_reads_the_rows(
     assert frame["network.rtt"].to_list() == result.to_arrow()["network.rtt"].to_pylist()
     assert polars.scan_parquet(out).collect().equals(frame)
     assert polars.read_parquet(out / "*.parquet").equals(frame)
-    assert len(pandas.read_parquet(out)) == 6
+    assert len(pytest.importorskip("pandas").read_parquet(out)) == 6
     query = f"SELECT count(*) FROM read_parquet('{out}/*')"
-    assert duckdb.sql(query).to_arrow_table().to_pylist() == [{"count_star()": 6}]
+    assert duckdb.execute(query).fetchone() == (6,)
 
 
 def test_folder_of_former_version_is_resumed(
     path: Scenario, tmp_path: Path, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, how = tmp_path / "out", {"engines": ENGINES, "processes": 1}
+    out = tmp_path / "out"
+    how: dict[str, Any] = {"engines": ENGINES, "processes": 1}
     tcpcast.sweep(path, VARY, out=out, **how)
     expected, times = contents(out), read_wall_times(out)
     definition = read_definition(out)
