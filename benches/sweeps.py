@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast.scenario import Scenario
+from tcpcast.sweeps.folder import read_wall_times
 
 from benches.row import Row
 
@@ -40,8 +40,7 @@ def rows() -> Iterator[Row]:
             began = time.perf_counter()
             tcpcast.sweep(scenario, vary, engines=engine, processes=1, out=out)
             took = time.perf_counter() - began
-            lines = (out / "_wall.jsonl").read_text().splitlines()
-            options = sum(row[3] for line in lines for row in json.loads(line)["wall_s"])
+            options = sum(row[3] for record in read_wall_times(out) for row in record["wall_s"])
         yield Row(f"sweep without {engine}", "ms per cell", (took - options) / cells * 1e3, target)
     vary = {
         "network.rtt": "10ms..200ms log 100",

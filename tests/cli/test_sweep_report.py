@@ -103,7 +103,7 @@ def test_level_without_figure_is_rejected(capsys: Capture) -> None:
 def test_damaged_sweep_directory_is_rejected(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "_sweep.json").write_text('{"sweep": "sha256:0"}', encoding="utf-8")
     assert main(["report", str(tmp_path)]) == 2
-    assert "_sweep.json cannot be read" in capsys.readouterr().err
+    assert "its definition cannot be read" in capsys.readouterr().err
 
 
 def test_sweep_report_shows_three_worst_warnings(tmp_path: Path) -> None:

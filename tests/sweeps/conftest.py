@@ -34,6 +34,6 @@ def contents() -> Callable[[Path], dict[str, bytes]]:
 
     def read(folder: Path) -> dict[str, bytes]:
         files = sorted(folder.iterdir())
-        return {file.name: file.read_bytes() for file in files if file.name != "_wall.jsonl"}
+        return {file.name: file.read_bytes() for file in files if file.name != "_wall.parquet"}
 
     return read

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +12,7 @@ from tcpcast.errors import TcpcastError
 from tcpcast.sweeps import earlier_rows, processes
 from tcpcast.sweeps.axes import SweepAxis
 from tcpcast.sweeps.earlier_rows import compute_cell_moves
-from tcpcast.sweeps.folder import SweepFolder
+from tcpcast.sweeps.folder import SweepFolder, read_wall_times
 from tcpcast.sweeps.grid import SweepGrid
 from tcpcast.sweeps.worker import answer_batch
 
@@ -106,8 +105,8 @@ def test_reordered_keys_give_same_cells(
 def test_side_file_uses_new_numbers(path: Scenario, tmp_path: Path) -> None:
     for vary in (FEW, MORE):
         tcpcast.sweep(path, vary, out=tmp_path / "out", **HOW)
-    lines = map(json.loads, (tmp_path / "out" / "_wall.jsonl").read_text().splitlines())
-    rows = sorted((line["part"], *row[:3]) for line in lines for row in line["wall_s"])
+    records = read_wall_times(tmp_path / "out")
+    rows = sorted((record["part"], *row[:3]) for record in records for row in record["wall_s"])
     engines = [(0, "packet"), (0, "pftk"), (1, "packet")]
     assert rows == [(2 * c + repeat, c, repeat, name) for c in range(9) for repeat, name in engines]
 

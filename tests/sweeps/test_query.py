@@ -50,7 +50,7 @@ def test_query_without_result_is_an_error(
     "sql",
     [
         "SELECT * FROM read_csv('/etc/passwd')",
-        "SELECT * FROM read_text('{}/_sweep.json')",
+        "SELECT * FROM read_text('{}/_sweep.parquet')",
         "COPY sweep TO '{}/copy.csv'",
         "ATTACH '{}/other.db'",
         "INSTALL httpfs",

@@ -14,14 +14,17 @@ from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+import polars
 import pyarrow.parquet as pq
 import pytest
 import tcpcast
 from tcpcast import output
 from tcpcast.__main__ import may_need_worker_processes
 from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.scenario import Scenario
 from tcpcast.sweeps import prepare_sweep, processes
-from tcpcast.sweeps.folder import SweepFolder
+from tcpcast.sweeps.folder import SweepFolder, read_definition, read_wall_times
 from tcpcast.sweeps.query import query_results
 from tcpcast.sweeps.table import MIN_COMPRESSED_ROWS
 from tcpcast.sweeps.worker import answer_batch
@@ -30,8 +33,6 @@ from sweeps.conftest import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tcpcast.scenario import Scenario
 
     Contents = Callable[[Path], dict[str, bytes]]
 
@@ -173,13 +174,54 @@ def test_commands_with_workers_are_recognised(typed: str, *, needs: bool) -> Non
 def test_part_metadata_and_side_file(path: Scenario, tmp_path: Path) -> None:
     tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")
     marks = pq.read_metadata(tmp_path / "out" / "part-000000.parquet").metadata
-    definition = json.loads((tmp_path / "out" / "_sweep.json").read_text())
+    definition = read_definition(tmp_path / "out")
+    assert definition is not None
     assert marks[b"tcpcast.sweep"].decode() == definition["sweep"]
     assert marks[b"tcpcast.version"].decode() == tcpcast.__version__
     assert marks[b"tcpcast.seed"] == b"1"
     assert json.loads(marks[b"tcpcast.scenario"]) == definition["scenario"]
-    (line,) = (tmp_path / "out" / "_wall.jsonl").read_text().splitlines()
-    assert set(json.loads(line)) == {"part", "host", "date", "wall_s"}
+    (record,) = read_wall_times(tmp_path / "out")
+    assert set(record) == {"part", "host", "date", "wall_s"}
+
+
+@pytest.mark.parametrize("by_class", [False, True], ids=["total", "by class"])
+def test_every_reader_of_parquet_folders_reads_the_rows(
+    path: Scenario, tmp_path: Path, *, by_class: bool
+) -> None:
+    if by_class:
+        classes = [{"name": name, "flows": 1} for name in "ab"]
+        path = Scenario.from_dict({**TABLES, "traffic": {"kind": "bulk"}, "class": classes})
+    out = tmp_path / "cells"
+    result = tcpcast.sweep(path, VARY, engines="packet", out=out, processes=1)
+    frame = polars.read_parquet(out)
+    assert frame.height == len(result) == 6
+    assert frame["network.rtt"].to_list() == result.to_arrow()["network.rtt"].to_pylist()
+    assert polars.scan_parquet(out).collect().equals(frame)
+    assert polars.read_parquet(out / "*.parquet").equals(frame)
+    assert len(pytest.importorskip("pandas").read_parquet(out)) == 6
+    query = f"SELECT count(*) FROM read_parquet('{out}/*')"
+    assert duckdb.execute(query).fetchone() == (6,)
+
+
+def test_folder_of_former_version_is_resumed(
+    path: Scenario, tmp_path: Path, contents: Contents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    how: dict[str, Any] = {"engines": ENGINES, "processes": 1}
+    tcpcast.sweep(path, VARY, out=out, **how)
+    expected, times = contents(out), read_wall_times(out)
+    definition = read_definition(out)
+    for name in ("_sweep.parquet", "_wall.parquet"):
+        (out / name).unlink()
+    (out / "_sweep.json").write_text(json.dumps(definition, indent=1, sort_keys=True) + "\n")
+    (out / "_wall.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in times))
+    assert read_definition(out) == definition
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "answer_batch", None)  # no cell is computed again
+        tcpcast.sweep(path, VARY, out=out, **how)
+    assert contents(out) == expected
+    assert read_wall_times(out) == times
+    assert not list(out.glob("*.json*"))
 
 
 def test_existing_parts_are_not_run_again(

@@ -100,7 +100,7 @@ def read_sweep(path: Path) -> FinishedSweep:
         batches = math.ceil(cells * finished.replications / definition["batch"])
     except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as error:
         raise TcpcastError(
-            f"{path}: its _sweep.json cannot be read ({error}); write the folder of "
+            f"{path}: its definition cannot be read ({error}); write the folder of "
             "`tcpcast sweep --out` of this version"
         ) from None
     results.batches, results.interrupted = batches, len(parts) < batches

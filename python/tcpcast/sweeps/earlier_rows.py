@@ -161,12 +161,12 @@ def _stored_columns(part: Any) -> Any:
 def renumber_wall_times(
     lines: Sequence[str], moved: CellMoves, replications: int, batch: int
 ) -> Iterator[str]:
-    """Yield the lines of ``_wall.jsonl`` with the new numbers of parts and cells.
+    """Yield the computing times with the new numbers of parts and cells.
 
     Parameters
     ----------
     lines
-        Lines of ``_wall.jsonl``; a truncated line is omitted.
+        Computing times as lines of JSON; a truncated line is omitted.
     moved
         New cell number of each old one.
     replications, batch

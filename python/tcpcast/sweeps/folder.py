@@ -1,9 +1,13 @@
 """The folder of a sweep: its definition, its complete parts, and their computing times.
 
-``part-000042.parquet`` is a batch, ``_sweep.json`` the definition, and ``_wall.jsonl`` has the
-duration, host and time of each row. While a grown sweep is incomplete, ``_earlier.parquet`` has
-the rows of the smaller sweep. Readers of Parquet folders ignore names that start with an
-underscore. Files are first written under a temporary name that starts with ``.tcpcast-``.
+``part-000042.parquet`` is a batch. ``_sweep.parquet`` has the definition, and ``_wall.parquet`` the
+duration, host and time of each row: as metadata of tables with the columns of the parts and without
+rows, because some readers of Parquet folders read every file (polars), and others ignore names that
+start with an underscore. While a grown sweep is incomplete, ``_earlier.parquet`` has the rows of
+the smaller sweep. Files are first written under a temporary name that starts with ``.tcpcast-``.
+
+Folders of former versions have the definition in ``_sweep.json`` and the times in ``_wall.jsonl``;
+these files are replaced when the sweep is resumed.
 """
 
 from __future__ import annotations
@@ -18,9 +22,16 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import output, units
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.output import PARQUET_KIND
+from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import iter_values_by_dotted_key
+from tcpcast.sweeps.axes import SweepAxis
+from tcpcast.sweeps.check_swept_keys import get_column_kinds
 from tcpcast.sweeps.earlier_rows import compute_cell_moves, renumber_wall_times, store_earlier_rows
-from tcpcast.sweeps.table import read_intact_metadata
+from tcpcast.sweeps.table import (
+    encode_as_parquet_file,
+    make_record_batch,
+    read_intact_metadata,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,10 +40,14 @@ if TYPE_CHECKING:
     from tcpcast.sweeps.worker import BatchResult
 
 DEFINITION_FILE, WALL_TIMES_FILE, EARLIER_ROWS_FILE = (
-    "_sweep.json",
-    "_wall.jsonl",
+    "_sweep.parquet",
+    "_wall.parquet",
     "_earlier.parquet",
 )
+_FORMER_DEFINITION_FILE, _FORMER_WALL_TIMES_FILE = "_sweep.json", "_wall.jsonl"
+_DEFINITION_METADATA_KEY = "tcpcast.definition"
+_WALL_TIMES_METADATA_KEY = "tcpcast.wall"
+"""Keys of the definition as JSON, and of the computing times as lines of JSON."""
 _TEMPORARY_PATTERN = ".tcpcast-*"
 DIGEST_KEY = "sweep"
 """Key of the digest in a sweep's definition."""
@@ -56,6 +71,7 @@ class SweepFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._wall_times: list[str] = []
 
     def part_file(self, number: int) -> Path:
         """Return the file of a batch."""
@@ -88,16 +104,49 @@ class SweepFolder:
                 self._write_definition(definition)
             elif moved is not None:
                 self._reuse_smaller_sweep(there, definition, moved)
+            self._replace_former_files(definition)
             for left in self.path.glob(_TEMPORARY_PATTERN):
                 left.unlink(missing_ok=True)
             for part in self.existing_parts():
                 if int(part.stem.rpartition("-")[2]) >= batches:  # part of the smaller sweep
                     part.unlink()
-            yield
+            try:
+                yield
+            finally:
+                if self._wall_times:
+                    lines = [*_read_wall_time_lines(self.path), *self._wall_times]
+                    self._write_wall_times(definition, lines)
+                    self._wall_times = []
 
     def _write_definition(self, definition: Mapping[str, Any], *, force: bool = False) -> None:
-        text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
-        output.write_text(self.path / DEFINITION_FILE, text, force=force)
+        text = json.dumps(definition, sort_keys=True, default=str)
+        self._write_metadata(
+            DEFINITION_FILE, definition, {_DEFINITION_METADATA_KEY: text}, force=force
+        )
+
+    def _write_wall_times(self, definition: Mapping[str, Any], lines: Sequence[str]) -> None:
+        marks = {_WALL_TIMES_METADATA_KEY: "\n".join(lines)}
+        self._write_metadata(WALL_TIMES_FILE, definition, marks, force=True)
+
+    def _write_metadata(
+        self, name: str, definition: Mapping[str, Any], marks: Mapping[str, str], *, force: bool
+    ) -> None:
+        """Write a table with the columns of the parts, without rows."""
+        path = self.path / name
+        with output.atomic_file(path, kind=PARQUET_KIND, force=force) as temporary:
+            temporary.write_bytes(encode_as_parquet_file(_batch_without_rows(definition), marks))
+
+    def _replace_former_files(self, definition: Mapping[str, Any]) -> None:
+        """Replace the files of a former version, which not every reader of Parquet ignores."""
+        former = self.path / _FORMER_DEFINITION_FILE
+        if former.is_file():
+            if not (self.path / DEFINITION_FILE).is_file():
+                self._write_definition(definition)
+            former.unlink()
+        times = self.path / _FORMER_WALL_TIMES_FILE
+        if times.is_file():
+            self._write_wall_times(definition, _read_wall_time_lines(self.path))
+            times.unlink()
 
     def _check_contents(
         self, there: Mapping[str, Any] | None, definition: Mapping[str, Any]
@@ -157,13 +206,12 @@ class SweepFolder:
             part.unlink()
 
     def _renumber_wall_times(self, definition: Mapping[str, Any], moved: CellMoves) -> None:
-        path = self.path / WALL_TIMES_FILE
-        if path.is_file():
-            lines = path.read_text(encoding="utf-8").splitlines()
+        if lines := _read_wall_time_lines(self.path):
             notes = renumber_wall_times(
                 lines, moved, definition["replications"], definition["batch"]
             )
-            output.write_text(path, "".join(f"{line}\n" for line in notes), force=True)
+            self._write_wall_times(definition, list(notes))
+            (self.path / _FORMER_WALL_TIMES_FILE).unlink(missing_ok=True)
 
     def earlier_rows_file(self, digest: str) -> Path | None:
         """Return the file with the rows of the smaller sweep, or None."""
@@ -185,7 +233,7 @@ class SweepFolder:
         return False
 
     def write(self, number: int, part: BatchResult) -> None:
-        """Write a part atomically, and its computing times.
+        """Write a part atomically; its computing times are written when the sweep ends.
 
         Raises
         ------
@@ -195,23 +243,10 @@ class SweepFolder:
         with output.atomic_file(self.part_file(number), kind=PARQUET_KIND) as temporary:
             temporary.write_bytes(part.data)
         if part.wall:
-            self._append_wall_times(number, part)
-
-    def _append_wall_times(self, number: int, part: BatchResult) -> None:
-        """Append a line to ``_wall.jsonl``, after a line break if the last line was truncated."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        rows = [[cell, again, engine, round(s, 6)] for cell, again, engine, s in part.wall]
-        line = json.dumps({"part": number, "host": part.host, "date": now, "wall_s": rows})
-        path = self.path / WALL_TIMES_FILE
-        try:
-            with path.open("a+b") as file:
-                end = file.seek(0, os.SEEK_END)
-                file.seek(max(0, end - 1))
-                torn = end > 0 and file.read(1) != b"\n"
-                before = "\n" if torn else ""
-                file.write(f"{before}{line}\n".encode())
-        except OSError as error:
-            raise MachineError(f"cannot write {path}: {error.strerror or error}") from error
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            rows = [[cell, again, engine, round(s, 6)] for cell, again, engine, s in part.wall]
+            record = {"part": number, "host": part.host, "date": now, "wall_s": rows}
+            self._wall_times.append(json.dumps(record))
 
     def existing_parts(self) -> list[Path]:
         """Return the existing parts in order."""
@@ -260,12 +295,47 @@ def _value_text(value: Any) -> str:
 
 
 def read_definition(folder: Path) -> dict[str, Any] | None:
-    """Return the contents of ``_sweep.json`` in a folder, or None if it cannot be read."""
+    """Return the definition of the sweep in a folder, or None if it cannot be read."""
     try:
-        definition = json.loads((folder / DEFINITION_FILE).read_text(encoding="utf-8"))
+        if (folder / DEFINITION_FILE).is_file():
+            marks = read_intact_metadata((folder / DEFINITION_FILE).read_bytes())
+            text = marks.get(_DEFINITION_METADATA_KEY, "")
+        else:
+            text = (folder / _FORMER_DEFINITION_FILE).read_text(encoding="utf-8")
+        definition = json.loads(text)
     except (OSError, ValueError):
         return None
     return definition if isinstance(definition, dict) and DIGEST_KEY in definition else None
+
+
+def read_wall_times(folder: Path) -> list[dict[str, Any]]:
+    """Return the computing times of a sweep, one record per part and run."""
+    return [json.loads(line) for line in _read_wall_time_lines(folder)]
+
+
+def _read_wall_time_lines(folder: Path) -> list[str]:
+    lines: list[str] = []
+    if (folder / WALL_TIMES_FILE).is_file():
+        marks = read_intact_metadata((folder / WALL_TIMES_FILE).read_bytes())
+        lines += marks.get(_WALL_TIMES_METADATA_KEY, "").splitlines()
+    former = folder / _FORMER_WALL_TIMES_FILE
+    if former.is_file():
+        lines += former.read_text(encoding="utf-8").splitlines()
+    return lines
+
+
+def _batch_without_rows(definition: Mapping[str, Any]) -> Any:
+    """Return a table with the columns of the parts, without rows."""
+    scenario = Scenario.from_dict(definition["scenario"])
+    axes = [
+        SweepAxis(key, tuple(values))
+        for group in definition["axes"]
+        for key, values in group.items()
+    ]
+    classes = tuple(group.name for group in scenario.populations)
+    return make_record_batch(
+        [], get_column_kinds(scenario, axes), classes if len(classes) > 1 else ()
+    )
 
 
 @contextmanager
