@@ -319,6 +319,16 @@ def test_interrupted_check_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) 
     assert plan.interrupted
     assert plan.simulated is None
     assert len(plan.verified) == 3
+    # The third run did not finish, so its value is not an end of the bracket.
+    buffers = plan.tables["simulated"]["buffer_pkts"]
+    losses = [metrics["loss_ratio"] for metrics in plan.verified]
+    assert plan.target is not None
+    ends = plan.to_json()["bracket"]
+    known = {int(b): p for b, p in zip(buffers, losses, strict=True)}
+    assert len({*ends.values()} - {None}) >= 1
+    for end, is_above in (("low", True), ("high", False)):
+        if ends[end] is not None:
+            assert (known[int(ends[end])] > plan.target[1]) == is_above
 
 
 def test_check_outside_the_domain_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -343,6 +343,9 @@ def test_interruption_later_keeps_the_bounds(after: int, monkeypatch: pytest.Mon
             max(passing),
             min(failing, default=None),
         )
+        assert plan.to_json()["bracket"] == {"low": plan.low, "high": plan.high}
+    else:
+        assert plan.to_json()["bracket"] is None
     assert json.loads(json.dumps(plan.to_json()))["interrupted"] == plan.interrupted
 
 

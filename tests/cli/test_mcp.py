@@ -59,6 +59,22 @@ class Session:
         found: dict[str, Any] = json.loads(texts[0])
         return found
 
+    def structured(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        result = self._portal.call(self._client.call_tool, tool, arguments)
+        assert not result.is_error, result.content
+        found: dict[str, Any] = result.structured_content
+        return found
+
+    def instructions(self) -> str:
+        return str(self._client.instructions)
+
+    def resources(self) -> list[str]:
+        return [str(each.uri) for each in self._portal.call(self._client.list_resources).resources]
+
+    def read(self, uri: str) -> str:
+        (content,) = self._portal.call(self._client.read_resource, uri).contents
+        return str(content.text)
+
     def error(self, tool: str, **arguments: Any) -> str:
         failed, texts = self.texts(tool, **arguments)
         assert failed, texts
@@ -124,11 +140,12 @@ def check_tables(answer: dict[str, Any], full: dict[str, Any]) -> None:
         assert rows == len(next(iter(full["tables"].pop(name)["columns"].values()))) > MAX_ROWS
 
 
-def test_four_tools_have_valid_schemas_and_no_argument_that_writes(session: Session) -> None:
+def test_five_tools_have_valid_schemas_and_no_argument_that_writes(session: Session) -> None:
     listed = {tool.name: tool for tool in session.tools()}
-    assert list(listed) == ["trace", "predict", "run", "plan"]
+    assert list(listed) == ["trace", "predict", "run", "plan", "captures"]
     for tool in listed.values():
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+        jsonschema.Draft202012Validator.check_schema(tool.output_schema)
         properties = tool.input_schema["properties"]
         assert all(value.get("description") for name, value in properties.items())
         assert not properties.keys() & {"plot", "html", "markdown", "parquet", "force", "out"}
@@ -137,6 +154,92 @@ def test_four_tools_have_valid_schemas_and_no_argument_that_writes(session: Sess
     assert listed["run"].input_schema["required"] == ["scenario"]
     assert listed["plan"].input_schema["properties"]["question"]["enum"][0] == "buffer"
     assert "web-10mbit" in listed["run"].input_schema["properties"]["scenario"]["description"]
+
+
+def test_an_agent_can_list_its_folder(session: Session, folder: Path) -> None:
+    found = session.structured("captures")
+    assert found["captures"] == [
+        {"file": name, "bytes": (folder / name).stat().st_size}
+        for name in ("damaged.pcap", CAPTURE.name)
+    ]
+    assert [each["file"] for each in found["scenarios"]] == ["own.toml"]
+    assert (found["omitted"], found["complete"]) == (0, True)
+    with connected() as other:
+        assert "--folder DIR" in other.error("captures")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("trace", {"capture": CAPTURE.name}),
+        ("predict", {"rtt": "50ms", "loss": "1%"}),
+        ("run", {"scenario": "one-path", "engine": "mathis,engset"}),
+        ("plan", {"question": "buffer", "scenario": "web-10mbit"}),
+        ("captures", {}),
+    ],
+)
+def test_results_are_structured_as_the_schema_says(
+    session: Session, tool: str, arguments: dict[str, Any]
+) -> None:
+    found = session.structured(tool, **arguments)
+    assert timeless(found) == timeless(session.document(tool, **arguments))
+    schema = next(each for each in session.tools() if each.name == tool).output_schema
+    jsonschema.validate(found, schema)
+    assert set(schema["required"]) <= found.keys()
+
+
+def test_engines_and_schema_are_resources_and_the_server_has_instructions(
+    session: Session, capsys: Printed
+) -> None:
+    assert "`captures` first" in session.instructions()
+    assert session.resources() == ["tcpcast://engines", "tcpcast://schema"]
+    assert json.loads(session.read("tcpcast://engines")) == printed(capsys, "engines")
+    assert main(["schema"]) == 0
+    assert json.loads(session.read("tcpcast://schema")) == json.loads(capsys.readouterr().out)
+    with pytest.raises(Exception, match="the resources are tcpcast://engines"):
+        session.read("tcpcast://other")
+
+
+@pytest.mark.parametrize(
+    ("table", "changes"),
+    [
+        ({"network.rtt": "51ms", "traffic.flows": 2}, ["network.rtt=51ms", "traffic.flows=2"]),
+        (
+            {"network.bottleneck.loss": {"model": "bernoulli", "rate": "1%"}, "tcp.ecn": True},
+            ['network.bottleneck.loss={model = "bernoulli", rate = "1%"}', "tcp.ecn=true"],
+        ),
+        ({"run.report_at": ["1s", "2s"]}, ['run.report_at=["1s", "2s"]']),
+    ],
+)
+def test_set_accepts_a_table_as_well_as_texts(
+    session: Session, table: dict[str, Any], changes: list[str]
+) -> None:
+    both = [
+        session.texts("run", scenario="one-path", engine="mathis", set=each)
+        for each in (table, changes)
+    ]
+    failed, texts = zip(*both, strict=True)
+    assert failed[0] == failed[1]
+    if failed[0]:
+        assert texts[0] == texts[1]
+    else:
+        one, other = (timeless(json.loads(each[0])) for each in texts)
+        assert one == other
+    assert "network.rtt is null" in session.error(
+        "run", scenario="one-path", set={"network.rtt": None}
+    )
+
+
+def test_messages_name_arguments_instead_of_options(session: Session) -> None:
+    for tool, arguments in (
+        ("predict", {"loss": "1%"}),
+        ("plan", {"question": "streams", "rate": "1gbit"}),
+        ("plan", {"question": "users", "scenario": "web-10mbit", "share": "95%"}),
+        ("run", {"scenario": "one-path", "set": ["network.rtt"]}),
+    ):
+        text = session.error(tool, **arguments)
+        assert "--" not in text, text
+    assert "`rtt`: missing" in session.error("plan", question="streams", rate="1gbit")
 
 
 def test_trace_returns_the_document_of_the_command(session: Session, capsys: Printed) -> None:

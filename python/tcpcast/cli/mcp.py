@@ -11,7 +11,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
 
 import tcpcast
-from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, Tool, tools_by_name
+from tcpcast.cli.mcp_tools import (
+    INSTRUCTIONS,
+    MAX_ARGUMENT_BYTES,
+    MAX_ROWS,
+    Tool,
+    tools_by_name,
+)
 from tcpcast.cli.mcp_worker import interruption_reason
 from tcpcast.cli.options import read_positive_duration
 from tcpcast.cli.streams import print_message
@@ -26,8 +32,11 @@ if TYPE_CHECKING:
     from mcp.types import (
         CallToolRequestParams,
         CallToolResult,
+        ListResourcesResult,
         ListToolsResult,
         PaginatedRequestParams,
+        ReadResourceRequestParams,
+        ReadResourceResult,
     )
 
 MAX_RUNNING = 2
@@ -37,8 +46,17 @@ GRACE_S = 10.0
 """Time in seconds after the time limit for a command to return its finished results."""
 MAX_LINE_BYTES = 16 * 2**20
 """Maximum length of a message from the client in bytes."""
-INVALID_REQUEST = -32600
-"""Error code of JSON-RPC 2.0 for a message that is not a valid request."""
+INVALID_REQUEST, INVALID_PARAMETERS = -32600, -32602
+"""Error codes of JSON-RPC 2.0 for a message that is not a valid request, and for a request whose
+parameters are not valid."""
+RESOURCES = {
+    "tcpcast://engines": (
+        ["engines", "--json"],
+        "The engines: what they answer, and their domains.",
+    ),
+    "tcpcast://schema": (["schema"], "JSON Schema of a scenario, with the defaults of its keys."),
+}
+"""Commands that print the resources, and their descriptions."""
 _NOT_A_MESSAGE = "not a valid message of JSON-RPC 2.0; write one JSON object per line, in UTF-8"
 
 
@@ -84,8 +102,11 @@ async def _serve_tool_calls(calls: ToolCalls) -> None:
     server = Server(
         "tcpcast",
         version=tcpcast.__version__,
+        instructions=INSTRUCTIONS,
         on_list_tools=_list_tools,
         on_call_tool=calls.answer,
+        on_list_resources=_list_resources,
+        on_read_resource=calls.read_resource,
     )
     write_end: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     lines = cast(
@@ -170,11 +191,41 @@ async def _list_tools(
                 name=tool.name,
                 description=tool.description,
                 input_schema=tool.schema(),
+                output_schema=tool.output_schema(),
                 annotations=hints,
             )
             for tool in tools_by_name().values()
         ]
     )
+
+
+async def _list_resources(
+    _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+) -> ListResourcesResult:
+    from mcp.types import ListResourcesResult, Resource  # noqa: PLC0415
+
+    return ListResourcesResult(
+        resources=[
+            Resource(
+                name=uri.rpartition("/")[2],
+                uri=uri,
+                description=description,
+                mime_type="application/json",
+            )
+            for uri, (_, description) in RESOURCES.items()
+        ]
+    )
+
+
+def _with_argument_names(tool: Tool, value: Any) -> Any:
+    """Return a document whose texts name arguments of the tool instead of options."""
+    if isinstance(value, str):
+        return tool.with_argument_names(value)
+    if isinstance(value, list):
+        return [_with_argument_names(tool, each) for each in value]
+    if isinstance(value, dict):
+        return {name: _with_argument_names(tool, each) for name, each in value.items()}
+    return value
 
 
 class ToolCalls:
@@ -199,27 +250,63 @@ class ToolCalls:
         """Return the document of a command, or its error."""
         from mcp.types import CallToolResult, TextContent  # noqa: PLC0415
 
+        tool = tools_by_name().get(params.name)
         try:
-            texts = await self._command_output(params.name, params.arguments or {})
+            if tool is None:
+                raise TcpcastError(
+                    f"there is no tool {params.name}; the tools are {', '.join(tools_by_name())}"
+                )
+            found = await self._answer_of_worker(self._worker_request(tool, params.arguments or {}))
         except TcpcastError as error:
-            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-        return CallToolResult(content=[TextContent(text=text) for text in texts if text])
+            text = str(error) if tool is None else tool.with_argument_names(str(error))
+            return CallToolResult(content=[TextContent(text=text)], is_error=True)
+        document = _with_argument_names(tool, json.loads(found["document"]))
+        texts = [json.dumps(document, allow_nan=False)]
+        if found["messages"]:
+            messages = tool.with_argument_names(found["messages"])
+            texts.append(messages)
+            document["messages"] = messages.splitlines()
+        return CallToolResult(
+            content=[TextContent(text=text) for text in texts], structured_content=document
+        )
 
-    async def _command_output(self, name: str, arguments: dict[str, Any]) -> list[str]:
-        if name not in tools_by_name():
-            raise TcpcastError(
-                f"there is no tool {name}; the tools are {', '.join(tools_by_name())}"
-            )
-        request = self._worker_request(tools_by_name()[name], arguments)
+    async def read_resource(
+        self, _context: ServerRequestContext[Any], params: ReadResourceRequestParams
+    ) -> ReadResourceResult:
+        """Return what a command prints."""
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415
+        from mcp.types import ReadResourceResult, TextResourceContents  # noqa: PLC0415
+
+        uri = str(params.uri)
+        try:
+            if uri not in RESOURCES:
+                raise TcpcastError(
+                    f"there is no resource {uri}; the resources are {', '.join(RESOURCES)}"
+                )
+            request = {"do": "run_command", "words": RESOURCES[uri][0], "text": "", "tables": []}
+            found = await self._answer_of_worker(request | self._limits())
+        except TcpcastError as error:
+            raise MCPError(INVALID_PARAMETERS, str(error)) from None
+        return ReadResourceResult(
+            contents=[
+                TextResourceContents(
+                    uri=params.uri, mime_type="application/json", text=found["document"]
+                )
+            ]
+        )
+
+    async def _answer_of_worker(self, request: dict[str, Any]) -> dict[str, str]:
         if self._pending >= MAX_RUNNING + MAX_WAITING:
             raise TcpcastError(f"{self._pending} calls are running or waiting; call again later")
         self._pending += 1
         try:
             async with self._slots:
-                found = await self._run_in_worker(request)
+                return await self._run_in_worker(request)
         finally:
             self._pending -= 1
-        return [found["document"], found["messages"]]
+
+    def _limits(self) -> dict[str, Any]:
+        return {"rows": MAX_ROWS, "folder": self._folder, "limit_s": self._limit_s}
 
     def _worker_request(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the request for the worker."""
@@ -227,8 +314,7 @@ class ToolCalls:
             raise TcpcastError(
                 f"the arguments have more than {MAX_ARGUMENT_BYTES:,} bytes; shorten them"
             )
-        limits = {"rows": MAX_ROWS, "folder": self._folder, "limit_s": self._limit_s}
-        return {"do": "run_command", **tool.request(arguments), **limits}
+        return {"do": tool.action, **tool.request(arguments), **self._limits()}
 
     async def _run_in_worker(self, request: dict[str, Any]) -> dict[str, str]:
         import anyio  # noqa: PLC0415

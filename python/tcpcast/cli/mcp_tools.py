@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
@@ -62,12 +63,45 @@ class Tool:
         key "".
     defaults
         Values of omitted arguments that differ from those of the command.
+    output
+        Properties of the structured result, as JSON Schema.
+    action
+        Request to the worker process.
     """
 
     name: str
     description: str
     questions: Mapping[str, Mapping[str, Option]]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    output: Mapping[str, Any] = field(default_factory=dict)
+    action: str = "run_command"
+
+    def output_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the structured result."""
+        messages = {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Why the result is incomplete, for example a time limit.",
+        }
+        return {
+            "type": "object",
+            "properties": {**self.output, "messages": messages},
+            "required": list(self.output),
+        }
+
+    def with_argument_names(self, text: str) -> str:
+        """Return a text of the command with the names of arguments instead of options."""
+        flags = {
+            row.flag: name
+            for rows in self.questions.values()
+            for name, row in rows.items()
+            if not isinstance(row, Argument)
+        }
+        return re.sub(
+            r"(?<![\w-])--[a-z][a-z-]*",
+            lambda found: f"`{flags[found[0]]}`" if found[0] in flags else found[0],
+            text,
+        )
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
@@ -139,11 +173,38 @@ def _value_schema(row: Option) -> dict[str, Any]:
     if not row.metavar:
         return {"type": "boolean"}
     if row.type == list[str] and not isinstance(row, Argument):
-        return {"type": "array", "items": {"type": "string"}}
+        texts = {"type": "array", "items": {"type": "string"}}
+        return {"anyOf": [{"type": "object"}, texts]} if _is_changes(row) else texts
     if row.type is int:
         return {"type": "integer"} | ({} if row.minimum is None else {"minimum": row.minimum})
     choices = get_args(row.type) if row.type not in {None, str, list[str]} else ()
     return {"type": "string"} | ({"enum": list(choices)} if choices else {})
+
+
+def _is_changes(row: Option) -> bool:
+    return row.flag == CHANGES.flag
+
+
+def _changes_of_table(table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the changes of a table as ``KEY=VALUE``."""
+    for key, value in table.items():
+        if not key or "=" in key:
+            raise TcpcastError(f"set: {key!r} is not a key, such as network.rtt")
+        yield f"{key}={_toml_value(key, value)}"
+
+
+def _toml_value(key: str, value: Any) -> str:
+    """Return a JSON value as TOML on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return json.dumps(value)
+    if isinstance(value, list):
+        return f"[{', '.join(_toml_value(key, each) for each in value)}]"
+    if isinstance(value, dict):
+        entries = (f"{json.dumps(k)} = {_toml_value(key, each)}" for k, each in value.items())
+        return f"{{{', '.join(entries)}}}"
+    raise TcpcastError(f"set: {key} is null; leave the key out, or write a value")
 
 
 def _argument_help(using: Mapping[str, Option], questions: int) -> str:
@@ -165,7 +226,9 @@ def _option_values(name: str, value: Any, row: Option) -> Iterator[str]:
 
     Yields one text per use of the option: "" for a flag, no text if the argument is omitted.
     """
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, dict) and _is_changes(row):
+        yield from _changes_of_table(value)
+    elif isinstance(value, bool) or value is None:
         if value and row.metavar:
             raise TcpcastError(f"{name}: must be a text or a number, not true")
         yield from [""] if value else []
@@ -206,15 +269,16 @@ def tools_by_name() -> dict[str, Tool]:
         return {SCENARIO: replace(row, help=scenario_help)}
 
     def planned(file: Option, *rows: Option) -> dict[str, Option]:
-        more = VERIFY, CHANGES, SEED, TABLES_OPTION
+        more = VERIFY, changes, SEED, TABLES_OPTION
         return scenario(file) | _options_by_argument((*rows, *more))
 
+    changes = replace(CHANGES, help=CHANGES_HELP)
     (capture,) = _options_named(TRACE.options, "files")
     capture = replace(capture, help="pcap or pcapng file below the folder of the server.")
     of_trace = _options_named(
         TRACE.options, "second_capture", "connection", "group_by", "rtt", "worst"
     )
-    of_run = _options_named(RUN.options, "engine", "changes", "seed", "feed")
+    of_run = [*_options_named(RUN.options, "engine", "seed", "feed"), changes]
     of_predict = _options_named(PREDICT.options, *PATH_OPTIONS, "packet", "count")
     return {
         tool.name: tool
@@ -224,26 +288,130 @@ def tools_by_name() -> dict[str, Tool]:
                 TRACE_DESCRIPTION,
                 {"": {"capture": capture, **_options_by_argument(of_trace)}},
                 {"worst": MAX_ROWS},
+                {"captures": CAPTURES_OUTPUT},
             ),
             Tool(
                 "predict",
                 PREDICT_DESCRIPTION,
                 {"": _options_by_argument([*of_predict, TABLES_OPTION])},
+                output={"scenario": {"type": "object"}, "answers": ANSWERS_OUTPUT},
             ),
             Tool(
                 "run",
                 RUN_DESCRIPTION,
                 {"": {**scenario(FILE), **_options_by_argument([*of_run, TABLES_OPTION])}},
+                output={"scenario": {"type": "object"}, "answers": ANSWERS_OUTPUT},
             ),
             Tool(
                 "plan",
                 PLAN_DESCRIPTION,
                 {name: planned(*list_plan_options(each)) for name, each in QUESTIONS.items()},
+                output={"scenario": {"type": "object"}, "plan": PLAN_OUTPUT},
+            ),
+            Tool(
+                "captures",
+                CAPTURES_DESCRIPTION,
+                {"": {}},
+                output={
+                    "captures": FILES_OUTPUT,
+                    "scenarios": FILES_OUTPUT,
+                    "omitted": {"type": "integer"},
+                    "complete": {"type": "boolean"},
+                },
+                action="list_files",
             ),
         )
     }
 
 
+CHANGES_HELP = (
+    "Keys of the scenario to change: a table such as "
+    '{"network.rtt": "50ms", "traffic.sources": 80}, or a list of KEY=VALUE. Keys are dotted; a '
+    "table as a value replaces the table of the key."
+)
+INSTRUCTIONS = (
+    "tcpcast answers what TCP does on a network: it measures captures, predicts a path by formulas "
+    "and simulation, simulates scenarios, and plans buffers, rates and populations. Call "
+    "`captures` first to see which files exist, then `trace` for each. The resource "
+    "tcpcast://schema is the JSON Schema of a scenario, and tcpcast://engines lists the engines "
+    "with their domains. " + UNITS_HELP + " " + TRUST_HELP
+)
+"""Instructions of the server, which a client shows to its agent."""
+
+_NUMBER = {"type": ["number", "null"]}
+METRIC_OUTPUT = {
+    "type": "object",
+    "properties": {
+        "value": _NUMBER,
+        "low": _NUMBER,
+        "high": _NUMBER,
+        "unit": {"type": "string"},
+        "trusted": {"type": "boolean"},
+    },
+    "required": ["value", "low", "high", "unit"],
+}
+ANSWERS_OUTPUT = {
+    "type": "array",
+    "description": "One answer per engine.",
+    "items": {
+        "type": "object",
+        "properties": {
+            "engine": {"type": "string"},
+            "not_applicable": {"type": "string"},
+            "warnings": {"type": "array"},
+            "metrics": {"type": "object", "additionalProperties": METRIC_OUTPUT},
+            "tables": {"type": "object"},
+        },
+        "required": ["engine"],
+    },
+}
+PLAN_OUTPUT = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string"},
+        "value": _NUMBER,
+        "low": _NUMBER,
+        "high": _NUMBER,
+        "unit": {"type": "string"},
+        "trusted": {"type": "boolean"},
+        "undecided": {"type": "boolean"},
+        "interrupted": {"type": "boolean"},
+        "incomplete": {"type": "boolean"},
+        "bracket": {
+            "type": ["object", "null"],
+            "description": "If the search did not finish: the closest values on both sides of the "
+            "answer, null if no run was on this side.",
+            "properties": {"low": _NUMBER, "high": _NUMBER},
+        },
+    },
+    "required": ["question", "value", "low", "high", "unit", "interrupted", "bracket"],
+}
+CAPTURES_OUTPUT = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "file": {"type": "string"},
+            "verdict": {"type": ["string", "null"]},
+            "warnings": {"type": "array"},
+            "connections": {"type": "array", "items": {"type": "object"}},
+        },
+        "required": ["file", "warnings", "connections"],
+    },
+}
+FILES_OUTPUT = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"file": {"type": "string"}, "bytes": {"type": "integer"}},
+        "required": ["file", "bytes"],
+    },
+}
+CAPTURES_DESCRIPTION = (
+    "Lists the captures and the scenarios in the folder of the server, with their sizes. Use the "
+    "name `file` as the argument `capture` of trace, or `scenario` of run and plan. There are no "
+    "warnings; `complete` is false if the folder has more files."
+)
 TRACE_DESCRIPTION = (
     "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
     f"direction with data, the worst first (at most {MAX_ROWS} rows without the argument "

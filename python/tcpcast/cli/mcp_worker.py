@@ -8,13 +8,16 @@ limited. At the time limit, the command is interrupted, so that it returns the f
 from __future__ import annotations
 
 import _thread
+import gzip
 import io
 import json
 import os
 import signal
+import stat
 import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import protected_inputs
@@ -26,7 +29,7 @@ if sys.platform != "win32":
     import resource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from tcpcast.web.worker import Send
 
@@ -36,6 +39,16 @@ MAX_DATA_BYTES = 2 * 2**30
 VERIFIED_KEY = "verified"
 MAX_REQUESTED_ROWS = 5_000
 """Maximum number of rows of a requested table."""
+
+MAX_LISTED, MAX_VISITED = 500, 20_000
+"""Maximum number of listed files, and of files that a listing looks at."""
+MAX_DEPTH = 8
+"""Maximum depth of listed folders below the folder of the server."""
+CAPTURE_MAGIC = frozenset(
+    bytes.fromhex(text) for text in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "0a0d0d0a")
+)
+"""First bytes of a pcap file in both byte orders and units of time, and of a pcapng file."""
+GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # noqa: ARG001
@@ -83,6 +96,75 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
             "request fewer rows, fewer tables, or fewer values per range"
         )
     return {"document": document, "messages": messages if code else ""}
+
+
+def list_files(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # noqa: ARG001
+    """Return the captures and the scenarios below the folder of the server.
+
+    Captures are recognised by their content, those in zstd by their name. Symbolic links, pipes and
+    devices are not listed, because they are not read either.
+
+    Parameters
+    ----------
+    request
+        ``folder``, None for no files.
+
+    Raises
+    ------
+    TcpcastError
+        There is no folder, or it cannot be read.
+    """
+    folder = request["folder"]
+    if folder is None:
+        raise TcpcastError("no file may be read; start tcpcast mcp with --folder DIR")
+    found: dict[str, list[dict[str, Any]]] = {"captures": [], "scenarios": []}
+    visited, omitted = 0, 0
+    for path in _regular_files(Path(folder)):
+        visited += 1
+        if visited > MAX_VISITED:
+            break
+        kind = _kind_of_file(path)
+        if kind is None:
+            continue
+        if len(found[kind]) >= MAX_LISTED:
+            omitted += 1
+            continue
+        entry = {"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size}
+        found[kind].append(entry)
+    document = {**found, "omitted": omitted, "complete": visited <= MAX_VISITED and not omitted}
+    return {"document": json.dumps(document), "messages": ""}
+
+
+def _regular_files(folder: Path) -> Iterator[Path]:
+    """Yield the regular files below a folder in the order of their names."""
+    for root, folders, files in os.walk(folder):
+        depth = len(Path(root).relative_to(folder).parts)
+        folders[:] = sorted(folders) if depth < MAX_DEPTH else []
+        for name in sorted(files):
+            path = Path(root, name)
+            try:
+                is_regular = stat.S_ISREG(path.lstat().st_mode)
+                name.encode()
+            except (OSError, UnicodeEncodeError):
+                continue
+            if is_regular:
+                yield path
+
+
+def _kind_of_file(path: Path) -> str | None:
+    """Return the list to which a file belongs; None for another file."""
+    if path.suffix == ".toml":
+        return "scenarios"
+    try:
+        with path.open("rb") as stream:
+            first = stream.read(4)
+        if first.startswith(GZIP_MAGIC):
+            with gzip.open(path) as stream:
+                first = stream.read(4)
+    except (OSError, EOFError):
+        return None
+    is_zstd = first == ZSTD_MAGIC and any("cap" in suffix for suffix in path.suffixes)
+    return "captures" if first in CAPTURE_MAGIC or is_zstd else None
 
 
 def interruption_reason(limit_s: float) -> str:
@@ -148,4 +230,4 @@ def _without_long_tables(value: Any, rows: int, wanted: list[str]) -> Any:
 
 
 if __name__ == "__main__":
-    process_requests({"run_command": run_command})
+    process_requests({"run_command": run_command, "list_files": list_files})

@@ -264,6 +264,7 @@ def _choose_engine(name: str | None, threshold: float) -> str:
 
 def search_largest_population(target: FileGoodputTarget, runs: PlanSimulations) -> SearchResult:
     """Return the largest population that meets the target, by simulation."""
+    runs.goal = target.search_goal
     return search_in_bracket(runs, target.search_goal, *_bracket_population(target, runs))
 
 

@@ -157,6 +157,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         plan.undecided = True
         plan.warnings.insert(0, "undecided: " + undecided_reason(runs, result))
     if stopped:
+        plan.bracket = runs.bracket() if at_least else None
         plan.interrupted = stopped.interrupted
         plan.incomplete |= not stopped.interrupted
         plan.warnings.insert(0, message)

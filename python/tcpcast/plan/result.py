@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
+    Bracket = tuple[float | None, float | None]
 
 MAX_DISAGREEMENT = 0.2
 """Relative difference from the simulation's answer above which the model is contradicted."""
@@ -66,6 +67,9 @@ class Plan:
     incomplete
         Whether ``run.max_wall`` ended the search or the check, or the value is based on incomplete
         simulations.
+    bracket
+        After an unfinished search by simulation: the closest simulated values below and above the
+        answer, each None if no run was on this side. None if the search finished.
     recommendation
         The answer with its reason as a sentence; "" if the value suffices.
     low, high
@@ -106,6 +110,7 @@ class Plan:
     verified: list[Answer] = field(default_factory=list)
     interrupted: bool = False
     incomplete: bool = False
+    bracket: Bracket | None = None
     recommendation: str = ""
     low: float | None = None
     high: float | None = None
@@ -200,6 +205,9 @@ class Plan:
             "warnings": list(map(str, self.warnings)),
             "interrupted": self.interrupted,
             "incomplete": self.incomplete,
+            "bracket": None
+            if self.bracket is None
+            else dict(zip(("low", "high"), self.bracket, strict=True)),
             "simulated": finite_or_none(self.simulated),
             "simulated_low": finite_or_none(self.simulated_low),
             "simulated_high": finite_or_none(self.simulated_high),

@@ -242,6 +242,7 @@ def search_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> 
     SimulationStopped, NotApplicable
         As :meth:`PlanSimulations.measure`.
     """
+    runs.goal = goal
     ends = _bracket_target(runs, goal, start)
     return None if ends is None else search_in_bracket(runs, goal, *ends)
 
@@ -274,6 +275,7 @@ def search_in_bracket(
     SimulationStopped, NotApplicable
         As :meth:`PlanSimulations.measure`.
     """
+    runs.goal = goal
     low, high = _narrow_bracket(runs, goal, low, high)
     if _is_bracket_confirmed(runs, goal, low, high):
         value = high if goal.smallest else low

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.plan.inverse_question import InverseQuestion
-    from tcpcast.plan.result import Plan
-    from tcpcast.plan.search import SearchResult
+    from tcpcast.plan.result import Bracket, Plan
+    from tcpcast.plan.search import SearchGoal, SearchResult
     from tcpcast.scenario import Scenario
 
 VERIFY_TRANSFERS = 50_000
@@ -68,7 +68,7 @@ class PlanSimulations:
 
     The default ``engine`` is the packet engine. Each run has at most ``transfers`` transfers.
     ``extra_changes`` returns the additional changes for a value. The total time is limited to the
-    scenario's ``run.max_wall``.
+    scenario's ``run.max_wall``. ``goal`` is the target of a search, once it has begun.
     """
 
     scenario: Scenario
@@ -79,6 +79,7 @@ class PlanSimulations:
     extra_changes: Callable[[float], dict[str, Any]] | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
     stopped_value: float | None = None
+    goal: SearchGoal | None = None
 
     def __post_init__(self) -> None:
         """Start the time limit."""
@@ -88,6 +89,21 @@ class PlanSimulations:
     def finished_answers(self) -> dict[float, Answer]:
         """The answers of complete runs, by ascending value."""
         return {n: each for n, each in sorted(self.answers.items()) if n != self.stopped_value}
+
+    def bracket(self) -> Bracket | None:
+        """Return the closest finished values on both sides of the target, None without a search."""
+        if self.goal is None:
+            return None
+        below, above = None, None
+        for value, finished in self.finished_answers.items():
+            metric = self.question.read_quantity(finished)
+            if metric is None:
+                continue
+            if self.goal.lies_before_crossing(metric.value):
+                below = value
+            elif above is None:
+                above = value
+        return below, above
 
     def measure(self, value: float) -> float:
         """Return the compared quantity at a value; simulate at the first call.
@@ -191,6 +207,7 @@ def verify_by_simulation(
             _set_simulated_answer(plan, runs, result)
     except SimulationStopped as stop:
         plan.interrupted, plan.incomplete = stop.interrupted, not stop.interrupted
+        plan.bracket = runs.bracket()
         plan.warnings.insert(0, stop.reason("the check"))
     known = runs.known_metrics
     plan.verified = [runs.answers[value] for value in known]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.answer import Metric
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
+from tcpcast.readable_units import count_text
 from tcpcast.report.quantity import (
     Scale,
     amount_text,
@@ -112,6 +113,11 @@ def _all_sources_clause(compared: ComparedAnswers, groups: Sequence[Population])
         )
     row = _find_row(compared.overall, MAIN_METRICS.get(kind, ""))
     stated = _value_with_interval(row, compared.overall)
+    if kind == "on-off" and (reason := _reason_for_no_value(row, compared.overall)):
+        total = _value_with_interval(_find_row(compared.overall, "goodput_bps"), compared.overall)
+        sources = count_text(sum(group.count for group in groups), "user")
+        together = f"the {sources} together get {total}, but " if total else ""
+        return f"{together}the rate while a file is loading is unknown ({reason})"
     return stated and _clause_template(kind, sum(group.count for group in groups)).format(stated)
 
 
@@ -350,6 +356,15 @@ def _quoted_answer_index(row: ComparisonRow | None, table: Comparison) -> int | 
     preferred = [index for index in given if index == table.reference]
     trusted = [index for index in given if getattr(row.metrics[index], "trusted", False)]
     return next(iter([*preferred, *trusted, *given]), None)
+
+
+def _reason_for_no_value(row: ComparisonRow | None, table: Comparison) -> str:
+    """Return the reason why the quoted answer has no value, "" if it has one."""
+    index = _quoted_answer_index(row, table)
+    figure = None if row is None or index is None else row.metrics[index]
+    if figure is None or math.isfinite(figure.value) or figure.at_least is not None:
+        return ""
+    return figure.missing_interval or ""
 
 
 def _value_with_interval(row: ComparisonRow | None, table: Comparison) -> str:

@@ -10,6 +10,7 @@ from tcpcast.answer import Metric, warning_severity
 from tcpcast.compare import packets_text
 from tcpcast.engines.formula.path_requirements import (
     flows_to_fill_text,
+    lossy_buffer_text,
     path_requirement_texts,
     time_for_amount_text,
 )
@@ -242,6 +243,9 @@ def _path_requirement_advice(prediction: Prediction) -> list[str]:
     if sizing is None:
         return []
     texts = path_requirement_texts(sizing)
+    lossy = lossy_buffer_text(sizing, prediction.scenario, prediction.goodput_bps)
+    if lossy is not None:
+        texts[1] = lossy
     if specified_loss_ratio(prediction.scenario) > 0:
         texts.append(flows_to_fill_text(sizing))
     if prediction.leading_time_answer is None and not prediction.has_time_from_goodput:

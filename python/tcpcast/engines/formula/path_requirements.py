@@ -37,6 +37,9 @@ buffer for it fits in the signed 32 bits of the Linux keys."""
 RENO_DECREASE = 0.5
 """Window of Reno after a loss, relative to before. BBR has up to two BDP in flight."""
 
+MAX_LOSSY_SHARE = 0.5
+"""Share of the link's rate below which loss, not the socket buffers, determines the goodput."""
+
 DEFAULT_AMOUNT_BYTES = 1e9
 """Default amount for which the transfer time is shown: 1 GB."""
 
@@ -163,6 +166,28 @@ def path_requirement_texts(sizing: PathRequirements) -> list[str]:
         f"For {chosen}, Linux needs socket buffers of "
         f"{bytes_text(sizing.socket_buffer_bytes)}: {_too_small_linux_keys_text(sizing)}.",
     ]
+
+
+def lossy_buffer_text(
+    sizing: PathRequirements, scenario: Scenario, goodput_bps: float
+) -> str | None:
+    """Return the socket buffers for a goodput far below the link's rate, as a sentence.
+
+    None unless random loss holds the goodput of all flows below :data:`MAX_LOSSY_SHARE` of the
+    link's rate, so that larger buffers would not help.
+    """
+    group = scenario.populations[0]
+    link_bps = 8 * sizing.bdp_bytes / group.rtt_s
+    if not goodput_bps < MAX_LOSSY_SHARE * link_bps or get_specified_loss(scenario, group)[0] == 0:
+        return None
+    # The window before a loss is at most twice the mean one.
+    needed = 2 * BUFFER_BYTES_PER_WINDOW_BYTE * goodput_bps / sizing.flows * group.rtt_s / 8
+    if needed > DEFAULT_TCP_WMEM[-1]:
+        return None
+    return (
+        f"Loss limits this goodput, not the socket buffers: {bytes_text(needed)} suffice, and the "
+        "defaults of tcp_rmem and tcp_wmem are larger."
+    )
 
 
 def _window_limit_text(sizing: PathRequirements) -> str:

@@ -70,6 +70,13 @@ PERCENTILES = np.array([0.5, 0.95, 0.99])
 
 TIMEOUT_SEQUENCES = ("timeout_sequences",)
 
+MAX_STEADY_WIDTH = 0.01
+"""Relative half-width of the interval up to which a value is steady although fewer than
+:data:`MIN_EVENTS` batches differ from the others."""
+RARE_BATCHES_FACTOR = 2.3
+"""Upper 95 % limit of a Poisson mean after one event, 5.57, minus 1, over the half-width by Student
+with one differing batch, 2.04; smaller for more batches."""
+
 EVENT_NAMES: dict[Counters, str] = {
     ("timeouts",): "timeouts",
     TIMEOUT_SEQUENCES: "timeouts",
@@ -241,6 +248,10 @@ def _add_metric_warnings(
         return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
         estimate = _rule_of_three_interval(name, estimate, units)
+    elif METRICS[name].can_be_constant and (ends := _steady_interval(estimate)) is not None:
+        low, high = ends
+        maximum = 1.0 if METRICS[name].unit == "1" else math.inf
+        estimate = replace(estimate, low=max(low, 0.0), high=min(high, maximum))
     for warning, is_permanent in warnings:
         estimate = estimate.with_warning(warning, is_permanent=is_permanent)
     return estimate
@@ -418,10 +429,27 @@ def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
         return _few_events_text("fast retransmits", losses - timeouts, "fast retransmit")
     if row.can_be_constant and estimate.differing_units is not None:
+        if _steady_interval(estimate) is not None:
+            return None
         return _equal_batches_warning(
             estimate.differing_units, timeouts if is_of_timeouts else None
         )
     return None
+
+
+def _steady_interval(estimate: Estimate) -> tuple[float, float] | None:
+    """Return the interval of a value from which only a few batches differ, by a little.
+
+    With few differing batches, their number is uncertain as that of rare events: the interval is
+    :data:`RARE_BATCHES_FACTOR` times as wide as that by Student. None unless it is still narrow.
+    """
+    differing = estimate.differing_units
+    if differing is None or not 0 < differing < MIN_EVENTS or estimate.low is None:
+        return None
+    half_width = RARE_BATCHES_FACTOR * estimate.half_width
+    if half_width > MAX_STEADY_WIDTH * abs(estimate.value):
+        return None
+    return estimate.value - half_width, estimate.value + half_width
 
 
 def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str | None:
@@ -442,7 +470,8 @@ def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> It
         yield f"the value is based on fewer than {MIN_EVENTS} events"
     if correlated:
         yield "the run is too short: successive batches are correlated; make the run longer"
-    if estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_SKEW_CORRECTION:
+    skewed = estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_SKEW_CORRECTION
+    if skewed and _steady_interval(estimate) is None:  # this interval covers further such batches
         yield "the run is too short: one batch dominates the mean; make the run longer"
 
 
