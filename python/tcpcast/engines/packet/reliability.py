@@ -309,7 +309,7 @@ def _few_data_text(scenario: Scenario, units: BatchCounters, classes: Sequence[i
     has_marks = count_effective_marks(scenario, units, classes) >= MIN_EVENTS
     if has_marks or (losses == 0 and not scenario.has_random_loss):
         return None
-    return _few_events_text("losses", losses, "loss indication")
+    return _few_events_text("loss indications", losses, "loss indication")
 
 
 def min_transfers_by_size(scenario: Scenario, snapshot: Snapshot) -> dict[int, int]:
@@ -414,7 +414,7 @@ def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters
     if is_of_timeouts and timeouts < MIN_EVENTS:
         return _few_events_text("timeouts", timeouts, "timeout")
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
-        return _few_events_text("losses", losses, "loss indication")
+        return _few_events_text("loss indications", losses, "loss indication")
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
         return _few_events_text("fast retransmits", losses - timeouts, "fast retransmit")
     if row.can_be_constant and estimate.differing_units is not None:
