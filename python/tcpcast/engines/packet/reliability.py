@@ -232,6 +232,10 @@ def _add_metric_warnings(
         # Packets that are still in flight count with their times, but not as acked packets.
         text = "the run is too short: packets wait for their ACKs longer than it lasts"
         return replace(estimate, value=math.nan).with_warning(text, withheld=True)
+    if METRICS[name].unit == "1" and METRICS[name].counts_events and estimate.value > 1.0:
+        # Packets of the warm-up that are lost later count as lost, but not as sent.
+        text = "the run is too short: most packets were sent during the warm-up"
+        return replace(estimate, value=math.nan).with_warning(text, withheld=True)
     reason = missing or _few_data_text_of_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
         reason = f"too few replications: at least {MIN_REPLICATIONS} replications are needed"
