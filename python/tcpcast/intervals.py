@@ -203,7 +203,7 @@ def _is_variance_ratio_large(
     root = (above / below) ** (1.0 / 3.0)
     one, other = 2.0 / (9.0 * above_freedom), 2.0 / (9.0 * below_freedom)
     z = ((1.0 - other) * root - (1.0 - one)) / math.sqrt(other * root**2 + one)
-    return z > MAX_VARIANCE_RATIO_Z
+    return bool(z > MAX_VARIANCE_RATIO_Z)
 
 
 def skew_corrected_half_widths(

@@ -85,7 +85,7 @@ METRICS: dict[str, MetricDefinition] = {
     "utilisation": MetricDefinition(
         unit="1",
         meaning="share of time in which the bottleneck transmits; for a variable rate, bytes "
-        "transmitted / bytes that the rate allows",
+        "transmitted / bytes that the rate allows, at most 1",
         ratio_of=(("busy_ns",), ("time_ns",)),
         needs="link rate",
         headline_of=ANY_TRAFFIC,
@@ -226,8 +226,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "rtt_packet_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean time from the first transmission of a packet to its ACK, over all acked"
-        " packets",
+        meaning="mean time from the first transmission of a packet to the cumulative ACK that "
+        "covers it; packets behind a lost one wait for its retransmission",
         label="mean RTT of all packets",
         ratio_of=(("in_flight_ns",), ("acked",)),
         class_columns="sender",

@@ -60,7 +60,8 @@ def test_flights_of_tls_are_not_packets_in_flight(handshake: str, warmup: str) -
     assert 0.0086 < metric.value < 0.12
     # Without losses, each acknowledged packet is one sample or shares one with another packet.
     assert metric.value == pytest.approx(answer["rtt_mean_s"], rel=0.15)
-    assert metric.low is None or 0 <= metric.low <= metric.high < 0.3
+    assert metric.low is None or metric.low >= 0
+    assert metric.high is None or metric.high < 0.3
 
 
 @pytest.mark.parametrize("handshake", ["none", "tcp", "tls13"])
@@ -79,6 +80,8 @@ def test_loss_of_other_hops_counts_all_packets_sent(handshake: str) -> None:
     (answer,) = tcpcast.run(Scenario.from_dict(tables), engines=["packet"])
     metric = answer.metrics["other_loss_ratio"]
     assert metric.value == pytest.approx(0.1, rel=0.05)
+    assert metric.low is not None
+    assert metric.high is not None
     assert metric.low < 0.1 < metric.high
     rows = answer.tables["by_hop"]
     assert metric.value == pytest.approx(rows["loss_ratio"][0], rel=0.002)

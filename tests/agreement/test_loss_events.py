@@ -146,7 +146,7 @@ def test_metric_is_events_per_packet_sent(seed: int, replications: int, warmup: 
     assert result.value == pytest.approx(events / sent, rel=1e-12)
     if result.low is None or result.high is None:
         assert result.interval_warning is not None
-        assert "too few losses" in result.interval_warning
+        assert "too few loss" in result.interval_warning
     else:
         assert result.low < result.value < result.high
     assert result.value < answer["loss_indication_ratio"]

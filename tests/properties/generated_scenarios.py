@@ -291,7 +291,7 @@ class Generator:
         tables["tcp"] |= self._tcp_options()
 
     def _tcp_options(self) -> Tables:
-        options = {
+        options: dict[str, list[Any]] = {
             "handshake": ["none", "tcp", "tls12", "tls13"],
             "ecn": [True, False],
             "receiver_window": [1, 2, 10, 44, "1MiB"],
@@ -309,7 +309,7 @@ class Generator:
         """Add classes, often with identical settings."""
         identical = self._random.random() < 0.3
         traffic = tables["traffic"]
-        count = {"bulk": "flows", "on-off": "sources"}.get(traffic["kind"])
+        count = {"bulk": "flows", "on-off": "sources"}.get(traffic["kind"], "")
         number = traffic.pop(count, 1) if count else None
         entries: list[Tables] = []
         for index in range(self._random.randint(2, 4)):

@@ -138,5 +138,8 @@ def test_intervals_cover_the_mean_of_runs_that_lock(replications: int, noise: fl
         level = random.normal(0.0, 1.0 if noise < 1.0 else 0.0, (replications, 1))
         units = 10.0 + level + noise * random.normal(0.0, 1.0, (replications, batches))
         estimate = statistics.estimate_mean(units.ravel(), replications=replications)
+        assert estimate is not None
+        assert estimate.low is not None
+        assert estimate.high is not None
         covered += estimate.low <= 10.0 <= estimate.high
     assert 0.92 <= covered / count <= 0.98

@@ -29,6 +29,10 @@ pub struct HopCounters {
     busy: Nanos,
     held: Nanos,
     longest: u64,
+    /// Per-source hops: busy time and times of packets after now, which are counted at the arrival
+    /// of a packet, and their values at the end of the warm-up.
+    ahead: (Nanos, Nanos),
+    ahead_at_start: (Nanos, Nanos),
     /// Return link only: delay between an event and its report; number of transmitted
     /// acknowledgements and their total waiting time.
     return_delay: Option<Nanos>,
@@ -57,25 +61,35 @@ impl HopCounters {
         self.longest = self.longest.max(stay.div_ceil(service.max(1)));
     }
 
+    /// Sets the busy time and the times of packets that per-source hops have counted, but that are
+    /// after now.
+    pub fn set_time_ahead(&mut self, busy: Nanos, held: Nanos) {
+        self.ahead = (busy, held);
+    }
+
     /// Resets the sums at the end of the warm-up.
     pub fn begin_measurement(&mut self, now: Nanos) {
         let mut occupancy = std::mem::take(&mut self.occupancy);
         occupancy.reset_sums(now);
         self.load.begin_measurement();
-        let return_delay = self.return_delay;
-        *self = Self { occupancy, load: self.load, return_delay, ..Self::default() };
+        let (return_delay, ahead) = (self.return_delay, self.ahead);
+        let load = self.load;
+        *self =
+            Self { occupancy, load, return_delay, ahead, ahead_at_start: ahead, ..Self::default() };
     }
 
     /// Total busy time of all links of the hop.
     #[must_use]
     pub fn busy_time(&self) -> Nanos {
-        self.busy + self.occupancy.busy_time()
+        let own = (self.busy + self.ahead_at_start.0).saturating_sub(self.ahead.0);
+        own + self.occupancy.busy_time()
     }
 
     /// Queue length integrated over time, in packet nanoseconds.
     #[must_use]
     pub fn queue_length_integral(&self) -> u64 {
-        self.held.wrapping_add(self.occupancy.queue_length_integral())
+        let own = self.held.wrapping_add(self.ahead_at_start.1).wrapping_sub(self.ahead.1);
+        own.wrapping_add(self.occupancy.queue_length_integral())
     }
 
     /// Maximum length of one queue.

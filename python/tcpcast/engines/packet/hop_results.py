@@ -70,7 +70,8 @@ def _other_hop_row(scenario: Scenario, snapshot: Snapshot, index: int, hop: Hop)
 
 
 def _loss_columns(arrived: float, drops: float) -> dict[str, Any]:
-    ratio = drops / arrived if arrived else math.nan
+    # Packets that arrived during the warm-up may be dropped later.
+    ratio = drops / arrived if arrived and drops <= arrived else math.nan
     return {"arrived": int(arrived), "drops": int(drops), "loss_ratio": ratio}
 
 

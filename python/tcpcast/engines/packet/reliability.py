@@ -239,6 +239,10 @@ def _add_metric_warnings(
         # Packets that are still in flight count with their times, but not as acked packets.
         text = "the run is too short: packets wait for their ACKs longer than it lasts"
         return replace(estimate, value=math.nan).with_warning(text, withheld=True)
+    if METRICS[name].unit == "1" and METRICS[name].counts_events and estimate.value > 1.0:
+        # Packets of the warm-up that are lost later count as lost, but not as sent.
+        text = "the run is too short: most packets were sent during the warm-up"
+        return replace(estimate, value=math.nan).with_warning(text, withheld=True)
     reason = missing or _few_data_text_of_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
         reason = f"too few replications: at least {MIN_REPLICATIONS} replications are needed"
@@ -320,7 +324,7 @@ def _few_data_text(scenario: Scenario, units: BatchCounters, classes: Sequence[i
     has_marks = count_effective_marks(scenario, units, classes) >= MIN_EVENTS
     if has_marks or (losses == 0 and not scenario.has_random_loss):
         return None
-    return _few_events_text("losses", losses, "loss indication")
+    return _few_events_text("loss indications", losses, "loss indication")
 
 
 def min_transfers_by_size(scenario: Scenario, snapshot: Snapshot) -> dict[int, int]:
@@ -425,7 +429,7 @@ def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters
     if is_of_timeouts and timeouts < MIN_EVENTS:
         return _few_events_text("timeouts", timeouts, "timeout")
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
-        return _few_events_text("losses", losses, "loss indication")
+        return _few_events_text("loss indications", losses, "loss indication")
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
         return _few_events_text("fast retransmits", losses - timeouts, "fast retransmit")
     if row.can_be_constant and estimate.differing_units is not None:

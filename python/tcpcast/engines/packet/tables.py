@@ -69,7 +69,7 @@ def make_all_tables(
                 scenario, snapshot, size_interval_columns(scenario), by_share
             )
             files = snapshot.units.total("transfers")
-            if has_many_unfinished(scenario, snapshot, range(len(scenario.populations))):
+            if _has_class_with_many_unfinished(scenario, snapshot):
                 files = 0.0
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
@@ -173,6 +173,12 @@ def _file_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
     return tables | {"percentiles": _percentile_table(scenario, snapshot)}
 
 
+def _has_class_with_many_unfinished(scenario: Scenario, snapshot: Snapshot) -> bool:
+    """Return True if the finished transfers of a class do not represent all of its transfers."""
+    classes = range(len(scenario.populations))
+    return any(has_many_unfinished(scenario, snapshot, [index]) for index in classes)
+
+
 def size_interval_columns(scenario: Scenario) -> Table:
     """Return the columns that identify the size intervals."""
     listed = sorted_listed_sizes(scenario)
@@ -188,8 +194,7 @@ def _transfer_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
     by_size = transfers.times_by_size_table(
         sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
     )
-    classes = range(len(scenario.populations))
-    is_biased = not is_isolated and has_many_unfinished(scenario, snapshot, classes)
+    is_biased = not is_isolated and _has_class_with_many_unfinished(scenario, snapshot)
     tables = {
         "by_size": transfers.withhold_times(by_size) if is_biased else by_size,
         "by_losses": transfers.times_by_losses_table(

@@ -145,7 +145,10 @@ impl HopChain {
                     hop.advance_to(now.saturating_sub(late), counters)
                 }
                 StageKind::Shared(hop) => hop.advance_to(now, counters),
-                StageKind::PerSource(hop) => hop.copy_cross_statistics(counters),
+                StageKind::PerSource(hop) => {
+                    hop.report_time_ahead(now, counters);
+                    hop.copy_cross_statistics(counters);
+                }
                 StageKind::Bottleneck => {}
             }
         }

@@ -170,6 +170,20 @@ impl PerSourceHop {
         }
     }
 
+    /// Reports the part of the counted times that is after `now`: packets are counted on arrival,
+    /// but a long queue may be transmitted after the end of the run.
+    pub fn report_time_ahead(&self, now: Nanos, counters: &mut HopCounters) {
+        let (mut busy, mut held) = (0, 0_u64);
+        for free in self.free.iter().filter(|free| **free > now) {
+            let left = free - now;
+            let packets = left.div_ceil(self.link.data_time.max(1));
+            let earlier = self.link.data_time.wrapping_mul(packets * (packets - 1) / 2);
+            busy += left;
+            held = held.wrapping_add(packets.wrapping_mul(left).wrapping_sub(earlier));
+        }
+        counters.set_time_ahead(busy, held);
+    }
+
     /// Copies the statistics of the cross traffic to the counters.
     pub fn copy_cross_statistics(&self, counters: &mut HopCounters) {
         let Some(hop) = self.cross.as_ref().and_then(|cross| cross.hop.as_ref()) else { return };
@@ -232,5 +246,11 @@ mod tests {
             (5, 4000, 6000)
         );
         assert_eq!(counters.max_queue_length(), 2);
+        // At 1200, source 1 sends for 300 ns more, and source 3 until 3000.
+        hop.report_time_ahead(1200, &mut counters);
+        assert_eq!((counters.busy_time(), counters.queue_length_integral()), (1900, 3100));
+        counters.begin_measurement(1200);
+        hop.report_time_ahead(2500, &mut counters);
+        assert_eq!((counters.busy_time(), counters.queue_length_integral()), (1600, 2400));
     }
 }
