@@ -390,8 +390,24 @@ impl Flow {
         if start == self.last_start && idle < MIN_KEEP_ALIVE_INTERVAL {
             return false;
         }
+        if self.isn.is_none() && start == self.origin && self.counts.bytes == 1 {
+            self.recount_first_keep_alive();
+        }
         self.on_keep_alive(segment.time);
         true
+    }
+
+    /// Counts the first segment as a keepalive: the capture begins in the middle of a connection, and
+    /// the only byte captured so far is sent again.
+    #[cold]
+    fn recount_first_keep_alive(&mut self) {
+        let counts = &mut self.counts;
+        counts.keep_alives += 1;
+        (counts.data_packets, counts.bytes, counts.unique_bytes) = (0, 0, 0);
+        (counts.acks, counts.acknowledged_packets) = (0, 0);
+        (self.stats, self.first_data, self.last_data) = (None, None, None);
+        (self.flight_max, self.flight_sum, self.largest) = (0, 0.0, 0);
+        self.initial = InitialWindow::default();
     }
 
     /// Processes a probe of a closed window: the sender has data, but must not send them.

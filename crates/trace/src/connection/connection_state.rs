@@ -2,8 +2,8 @@
 
 use crate::analysis::{
     AnnouncedOptions, ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView,
-    DataSegmentEvent, DirectionReport, EventQuota, ExchangeTracker, FailureDetails, FinRstTracker,
-    Flow, FlowState, NegotiatedOptions, TapRtts,
+    DataSegmentEvent, DirectionReport, EventQuota, ExchangeTracker, FinRstTracker, Flow, FlowState,
+    NegotiatedOptions, TapRtts,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -198,6 +198,7 @@ impl Connection {
         copies: [u64; 2],
         quota: &EventQuota,
     ) -> ConnectionReport {
+        let end = self.end_tracker.effective_end(end, &self.connection_view());
         let (failure, swaps) = (
             self.end_tracker.connection_failure(end, &self.connection_view()),
             self.opener == Some(1),
@@ -237,8 +238,7 @@ impl Connection {
             syn_captured,
             end,
             handshake_rtt_s: tap.handshake_rtt().map(|rtt| rtt as f64 / 1e9),
-            failure_details: failure
-                .map(|failure| FailureDetails { by: failure.by ^ usize::from(swaps), ..failure }),
+            failure_details: failure.map(|failure| if swaps { failure.swapped() } else { failure }),
             client,
             exchanges,
             omitted_exchanges,
