@@ -403,11 +403,11 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
             start += f", mean first timeout {format_time(table['t0_s'][at])}"
         start += f", mean RTT {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
         end = _gain_sentence(gains, at, none[at], "Without timeouts")
-        if table["max_backoff"][at] >= MIN_OUTAGE_TIMEOUTS:
+        deep = table["max_backoff"][at]
+        if deep >= MIN_OUTAGE_TIMEOUTS or (deep > 1 and count >= 2 * table["to"][at]):
             action = "find the cause of the outage"
             end = (
-                f": up to {table['max_backoff'][at]} consecutive timeouts occurred. No setting of "
-                "a timer prevents them"
+                f": up to {deep} consecutive timeouts occurred. No setting of a timer prevents them"
             )
         elif needless[at] > MIN_SPURIOUS_SHARE * table["retransmissions"][at]:
             action = "increase the RTO or use F-RTO"

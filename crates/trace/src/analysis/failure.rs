@@ -413,6 +413,11 @@ impl FinRstTracker {
         }
     }
 
+    /// Whether an end has sent a FIN.
+    pub(crate) fn has_sent_fin(&self, end: usize) -> bool {
+        self.fins[end].is_some()
+    }
+
     /// Time of the last data or of the FIN of the server, and until a client reacts to a FIN.
     fn response_time(&self, view: &ConnectionView<'_>) -> Option<Nanos> {
         let server = &view.flows[1 - view.client];

@@ -208,7 +208,7 @@ impl Connection {
             self.exchanges.take().map_or_else(Default::default, |exchanges| {
                 exchanges.into_exchanges(&self.flows, quota)
             });
-        let Self { beginning, flows: [first, second], tap, last, .. } = &mut *self;
+        let Self { beginning, flows: [first, second], tap, last, end_tracker, .. } = &mut *self;
         let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
         for flow in [&mut *first, &mut *second] {
@@ -223,6 +223,11 @@ impl Connection {
             first.direction_report(a, b, (tap, 0), forth),
             second.direction_report(b, a, (tap, 1), back),
         ]);
+        for (end, direction) in directions.iter_mut().enumerate() {
+            // An end that has closed need not respond.
+            direction.receiver_silence =
+                direction.receiver_silence.filter(|_| !end_tracker.has_sent_fin(1 - end));
+        }
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
