@@ -484,9 +484,8 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
     at_once = complete & (table["flight_max_bytes"] >= table["unique_bytes"])
     for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
         if at_once[at]:
-            all_data = (
-                "the data packet was" if packets == 1 else f"all {packets:,} data packets were"
-            )
+            names = {1: "the data packet was", 2: "both data packets were"}
+            all_data = names.get(packets, f"all {packets:,} data packets were")
             short = f"{all_data} in flight for one round trip, so no window was a limit"
             ends.append(Remedy("", f". {sentence_case(short)}.", short))
             continue
