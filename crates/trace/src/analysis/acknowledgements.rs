@@ -402,9 +402,10 @@ impl Flow {
         let hidden_timeouts =
             timeout.saturating_mul(self.counts.retransmissions.saturating_add(missing));
         let one_flight = self.initial.bytes >= self.counts.unique_bytes;
-        // One or two packets show nothing about a window.
+        // One or two packets show nothing about a window; a loss reduces it.
         let packets = self.counts.data_packets.saturating_sub(self.counts.retransmissions);
-        let ack_clocked = summary.ack_clocked && !one_flight && packets > MAX_PACKETS_WITHOUT_LIMIT;
+        let waited = summary.ack_clocked || self.counts.retransmissions > 0;
+        let ack_clocked = waited && !one_flight && packets > MAX_PACKETS_WITHOUT_LIMIT;
         let path = PathSummary {
             side,
             tap_rtt,

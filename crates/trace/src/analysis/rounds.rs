@@ -82,8 +82,8 @@ pub(super) struct Rounds {
     idle: Nanos,
     /// True once data were acknowledged.
     acked: bool,
-    /// True once an acknowledgement, and not a request, triggered new data after a full segment: the
-    /// sender had waited for a window.
+    /// True once an acknowledgement triggered new data after a full segment: the sender had waited
+    /// for a window. After all data were acknowledged, the acknowledgement must not be a request.
     ack_clocked: bool,
     samples: u64,
     sample_sum: u128,
@@ -99,6 +99,7 @@ impl Rounds {
     /// Called when new data are sent.
     #[inline]
     pub(super) fn on_new_data(&mut self, new: &NewDataSent) {
+        let follows_ack = self.last_new < self.mark;
         let gap = new.time.saturating_sub(self.last_new);
         self.last_new = new.time;
         if gap <= MAX_REACTION_TIME {
@@ -111,8 +112,8 @@ impl Rounds {
         }
         if self.pending.short > 0 {
             self.attribute_wait_after_short_segment(new);
-        } else if self.acked && !self.ack_clocked && !self.peer_data {
-            self.ack_clocked = new.is_triggered_by_ack_at(self.mark);
+        } else if follows_ack && self.acked && !(new.idle && self.peer_data) {
+            self.ack_clocked |= new.is_triggered_by_ack_at(self.mark);
         }
         self.pending.open = 0;
         if self.waiting && (self.timed || !new.timed) {

@@ -1248,3 +1248,26 @@ fn single_loss_does_not_hide_application() {
         assert!(shares.contains(&application), "{application}");
     }
 }
+
+/// Responses to requests, each in one flight, are not limited by slow start; the same data as one
+/// transfer are.
+#[test]
+fn responses_of_one_flight_are_not_limited_by_slow_start() {
+    for requests in [true, false] {
+        let mut trace = Trace::new();
+        trace.handshake(100.0, 100.1);
+        for n in 0..4 {
+            let start = 101.0 + 100.0 * f64::from(n);
+            trace.data(start, 3 * n..3 * n + 3);
+            let mut ack = trace.segment(start + 99.9, RECEIVER);
+            ack.acknowledgement = ack.acknowledgement.wrapping_add((3 * n + 3) * PACKET);
+            if requests {
+                ack.sequence = ack.sequence.wrapping_add(100 * n);
+                ack.payload = 100;
+            }
+            trace.push(&ack);
+        }
+        let limit = trace.report().limitation.limited_by;
+        assert_eq!(limit == TransferLimit::Unknown, requests, "{limit:?}");
+    }
+}
