@@ -333,7 +333,13 @@ def test_constant_flight_with_ecn_marks_is_not_limited_by_the_send_buffer(marks:
 @pytest.mark.parametrize(
     ("columns", "remedy"),
     [
-        ({"max_backoff": 5}, "find the cause of the outage: up to 5 consecutive"),
+        ({"max_backoff": 3}, "find the cause of the outage: up to 3 consecutive"),
+        ({"max_backoff": 2, "to": 5}, "find the cause of the outage: up to 2 consecutive"),
+        ({"max_backoff": 2}, "reduce loss"),
+        (
+            {"t0_s": 17.8, "tap_side": "middle"},
+            "find the cause of the outage: before a retransmission that reached the tap, earlier",
+        ),
         ({"spurious_eifel": 80}, "increase the RTO or use F-RTO"),
         ({"sack": False}, "enable SACK and RACK-TLP"),
         (
@@ -379,6 +385,25 @@ def test_advice_is_empty_without_limits() -> None:
     table = direction("timeout")
     del table["limited_by"]
     assert advise_each_direction(table).tolist() == [""]
+
+
+def test_receiver_that_stopped_responding_is_the_cause() -> None:
+    columns = {"receiver_silence_s": 16.0, "duration_s": 20.0, "cause": "no_response"}
+    windows = {"window_max_bytes": 8_760, "window_last_bytes": 1_350}
+    text = sentence("receiver_window", cause_evident=True, **columns, **windows)
+    assert "no response in the last 16.0 s, after its window had shrunk from 8,760 to 1,350" in text
+    assert "First check the receiver" in text
+    assert "raise" not in text
+    same = windows | {"window_last_bytes": 8_760}
+    text = sentence("receiver_window", cause_evident=True, **columns, **same)
+    assert "First check the path, the receiver and the firewalls" in text
+
+
+def test_data_of_a_single_flight_have_no_limit() -> None:
+    columns = {"retransmissions": 0, "unique_bytes": 500, "flight_max_bytes": 500}
+    text = sentence("unknown", **columns, data_packets=1)
+    assert "The data packet was in flight for one round trip, so no window was a limit" in text
+    assert "one round trip" not in sentence("unknown", **columns | {"retransmissions": 1})
 
 
 def test_every_limit_has_advice() -> None:

@@ -56,6 +56,7 @@ def failed_connections_table(found: Mapping[str, Any]) -> Table:
         "tries": found["tries"],
         "waited_s": found["waited_s"],
         "lost_bytes": found["lost_bytes"],
+        "lost_upload_bytes": found["lost_upload_bytes"],
         "silence_s": found["silence_s"],
         "window_max_bytes": found["window_max_bytes"],
         "window_last_bytes": found["window_last_bytes"],
@@ -244,8 +245,9 @@ def _reset_text(row: Row, table: Table) -> str:
     stage, waited = str(row["stage"]), float(np.max(table["waited_s"]))
     lost = int(table["lost_bytes"].sum())
     if stage == "in_upload":
+        upload = int(table["lost_upload_bytes"].sum())
         return (
-            f"the server closed the connection {STAGE_PHRASES[stage]}: {lost:,} B of the client "
+            f"the server closed the connection {STAGE_PHRASES[stage]}: {upload:,} B of the client "
             "were never acknowledged. The server rejected the upload or crashed; check its limits "
             "and its log at that time. A server that has to reject an upload should read the rest "
             "of it before it closes"
@@ -287,8 +289,8 @@ _RESET_REASONS = {
         "server",
     ): ". No data are lost. Probably, an idle timeout expired, or the server closes connections "
     "with RST",
-    ("after_fin", "client"): ". All data were acknowledged",
-    ("after_fin", "server"): ". All data were acknowledged",
+    ("after_fin", "client"): ". No data are lost",
+    ("after_fin", "server"): ". No data are lost",
 }
 """Likely reasons of a reset, by stage of the connection and side that sent the RST."""
 
@@ -354,8 +356,9 @@ def _reset_reason(table: Table) -> str:
     side = _failing_side_text(table)
     check = f"check the log of the {by} at that time"
     if stage == "in_upload":
+        upload = int(table["lost_upload_bytes"].sum())
         closed = f"{side} closed the connection {STAGE_PHRASES[stage]}"
-        return f"{closed}, and {lost:,} B were lost; {check}"
+        return f"{closed}, and {upload:,} B of the client were lost; {check}"
     lost_text = f", and {lost:,} B were lost" if stage in STAGES_WITHOUT_LOSS and lost else ""
     return f"{side} sent a RST {STAGE_PHRASES[stage]}{lost_text}; {check}"
 

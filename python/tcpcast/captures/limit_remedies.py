@@ -406,11 +406,11 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
             start += f", mean first timeout {format_time(table['t0_s'][at])}"
         start += f", mean RTT {mean_rtt_text(table, at)}" if rtt[at] > 0 else ""
         end = _gain_sentence(gains, at, none[at], "Without timeouts")
-        if table["max_backoff"][at] >= MIN_OUTAGE_TIMEOUTS:
+        deep = table["max_backoff"][at]
+        if deep >= MIN_OUTAGE_TIMEOUTS or (deep > 1 and count >= 2 * table["to"][at]):
             action = "find the cause of the outage"
             end = (
-                f": up to {table['max_backoff'][at]} consecutive timeouts occurred. No setting of "
-                "a timer prevents them"
+                f": up to {deep} consecutive timeouts occurred. No setting of a timer prevents them"
             )
         elif needless[at] > MIN_SPURIOUS_SHARE * table["retransmissions"][at]:
             action = "increase the RTO or use F-RTO"
@@ -487,9 +487,8 @@ def remedies_for_unknown(gains: GainPredictor) -> list[Remedy]:
     at_once = complete & (table["flight_max_bytes"] >= table["unique_bytes"])
     for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
         if at_once[at]:
-            all_data = (
-                "the data packet was" if packets == 1 else f"all {packets:,} data packets were"
-            )
+            names = {1: "the data packet was", 2: "both data packets were"}
+            all_data = names.get(packets, f"all {packets:,} data packets were")
             short = f"{all_data} in flight for one round trip, so no window was a limit"
             ends.append(Remedy("", f". {sentence_case(short)}.", short))
             continue

@@ -16,7 +16,7 @@ struct FailedConnectionRow {
     number: u64,
     time: u64,
     ends: [EndpointName; 2],
-    by_client: bool,
+    client: usize,
     fate: FailureDetails,
 }
 
@@ -51,7 +51,7 @@ impl FailedConnections {
                 number: report.number,
                 time: report.first,
                 ends: endpoint_names(report),
-                by_client: fate.by == report.client,
+                client: report.client,
                 fate,
             });
         }
@@ -77,11 +77,14 @@ impl FailedConnections {
             dict.set_item(name, rows.iter().map(of).collect::<Vec<_>>())
         };
         text("failure", |row| failure_name(row.fate.failure))?;
-        text("by", |row| if row.by_client { "client" } else { "server" })?;
+        text("by", |row| if row.fate.by == row.client { "client" } else { "server" })?;
         text("stage", |row| stage_name(row.fate.stage))?;
         dict.set_item("tries", numpy_column(py, rows, |row| clamp_i64(row.fate.tries)))?;
         dict.set_item("waited_s", numpy_column(py, rows, |row| row.fate.waited as f64 / 1e9))?;
-        dict.set_item("lost_bytes", numpy_column(py, rows, |row| clamp_i64(row.fate.lost_bytes)))?;
+        let lost = |row: &FailedConnectionRow| clamp_i64(row.fate.lost_bytes.iter().sum());
+        dict.set_item("lost_bytes", numpy_column(py, rows, lost))?;
+        let upload = |row: &FailedConnectionRow| clamp_i64(row.fate.lost_bytes[row.client]);
+        dict.set_item("lost_upload_bytes", numpy_column(py, rows, upload))?;
         let seconds = |row: &FailedConnectionRow| row.fate.silence as f64 / 1e9;
         dict.set_item("silence_s", numpy_column(py, rows, seconds))?;
         for (index, name) in ["window_max_bytes", "window_last_bytes"].into_iter().enumerate() {

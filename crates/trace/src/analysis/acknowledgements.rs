@@ -19,6 +19,9 @@ use crate::segment::{Endpoint, Flags, Nanos, Segment};
 /// First timeout of a sender without RTT samples (RFC 6298): a longer one is unlikely.
 const MAX_FIRST_TIMEOUT: Nanos = 1_000_000_000;
 
+/// Number of data packets that are too few for a limit by a window.
+const MAX_PACKETS_WITHOUT_LIMIT: u64 = 2;
+
 /// Segments acknowledged by one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct AckedData {
@@ -411,8 +414,19 @@ impl Flow {
         let hidden_timeouts =
             timeout.saturating_mul(self.counts.retransmissions.saturating_add(missing));
         let one_flight = self.initial.bytes >= self.counts.unique_bytes;
-        let path =
-            PathSummary { side, tap_rtt, min_rtt, hidden_timeouts, one_flight, segment, bad_scale };
+        // One or two packets show nothing about a window; a loss reduces it.
+        let packets = self.counts.data_packets.saturating_sub(self.counts.retransmissions);
+        let waited = summary.ack_clocked || self.counts.retransmissions > 0;
+        let ack_clocked = waited && !one_flight && packets > MAX_PACKETS_WITHOUT_LIMIT;
+        let path = PathSummary {
+            side,
+            tap_rtt,
+            min_rtt,
+            hidden_timeouts,
+            ack_clocked,
+            segment,
+            bad_scale,
+        };
         let answered = self.window_seen || self.counts.acks > 0;
         let limits = answered.then(|| classify_limits(&mut summary, &path));
         let complete_start = starts && !one_flight && side != TapSide::Receiver;

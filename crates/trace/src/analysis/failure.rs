@@ -95,9 +95,9 @@ pub struct FailureDetails {
     /// RST that answers a request: idle time before the request. For other RSTs: idle time before
     /// the RST. For an old connection: time from the first SYN to the SYN that was answered.
     pub waited: Nanos,
-    /// Payload of both ends that was sent, but never acknowledged, bytes. For a silent end: the
-    /// payload sent to it. A TLS close notification before a FIN does not count.
-    pub lost_bytes: u64,
+    /// Payload that was sent, but never acknowledged, of the ends of each direction, bytes. For a
+    /// silent end: the payload sent to it. A TLS close notification before a FIN does not count.
+    pub lost_bytes: [u64; 2],
     /// Time from the last packet of a silent end to the last packet of the connection, ns.
     pub silence: Nanos,
     /// Largest and last receive window of a silent end, bytes.
@@ -106,7 +106,16 @@ pub struct FailureDetails {
 
 impl FailureDetails {
     fn new(failure: FailureKind, by: usize, stage: FailureStage) -> Self {
-        Self { failure, by, stage, tries: 0, waited: 0, lost_bytes: 0, silence: 0, windows: [0; 2] }
+        Self {
+            failure,
+            by,
+            stage,
+            tries: 0,
+            waited: 0,
+            lost_bytes: [0; 2],
+            silence: 0,
+            windows: [0; 2],
+        }
     }
 
     /// Whether a handshake that ended at `last` had too little time for an answer or a second try
@@ -117,12 +126,18 @@ impl FailureDetails {
             && end.saturating_sub(last) < MIN_HANDSHAKE_TIME
     }
 
+    /// Returns the failure for the other order of directions.
+    pub(crate) fn swapped(self) -> Self {
+        let [first, second] = self.lost_bytes;
+        Self { by: 1 - self.by, lost_bytes: [second, first], ..self }
+    }
+
     /// True if no data were lost, and the connection was opened.
     #[must_use]
     pub fn is_harmless(&self) -> bool {
         let is_over = matches!(self.stage, FailureStage::Idle | FailureStage::AfterFin);
         self.failure == FailureKind::OldConnection
-            || self.failure == FailureKind::Reset && is_over && self.lost_bytes == 0
+            || self.failure == FailureKind::Reset && is_over && self.lost_bytes == [0; 2]
     }
 }
 
@@ -141,9 +156,10 @@ struct ResetInfo {
     by: usize,
     stage: FailureStage,
     idle: Nanos,
-    /// True if the client sent its unacknowledged data before it could have received the last data
-    /// or the FIN of the server.
-    in_upload: bool,
+    /// Time of the last data or the FIN of the other end, if there are any.
+    responded: Option<Nanos>,
+    /// Next sequence number of the sender of the RST.
+    next: u64,
     /// Acknowledgement number.
     acknowledgement: Option<u32>,
 }
@@ -327,10 +343,12 @@ impl ConnectionView<'_> {
         (tries, waited): (u64, Nanos),
     ) -> FailureDetails {
         let flow = &self.flows[end];
+        let mut lost_bytes = [0; 2];
+        lost_bytes[end] = flow.lost_bytes(None);
         FailureDetails {
             tries,
             waited,
-            lost_bytes: flow.lost_bytes(None),
+            lost_bytes,
             silence: self.last.saturating_sub(flow.recovery.last_peer_time()),
             windows: [flow.window_max, flow.window],
             ..FailureDetails::new(FailureKind::Silent, 1 - end, stage)
@@ -382,7 +400,8 @@ impl FinRstTracker {
                 by: from,
                 stage,
                 idle,
-                in_upload: from != view.client && self.overlaps_response(view),
+                responded: self.response_time(view),
+                next: view.flows[from].next,
                 acknowledgement: segment
                     .flags
                     .contains_any(Flags::ACK)
@@ -394,15 +413,16 @@ impl FinRstTracker {
         }
     }
 
-    /// Whether the client sent its unacknowledged data before it could have received the last data
-    /// or the FIN of the server.
-    fn overlaps_response(&self, view: &ConnectionView<'_>) -> bool {
+    /// Whether an end has sent a FIN.
+    pub(crate) fn has_sent_fin(&self, end: usize) -> bool {
+        self.fins[end].is_some()
+    }
+
+    /// Time of the last data or of the FIN of the server, and until a client reacts to a FIN.
+    fn response_time(&self, view: &ConnectionView<'_>) -> Option<Nanos> {
         let server = &view.flows[1 - view.client];
         let data = (server.counts.data_packets > 0).then_some(server.last_sent);
-        let fin = self.fins[1 - view.client].map(|fin| fin.saturating_add(MAX_REACTION_TIME));
-        let responded = data.max(fin);
-        let sent = view.flows[view.client].flight.first_payload_time();
-        responded.zip(sent).is_some_and(|(at, sent)| sent <= at.saturating_add(view.client_rtt))
+        data.max(self.fins[1 - view.client].map(|fin| fin.saturating_add(MAX_REACTION_TIME)))
     }
 
     /// Payload of an end that the other end never acknowledged, bytes.
@@ -414,6 +434,26 @@ impl FinRstTracker {
         if notifies { 0 } else { lost }
     }
 
+    /// Returns the first RST, unless its sender later sent data that the other end acknowledged: the
+    /// RST had a wrong number, and was ignored (RFC 5961, section 3).
+    fn effective_reset(&self, view: &ConnectionView<'_>) -> Option<&ResetInfo> {
+        let continues = |reset: &&ResetInfo| view.flows[reset.by].acknowledged <= reset.next;
+        self.reset.as_deref().filter(continues)
+    }
+
+    /// Returns how the connection ended: a RST that was ignored did not end it.
+    pub(crate) fn effective_end(
+        &self,
+        end: ConnectionEnd,
+        view: &ConnectionView<'_>,
+    ) -> ConnectionEnd {
+        match (end, self.effective_reset(view), self.fins) {
+            (ConnectionEnd::Reset, None, [Some(_), Some(_)]) => ConnectionEnd::Closed,
+            (ConnectionEnd::Reset, None, _) => ConnectionEnd::Open,
+            _ => end,
+        }
+    }
+
     /// Returns the failure of the connection, if any.
     pub(crate) fn connection_failure(
         &self,
@@ -423,7 +463,7 @@ impl FinRstTracker {
         if let Some(silent) = view.unanswered_packets_failure(self.fins.map(|fin| fin.is_some())) {
             return Some(silent);
         }
-        let reset = self.reset.as_deref().and_then(|reset| {
+        let reset = self.effective_reset(view).and_then(|reset| {
             let lost = [0, 1].map(|end| self.lost_bytes(end, reset, view));
             // After both FINs, only a loss of data is a failure.
             let failed =
@@ -436,8 +476,12 @@ impl FinRstTracker {
 
 /// Returns the failure of a connection that was reset. `lost`: unacknowledged bytes of each end.
 fn reset_failure(reset: &ResetInfo, lost: [u64; 2], view: &ConnectionView<'_>) -> FailureDetails {
-    let &ResetInfo { by, mut stage, idle, in_upload, .. } = reset;
-    if in_upload && lost[view.client] > 0 && stage != FailureStage::Handshake {
+    let &ResetInfo { by, mut stage, idle, responded, .. } = reset;
+    // The client sent the lost data before it could have received the response or the FIN.
+    let sent = view.flows[view.client].flight.first_payload_time();
+    let overlaps =
+        responded.zip(sent).is_some_and(|(at, sent)| sent <= at.saturating_add(view.client_rtt));
+    if by != view.client && overlaps && lost[view.client] > 0 && stage != FailureStage::Handshake {
         stage = FailureStage::InUpload;
     }
     let opener = view.opener.filter(|_| stage == FailureStage::Handshake);
@@ -446,7 +490,7 @@ fn reset_failure(reset: &ResetInfo, lost: [u64; 2], view: &ConnectionView<'_>) -
     FailureDetails {
         tries: opener.map_or(0, |end| view.flows[end].syn_count()),
         waited: idle,
-        lost_bytes: lost.iter().sum(),
+        lost_bytes: lost,
         ..FailureDetails::new(failure, by, stage)
     }
 }

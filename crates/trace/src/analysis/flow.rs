@@ -51,6 +51,15 @@ pub(super) struct InitialWindow {
     pub(super) short: bool,
 }
 
+/// Data up to `end` that only a segment without data has shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    end: u64,
+    noticed: Nanos,
+    /// IP identification and timestamp of the segment, or 0.
+    shown_by: (u16, u32),
+}
+
 /// One direction of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
@@ -100,6 +109,8 @@ pub(crate) struct Flow {
     pub(super) unanswered_window_probes: u64,
     /// First byte of the newest segment with new data.
     last_start: u64,
+    /// Data that only segments without data show.
+    pub(super) gap: Option<Gap>,
     pub(super) largest: u32,
     /// Payload of a full segment inferred from aggregated frames if the SYNs are missing; 0 if
     /// unknown.
@@ -142,7 +153,7 @@ impl Flow {
         if segment.payload > 0 {
             self.process_data(segment, start, context);
         } else if start > self.next && !flags.contains_any(Flags::FIN) {
-            self.on_gap_before_empty_segment(segment, start, context.tap_rtt);
+            self.on_gap_before_empty_segment(segment, start);
         } else if !flags.contains_any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
             if self.has_closed_window() {
                 self.on_window_probe(segment.time);
@@ -248,6 +259,9 @@ impl Flow {
         context: &ConnectionContext<'_>,
     ) {
         let end = start + u64::from(segment.payload);
+        if let Some(gap) = self.gap.take() {
+            self.add_shown_hole(gap, segment.time, context.tap_rtt);
+        }
         if self.count_if_keep_alive(segment, start, end) {
             return;
         }
@@ -392,8 +406,24 @@ impl Flow {
         if start == self.last_start && idle < MIN_KEEP_ALIVE_INTERVAL {
             return false;
         }
+        if self.isn.is_none() && start == self.origin && self.counts.bytes == 1 {
+            self.recount_first_keep_alive();
+        }
         self.on_keep_alive(segment.time);
         true
+    }
+
+    /// Counts the first segment as a keepalive: the capture begins in the middle of a connection, and
+    /// the only byte captured so far is sent again.
+    #[cold]
+    fn recount_first_keep_alive(&mut self) {
+        let counts = &mut self.counts;
+        counts.keep_alives += 1;
+        (counts.data_packets, counts.bytes, counts.unique_bytes) = (0, 0, 0);
+        (counts.acks, counts.acknowledged_packets) = (0, 0);
+        (self.stats, self.first_data, self.last_data) = (None, None, None);
+        (self.flight_max, self.flight_sum, self.largest) = (0, 0.0, 0);
+        self.initial = InitialWindow::default();
     }
 
     /// Processes a probe of a closed window: the sender has data, but must not send them.
@@ -407,24 +437,36 @@ impl Flow {
         self.last_window_probe = time;
     }
 
-    /// Processes a segment without data whose sequence number shows that the data before it were sent,
-    /// but did not reach the tap.
+    /// Processes a segment without data whose sequence number shows that the data before it were sent.
+    /// They were lost before the tap, or the segment overtook them.
     #[cold]
-    fn on_gap_before_empty_segment(&mut self, segment: &Segment, start: u64, tap_rtt: Nanos) {
+    fn on_gap_before_empty_segment(&mut self, segment: &Segment, start: u64) {
         if !self.anchored || start - self.next > MAX_HIDDEN_DATA {
             return;
         }
-        let idle = self.next == self.acknowledged;
-        let wait = if idle { self.wait_reason() } else { WaitReason::Open };
-        self.recovery.on_new_data(segment.time, idle, false);
-        if let Some(stats) = &mut self.stats {
-            let (time, end) = (segment.time, start);
-            stats.rounds.on_new_data(&NewDataSent { time, end, idle, timed: false, wait, tap_rtt });
-        }
         let timestamp = segment.options.timestamps.map_or(0, |timestamps| timestamps.0);
         let shown_by = (segment.ip_id.unwrap_or(0), timestamp);
-        self.flight.append_hole((self.next, start), segment.time, shown_by);
-        self.next = start;
+        let gap = Gap { end: start, noticed: segment.time, shown_by };
+        self.gap = Some(Gap { end: start, ..self.gap.unwrap_or(gap) });
+    }
+
+    /// Adds the hole that a segment without data showed, unless the first data after it come so soon
+    /// that the segment had overtaken them.
+    #[cold]
+    fn add_shown_hole(&mut self, gap: Gap, data_time: Nanos, tap_rtt: Nanos) {
+        let lag = data_time.saturating_sub(gap.noticed);
+        if gap.end <= self.next || lag < MAX_REORDERING_DELAY.max(tap_rtt / 5 * 4) {
+            return;
+        }
+        let (time, end) = (gap.noticed, gap.end);
+        let idle = self.next == self.acknowledged;
+        let wait = if idle { self.wait_reason() } else { WaitReason::Open };
+        self.recovery.on_new_data(time.max(self.recovery.timer_start), idle, false);
+        if let Some(stats) = &mut self.stats {
+            stats.rounds.on_new_data(&NewDataSent { time, end, idle, timed: false, wait, tap_rtt });
+        }
+        self.flight.append_hole((self.next, end), time, gap.shown_by);
+        self.next = end;
     }
 
     /// Whether the segment is a window probe with data.

@@ -99,7 +99,7 @@ impl Flow {
         self.flight = Default::default();
         self.board = Default::default();
         self.recovery = Default::default();
-        (self.latest, self.probed) = (0, 0);
+        (self.latest, self.probed, self.gap) = (0, 0, None);
         self.edge = start.saturating_add(self.window);
         // As at the start, the first acknowledgement is not a duplicate.
         (self.window, self.window_seen) = (0, false);

@@ -80,6 +80,11 @@ pub(super) struct Rounds {
     /// request.
     peer_data: bool,
     idle: Nanos,
+    /// True once data were acknowledged.
+    acked: bool,
+    /// True once an acknowledgement triggered new data after a full segment: the sender had waited
+    /// for a window. After all data were acknowledged, the acknowledgement must not be a request.
+    ack_clocked: bool,
     samples: u64,
     sample_sum: u128,
     growth: SlowStartDetector,
@@ -94,6 +99,7 @@ impl Rounds {
     /// Called when new data are sent.
     #[inline]
     pub(super) fn on_new_data(&mut self, new: &NewDataSent) {
+        let follows_ack = self.last_new < self.mark;
         let gap = new.time.saturating_sub(self.last_new);
         self.last_new = new.time;
         if gap <= MAX_REACTION_TIME {
@@ -106,6 +112,8 @@ impl Rounds {
         }
         if self.pending.short > 0 {
             self.attribute_wait_after_short_segment(new);
+        } else if follows_ack && self.acked && !(new.idle && self.peer_data) {
+            self.ack_clocked |= new.is_triggered_by_ack_at(self.mark);
         }
         self.pending.open = 0;
         if self.waiting && (self.timed || !new.timed) {
@@ -201,7 +209,7 @@ impl Rounds {
     #[inline]
     pub(super) fn on_new_ack(&mut self, acked: &DataAck) {
         self.attribute_time(acked.time, acked.wait);
-        self.peer_data = acked.has_data;
+        (self.peer_data, self.acked) = (acked.has_data, true);
         self.round.acked_bytes += acked.bytes;
         self.acks += 1;
         self.round.window_bytes = self.round.window_bytes.max(clamp_to_u32(acked.window));
@@ -301,6 +309,7 @@ impl Rounds {
         RoundSummary {
             rows: std::mem::take(&mut self.rows).into_rounds(),
             idle: self.idle,
+            ack_clocked: self.ack_clocked,
             samples: self.samples,
             mean_s: (self.samples > 0).then(|| self.sample_sum as f64 / self.samples as f64 / 1e9),
             correlation: self.correlation.coefficient(),
@@ -321,6 +330,8 @@ pub(super) struct RoundSummary {
     pub(super) rows: Vec<Round>,
     /// Time with nothing in flight and nothing sent, ns.
     pub(super) idle: Nanos,
+    /// True if acknowledgements triggered new data: a window had limited the sender.
+    pub(super) ack_clocked: bool,
     pub(super) samples: u64,
     pub(super) mean_s: Option<f64>,
     pub(super) correlation: Option<f64>,

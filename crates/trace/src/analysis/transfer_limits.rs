@@ -48,8 +48,8 @@ pub(super) struct PathSummary {
     /// Time during which hidden losses may have stopped the sender without anything in flight at a
     /// tap away from the sender: one timeout for each retransmission.
     pub(super) hidden_timeouts: Nanos,
-    /// True if all data were sent before the first acknowledgement, so that no window was a limit.
-    pub(super) one_flight: bool,
+    /// False if no acknowledgement triggered new data, so that no window limited the sender.
+    pub(super) ack_clocked: bool,
     /// Full segment, bytes.
     pub(super) segment: u32,
     /// True if the scale of the receive windows is unknown.
@@ -145,8 +145,7 @@ fn largest_limit(times: &TimeByLimit) -> TransferLimit {
 fn round_time_by_limit(row: &Round, path: &PathSummary, application_share: f64) -> TimeByLimit {
     let parts = &row.parts;
     let mut times = TimeByLimit::default();
-    // With a single flight, the sender waited for nothing but acknowledgements.
-    let known = path.is_at_sender() && !path.one_flight;
+    let known = path.is_at_sender() && path.ack_clocked;
     let mut add = |limit: TransferLimit, time: Nanos| times[limit as usize] += time;
     let paused = ((parts.application as f64 * application_share) as Nanos).min(parts.application);
     add(TransferLimit::Application, paused);

@@ -2,8 +2,8 @@
 
 use crate::analysis::{
     AnnouncedOptions, ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView,
-    DataSegmentEvent, DirectionReport, EventQuota, ExchangeTracker, FailureDetails, FinRstTracker,
-    Flow, FlowState, NegotiatedOptions, TapRtts, credible_rtt_s,
+    DataSegmentEvent, DirectionReport, EventQuota, ExchangeTracker, FinRstTracker, Flow, FlowState,
+    NegotiatedOptions, TapRtts, credible_rtt_s,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -213,6 +213,7 @@ impl Connection {
         copies: [u64; 2],
         quota: &EventQuota,
     ) -> ConnectionReport {
+        let end = self.end_tracker.effective_end(end, &self.connection_view());
         let (failure, swaps) = (
             self.end_tracker.connection_failure(end, &self.connection_view()),
             self.opener == Some(1),
@@ -222,7 +223,7 @@ impl Connection {
             self.exchanges.take().map_or_else(Default::default, |exchanges| {
                 exchanges.into_exchanges(&self.flows, &self.tap, quota, self.last)
             });
-        let Self { beginning, flows: [first, second], tap, last, .. } = &mut *self;
+        let Self { beginning, flows: [first, second], tap, last, end_tracker, .. } = &mut *self;
         let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
         for flow in [&mut *first, &mut *second] {
@@ -237,6 +238,11 @@ impl Connection {
             first.direction_report(a, b, (tap, 0), forth, *last),
             second.direction_report(b, a, (tap, 1), back, *last),
         ]);
+        for (end, direction) in directions.iter_mut().enumerate() {
+            // An end that has closed need not respond.
+            direction.receiver_silence =
+                direction.receiver_silence.filter(|_| !end_tracker.has_sent_fin(1 - end));
+        }
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
@@ -252,8 +258,7 @@ impl Connection {
             syn_captured,
             end,
             handshake_rtt_s: tap.handshake_rtt().and_then(|rtt| credible_rtt_s(rtt as f64 / 1e9)),
-            failure_details: failure
-                .map(|failure| FailureDetails { by: failure.by ^ usize::from(swaps), ..failure }),
+            failure_details: failure.map(|failure| if swaps { failure.swapped() } else { failure }),
             client,
             exchanges,
             omitted_exchanges,

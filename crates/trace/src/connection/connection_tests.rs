@@ -433,7 +433,7 @@ fn segment_lost_before_tap_is_retransmission() {
 /// Only empty segments show that data were lost before the tap, or that they are late.
 #[test]
 fn gap_before_empty_segment_is_loss_unless_reordered() {
-    for (filled, id_step, lost) in [(20_000.0, 1, 1), (205.0, -1, 0), (250.0, -1, 0)] {
+    for (filled, id_step, lost) in [(20_000.0, 1, 1), (250.0, -1, 0), (450.0, -1, 0)] {
         let mut trace = at_receiver();
         trace.ack(202.0, 6);
         let mut empty = trace.segment(203.0, SENDER);
@@ -444,7 +444,9 @@ fn gap_before_empty_segment_is_loss_unless_reordered() {
         trace.push(&late);
         trace.ack(filled + 0.1, 7);
         let report = trace.report();
-        assert_eq!((report.counts.retransmissions, report.counts.out_of_order), (lost, 1 - lost));
+        // A segment within a round trip to the sender is new.
+        let reordered = u64::from(filled == 450.0);
+        assert_eq!((report.counts.retransmissions, report.counts.out_of_order), (lost, reordered));
         assert_eq!((report.indications.timeouts, report.counts.missing_bytes), (lost, 0));
         if lost > 0 {
             assert!(report.t0_s.is_some_and(|t0| (t0 - 19.7).abs() < 0.01), "{:?}", report.t0_s);
@@ -1246,5 +1248,28 @@ fn single_loss_does_not_hide_application() {
         assert_ne!(report.side, TapSide::Sender);
         let application = report.limitation.shares.expect("time passed")[0];
         assert!(shares.contains(&application), "{application}");
+    }
+}
+
+/// Responses to requests, each in one flight, are not limited by slow start; the same data as one
+/// transfer are.
+#[test]
+fn responses_of_one_flight_are_not_limited_by_slow_start() {
+    for requests in [true, false] {
+        let mut trace = Trace::new();
+        trace.handshake(100.0, 100.1);
+        for n in 0..4 {
+            let start = 101.0 + 100.0 * f64::from(n);
+            trace.data(start, 3 * n..3 * n + 3);
+            let mut ack = trace.segment(start + 99.9, RECEIVER);
+            ack.acknowledgement = ack.acknowledgement.wrapping_add((3 * n + 3) * PACKET);
+            if requests {
+                ack.sequence = ack.sequence.wrapping_add(100 * n);
+                ack.payload = 100;
+            }
+            trace.push(&ack);
+        }
+        let limit = trace.report().limitation.limited_by;
+        assert_eq!(limit == TransferLimit::Unknown, requests, "{limit:?}");
     }
 }

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use tcpcast_trace::{
-    ConnectionReport, Connections, Endpoint, FailureDetails, FailureKind, FailureStage, Flags,
-    Options, RequestExchange, RequestOutcome, Segment, SilentParty,
+    ConnectionEnd, ConnectionReport, Connections, Endpoint, FailureDetails, FailureKind,
+    FailureStage, Flags, Options, RequestExchange, RequestOutcome, Segment, SilentParty,
 };
 
 const MSS: u32 = 1000;
@@ -640,7 +640,7 @@ fn reset_after_fin_is_harmless_only_without_loss() {
         let details = failure(talk);
         assert_eq!((details.failure, details.by), (FailureKind::Reset, by));
         assert_eq!(
-            (details.lost_bytes, details.stage, details.is_harmless()),
+            (details.lost_bytes.iter().sum(), details.stage, details.is_harmless()),
             (lost, stage, lost == 0)
         );
     }
@@ -673,7 +673,7 @@ fn rejected_upload_is_not_in_response() {
         talk.flags(136.0, SERVER, Flags::RST, 0);
         let details = failure(talk);
         assert_eq!((details.failure, details.by), (FailureKind::Reset, SERVER));
-        assert_eq!((details.stage, details.lost_bytes), (FailureStage::InUpload, 4200));
+        assert_eq!((details.stage, details.lost_bytes), (FailureStage::InUpload, [4000, 200]));
     }
 }
 
@@ -701,7 +701,7 @@ fn syn_meets_old_connection() {
         let report = talk.report();
         let details = report.failure_details.expect("the SYN met an old connection");
         let client = &report.directions[0];
-        assert!(report.syn_captured && report.end == tcpcast_trace::ConnectionEnd::Open);
+        assert!(report.syn_captured && report.end == ConnectionEnd::Open);
         assert_eq!(client.counts.missing_bytes, 0);
         if answered {
             assert_eq!((details.failure, details.by), (FailureKind::OldConnection, SERVER));
@@ -758,7 +758,7 @@ fn receiver_is_silent_after_three_copies_in_a_second() {
         assert_eq!(details.is_some(), silent);
         if let Some(details) = details {
             assert_eq!((details.failure, details.by), (FailureKind::Silent, SERVER));
-            assert_eq!((details.tries, details.lost_bytes), (3, 300));
+            assert_eq!((details.tries, details.lost_bytes), (3, [300, 0]));
             assert_near(details.silence, 3500.0 - 131.0);
         }
     }
@@ -784,4 +784,43 @@ fn receiver_is_silent_without_answers_to_window_probes() {
         let silent = Some((FailureKind::Silent, FailureStage::ClosedWindow));
         assert_eq!(failed, silent.filter(|_| answers == 0));
     }
+}
+
+/// A RST with a wrong number, whose sender goes on, is ignored (RFC 5961).
+#[test]
+fn ignored_reset_does_not_end_connection() {
+    for goes_on in [true, false] {
+        let mut talk = Talk::new([0.0, 30.0]);
+        talk.data(100.0, CLIENT, 200);
+        talk.data(131.0, SERVER, MSS);
+        let (wrong, ack) = (talk.next[SERVER] + 30_000, talk.next[CLIENT]);
+        talk.segment(131.1, SERVER, Flags::RST, 0, wrong, ack);
+        talk.ack(131.2, CLIENT);
+        if goes_on {
+            talk.data(132.0, SERVER, MSS);
+            talk.ack(132.1, CLIENT);
+        }
+        let report = talk.report();
+        assert_eq!(report.failure_details.is_some(), !goes_on);
+        let end = if goes_on { ConnectionEnd::Open } else { ConnectionEnd::Reset };
+        assert_eq!(report.end, end);
+    }
+}
+
+/// At the server, the data of a rejected upload arrive after the RST.
+#[test]
+fn upload_is_rejected_before_its_rest_arrives() {
+    let mut talk = Talk::new([40.0, 0.0]);
+    (0..4).for_each(|n| talk.data(100.0 + f64::from(n), CLIENT, MSS));
+    talk.data(104.0, SERVER, 180);
+    talk.flags(104.1, SERVER, Flags::RST | Flags::ACK, 0);
+    let ack = talk.next[SERVER] - 180;
+    for n in 0..3 {
+        let sequence = talk.next[CLIENT];
+        talk.segment(105.0 + f64::from(n), CLIENT, Flags::ACK, MSS, sequence, ack);
+        talk.next[CLIENT] += MSS;
+        talk.segment(105.1 + f64::from(n), SERVER, Flags::RST, 0, ack + 180, 0);
+    }
+    let details = failure(talk);
+    assert_eq!((details.stage, details.lost_bytes), (FailureStage::InUpload, [3000, 180]));
 }
