@@ -437,6 +437,7 @@ def capture_json_before_tables(capture: Capture, groups: Table | None = None) ->
     limits = bytes_by_limit(directions_without_service(capture.connections))
     return {
         "file": capture.file,
+        **({"program": capture.program} if capture.program else {}),
         "verdict": capture_verdict(capture, groups),
         "subject": capture_subject(capture, groups).to_json(),
         "warnings": list(capture.warnings),

@@ -198,6 +198,7 @@ def _group_subject(table: Table, groups: Table, failures: int) -> Subject:
 def _service_subject(capture: Capture, failures: int) -> Subject:
     services, table = capture.services, capture.connections
     waited = np.nan_to_num(services["mean_s"]) * (services["requests"] - services["not_separable"])
+    waited = waited + services.get("late_wait_total_s", 0.0)
     row = int(np.argmax(waited))
     return Subject(
         "service",
