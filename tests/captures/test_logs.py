@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tcpcast.captures import trace
+from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.captures.subject import capture_subject
 from tcpcast.captures.verdict import capture_verdict
 from tcpcast.cli import main
@@ -97,6 +98,7 @@ def test_the_same_verdict_is_in_every_output(name: str) -> None:
     found = json.loads("\n".join(json_lines([capture])))
     assert found["verdict"] == found["captures"][0]["verdict"] == verdict
     assert found["captures"][0]["subject"] == capture_subject(capture).to_json()
+    assert found["captures"][0]["program"] == ("ss" if name.endswith(".txt") else "iperf3")
 
 
 def test_unknown_counts_are_absent_and_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,6 +215,22 @@ def test_options_that_need_packets_are_refused(
 ) -> None:
     assert main(["trace", str(LOGS / "link.json"), *option]) == 2
     assert f"{option[0]} requires a capture" in capsys.readouterr().err
+
+
+def test_a_log_is_an_answer_beside_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scenario may refer to a log; unknown metrics are absent, and no scenario is derived."""
+    file = tmp_path / "scenario.toml"
+    log = json.dumps(str(LOGS / "loss.txt"))
+    traffic = f'[traffic]\nkind = "capture"\nfile = {log}\nconnection = "0"\n'
+    file.write_text(f'name = "x"\n{traffic}', encoding="utf-8")
+    assert main(["run", str(file), "--engine", "trace", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    assert answer["metrics"]["retransmit_ratio"]["value"] == pytest.approx(9 / 579)
+    assert answer["metrics"]["td_indications"]["value"] is None
+    with pytest.raises(CaptureError, match="a scenario requires a capture"):
+        make_replay_scenario(trace(LOGS / "loss.txt"))
 
 
 def test_report_reads_logs_beside_captures(

@@ -404,7 +404,8 @@ def _read_log_text(text: bytes, file: str) -> Capture:
     log = read_log(text, file, trace)
     if log is None:
         raise CaptureError(
-            "not a capture in pcap or pcapng format, but text; write captures with tcpdump -w",
+            "not a capture in pcap or pcapng format, but text; write captures with tcpdump -w, and "
+            "logs with iperf3 -J or ss -tin",
             file=file,
         )
     return log
@@ -463,6 +464,7 @@ def capture_json_before_tables(capture: Capture, groups: Table | None = None) ->
     limits = bytes_by_limit(directions_without_service(capture.connections))
     return {
         "file": capture.file,
+        **({"program": capture.program} if capture.program else {}),
         "verdict": capture_verdict(capture, groups),
         "subject": capture_subject(capture, groups).to_json(),
         "warnings": list(capture.warnings),

@@ -139,7 +139,8 @@ def _rows_by_sorted_key(keys: Column) -> tuple[list[int], list[slice]]:
 
 def _group_sums(connections: Table, group: Column, count: int) -> Table:
     def total(values: Column) -> Column:
-        return np.bincount(group, weights=values, minlength=count).astype(np.int64)
+        sums = np.bincount(group, weights=values, minlength=count)
+        return sums.astype(np.int64) if np.isfinite(sums).all() else sums  # NaN in logs
 
     named = ("bytes", "unique_bytes", "retransmissions", "td", "to", "timeouts")
     return {

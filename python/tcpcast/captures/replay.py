@@ -90,8 +90,12 @@ def make_replay_scenario(capture: Capture, name: str = "replay") -> ReplayScenar
     Raises
     ------
     CaptureError
-        The flows have no round-trip time or no duration.
+        The flows have no round-trip time or no duration, or the file is a log of another program.
     """
+    if capture.program:
+        raise CaptureError(
+            f"a log of {capture.program}; a scenario requires a capture", file=capture.file
+        )
     stats = make_capture_stats(capture)
     entries = [
         Entry("", "name", name),

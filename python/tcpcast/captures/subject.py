@@ -131,7 +131,7 @@ def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
     if not is_transfer:
         return _service_subject(capture, failures)
     order = rows[np.argsort(-sizes, kind="stable")]
-    is_known = cause_or_limit_keys(select_rows(table, order)) != UNKNOWN
+    is_known = cause_or_limit_keys(table)[order] != UNKNOWN
     similar = table["bytes"][order] >= MIN_MAIN_SHARE * table["bytes"][order[0]]
     if not is_known[0] and (is_known & similar).any():  # for example, the other way of --bidir
         first = int(np.argmax(is_known & similar))
@@ -140,7 +140,7 @@ def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
     kind: Kind = "parallel"
     # The data of the opposite direction, as with iperf3 --bidir, are no reason to name both.
     way = [host_address(str(table[end][order[0]])) for end in ("dst", "src")]
-    others = ~group_mask(select_rows(table, order), *way)
+    others = ~group_mask({end: table[end][order] for end in ("src", "dst")}, *way)
     if table["bytes"][main].sum() < MIN_MAIN_SHARE * table["bytes"][order[others]].sum():
         main, kind = order, "transfers"
     if main.size == 1:
@@ -198,6 +198,7 @@ def _group_subject(table: Table, groups: Table, failures: int) -> Subject:
 def _service_subject(capture: Capture, failures: int) -> Subject:
     services, table = capture.services, capture.connections
     waited = np.nan_to_num(services["mean_s"]) * (services["requests"] - services["not_separable"])
+    waited = waited + services.get("late_wait_total_s", 0.0)
     row = int(np.argmax(waited))
     return Subject(
         "service",
@@ -216,10 +217,10 @@ def _parallel_rows(table: Table, order: Column) -> Column:
     """
     first = int(order[0])
     source, destination = (host_address(str(table[end][first])) for end in ("src", "dst"))
-    same = group_mask(select_rows(table, order), source, destination)
     begin, end = _active_times(table)
-    together = (begin[order] <= end[first]) & (end[order] >= begin[first])
-    rows: Column = order[same & together]
+    together = order[(begin[order] <= end[first]) & (end[order] >= begin[first])]
+    ends = {name: table[name][together] for name in ("src", "dst")}
+    rows: Column = together[group_mask(ends, source, destination)]
     alone = table["bytes"][first] >= MAX_SINGLE_FLOW_SHARE * table["bytes"][rows].sum()
     return rows[:1] if alone else rows
 

@@ -76,6 +76,7 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
         "request": requests["first_byte_s"] - np.nan_to_num(requests["server_s"]),
         "response": requests["last_byte_s"] - requests["first_byte_s"],
     }
+    paused = requests.get("interrupted_s", 0.0)  # an interruption is no transmission
 
     def in_direction(is_part: Callable[[str, Column], Column]) -> Column:
         """Return the sum of the bytes that the direction carries in some exchanges."""
@@ -86,7 +87,7 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
         return np.where(is_client, *sums)
 
     def is_large(name: str, sizes: Column) -> Column:
-        lasts = (takes[name] >= MIN_STREAM_S) & (sizes >= least)
+        lasts = (takes[name] - paused >= MIN_STREAM_S) & (sizes >= least)
         return np.asarray((sizes > MAX_RESPONSE_BYTES) | lasts)
 
     large = in_direction(is_large)

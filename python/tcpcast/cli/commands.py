@@ -192,7 +192,7 @@ QUERY = Command(
 )
 TRACE = Command(
     "trace",
-    "Analyse TCP in captures or in logs of iperf3 and ss, worst direction first.",
+    "Analyse TCP in captures and logs, worst direction first.",
     "Prints one line per direction with data. Captures may be compressed by gzip or zstd.",
     "tcpcast trace slow.pcap --plot figures",
     (
