@@ -72,7 +72,7 @@ ENDINGS = st.sampled_from(["", "client_gave_up", "reset_by_server", "server_clos
 
 def lost_ms(copies: int) -> float:
     """Return the time from the first transmission to the last of ``copies`` with doubling gaps."""
-    return RTO_MS * (2**copies - 1)
+    return RTO_MS * ((1 << copies) - 1)
 
 
 def write_request(connection: Connection, ms: float, exchange: Exchange) -> float:

@@ -70,7 +70,8 @@ pub struct TimeLine {
     pub held: Nanos,
     /// The receive window of the client did not allow more of the response.
     pub window: Nanos,
-    /// One end transmitted data in vain, for longer than [`MIN_INTERRUPTION`] and four RTOs.
+    /// One end transmitted data in vain, for longer than [`MIN_INTERRUPTION`](crate::MIN_INTERRUPTION) and
+    /// four RTOs.
     pub interrupted: Nanos,
 }
 
