@@ -77,6 +77,7 @@ def forward(role: str, folder: Path) -> int:
                 taps.enter_context(captured(folder / "mid.pcap", "link0"))
                 if transfer_in(folder).get("any"):
                     taps.enter_context(captured(folder / "any.pcap", "any"))
+            else:
                 for outage in transfer_in(folder).get("outages", []):
                     threading.Thread(target=interrupt, args=(folder, outage), daemon=True).start()
             inside.communicate(b"\n")
@@ -84,7 +85,7 @@ def forward(role: str, folder: Path) -> int:
 
 
 def interrupt(folder: Path, outage: dict[str, float]) -> None:
-    """Stop forwarding for ``seconds``, ``at_s`` after the server is ready."""
+    """Stop forwarding near the server for ``seconds``, ``at_s`` after the server is ready."""
     forwarding = Path("/proc/sys/net/ipv4/ip_forward")
     while not (folder / "ready").exists():
         time.sleep(0.05)
