@@ -369,10 +369,8 @@ impl Flow {
         destination: Endpoint,
         tap: &TapRtts,
         from: usize,
-        last: Nanos,
     ) -> DirectionReport {
         // At a receiver, acknowledgements may precede the rest of the initial window.
-        self.find_interruption_at_end(last);
         let (wait, starts) = (self.wait_reason(), self.isn.is_some() && self.initial.complete);
         let mut blank = None::<DirectionStats>;
         let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());

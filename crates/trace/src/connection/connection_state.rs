@@ -187,12 +187,11 @@ impl Connection {
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
         for flow in [&mut *first, &mut *second] {
             flow.counts.keep_alives_unanswered = flow.unanswered_keep_alives();
+            flow.find_interruption_at_end(*last);
         }
         let syn_captured = first.isn.is_some() || second.isn.is_some();
-        let mut directions = Box::new([
-            first.direction_report(a, b, tap, 0, *last),
-            second.direction_report(b, a, tap, 1, *last),
-        ]);
+        let mut directions =
+            Box::new([first.direction_report(a, b, tap, 0), second.direction_report(b, a, tap, 1)]);
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
