@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from tcpcast.captures import Capture, trace
+from tcpcast.captures.verdict import is_verdict_on_failures
 
 TAPS = ("snd", "mid", "any", "rcv")
 
@@ -32,6 +33,21 @@ CAUSES = {
     "unknown": "unknown",
 }
 """Each ``cause`` of ``trace`` as ``truth.csv`` names it."""
+
+
+SERVICE_CAUSES = {
+    "network": "network",
+    "server": "server",
+    "client": "client",
+    "retransmission": "retransmission",
+    "held": "nagle",
+    "window": "window",
+    "interrupted": "interruption",
+    "no_response": "no response",
+}
+"""Each ``cause`` of a service as ``truth.csv`` names it."""
+FAILED = "failed"
+"""The verdict on a capture of failed connections."""
 
 
 class Verdict(NamedTuple):
@@ -64,11 +80,27 @@ def verdicts(folder: Path) -> list[Verdict]:
             path = folder / f"{row['scenario']}-{tap}.pcap.gz"
             if path.exists():
                 capture = trace(path)
+                if "limited_by_at_rcv" in row:
+                    truth = row["limited_by_at_rcv"] if tap == "rcv" else row["limited_by"]
+                    result.append(verdict_on_service(row["scenario"], tap, truth, capture))
+                    continue
                 row_index = heaviest(capture)
                 cause = CAUSES[str(capture.connections["cause"][row_index])]
                 sentence = str(capture.advice()[row_index])
                 result.append(Verdict(row["scenario"], tap, row["limited_by"], cause, sentence))
     return result
+
+
+def verdict_on_service(scenario: str, tap: str, truth: str, capture: Capture) -> Verdict:
+    """Return the verdict on the service with the most requests."""
+    causes = capture.services["cause"].tolist()
+    found = SERVICE_CAUSES.get(causes[0], "unknown") if causes else "unknown"
+    if is_verdict_on_failures(capture):
+        found = FAILED
+    # Failed connections are also requests without a response.
+    alternatives = truth.split("|")
+    name = found if found in alternatives else alternatives[0]
+    return Verdict(scenario, tap, name, found, capture.verdict())
 
 
 def main(folder: str) -> None:
@@ -90,7 +122,9 @@ def print_confusion(all_verdicts: list[Verdict]) -> None:
     """Print the number of captures by true cause (row) and verdict (column)."""
     counts = Counter((verdict.truth, verdict.found) for verdict in all_verdicts)
     names = [
-        name for name in dict.fromkeys(CAUSES.values()) if any(name in pair for pair in counts)
+        name
+        for name in dict.fromkeys([*CAUSES.values(), *SERVICE_CAUSES.values(), FAILED])
+        if any(name in pair for pair in counts)
     ]
     print(f"{'':18}", *(f"{name[:8]:>8}" for name in names))
     for truth in names:

@@ -203,7 +203,7 @@ pub(crate) fn read_trace(
     let mut result = result.map_err(|error| error.into_py(py))?;
     let (failed, [talks, requests]) =
         (result.failed.failures_table(py)?, result.requests.tables_to_py(py)?);
-    let interruptions = result.interruptions.to_py(py)?;
+    let interruptions = result.interruptions.interruptions_table(py)?;
     let rows = &result.rows;
     let dict = PyDict::new(py);
     dict.set_item("connections", directions_table(py, rows)?)?;

@@ -213,8 +213,8 @@ TRACE = Command(
         Option(
             "table",
             "NAME",
-            "Print a table as CSV or JSON: requests, services, failed, intervals, rounds, "
-            "retransmissions or loss_indications.",
+            "Print a table as CSV or JSON: requests, services, failed, interruptions, intervals, "
+            "rounds, retransmissions or loss_indications.",
         ),
         Option(
             "connection",

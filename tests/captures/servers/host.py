@@ -19,12 +19,13 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traffic import receive, send
+from traffic import receive, request, send, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,8 +77,22 @@ def forward(role: str, folder: Path) -> int:
                 taps.enter_context(captured(folder / "mid.pcap", "link0"))
                 if transfer_in(folder).get("any"):
                     taps.enter_context(captured(folder / "any.pcap", "any"))
+            else:
+                for outage in transfer_in(folder).get("outages", []):
+                    threading.Thread(target=interrupt, args=(folder, outage), daemon=True).start()
             inside.communicate(b"\n")
     return inside.returncode
+
+
+def interrupt(folder: Path, outage: dict[str, float]) -> None:
+    """Stop forwarding near the server for ``seconds``, ``at_s`` after the server is ready."""
+    forwarding = Path("/proc/sys/net/ipv4/ip_forward")
+    while not (folder / "ready").exists():
+        time.sleep(0.05)
+    time.sleep(outage["at_s"])
+    forwarding.write_text("0", encoding="ascii")
+    time.sleep(outage["seconds"])
+    forwarding.write_text("1", encoding="ascii")
 
 
 def enter(role: str, sysctls: dict[str, object]) -> None:
@@ -113,13 +128,19 @@ def main(role: str, folder: Path) -> int:
         return forward(role, folder)
     role = role.removesuffix("-inside")
     transfer = transfer_in(folder)
-    enter(role, transfer[role].get("sysctls", {}))
+    enter(role, transfer.get(role, {}).get("sysctls", {}))
     with captured(folder / f"{TAPS[role]}.pcap", "inner"):
+        service = transfer.get("service")
+        if role == "receiver" and service:
+            serve(service, folder / "ready")
         if role == "receiver":
             receive(transfer["receiver"], folder / "ready")
         while not (folder / "ready").exists():
             time.sleep(0.05)
-        counters = send(ADDRESSES["receiver"], transfer["sender"])
+        if service:
+            counters = request(ADDRESSES["receiver"], service)
+        else:
+            counters = send(ADDRESSES["receiver"], transfer["sender"])
     (folder / "kernel.json").write_text(json.dumps(counters), encoding="utf-8")
     return 0
 

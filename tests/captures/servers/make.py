@@ -1,7 +1,8 @@
 """Make captures of real servers whose limit is known, and compare each verdict with it.
 
-``python tests/captures/servers/make.py FOLDER [tuning|held-out]`` needs root, tcpdump and 4 to 20
-minutes. For each transfer of ``tuning.toml`` or ``held-out.toml``, two hosts (``host.py``) with the
+``python tests/captures/servers/make.py FOLDER [SET...]`` needs root, tcpdump and 4 to 20
+minutes. For each transfer of ``tuning.toml`` or ``held-out.toml``, and each service of
+``services-tuning.toml`` or ``services-held-out.toml``, two hosts (``host.py``) with the
 real kernel are connected by ``tcpcast link``. Each set is a folder like
 ``shared/captures/offload``, with captures ``NAME-TAP.pcap.gz`` (``snd`` at the sender, ``mid``
 behind it, where frames are split, ``any`` on all interfaces there, ``rcv`` at the receiver) and
@@ -30,8 +31,8 @@ BULK = '[traffic]\nkind = "bulk"\nflows = 1\n[run]\nduration = "60s"\n'
 """A scenario needs traffic; a link does not use it."""
 ATTEMPTS = 5
 """A transfer is repeated if its link was late."""
-SETS = ("tuning", "held-out")
-"""Thresholds are tuned on the first; the second only measures them."""
+SETS = ("tuning", "held-out", "services-tuning", "services-held-out")
+"""Thresholds are tuned on the sets named so; the others only measure them."""
 MEASURED = {
     "kernel_busy_s": ("busy_time", 1e-6),
     "kernel_rwnd_limited_s": ("rwnd_limited", 1e-6),
@@ -63,6 +64,8 @@ def made(transfer: dict[str, Any], folder: Path) -> dict[str, Any]:
                 (folder / f"{name}-{tap}.pcap.gz").write_bytes(packed)
         kernel = json.loads((place / "kernel.json").read_text(encoding="utf-8"))
     row = {"scenario": name, "limited_by": transfer["cause"], "how_it_was_made": transfer["how"]}
+    if "service" in transfer:
+        return row | {"limited_by_at_rcv": transfer.get("cause_at_rcv", transfer["cause"])}
     return row | {name: round(kernel[of] * unit, 6) for name, (of, unit) in MEASURED.items()}
 
 
@@ -93,7 +96,7 @@ def transferred(place: Path) -> str | None:
         text=True,
         timeout=LONGEST_S,
     )
-    if not numbers.exists():
+    if not numbers.exists() or not (place / "kernel.json").exists():
         sys.exit(done.stderr)
     distortion: str | None = json.loads(numbers.read_text(encoding="utf-8"))["distortion"]
     return distortion
@@ -114,7 +117,7 @@ def make(folder: Path, transfers: list[dict[str, Any]]) -> None:
 
 
 def main(folder: Path, wanted: list[str]) -> None:
-    """Make both sets, or one."""
+    """Make all sets, or some."""
     for name in wanted or SETS:
         text = (HERE / f"{name}.toml").read_text(encoding="utf-8")
         make(folder / name, tomllib.loads(text)["transfer"])

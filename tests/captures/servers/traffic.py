@@ -1,4 +1,4 @@
-"""Sending and receiving programs, and the counters of the sending kernel."""
+"""Sending and receiving programs, clients and servers, and the counters of the sending kernel."""
 
 from __future__ import annotations
 
@@ -123,3 +123,122 @@ def read(connection: socket.socket, options: dict[str, Any]) -> None:
     with connection:
         while connection.recv(options.get("read_bytes", BLOCK)):
             time.sleep(options.get("period_s", 0))
+
+
+def request(address: str, options: dict[str, Any]) -> Counters:
+    """Send requests to :func:`serve` one after the other, and return the last counters.
+
+    Parameters
+    ----------
+    address
+        The server's.
+    options
+        ``requests`` of ``request_bytes`` in ``writes`` (the last of 100 bytes; ``pause_s`` between
+        them), for responses of ``response_bytes``; ``think_s`` before each; ``timeout_s`` for a
+        response; ``reconnect`` after each request, from local ``port`` if given; ``nodelay``; read
+        ``read_bytes`` every ``read_period_s`` with ``rcvbuf``; ``give_up`` after one without
+        a response.
+    """
+    connection, found = None, dict.fromkeys(FIELDS, 0)
+    for _ in range(options["requests"]):
+        if connection is None:
+            connection = connect(address, options)
+        time.sleep(options.get("think_s", 0.05))
+        try:
+            write_request(connection, options)
+            complete = read_exactly(connection, options["response_bytes"], options)
+            found = counters(connection)
+        except OSError:
+            complete = False
+        if not complete and options.get("give_up", False):
+            break
+        if not complete or options.get("reconnect", False):
+            connection.close()
+            connection = None
+    return found
+
+
+def connect(address: str, options: dict[str, Any]) -> socket.socket:
+    """Open the connection of a client."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if "rcvbuf" in options:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options["rcvbuf"])
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, options.get("nodelay", 1))
+    if "port" in options:
+        time.sleep(0.2)  # The last connection from this port has ended here, but not at the server.
+        connection.bind(("", options["port"]))
+    connection.settimeout(options.get("timeout_s", LONGEST_WAIT_S))
+    connection.connect((address, PORT))
+    return connection
+
+
+def write_request(connection: socket.socket, options: dict[str, Any]) -> None:
+    """Write one request with one or several calls."""
+    writes, last = options.get("writes", 1), 100
+    if writes > 1:
+        first = (options["request_bytes"] - last) // (writes - 1)
+        for _ in range(writes - 1):
+            connection.sendall(bytes(first))
+            time.sleep(options.get("pause_s", 0))
+        connection.sendall(bytes(options["request_bytes"] - first * (writes - 1)))
+    else:
+        connection.sendall(bytes(options["request_bytes"]))
+
+
+def read_exactly(connection: socket.socket, size: int, options: dict[str, Any]) -> bool:
+    """Read a message; return False if the connection ends first."""
+    while size > 0:
+        part = len(connection.recv(min(size, options.get("read_bytes", BLOCK))))
+        if part == 0:
+            return False
+        size -= part
+        time.sleep(options.get("read_period_s", 0))
+    return True
+
+
+def serve(options: dict[str, Any], ready: Path) -> NoReturn:
+    """Answer requests until the process is killed.
+
+    Parameters
+    ----------
+    options
+        As for :func:`request`; ``delay_s`` before each response, ``slow_s`` before those with a
+        number in ``slow``; no response to those in ``silent``; a response in ``response_writes``
+        with ``response_pause_s`` between them; ``reject_after`` bytes of each request, close the
+        connection; ``close`` it after each response.
+    ready
+        File to create when connections are accepted.
+    """
+    with socket.socket() as listening, ThreadPoolExecutor(32) as pool:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("", PORT))
+        listening.listen()
+        ready.touch()
+        numbers = iter(range(1 << 30))
+        while True:
+            connection, _ = listening.accept()
+            pool.submit(answer, connection, options, numbers)
+
+
+def answer(connection: socket.socket, options: dict[str, Any], numbers: Any) -> None:
+    """Answer the requests of one connection."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with connection:
+        while True:
+            if "reject_after" in options:
+                read_exactly(connection, options["reject_after"], {})
+                return
+            if not read_exactly(connection, options["request_bytes"], {}):
+                return
+            number = next(numbers)
+            if number in options.get("silent", []):
+                continue
+            slow = number in options.get("slow", [])
+            time.sleep(options.get("slow_s" if slow else "delay_s", 0.002))
+            writes = options.get("response_writes", 1)
+            for part in range(writes):
+                time.sleep(options.get("response_pause_s", 0) if part else 0)
+                connection.sendall(bytes(options["response_bytes"] // writes))
+            if options.get("close", False):
+                return

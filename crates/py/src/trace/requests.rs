@@ -173,7 +173,10 @@ impl Interruptions {
     }
 
     /// Table of interruptions in the order of their start.
-    pub(super) fn to_py<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    pub(super) fn interruptions_table<'py>(
+        &mut self,
+        py: Python<'py>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         self.rows.sort_by_key(|row| (row.interruption.start, row.connection, !row.from_client));
         let rows = &self.rows;
         let dict = PyDict::new(py);

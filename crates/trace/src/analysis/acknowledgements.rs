@@ -388,10 +388,8 @@ impl Flow {
         destination: Endpoint,
         (tap, from): (&TapRtts, usize),
         options: AnnouncedOptions,
-        last: Nanos,
     ) -> DirectionReport {
         let receiver_silence = self.receiver_silence();
-        self.find_interruption_at_end(last);
         // At a receiver, acknowledgements may precede the rest of the initial window. A sender without
         // more data did not fill the window.
         let filled = self.initial.complete && !self.initial.short;

@@ -12,6 +12,7 @@ use super::direction_stats::EventQuota;
 use super::flow::Flow;
 use super::round_record::WaitReason;
 use super::sender_state::MIN_RTO_MINUS_SRTT;
+use super::sequence_numbers::unwrap_near;
 use super::tap_side::{MIN_REMOTE_RTT, TapRtts};
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -70,7 +71,8 @@ pub struct TimeLine {
     pub held: Nanos,
     /// The receive window of the client did not allow more of the response.
     pub window: Nanos,
-    /// One end transmitted data in vain, for longer than [`MIN_INTERRUPTION`] and four RTOs.
+    /// One end transmitted data in vain, for longer than [`MIN_INTERRUPTION`](crate::MIN_INTERRUPTION) and
+    /// four RTOs.
     pub interrupted: Nanos,
 }
 
@@ -201,6 +203,8 @@ pub(crate) struct ExchangeTracker {
     vain: Nanos,
     vain_copies: u32,
     last_segment: SegmentSize,
+    /// Sequence number of the response.
+    response_start: u64,
     /// Retransmissions of both directions so far.
     retransmissions: [u64; 2],
     /// Payload of both directions before the current exchange.
@@ -328,6 +332,7 @@ impl ExchangeTracker {
             vain: 0,
             vain_copies: 0,
             last_segment: SegmentSize::default(),
+            response_start: event.flows[1 - client].next,
             retransmissions: [0; 2],
             bytes: [0; 2],
             ended: 0,
@@ -426,6 +431,7 @@ impl ExchangeTracker {
             ..RequestExchange::default()
         };
         self.charged = time;
+        self.response_start = server.next;
         self.ended = 0;
         self.turn = ExpectedSender::Client;
     }
@@ -545,6 +551,11 @@ impl ExchangeTracker {
             ExpectedSender::NoRequest => return,
         };
         if event.from != sender {
+            let server = &event.flows[1 - self.client];
+            let start = unwrap_near(server.next, event.segment.sequence);
+            if resent > 0 && sender == self.client && start >= self.response_start {
+                self.begin_lost_response(event);
+            }
             return;
         }
         if event.before.peer_time > self.charged {
@@ -558,6 +569,18 @@ impl ExchangeTracker {
             *self.transmission() += gap;
         }
         self.charged = self.charged.max(event.segment.time);
+    }
+
+    /// Begins a response whose first transmission was lost before the tap, as a later sequence number
+    /// has shown.
+    #[cold]
+    fn begin_lost_response(&mut self, event: &DataSegmentEvent<'_>) {
+        let wait = event.segment.time.saturating_sub(self.charged);
+        let lost = wait.saturating_sub(event.rtt_between_tap_and_end(1 - self.client));
+        self.charged += lost;
+        self.begin_response(event);
+        (self.vain, self.vain_copies) = (lost, 1);
+        self.after_segment(event);
     }
 
     /// Adds the time of the retransmissions since the last segment of the other end to the time line.

@@ -108,7 +108,7 @@ impl Flow {
     }
 
     /// Adds an interruption that lasts until the last segment of the connection.
-    pub(super) fn find_interruption_at_end(&mut self, now: Nanos) {
+    pub(crate) fn find_interruption_at_end(&mut self, now: Nanos) {
         if self.stats.as_ref().is_some_and(|stats| stats.closed_window.is_some()) {
             self.on_window_opened(now, false);
         }

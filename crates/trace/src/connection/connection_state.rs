@@ -228,6 +228,7 @@ impl Connection {
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
         for flow in [&mut *first, &mut *second] {
             flow.counts.keep_alives_unanswered = flow.unanswered_keep_alives();
+            flow.find_interruption_at_end(*last);
         }
         let syn_captured = first.isn.is_some() || second.isn.is_some();
         let [sends, takes] = [&*first, &*second].map(|flow| (flow.isn.is_some(), flow.announced));
@@ -235,8 +236,8 @@ impl Connection {
         let [forth, back] = [(sends, takes), (takes, sends)]
             .map(|(from, to)| AnnouncedOptions::effective(from, to, ipv6));
         let mut directions = Box::new([
-            first.direction_report(a, b, (tap, 0), forth, *last),
-            second.direction_report(b, a, (tap, 1), back, *last),
+            first.direction_report(a, b, (tap, 0), forth),
+            second.direction_report(b, a, (tap, 1), back),
         ]);
         for (end, direction) in directions.iter_mut().enumerate() {
             // An end that has closed need not respond.
