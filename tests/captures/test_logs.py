@@ -168,7 +168,9 @@ def test_damaged_logs_never_crash(path: Path) -> None:
     """Any damage gives an error with a reason, or finite rates of at least 0."""
     rng = random.Random(path.name)
     text = path.read_bytes()
-    head = text[: re.search(rb"\S[^\n]*\n", text).end()]  # the format stays recognisable
+    first = re.search(rb"\S[^\n]*\n", text)
+    assert first is not None
+    head = text[: first.end()]  # the format stays recognisable
     for _ in range(60):
         body = bytearray(text[len(head) :])
         for _ in range(rng.choice([1, 3, 30])):

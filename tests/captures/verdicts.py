@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from tcpcast.captures import Capture, trace
-from tcpcast.captures.verdict import is_verdict_on_failures
+from tcpcast.captures.subject import capture_subject
 
 TAPS = ("snd", "mid", "any", "rcv")
 
@@ -95,7 +95,7 @@ def verdict_on_service(scenario: str, tap: str, truth: str, capture: Capture) ->
     """Return the verdict on the service with the most requests."""
     causes = capture.services["cause"].tolist()
     found = SERVICE_CAUSES.get(causes[0], "unknown") if causes else "unknown"
-    if is_verdict_on_failures(capture):
+    if capture_subject(capture).kind == "failures":
         found = FAILED
     # Failed connections are also requests without a response.
     alternatives = truth.split("|")

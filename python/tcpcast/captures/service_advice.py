@@ -239,8 +239,8 @@ def _client_sentence(row: Row) -> str:
     late = _late_clause(row)
     if row["separable"] == 1:
         return (
-            f"the client waited {idle} before its request to {service_label(row)}; server and network "
-            f"took {mean}{split}{late}"
+            f"the client waited {idle} before its request to {service_label(row)}; server and "
+            f"network took {mean}{split}{late}"
         )
     return (
         f"the client waits {idle} on average before each of {row['separable']:,} requests to "
