@@ -225,11 +225,14 @@ def _goodput_percentiles(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     overall = answer.metrics.get("connection_rate_bps")
     doubt: dict[str, Any] = {}
+    reason: str | None = TOO_FEW_FILES
+    if overall is not None and math.isnan(overall.value):
+        reason = overall.missing_interval or reason
     if overall is not None and not overall.trusted:
         doubt = {"trusted": False, "interval_warning": overall.interval_warning}
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: replace(make_metric_with_interval(value, low, high), **doubt)
+        share: replace(make_metric_with_interval(value, low, high, reason), **doubt)
         for share, value, low, high in zip(*columns, strict=True)
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,28 @@ def test_short_takes_few_steps_with_many_losses(stack: str, loss: str) -> None:
     else:
         # Even one packet would take more than a thousand steps, and seconds.
         assert answer.reason.startswith(f"the loss is {loss[:2]} %, but the model")
+
+
+def test_distribution_of_a_long_queue_has_few_rows() -> None:
+    network = {"rtt": "270ms", "bottleneck": {"rate": "3.738mbit"}}
+    tables = {
+        "network": network,
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"stack": "parallel-newreno"},
+        "run": {"duration": "100s", "warmup": "0s"},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"], threads=1)
+    largest, table = answer["queue_max_pkts"], answer.tables["queue"]
+    assert largest > 20_000
+    lengths, above = table["queue_pkts"].tolist(), table["time_above"].tolist()
+    assert len(lengths) <= 10_000
+    assert lengths[:5000] == list(range(5000))
+    assert lengths[-1] == largest
+    assert max(b / a for a, b in itertools.pairwise(lengths[4999:])) < 1.001
+    # The tail probabilities are those of the complete distribution: their sum is the mean.
+    widths = [b - a for a, b in itertools.pairwise(lengths)]
+    mean = sum(share * width for share, width in zip(above, widths, strict=False))
+    assert mean == pytest.approx(answer["queue_mean_pkts"], rel=0.001)
 
 
 def test_too_many_sources_are_refused_immediately(tmp_path: Path) -> None:

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from tcpcast.statistics import Estimate
 
 
+MAX_QUEUE_ROWS = 10_000
+"""Maximum number of rows of the distribution of the queue."""
+
 MIN_DEATHS = 10
 """Minimum number of deaths (departures) from a state for its rate (Engset report, Figure 11)."""
 
@@ -99,14 +102,23 @@ def _class_table(scenario: Scenario, snapshot: Snapshot) -> Table:
 
 
 def _queue_distribution_table(totals: Mapping[str, Any]) -> Table:
-    """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue."""
+    """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue.
+
+    Of queues with more than :data:`MAX_QUEUE_ROWS` lengths, the table contains all short ones, and
+    longer ones at proportional distances: a million rows would take longer than the run.
+    """
     time, snapshot = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
     if time.sum() == 0.0 or time.size < 2:
         return {}
+    lengths = np.arange(time.size)
+    if time.size > MAX_QUEUE_ROWS:
+        short = MAX_QUEUE_ROWS // 2
+        far = np.geomspace(short, time.size - 1, MAX_QUEUE_ROWS - short)
+        lengths = np.unique(np.concatenate([lengths[:short], np.rint(far).astype(np.int64)]))
     return {
-        "queue_pkts": np.arange(time.size),
-        "time_above": _tail_probabilities(time),
-        "arrivals_above": _tail_probabilities(snapshot),
+        "queue_pkts": lengths,
+        "time_above": _tail_probabilities(time)[lengths],
+        "arrivals_above": _tail_probabilities(snapshot)[lengths],
     }
 
 
