@@ -259,10 +259,10 @@ impl Flow {
         context: &ConnectionContext<'_>,
     ) {
         let end = start + u64::from(segment.payload);
-        if let Some(gap) = self.gap.take() {
-            self.add_shown_hole(gap, segment.time, context.tap_rtt);
+        if self.gap.is_some() {
+            self.add_shown_hole(segment.time, context.tap_rtt);
         }
-        if self.count_if_keep_alive(segment, start, end) {
+        if segment.payload == 1 && self.count_if_keep_alive(segment, start, end) {
             return;
         }
         let packets = self.count_data(segment, context);
@@ -395,9 +395,9 @@ impl Flow {
 
     /// Counts a keepalive probe with one byte, which was acknowledged before. The byte is not data
     /// (RFC 9293, section 3.8.4).
-    #[inline]
+    #[cold]
     fn count_if_keep_alive(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
-        let probe = segment.payload == 1 && end == self.next && self.acknowledged == self.next;
+        let probe = end == self.next && self.acknowledged == self.next;
         if !probe || self.has_closed_window() {
             return false;
         }
@@ -453,7 +453,8 @@ impl Flow {
     /// Adds the hole that a segment without data showed, unless the first data after it come so soon
     /// that the segment had overtaken them.
     #[cold]
-    fn add_shown_hole(&mut self, gap: Gap, data_time: Nanos, tap_rtt: Nanos) {
+    fn add_shown_hole(&mut self, data_time: Nanos, tap_rtt: Nanos) {
+        let Some(gap) = self.gap.take() else { return };
         let lag = data_time.saturating_sub(gap.noticed);
         if gap.end <= self.next || lag < MAX_REORDERING_DELAY.max(tap_rtt / 5 * 4) {
             return;
