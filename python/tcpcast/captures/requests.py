@@ -54,9 +54,11 @@ MIN_INTERRUPTION_S = 1.0
 """Minimum length of an interruption in seconds."""
 MIN_SILENT_SERVER_RATIO = 10.0
 """Minimum ratio of a server's time to its median for the server to count as silent."""
+MIN_REQUESTS_OF_SILENT_SERVER = 5
+"""Minimum number of requests to determine the usual time of a server."""
 MAX_SILENT_SERVER_SHARE = 0.02
-"""Maximum share of requests with a silent server; a larger share is the usual time of the
-server."""
+"""Maximum share of requests with a silent server, if there are several; a larger share is the usual
+time of the server."""
 MIN_EXTRA_ROUND_TRIPS = 0.1
 """Minimum number of additional round trips of a response that indicates a window reduced by losses.
 Measured values are 0.3 to 0.5 with 2 % loss (1 with another flight), and 0.01 without loss."""
@@ -176,7 +178,9 @@ def _move_silence_of_server(parts: Table, service: Column, separable: Column) ->
         usual = int(np.median(server[of_it])) if of_it.any() else 0
         shortest = max(MIN_INTERRUPTION_S * 1e9, MIN_SILENT_SERVER_RATIO * usual)
         silent = of_it & (server >= shortest)
-        if 0 < silent.sum() <= MAX_SILENT_SERVER_SHARE * of_it.sum():
+        count = int(of_it.sum())
+        most = max(1.0, MAX_SILENT_SERVER_SHARE * count)
+        if count >= MIN_REQUESTS_OF_SILENT_SERVER and 0 < silent.sum() <= most:
             parts["interrupted"] += np.where(silent, server - usual, 0)
             server[silent] = usual
 

@@ -461,10 +461,11 @@ impl ExchangeTracker {
         let client = &event.flows[self.client];
         let to_server = event.rtt_between_tap_and_end(1 - self.client);
         // Acknowledged before a retransmission can have reached the server: an earlier transmission
-        // had, and the server took its time.
+        // had, and the server took its time. In an interruption, acknowledgements were lost as well.
         let acked = client.last_data.unwrap_or(0);
-        let early =
-            to_server > MIN_REMOTE_RTT && acked.saturating_sub(self.charged) < to_server / 5 * 4;
+        let early = to_server > MIN_REMOTE_RTT
+            && self.vain < client.min_interruption()
+            && acked.saturating_sub(self.charged) < to_server / 5 * 4;
         if early {
             self.current.answer = self.vain;
             (self.vain, self.vain_copies) = (0, 0);
