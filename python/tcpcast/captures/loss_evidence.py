@@ -146,7 +146,7 @@ def sharing_flow_columns(table: Table, rounds: Table, losses: Table, rows: Colum
     origin = table["start"].min()
     begin = seconds_since(table["start"][rows], origin)
     end = begin + table["duration_s"][rows]
-    first, last, rtt = begin.max(), end.min(), float(np.nanmax(table["rtt_mean_s"][rows]))
+    first, last, rtt = begin.max(), end.min(), float(np.fmax.reduce(table["rtt_mean_s"][rows]))
     if not last - first > MIN_BINS * BIN_RTTS * rtt:
         return found
     bins = np.arange(first, last, BIN_RTTS * rtt)

@@ -254,7 +254,8 @@ def _run_entries(stats: CaptureStats) -> Iterator[Entry]:
 def _replay_warnings(stats: CaptureStats) -> list[str]:
     found = [*tcp_warnings(stats), *_omitted_limit_warnings(stats)]
     least = stats.table["rtt_min_s"]
-    if least.size > 1 and np.nanmax(least) > MIN_DIFFERENCE_RATIO * np.nanmin(least):
+    least = least[np.isfinite(least)]
+    if least.size > 1 and least.max() > MIN_DIFFERENCE_RATIO * least.min():
         found.append("the flows have different round-trip times, but the scenario has one RTT")
     return found
 
