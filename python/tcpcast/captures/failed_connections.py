@@ -57,17 +57,11 @@ def failed_connections_table(found: Mapping[str, Any]) -> Table:
         "waited_s": found["waited_s"],
         "lost_bytes": found["lost_bytes"],
         "lost_upload_bytes": found["lost_upload_bytes"],
+        "harmless": found["harmless"],
         "silence_s": found["silence_s"],
         "window_max_bytes": found["window_max_bytes"],
         "window_last_bytes": found["window_last_bytes"],
     }
-
-
-def _is_harmless(table: Table) -> np.ndarray[Any, Any]:
-    """Return a mask of rows without a failure: resets without loss of data, and delays."""
-    stages = np.isin(table["stage"], STAGES_WITHOUT_LOSS)
-    reset = (table["failure"] == "reset") & stages & (table["lost_bytes"] == 0)
-    return np.asarray(reset | (table["failure"] == "old_connection"))
 
 
 def count_failures_with_loss(counts: Mapping[str, int]) -> int:
@@ -87,7 +81,7 @@ def main_failure_clause(table: Table, failures: str) -> str:
 
     Examples: ``3 of 5 connections failed: 192.0.2.7:8443 did not respond to the SYN; check ...``.
     """
-    harmless = _is_harmless(table)
+    harmless = table["harmless"]
     groups = [rows for rows in rows_by_server_and_failure_kind(table) if not harmless[rows[0]]]
     if not groups:
         return failures
@@ -112,7 +106,7 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
         more = "more" if texts else of_all
-        texts.append(f"{harmless:,} {more} closed by a RST without loss of data")
+        texts.append(f"{harmless:,} {more} closed by a RST that lost no data in use")
     if counts.get("old_connection", 0):
         more = "more" if texts else of_all
         texts.append(
@@ -128,7 +122,7 @@ def rows_by_server_and_failure_kind(table: Table) -> list[list[int]]:
     A kind consists of the failure, the side that caused it, the stage, and whether it is harmless.
     """
     names = [table[key].tolist() for key in ("failure", "by", "stage")]
-    keys = list(zip(*names, _is_harmless(table).tolist(), strict=True))
+    keys = list(zip(*names, table["harmless"].tolist(), strict=True))
     servers = table["server"].tolist()
     order: dict[tuple[Any, ...], list[int]] = {}
     for row, (key, server) in enumerate(zip(keys, servers, strict=True)):
@@ -253,6 +247,11 @@ def _reset_text(row: Row, table: Table) -> str:
             "of it before it closes"
         )
     text = f"reset by the {row['by']} {STAGE_PHRASES[stage]}"
+    if lost and row["harmless"]:
+        return (
+            f"closed by the client before {lost:,} B of the server reached it. Probably, the "
+            "request was cancelled, or the client did not need the data"
+        )
     if stage in STAGES_WITHOUT_LOSS and lost:
         return (
             f"{text}, but {lost:,} B were never acknowledged. The {row['by']} closed the "

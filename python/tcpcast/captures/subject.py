@@ -12,7 +12,7 @@ import numpy as np
 
 from tcpcast.captures.advice import cause_or_limit_keys
 from tcpcast.captures.cause_rules import UNKNOWN
-from tcpcast.captures.failed_connections import STAGES_WITHOUT_LOSS, count_failures_with_loss
+from tcpcast.captures.failed_connections import count_failures_with_loss
 from tcpcast.captures.groups import active_times_and_flow_counts, group_mask, host_address
 from tcpcast.captures.services import MIN_REQUESTS_FOR_SLOWEST
 from tcpcast.captures.table import select_rows, start_times_ns
@@ -240,10 +240,7 @@ def _minor_resets(capture: Capture) -> Column:
     and is not reset, like the control connection of iperf3.
     """
     failed, table = capture.failed, capture.connections
-    harmless = np.isin(failed["stage"], STAGES_WITHOUT_LOSS)
-    if "lost_bytes" in failed:
-        harmless &= failed["lost_bytes"] == 0
-    reset = (failed["failure"] == "reset") & ~harmless
+    reset = (failed["failure"] == "reset") & ~failed["harmless"]
     if not reset.any() or not table["src"].size:
         return np.asarray(reset)
     numbers, rows, connection = np.unique(

@@ -25,7 +25,7 @@ struct FailedConnectionRow {
 pub(super) struct FailedConnections {
     rows: Vec<FailedConnectionRow>,
     counts: [u64; FAILURES.len()],
-    /// Number of resets of connections all of whose data were acknowledged.
+    /// Number of resets that lost no data for which an end waited.
     without_loss: u64,
 }
 
@@ -45,7 +45,7 @@ impl FailedConnections {
         let Some(fate) = report.failure_details else { return };
         let index = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
         index.into_iter().for_each(|index| self.counts[index] += 1);
-        self.without_loss += u64::from(fate.failure == FailureKind::Reset && fate.is_harmless());
+        self.without_loss += u64::from(fate.failure == FailureKind::Reset && fate.harmless);
         if self.rows.len() < MAX_FAILED {
             self.rows.push(FailedConnectionRow {
                 number: report.number,
@@ -85,6 +85,7 @@ impl FailedConnections {
         dict.set_item("lost_bytes", numpy_column(py, rows, lost))?;
         let upload = |row: &FailedConnectionRow| clamp_i64(row.fate.lost_bytes[row.client]);
         dict.set_item("lost_upload_bytes", numpy_column(py, rows, upload))?;
+        dict.set_item("harmless", numpy_column(py, rows, |row| row.fate.harmless))?;
         let seconds = |row: &FailedConnectionRow| row.fate.silence as f64 / 1e9;
         dict.set_item("silence_s", numpy_column(py, rows, seconds))?;
         for (index, name) in ["window_max_bytes", "window_last_bytes"].into_iter().enumerate() {

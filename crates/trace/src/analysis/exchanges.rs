@@ -709,12 +709,12 @@ impl RequestExchange {
     /// tap and the client, and between the tap and the server.
     fn move_to_client(&mut self, [to_client, to_server]: [Nanos; 2]) {
         let way = self.answer.min(to_server);
-        self.parts.response += way;
-        self.parts.server += self.answer - way;
-        self.parts.client += self.idle.saturating_sub(to_client);
+        self.parts.response = self.parts.response.saturating_add(way);
+        self.parts.server = self.parts.server.saturating_add(self.answer - way);
+        self.parts.client = self.parts.client.saturating_add(self.idle.saturating_sub(to_client));
         if self.outcome == RequestOutcome::Answered {
-            self.parts.response += to_client;
-            self.first_byte += to_client;
+            self.parts.response = self.parts.response.saturating_add(to_client);
+            self.first_byte = self.first_byte.saturating_add(to_client);
         }
     }
 }

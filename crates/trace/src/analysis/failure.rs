@@ -102,6 +102,8 @@ pub struct FailureDetails {
     pub silence: Nanos,
     /// Largest and last receive window of a silent end, bytes.
     pub windows: [u64; 2],
+    /// True if the connection opened, and no end waited for the lost data.
+    pub harmless: bool,
 }
 
 impl FailureDetails {
@@ -115,6 +117,7 @@ impl FailureDetails {
             lost_bytes: [0; 2],
             silence: 0,
             windows: [0; 2],
+            harmless: failure == FailureKind::OldConnection,
         }
     }
 
@@ -131,14 +134,6 @@ impl FailureDetails {
         let [first, second] = self.lost_bytes;
         Self { by: 1 - self.by, lost_bytes: [second, first], ..self }
     }
-
-    /// True if no data were lost, and the connection was opened.
-    #[must_use]
-    pub fn is_harmless(&self) -> bool {
-        let is_over = matches!(self.stage, FailureStage::Idle | FailureStage::AfterFin);
-        self.failure == FailureKind::OldConnection
-            || self.failure == FailureKind::Reset && is_over && self.lost_bytes == [0; 2]
-    }
 }
 
 impl ConnectionReport {
@@ -154,6 +149,7 @@ impl ConnectionReport {
 #[derive(Clone, Copy, Debug)]
 struct ResetInfo {
     by: usize,
+    time: Nanos,
     stage: FailureStage,
     idle: Nanos,
     /// Time of the last data or the FIN of the other end, if there are any.
@@ -398,6 +394,7 @@ impl FinRstTracker {
             let idle = idle.unwrap_or(segment.time.saturating_sub(view.last));
             self.reset = Some(Box::new(ResetInfo {
                 by: from,
+                time: segment.time,
                 stage,
                 idle,
                 responded: self.response_time(view),
@@ -434,6 +431,15 @@ impl FinRstTracker {
         if notifies { 0 } else { lost }
     }
 
+    /// Whether the client reset a connection that it had closed before the lost data of the server
+    /// reached it: it waited for none of them. A server must read what clients send.
+    fn is_closed_by_client(&self, reset: &ResetInfo, view: &ConnectionView<'_>) -> bool {
+        let closed = self.fins[view.client].unwrap_or(reset.time);
+        let sent = view.flows[1 - view.client].flight.first_payload_time();
+        reset.by == view.client
+            && sent.is_none_or(|sent| sent.saturating_add(view.client_rtt) >= closed)
+    }
+
     /// Returns the first RST, unless its sender later sent data that the other end acknowledged: the
     /// RST had a wrong number, and was ignored (RFC 5961, section 3).
     fn effective_reset(&self, view: &ConnectionView<'_>) -> Option<&ResetInfo> {
@@ -465,17 +471,24 @@ impl FinRstTracker {
         }
         let reset = self.effective_reset(view).and_then(|reset| {
             let lost = [0, 1].map(|end| self.lost_bytes(end, reset, view));
+            let unwanted = lost[view.client] == 0 && self.is_closed_by_client(reset, view);
+            let harmless = lost == [0; 2] || unwanted;
             // After both FINs, only a loss of data is a failure.
-            let failed =
-                end == ConnectionEnd::Reset || end == ConnectionEnd::Closed && lost != [0; 2];
-            failed.then(|| reset_failure(reset, lost, view))
+            let failed = end == ConnectionEnd::Reset || end == ConnectionEnd::Closed && !harmless;
+            failed.then(|| reset_failure(reset, lost, harmless, view))
         });
         reset.or_else(|| view.handshake_failure())
     }
 }
 
 /// Returns the failure of a connection that was reset. `lost`: unacknowledged bytes of each end.
-fn reset_failure(reset: &ResetInfo, lost: [u64; 2], view: &ConnectionView<'_>) -> FailureDetails {
+/// `harmless`: no end waited for these.
+fn reset_failure(
+    reset: &ResetInfo,
+    lost: [u64; 2],
+    harmless: bool,
+    view: &ConnectionView<'_>,
+) -> FailureDetails {
     let &ResetInfo { by, mut stage, idle, responded, .. } = reset;
     // The client sent the lost data before it could have received the response or the FIN.
     let sent = view.flows[view.client].flight.first_payload_time();
@@ -491,6 +504,7 @@ fn reset_failure(reset: &ResetInfo, lost: [u64; 2], view: &ConnectionView<'_>) -
         tries: opener.map_or(0, |end| view.flows[end].syn_count()),
         waited: idle,
         lost_bytes: lost,
+        harmless: harmless && matches!(stage, FailureStage::Idle | FailureStage::AfterFin),
         ..FailureDetails::new(failure, by, stage)
     }
 }
