@@ -121,6 +121,9 @@ def test_precision_is_not_reached_with_a_flagged_interval() -> None:
     endless = good.with_warning("no number of files is enough", is_permanent=True)
     assert unmet_precision({"loss_ratio": endless}, target)
     assert required_run_length(100.0, {"loss_ratio": endless}, target) is None
+    # A longer run removes one of two warnings.
+    both = short.with_warning("no number of files is enough", is_permanent=True)
+    assert required_run_length(100.0, {"loss_ratio": both}, target) == 150.0
 
 
 def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
