@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.quantity_text import format_percent, format_time
@@ -67,7 +66,7 @@ def _latency_text(row: Table) -> str:
     components = []
     for part, name in COMPONENT_PHRASES.items():
         value = float(row[f"{part}_s"])
-        if math.isfinite(value) and value >= MIN_COMPONENT_SHARE * mean:
+        if value > 0 and value >= MIN_COMPONENT_SHARE * mean:
             components.append(f"{name} {format_time(value)} ({format_percent(value / mean)})")
     text = f"Mean latency {format_time(mean)}: {', '.join(components)}." if components else ""
     rtt = float(row["rtt_s"])
