@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,7 +77,7 @@ def _latency_text(row: Table) -> str:
     components = []
     for part, name in COMPONENT_PHRASES.items():
         value = float(row[f"{part}_s"])
-        if math.isfinite(value) and mean > 0 and value >= MIN_COMPONENT_SHARE * mean:
+        if value > 0 and value >= MIN_COMPONENT_SHARE * mean:
             components.append(f"{name} {format_time(value)} ({format_percent(value / mean)})")
     text = f"Mean latency {format_time(mean)}: {', '.join(components)}." if components else ""
     rtt = float(row["rtt_s"])

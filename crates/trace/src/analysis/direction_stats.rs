@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::interruptions::{ClosedWindow, Interruption};
+use super::interruption_kinds::{ClosedWindow, Interruption};
 use super::intervals::{IntervalCounts, Intervals};
 use super::ip_id_steps::IpIdSteps;
 use super::limit_evidence::EvidenceSums;

@@ -3,6 +3,7 @@
 
 use super::direction_stats::DirectionStats;
 use super::flow::Flow;
+use super::interruption_kinds::{Interruption, SilentParty};
 use super::sender_state::MIN_RTO_MINUS_SRTT;
 use crate::segment::Nanos;
 
@@ -13,34 +14,6 @@ const MIN_INTERRUPTION_RTOS: f64 = 4.0;
 const MAX_INTERRUPTIONS: usize = 256;
 /// Number of retransmissions without an answer from which an interruption lasts until the end.
 const MIN_COPIES_AT_END: u32 = 3;
-
-/// Who was silent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SilentParty {
-    /// No packet of the other end arrived: the path, or the other end.
-    Path,
-    /// The receiver of the data closed its window.
-    Receiver,
-}
-
-/// A period in which data of a direction were outstanding and nothing was delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interruption {
-    /// First transmission without an answer or, if the receiver closed its window, this segment.
-    pub start: Nanos,
-    /// Transmission that was answered, or segment that opened the window. For an interruption that
-    /// did not end: the last transmission.
-    pub end: Nanos,
-    /// Who was silent.
-    pub by: SilentParty,
-    /// Retransmitted packets, or window probes.
-    pub copies: u32,
-    /// True if the interruption ended within the capture.
-    pub ended: bool,
-}
-
-/// A closed receive window: since when, and the number of window probes before.
-pub(super) type ClosedWindow = Option<(Nanos, u64)>;
 
 impl DirectionStats {
     fn add_interruption(&mut self, interruption: Interruption) {

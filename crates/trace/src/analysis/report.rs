@@ -4,7 +4,7 @@ use super::direction_counts::DirectionCounts;
 use super::direction_stats::{Retransmission, SpuriousRetransmissions};
 use super::exchanges::RequestExchange;
 use super::failure::{ConnectionEnd, FailureDetails};
-use super::interruptions::Interruption;
+use super::interruption_kinds::Interruption;
 use super::intervals::IntervalCounts;
 use super::limit_evidence::LimitEvidence;
 use super::loss_indications::{LossIndication, LossIndicationCounts};
