@@ -657,8 +657,14 @@ fn data_that_reach_a_closed_client_are_no_failure() {
         talk.ack(130.1, CLIENT);
         let (sent, received) = (talk.next[CLIENT], talk.next[SERVER]);
         // At the server, the data precede the FIN, which they meet on the path.
-        talk.data(if away[CLIENT] > 0.0 { 140.0 } else { 161.0 }, SERVER, 700);
+        let at_server = away[CLIENT] > 0.0;
+        if at_server {
+            talk.data(140.0, SERVER, 700);
+        }
         talk.segment(150.0, CLIENT, closes, 0, sent, received);
+        if !at_server {
+            talk.data(161.0, SERVER, 700);
+        }
         talk.flags(162.0, CLIENT, Flags::RST, 0);
         let details = failure(talk);
         assert_eq!((details.failure, details.by), (FailureKind::Reset, CLIENT));
