@@ -127,7 +127,7 @@ CASES = (
             (column("limited_by", capture), column("share_slow_start", capture)),
             ("unknown", 0.0),
         ),
-        ("in flight for one round trip, so no window was a limit",),
+        ("one round trip",),
         ("slow start", "initial", "use one connection"),
     ),
     Case(

@@ -106,7 +106,7 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
         more = "more" if texts else of_all
-        texts.append(f"{harmless:,} {more} closed by a RST that lost no data in use")
+        texts.append(f"{harmless:,} {more} closed by a harmless RST")
     if counts.get("old_connection", 0):
         more = "more" if texts else of_all
         texts.append(

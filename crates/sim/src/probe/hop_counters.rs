@@ -88,7 +88,8 @@ impl HopCounters {
     /// Queue length integrated over time, in packet nanoseconds.
     #[must_use]
     pub fn queue_length_integral(&self) -> u64 {
-        let own = self.held.wrapping_add(self.ahead_at_start.1).wrapping_sub(self.ahead.1);
+        // A packet that has not arrived yet may be counted as a queue ahead.
+        let own = self.held.wrapping_add(self.ahead_at_start.1).saturating_sub(self.ahead.1);
         own.wrapping_add(self.occupancy.queue_length_integral())
     }
 

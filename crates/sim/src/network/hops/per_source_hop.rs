@@ -174,9 +174,12 @@ impl PerSourceHop {
     /// but a long queue may be transmitted after the end of the run.
     pub fn report_time_ahead(&self, now: Nanos, counters: &mut HopCounters) {
         let (mut busy, mut held) = (0, 0_u64);
+        if self.link.data_time == 0 {
+            return; // Packets leave on arrival.
+        }
         for free in self.free.iter().filter(|free| **free > now) {
             let left = free - now;
-            let packets = left.div_ceil(self.link.data_time.max(1));
+            let packets = left.div_ceil(self.link.data_time);
             let earlier = self.link.data_time.wrapping_mul(packets * (packets - 1) / 2);
             busy += left;
             held = held.wrapping_add(packets.wrapping_mul(left).wrapping_sub(earlier));
@@ -252,5 +255,25 @@ mod tests {
         counters.begin_measurement(1200);
         hop.report_time_ahead(2500, &mut counters);
         assert_eq!((counters.busy_time(), counters.queue_length_integral()), (1600, 2400));
+    }
+
+    #[test]
+    fn hop_without_a_rate_holds_no_packets() {
+        let mut hop = PerSourceHop {
+            link: AccessLink { data_time: 0, ack_time: 0, delay: 0, limit: 2, rate_bps: None },
+            packet_bytes: 1500,
+            free: Vec::new(),
+            loss: None,
+            losses: Vec::new(),
+            cross: None,
+            seed: 1,
+            replication: 0,
+            stage: 0,
+        };
+        let mut counters = HopCounters::default();
+        // The packet arrives after the end of the run.
+        assert_eq!(hop.offer_packet(0, 1500, 7_000, &mut counters), HopOutcome::Leaves(7_000));
+        hop.report_time_ahead(5_000, &mut counters);
+        assert_eq!((counters.busy_time(), counters.queue_length_integral()), (0, 0));
     }
 }
