@@ -509,17 +509,16 @@ impl ExchangeTracker {
     fn add_long_gap(&mut self, event: &DataSegmentEvent<'_>, gap: Nanos) {
         self.settle_transmissions_in_vain(&event.flows[event.from]);
         let (before, of_client) = (event.before, event.from == self.client);
-        let bytes = event.flows[event.from].counts.unique_bytes;
-        let bytes = bytes.saturating_sub(self.bytes[event.from]);
-        let held = event.nagle_wait(bytes).filter(|_| before.is_idle);
-        if let Some((_, delayed)) = held {
-            self.current.parts.held += gap;
-            self.current.delayed += delayed.min(gap);
-            return;
+        if before.is_idle {
+            let bytes = event.flows[event.from].counts.unique_bytes;
+            let bytes = bytes.saturating_sub(self.bytes[event.from]);
+            if let Some((_, delayed)) = event.nagle_wait(bytes) {
+                self.current.parts.held += gap;
+                self.current.delayed += delayed.min(gap);
+                return;
+            }
         }
         let unrelated = event.is_gap_unrelated_to_acks(gap);
-        let full = event.ends_with_full_packet(self.last_segment);
-        let remote = event.rtt_between_tap_and_end(event.from) > MIN_REMOTE_RTT;
         let parts = &mut self.current.parts;
         let application = if of_client { &mut parts.client } else { &mut parts.server };
         if !unrelated && before.waited.is_by_receiver() {
@@ -528,18 +527,28 @@ impl ExchangeTracker {
                 (true, WaitReason::Closed) => parts.server += gap,
                 (true, _) => parts.request += gap,
             }
-        } else if unrelated && (!full || before.is_idle && !remote) {
-            *application += gap;
-        } else if unrelated && remote && gap > event.round().saturating_mul(2) {
-            // The last packets were lost before the tap.
-            (self.vain, self.vain_copies) = (gap, 1);
-            self.current.retransmissions += 1;
-            self.settle_transmissions_in_vain(&event.flows[event.from]);
-        } else {
-            let network = gap.min(event.max_network_gap());
-            *application += gap - network;
-            *self.transmission() += network;
+            return;
         }
+        if unrelated {
+            let remote = event.rtt_between_tap_and_end(event.from) > MIN_REMOTE_RTT;
+            let full = event.ends_with_full_packet(self.last_segment);
+            if !full || before.is_idle && !remote {
+                *application += gap;
+                return;
+            }
+            if remote && gap > event.round().saturating_mul(2) {
+                // The last packets were lost before the tap.
+                (self.vain, self.vain_copies) = (gap, 1);
+                self.current.retransmissions += 1;
+                self.settle_transmissions_in_vain(&event.flows[event.from]);
+                return;
+            }
+        }
+        // No timeout is shorter.
+        let longest = if gap > MIN_RTO_MINUS_SRTT as Nanos { event.max_network_gap() } else { gap };
+        let network = gap.min(longest);
+        *application += gap - network;
+        *self.transmission() += network;
     }
 
     /// Processes data below the highest sequence number sent, if some of these data are not
