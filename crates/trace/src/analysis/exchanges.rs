@@ -223,6 +223,13 @@ struct SegmentSize {
     largest: u32,
 }
 
+/// Longest reaction time of an end at this round-trip time from the tap. A quarter of the round trip
+/// is added for queues.
+#[inline(always)]
+fn max_reaction(tap_rtt: Nanos) -> Nanos {
+    tap_rtt.saturating_add(tap_rtt / 4).saturating_add(MAX_REACTION_TIME)
+}
+
 /// A data segment, and the state of both directions after the segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataSegmentEvent<'a> {
@@ -253,11 +260,9 @@ impl DataSegmentEvent<'_> {
         self.tap.rtt_to_end(end).unwrap_or(0)
     }
 
-    /// Longest reaction time of the sender, seen at the tap. A quarter of the round trip is added
-    /// for queues.
+    /// Longest reaction time of the sender, seen at the tap.
     fn max_sender_reaction(&self) -> Nanos {
-        let tap_rtt = self.rtt_between_tap_and_end(self.from);
-        tap_rtt.saturating_add(tap_rtt / 4).saturating_add(MAX_REACTION_TIME)
+        max_reaction(self.rtt_between_tap_and_end(self.from))
     }
 
     fn segment_size(&self) -> SegmentSize {
@@ -379,6 +384,11 @@ impl ExchangeTracker {
         if gap < MAX_REACTION_TIME && !resent {
             self.current.parts.request += gap;
             self.charged = self.charged.max(segment.time);
+        } else if !resent && self.is_gap_between_flights(segment.time, gap, from, flows, tap) {
+            self.current.parts.request += gap;
+            self.charged = segment.time;
+            let largest = flows[from].largest;
+            self.last_segment = SegmentSize { payload: segment.payload, largest };
         } else {
             let flow = &flows[from];
             // Neither the new data nor their retransmission change the other values.
@@ -391,6 +401,29 @@ impl ExchangeTracker {
             let before = &before;
             self.process_data(&DataSegmentEvent { segment, from, before, flows, tap, quota });
         }
+    }
+
+    /// Whether a gap before one-way data of the client is certain to belong to the transmission,
+    /// because the data follow an acknowledgement. Most gaps of a bulk transfer do, so this is a cheap
+    /// and sufficient condition for the result of [`Self::add_long_gap`].
+    #[inline(always)]
+    fn is_gap_between_flights(
+        &self,
+        now: Nanos,
+        gap: Nanos,
+        from: usize,
+        flows: &[Flow; 2],
+        tap: &TapRtts,
+    ) -> bool {
+        let flow = &flows[from];
+        let since_peer = now.saturating_sub(flow.recovery.last_peer_time());
+        self.turn == ExpectedSender::Client
+            && from == self.client
+            && self.vain == 0
+            // Any RTO is longer.
+            && gap <= MIN_RTO_MINUS_SRTT as Nanos
+            && since_peer <= max_reaction(tap.rtt_to_end(from).unwrap_or(0))
+            && !flow.waited.is_by_receiver()
     }
 
     /// Returns the number of new retransmissions of a direction.
