@@ -129,8 +129,10 @@ def _sentence(table: Table, period: Mapping[str, Any]) -> str:
     if by == PATH:
         sent = f": {_copies_text(copies)} of data of the {row['data_from']} got no answer"
         return f"the path was silent {when} ({where}){sent}"
-    reason = ": it closed its receive window" if copies else ""
-    return f"the {by} was silent {when} ({where}){reason}"
+    if copies:
+        probes = count_text(copies, "window probe")
+        return f"the {by} kept its receive window closed {when} ({where}; {probes})"
+    return f"the {by} was silent {when} ({where})"
 
 
 def _copies_text(copies: int) -> str:

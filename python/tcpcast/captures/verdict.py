@@ -17,7 +17,12 @@ from tcpcast.captures.advice import (
     limit_of_each_direction,
     limit_phrase,
 )
-from tcpcast.captures.failed_connections import count_failures_with_loss, main_failure_clause
+from tcpcast.captures.failed_connections import (
+    OLD_CONNECTION,
+    count_failures_with_loss,
+    main_failure_clause,
+    old_connection_clause,
+)
 from tcpcast.captures.groups import ANY_HOST
 from tcpcast.captures.limit_remedies import FASTER_LINK
 from tcpcast.captures.quantity_text import (
@@ -101,6 +106,8 @@ def directions_without_service(table: Table) -> Table:
 def _data_statement(capture: Capture, subject: Subject) -> str:
     """Return the statement on the data of a capture."""
     table, rows = capture.connections, list(subject.directions)
+    if subject.kind == OLD_CONNECTION:
+        return old_connection_clause(capture.failed, capture.rest[OLD_CONNECTION])
     if subject.kind == "none":
         return _no_data_statement(capture)
     if subject.kind == "service":
