@@ -56,6 +56,7 @@ class Connection:
         flags: int = ACK,
         size: int = 0,
         at: int | None = None,
+        *,
         window: int = 60000,
     ) -> None:
         """Write a segment of client (0) or server (1), with new data or with number ``at``."""

@@ -97,3 +97,32 @@ def test_closed_window_is_no_silence(end: int) -> None:
     receiver = ("server", "client")[end]
     assert sentence.startswith(f"the {receiver} kept its receive window closed for ")
     assert sentence.endswith("; 4 window probes)")
+
+
+@pytest.mark.parametrize("end", [0, 1])
+@pytest.mark.parametrize("opened", [False, True])
+def test_closed_window_leads_the_verdict(end: int, opened: bool) -> None:
+    """Data that the receiver does not read are no request without a response."""
+    written = Written()
+    connection = Connection(written, 40_000, AWAY)
+    now = closed_window(connection, end, connection.open(0) + 10 if opened else 0)
+    if opened:
+        connection.send(now + 3000, 1 - end)
+        connection.send(now + 3020, end, size=900)
+        connection.send(now + 3040, 1 - end)
+    capture = traced(written)
+    assert capture_subject(capture).limit == "receiver_window"
+    assert "make the receiving application read faster" in capture_verdict(capture)
+
+
+@pytest.mark.parametrize(("segments", "kind"), [(5, "service"), (200, "transfer")])
+def test_single_message_of_several_flights_is_a_transfer(segments: int, kind: str) -> None:
+    written = Written()
+    connection = Connection(written, 40_000, AWAY)
+    now = connection.open(0)
+    connection.send(now, 0, size=100)
+    for number in range(segments):
+        sent = now + AWAY[1] + 1 + 2 * number
+        connection.send(sent, 1, size=1460)
+        connection.send(sent + AWAY[0], 0)
+    assert capture_subject(traced(written)).kind == kind

@@ -49,8 +49,9 @@ class Subject:
     Parameters
     ----------
     kind
-        ``failures`` of connections, the delay by an ``old_connection``, one ``service``, one ``transfer``, ``parallel`` flows between
-        two hosts, all ``transfers`` of the capture, a ``group`` of ``--group-by``, or ``none``.
+        ``failures`` of connections, the delay by an ``old_connection``, one ``service``, one
+        ``transfer``, ``parallel`` flows between two hosts, all ``transfers`` of the capture, a
+        ``group`` of ``--group-by``, or ``none``.
     limit
         The limit of most bytes: a key of :data:`tcpcast.limit_names.LIMIT_NAMES`; for a service,
         its ``cause``; "" for other kinds.
@@ -102,8 +103,9 @@ def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
 
     Failures are the subject if at least half of the connections failed, except for a RST that
     matters less than a transfer. The delay by old connections between the same ports is the subject
-    if it exceeds the time of all requests and transfers. Otherwise, transfers are the subject if they carry at least half
-    of the bytes: the largest one with the flows parallel to it or, without a main transfer, all.
+    if it exceeds the time of all requests and transfers. Otherwise, transfers are the subject if
+    they carry at least half of the bytes: the largest one with the flows parallel to it or, without
+    a main transfer, all.
     Otherwise, the subject is the service whose clients waited longest in total.
 
     Parameters
