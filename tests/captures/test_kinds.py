@@ -126,3 +126,28 @@ def test_single_message_of_several_flights_is_a_transfer(segments: int, kind: st
         connection.send(sent, 1, size=1460)
         connection.send(sent + AWAY[0], 0)
     assert capture_subject(traced(written)).kind == kind
+
+
+@pytest.mark.parametrize("end", [0, 1])
+@pytest.mark.parametrize("flows", [1, 3])
+def test_interruption_of_transfers_is_in_the_verdict(end: int, flows: int) -> None:
+    """The path is dead for 7.75 s of 12 s, in all connections."""
+    written = Written()
+    for flow in range(flows):
+        connection = Connection(written, 40_000 + flow, AWAY)
+        opened = connection.open(flow)
+
+        def burst(now: float, connection: Connection = connection) -> None:
+            for number in range(100):
+                connection.send(now + 20 * number, end, size=1460)
+                connection.send(now + 20 * number + connection.away[1 - end], 1 - end)
+
+        burst(opened)
+        start, now = connection.numbers[end], opened + 2100
+        connection.send(now, end, size=1460)
+        for late in (250, 750, 1750, 3750, 7750):
+            connection.send(now + late, end, size=1460, at=start)
+        connection.send(now + 7750 + connection.away[1 - end], 1 - end)
+        burst(now + 7900)
+    silent = "the path was silent on 3 connections for" if flows > 1 else "the path was silent for"
+    assert f"{silent} 7.75 s, from 2.1" in capture_verdict(traced(written))
