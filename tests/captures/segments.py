@@ -50,7 +50,14 @@ class Connection:
         return answered + self.away[0]
 
     def send(
-        self, ms: float, end: int, flags: int = ACK, size: int = 0, at: int | None = None
+        self,
+        ms: float,
+        end: int,
+        flags: int = ACK,
+        size: int = 0,
+        at: int | None = None,
+        *,
+        window: int = 60000,
     ) -> None:
         """Write a segment of client (0) or server (1), with new data or with number ``at``."""
         new = at is None
@@ -59,7 +66,7 @@ class Connection:
         options = struct.pack(">BBH", 2, 4, MSS) if flags & SYN else b""
         acknowledged = self.numbers[1 - end] if flags & ACK else 0
         words = (5 + len(options) // 4) << 4
-        tcp = struct.pack(">HHIIBBHHH", *ports, number, acknowledged, words, flags, 60000, 0, 0)
+        tcp = struct.pack(">HHIIBBHHH", *ports, number, acknowledged, words, flags, window, 0, 0)
         hosts = (b"\x0a\0\0\1", b"\x0a\0\0\2") if end == 0 else (b"\x0a\0\0\2", b"\x0a\0\0\1")
         whole = 20 + len(tcp) + len(options) + size
         head = struct.pack(">BBHHHBBH", 0x45, 0, whole, 0, 0x4000, 64, 6, 0)

@@ -64,7 +64,11 @@ CASES = (
             ),
             ([("old_connection", 1.0)], 2, [64256, 65160], {True}),
         ),
-        ("the first SYN met an old connection", "TIME_WAIT", "This cost 1.00 s"),
+        (
+            "opened late, because the first SYN met an old connection",
+            "TIME_WAIT",
+            "this cost 1.00 s; use other source ports",
+        ),
         ("failed", "port scanner", "raise the receiver window"),
     ),
     Case(
@@ -78,8 +82,12 @@ CASES = (
             ),
             ("receiver_window", 25.2, 6, 0),
         ),
-        ("closed once, for 25.2 s, with 6 window probes", "receiving application did not read"),
-        ("keepalive", "Limit unknown"),
+        (
+            "closed once, for 25.2 s, with 6 window probes",
+            "receiving application did not read",
+            "kept its receive window closed for 25.2 s",
+        ),
+        ("keepalive", "Limit unknown", "was silent"),
     ),
     Case(
         "receiver-dies-after-window-shrinks",
@@ -105,8 +113,11 @@ CASES = (
             ),
             (1, 1, "timeout", 17.8),
         ),
-        ("limited by timeouts", "17.8 s"),
-        ("18 B to 192.0.2.10:40000 at 5.39 bit/s, limited by the application",),
+        ("takes 17.8 s; without retransmission of lost packets", "T0 = 17.8 s"),
+        (
+            "18 B to 192.0.2.10:40000 at 5.39 bit/s, limited by the application",
+            "the server's processing time",
+        ),
     ),
     Case(
         "idle-session-tap-in-the-middle",
@@ -127,7 +138,7 @@ CASES = (
             (column("limited_by", capture), column("share_slow_start", capture)),
             ("unknown", 0.0),
         ),
-        ("one round trip",),
+        ("network 80.1 ms, one round trip",),
         ("slow start", "initial", "use one connection"),
     ),
     Case(

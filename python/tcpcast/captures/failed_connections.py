@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 FAILURE_KINDS = ("unanswered", "refused", "half_open", "silent", "reset")
 """Kinds of failures, in descending order of severity."""
-KINDS = (*FAILURE_KINDS, "old_connection")
+OLD_CONNECTION = "old_connection"
+KINDS = (*FAILURE_KINDS, OLD_CONNECTION)
 """Values of ``failure``: also the connections that an old connection delayed."""
 
 STAGE_PHRASES = {
@@ -302,6 +303,25 @@ def _old_connection_text(row: Row, table: Table) -> str:
         f"the first SYN met an old connection between the same ports (TIME_WAIT, or half-open): "
         f"the {row['by']} acknowledged the old connection, and the other end reset it and sent "
         f"the SYN again. This cost {time}. Use other source ports, or keep the connections open"
+    )
+
+
+def old_connection_delay_s(table: Table) -> float:
+    """Return the total delay by old connections between the same ports, in seconds."""
+    return float(table["waited_s"][table["failure"] == OLD_CONNECTION].sum())
+
+
+def old_connection_clause(table: Table, count: int) -> str:
+    """Return the delay of ``count`` connections by old ones, and what to change."""
+    rows = table["failure"] == OLD_CONNECTION
+    server = str(table["server"][rows][0])
+    which = f"1 connection to {server}" if count == 1 else f"{count:,} connections, as to {server},"
+    each = "" if count == 1 else "up to "
+    return (
+        f"{which} opened late, because the first SYN met an old connection between the same ports "
+        f"(TIME_WAIT, or half-open); this cost {each}"
+        f"{format_time(float(table['waited_s'][rows].max()))}; use other source ports, or keep the "
+        "connections open"
     )
 
 

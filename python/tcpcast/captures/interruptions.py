@@ -11,13 +11,15 @@ from tcpcast.captures.table import endpoint_text, select_rows, text_column, to_d
 from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tcpcast.array_types import Table
 
 PATH, SERVER, CLIENT = "path", "server", "client"
 MAX_SENTENCES = 5
 """Maximum number of interruptions with a separate line; the table contains all."""
+MIN_NAMED_SHARE = 0.2
+"""Minimum share of the time of a transfer for an interruption to be named in the verdict."""
 MAX_SHIFT_SHARE = 0.5
 """Maximum distance of the start of two interruptions, relative to the longer one, for them to be
 the same interruption, seen in several connections or directions."""
@@ -116,6 +118,28 @@ def interruption_sentences(table: Table) -> list[str]:
     return sentences
 
 
+def interruption_clause(table: Table, connections: Sequence[int], lasted_s: float) -> str:
+    """Return the longest silence of the path or of an end in some connections, or "".
+
+    A closed window is not included, and neither is a silence that is short compared to
+    ``lasted_s``, the time of the transfers.
+    """
+    if not table:
+        return ""
+    silent = np.isin(table["connection"], connections)
+    silent &= (table["by"] == PATH) | (table["copies"] == 0)
+    found = merged_interruptions(select_rows(table, silent))
+    if not found["start_s"].size:
+        return ""
+    period = select_rows(found, int(np.argmax(found["duration_s"])))
+    if period["duration_s"] < MIN_NAMED_SHARE * lasted_s:
+        return ""
+    start, length = (format_time(float(period[name])) for name in ("start_s", "duration_s"))
+    more = int(period["connections"]) - 1
+    others = f" on {more + 1:,} connections" if more else ""
+    return f"the {period['by']} was silent{others} for {length}, from {start} after the start"
+
+
 def _sentence(table: Table, period: Mapping[str, Any]) -> str:
     row = select_rows(table, int(period["row"]))
     by, length = str(period["by"]), format_time(float(period["duration_s"]))
@@ -129,8 +153,10 @@ def _sentence(table: Table, period: Mapping[str, Any]) -> str:
     if by == PATH:
         sent = f": {_copies_text(copies)} of data of the {row['data_from']} got no answer"
         return f"the path was silent {when} ({where}){sent}"
-    reason = ": it closed its receive window" if copies else ""
-    return f"the {by} was silent {when} ({where}){reason}"
+    if copies:
+        probes = count_text(copies, "window probe")
+        return f"the {by} kept its receive window closed {when} ({where}; {probes})"
+    return f"the {by} was silent {when} ({where})"
 
 
 def _copies_text(copies: int) -> str:

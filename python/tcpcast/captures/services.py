@@ -32,13 +32,6 @@ AVOIDABLE_COMPONENTS = (RETRANSMISSION, HELD, WINDOW, INTERRUPTION)
 """Components that have priority over the network, because a round trip cannot be avoided."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-MAX_RESPONSE_BYTES = 1 << 20
-"""Median size of requests or responses in bytes above which connections count as transfers instead
-of a service."""
-MIN_REPEATED_REQUESTS = 3
-"""Minimum number of requests of a service whose messages may exceed the initial window."""
-MAX_SINGLE_MESSAGE_BYTES = 10 * 1460
-"""Maximum size of a message that is sent in one flight (RFC 6928)."""
 MIN_AVOIDABLE_SHARE = 1 / 3
 """Minimum share of the total waiting time for an avoidable component to have priority over the
 network."""
@@ -84,28 +77,6 @@ def service_table(requests: Table) -> Table:
 
 def _dtype_for_value(value: Any) -> Any:
     return np.str_ if isinstance(value, str) else np.int64 if isinstance(value, int) else np.float64
-
-
-def service_of_each_direction(connections: Table, requests: Table, found: Table) -> Column:
-    """Return the row index in ``services`` for each direction, or -1 without a service.
-
-    Large messages are transfers: the limit of the rate explains more than the latency. With few
-    requests, messages of several flights are transfers, unless their transmission is not the cause.
-    """
-    size = np.fmax(found["request_bytes_p50"], found["response_bytes_p50"])
-    small = ~(size > MAX_SINGLE_MESSAGE_BYTES)
-    few = found["requests"] < MIN_REPEATED_REQUESTS
-    sent = np.isin(found["cause"], (NETWORK, RETRANSMISSION, WINDOW, UNKNOWN))
-    shared = ~(size > MAX_RESPONSE_BYTES) & (small | ~few | ~sent)
-    place = {name: at for at, name in enumerate(found["server"].tolist()) if shared[at]}
-    numbers, firsts = np.unique(requests["connection"], return_index=True)
-    servers = requests["server"][firsts].tolist()
-    of_number = {
-        number: place.get(server, -1)
-        for number, server in zip(numbers.tolist(), servers, strict=True)
-    }
-    rows = [of_number.get(number, -1) for number in connections["connection"].tolist()]
-    return np.array(rows, dtype=np.int64)
 
 
 def _service_row(name: str, every: Table) -> dict[str, Any]:

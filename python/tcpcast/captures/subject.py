@@ -12,7 +12,7 @@ import numpy as np
 
 from tcpcast.captures.advice import cause_or_limit_keys
 from tcpcast.captures.cause_rules import UNKNOWN
-from tcpcast.captures.failed_connections import count_failures_with_loss
+from tcpcast.captures.failed_connections import count_failures_with_loss, old_connection_delay_s
 from tcpcast.captures.groups import active_times_and_flow_counts, group_mask, host_address
 from tcpcast.captures.services import MIN_REQUESTS_FOR_SLOWEST
 from tcpcast.captures.table import select_rows, start_times_ns
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-Kind = Literal["none", "failures", "service", "transfer", "parallel", "transfers", "group"]
+Kind = Literal[
+    "none", "failures", "old_connection", "service", "transfer", "parallel", "transfers", "group"
+]
 
 TRANSFER_KINDS = ("transfer", "parallel", "transfers", "group")
 """Kinds of subjects that are judged by what limits their rate."""
@@ -47,8 +49,9 @@ class Subject:
     Parameters
     ----------
     kind
-        ``failures`` of connections, one ``service``, one ``transfer``, ``parallel`` flows between
-        two hosts, all ``transfers`` of the capture, a ``group`` of ``--group-by``, or ``none``.
+        ``failures`` of connections, the delay by an ``old_connection``, one ``service``, one
+        ``transfer``, ``parallel`` flows between two hosts, all ``transfers`` of the capture, a
+        ``group`` of ``--group-by``, or ``none``.
     limit
         The limit of most bytes: a key of :data:`tcpcast.limit_names.LIMIT_NAMES`; for a service,
         its ``cause``; "" for other kinds.
@@ -99,8 +102,10 @@ def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
     """Return the subject of the verdict.
 
     Failures are the subject if at least half of the connections failed, except for a RST that
-    matters less than a transfer. Otherwise, transfers are the subject if they carry at least half
-    of the bytes: the largest one with the flows parallel to it or, without a main transfer, all.
+    matters less than a transfer. The delay by old connections between the same ports is the subject
+    if it exceeds the time of all requests and transfers. Otherwise, transfers are the subject if
+    they carry at least half of the bytes: the largest one with the flows parallel to it or, without
+    a main transfer, all.
     Otherwise, the subject is the service whose clients waited longest in total.
 
     Parameters
@@ -124,6 +129,9 @@ def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
         failures >= MIN_MAIN_SHARE * capture.connection_count or not table["src"].size
     ):
         return Subject("failures", failures=failures)
+    delay_s = old_connection_delay_s(capture.failed)
+    if delay_s > 0 and delay_s > _other_time_s(capture, rows if is_transfer else rows[:0]):
+        return Subject("old_connection", failures=failures)
     if not table["src"].size:
         return Subject("none", failures=failures)
     if groups is not None:
@@ -195,11 +203,21 @@ def _group_subject(table: Table, groups: Table, failures: int) -> Subject:
     )
 
 
+def _waited_s(services: Table) -> Column:
+    """Return the total time in seconds that the clients of each service waited."""
+    waited = np.nan_to_num(services["mean_s"]) * (services["requests"] - services["not_separable"])
+    return np.asarray(waited + services.get("late_wait_total_s", 0.0))
+
+
+def _other_time_s(capture: Capture, transfers: Column) -> float:
+    """Return the total time in seconds of the requests and of some transfers."""
+    lasted = np.nan_to_num(capture.connections["duration_s"][transfers])
+    return float(_waited_s(capture.services).sum() + lasted.sum())
+
+
 def _service_subject(capture: Capture, failures: int) -> Subject:
     services, table = capture.services, capture.connections
-    waited = np.nan_to_num(services["mean_s"]) * (services["requests"] - services["not_separable"])
-    waited = waited + services.get("late_wait_total_s", 0.0)
-    row = int(np.argmax(waited))
+    row = int(np.argmax(_waited_s(services)))
     return Subject(
         "service",
         limit=str(services["cause"][row]),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.services import MAX_RESPONSE_BYTES, service_of_each_direction
+from tcpcast.captures.services import NETWORK, RETRANSMISSION, UNKNOWN, WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
+MAX_RESPONSE_BYTES = 1 << 20
+"""Size of a request or response in bytes above which it is a transfer."""
+MIN_REPEATED_REQUESTS = 3
+"""Number of requests of a service below which messages beyond the initial window are transfers."""
+MAX_SINGLE_MESSAGE_BYTES = 10 * 1460
+"""Maximum size of a message that is sent in one flight (RFC 6928)."""
 MIN_STREAM_PACKETS = 20
 """Minimum number of data packets of a transfer in one exchange: two initial windows (RFC 6928)."""
 MIN_STREAM_S = 1.0
@@ -29,19 +35,16 @@ MIN_UNANSWERED_PACKETS = 100
 without a response are smaller."""
 MIN_STREAM_SHARE = 0.5
 """Minimum share of the bytes of a direction in large exchanges for a transfer."""
+MIN_CLOSED_SHARE = 0.5
+"""Minimum share of the wait for a response with a closed receive window, for data that are judged
+as a transfer: the receiver has not read them."""
 MIN_ONE_WAY_SHARE = 0.9
 """Minimum share of the bytes of a connection in one direction, for a transfer whose receiver sends
 acknowledgements of the application, such as the blocks of SFTP."""
 
 
 def service_or_transfer(connections: Table, requests: Table, services: Table) -> Column:
-    """Return the row index in ``services`` of each direction, or -1 for transfers and others."""
-    service = service_of_each_direction(connections, requests, services)
-    return np.where(transfer_mask(connections, requests), -1, service)
-
-
-def transfer_mask(connections: Table, requests: Table) -> Column:
-    """Return a mask of the directions that are transfers.
+    """Return the row index in ``services`` of each direction, or -1 for transfers and others.
 
     Parameters
     ----------
@@ -49,10 +52,12 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
         One row per direction with data.
     requests
         Requests and responses; connections without data in both directions may be missing.
+    services
+        One row per service of these requests.
     """
     size, sent = connections["src"].size, connections["unique_bytes"]
     if not size:
-        return np.zeros(0, dtype=bool)
+        return np.zeros(0, dtype=np.int64)
     numbers, connection = np.unique(connections["connection"], return_inverse=True)
     place = np.searchsorted(numbers, requests["connection"])
     known = np.isin(requests["connection"], numbers)
@@ -63,6 +68,7 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
 
     both = np.bincount(connection, weights=sent, minlength=count)[connection]
     most = sent >= MIN_STREAM_SHARE * both
+    waited = total(requests["waited_s"])[connection]
     answered = total(requests["response_bytes"] > 0)[connection]
     is_client = (
         connections["src"] == _client_of_each_connection(requests, known, place, count)[connection]
@@ -78,6 +84,13 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
     }
     paused = requests.get("interrupted_s", 0.0)  # an interruption is no transmission
 
+    rows = {name: row for row, name in enumerate(services["server"].tolist())}
+    row_of = np.array([rows.get(name, -1) for name in requests["server"].tolist()], dtype=np.int64)
+    # Messages of several flights, unless their transmission is not the cause.
+    sent_few = np.isin(services["cause"], (NETWORK, RETRANSMISSION, WINDOW, UNKNOWN))
+    sent_few &= services["requests"] < MIN_REPEATED_REQUESTS
+    few_requests = np.append(sent_few, False)[row_of]
+
     def in_direction(is_part: Callable[[str, Column], Column]) -> Column:
         """Return the sum of the bytes that the direction carries in some exchanges."""
         sums = []
@@ -88,7 +101,8 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
 
     def is_large(name: str, sizes: Column) -> Column:
         lasts = (takes[name] - paused >= MIN_STREAM_S) & (sizes >= least)
-        return np.asarray((sizes > MAX_RESPONSE_BYTES) | lasts)
+        single = few_requests & (sizes > MAX_SINGLE_MESSAGE_BYTES)
+        return np.asarray((sizes > MAX_RESPONSE_BYTES) | lasts | single)
 
     large = in_direction(is_large)
     pipelined = in_direction(lambda _, sizes: ~requests["separable"] & (sizes > 0))
@@ -98,7 +112,12 @@ def transfer_mask(connections: Table, requests: Table) -> Column:
     alone = many & most & (answered == 0)
     alone &= lasts | (connections["data_packets"] >= MIN_UNANSWERED_PACKETS)
     one_way = (sent > MAX_RESPONSE_BYTES) & (sent >= MIN_ONE_WAY_SHARE * both)
-    return np.asarray((large >= half) | alone | one_way & (large + pipelined >= half))
+    closed = connections["window_closed_s"] >= MIN_CLOSED_SHARE * waited
+    closed &= most & (answered == 0) & (connections["zero_window_probes"] > 0)
+    transfers = (large >= half) | alone | one_way & (large + pipelined >= half) | closed
+    place_of = np.full(count, -1)
+    place_of[place] = row_of[known]
+    return np.where(transfers, -1, place_of[connection])
 
 
 def _client_of_each_connection(requests: Table, known: Column, place: Column, count: int) -> Column:

@@ -17,8 +17,14 @@ from tcpcast.captures.advice import (
     limit_of_each_direction,
     limit_phrase,
 )
-from tcpcast.captures.failed_connections import count_failures_with_loss, main_failure_clause
+from tcpcast.captures.failed_connections import (
+    OLD_CONNECTION,
+    count_failures_with_loss,
+    main_failure_clause,
+    old_connection_clause,
+)
 from tcpcast.captures.groups import ANY_HOST
+from tcpcast.captures.interruptions import interruption_clause
 from tcpcast.captures.limit_remedies import FASTER_LINK
 from tcpcast.captures.quantity_text import (
     format_digits,
@@ -28,7 +34,12 @@ from tcpcast.captures.quantity_text import (
     sentence_case,
 )
 from tcpcast.captures.service_advice import latency_sentence
-from tcpcast.captures.subject import MIN_MAIN_SHARE, bytes_by_limit, capture_subject
+from tcpcast.captures.subject import (
+    MIN_MAIN_SHARE,
+    TRANSFER_KINDS,
+    bytes_by_limit,
+    capture_subject,
+)
 from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.readable_units import count_text
@@ -84,6 +95,7 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     leads = subject.kind == "failures"
     parts = [
         main_failure_clause(capture.failed, of_all) if leads else _data_statement(capture, subject),
+        _interruption_statement(capture, subject),
         _loss_between_statement(capture.between),
         of_all if failures and not leads else "",
         f"{left:,} directions with less data are not included" if left else "",
@@ -91,6 +103,15 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     ]
     sentence = "; ".join(filter(None, parts)) + "."
     return sentence_case(sentence)
+
+
+def _interruption_statement(capture: Capture, subject: Subject) -> str:
+    """Return a long silence during the transfers of the verdict, or ""."""
+    if subject.kind not in TRANSFER_KINDS:
+        return ""
+    part = select_rows(capture.connections, list(subject.directions))
+    lasted = float(np.nan_to_num(part["duration_s"]).max(initial=0.0))
+    return interruption_clause(capture.interruptions, part["connection"].tolist(), lasted)
 
 
 def directions_without_service(table: Table) -> Table:
@@ -101,6 +122,8 @@ def directions_without_service(table: Table) -> Table:
 def _data_statement(capture: Capture, subject: Subject) -> str:
     """Return the statement on the data of a capture."""
     table, rows = capture.connections, list(subject.directions)
+    if subject.kind == OLD_CONNECTION:
+        return old_connection_clause(capture.failed, capture.rest[OLD_CONNECTION])
     if subject.kind == "none":
         return _no_data_statement(capture)
     if subject.kind == "service":

@@ -243,7 +243,8 @@ def _failure_parts(capture: Capture, subject: Subject) -> list[Part]:
     parts: list[Part] = []
     failures = failure_summary(capture.rest, capture.connection_count)
     if failures:
-        if not (subject.kind == "failures" and have_failures_one_kind(capture.rest)):
+        leads = subject.kind in {"failures", "old_connection"}
+        if not (leads and have_failures_one_kind(capture.rest)):
             parts.append(Paragraph(f"{failures}.", "warning", "! "))
         parts += [Paragraph(f"{line}.", "", "  ") for line in failure_sentences(capture.failed)]
     alive = [Paragraph(f"{line}.", "", "  ") for line in keepalive_sentence(capture.rest)]

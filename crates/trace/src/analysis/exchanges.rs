@@ -353,6 +353,9 @@ impl ExchangeTracker {
         let flow = &event.flows[event.from];
         let resent = self.take_retransmissions(event.from, flow);
         if flow.next > event.before.next {
+            if resent > 0 {
+                self.charge_shown_loss(event);
+            }
             if event.from == self.client {
                 self.on_client_data(event);
             } else {
@@ -455,15 +458,19 @@ impl ExchangeTracker {
         }
         self.finish_exchange(event.flows, event.quota, u64::from(event.segment.payload), 0);
         let server = &event.flows[1 - self.client];
-        let time = event.segment.time;
+        // The first transmission of the request may have been lost before the tap.
+        let sent = event.segment.time;
+        let shown = event.flows[self.client].time_of_shown_hole(event.before.next);
+        let time = shown.map_or(sent, |shown| shown.clamp(self.ready.min(sent), sent));
         self.current = RequestExchange {
             time,
+            parts: TimeLine { retransmission: sent - time, ..TimeLine::default() },
             idle: if self.ready > 0 { time.saturating_sub(self.ready) } else { 0 },
             overlaps,
             after_losses: server.counts.retransmissions > 0,
             ..RequestExchange::default()
         };
-        self.charged = time;
+        self.charged = sent;
         self.response_start = server.next;
         self.ended = 0;
         self.turn = ExpectedSender::Client;
@@ -624,6 +631,30 @@ impl ExchangeTracker {
         self.begin_response(event);
         (self.vain, self.vain_copies) = (lost, 1);
         self.after_segment(event);
+    }
+
+    /// Charges the wait for data that were lost before the tap, since a segment without data showed
+    /// that they had been sent. The other end answered, so this is no interruption.
+    #[cold]
+    fn charge_shown_loss(&mut self, event: &DataSegmentEvent<'_>) {
+        let sender = event.from;
+        let shown = event.flows[sender].time_of_shown_hole(event.before.next);
+        let awaited = match self.turn {
+            ExpectedSender::NoRequest => false,
+            ExpectedSender::Client => true,
+            ExpectedSender::Server => sender != self.client,
+        };
+        let (Some(shown), true) = (shown, awaited) else { return };
+        self.settle_transmissions_in_vain(&event.flows[sender]);
+        // The client may have sent further data in the meantime; it waited for the response.
+        let meanwhile = self.charged.saturating_sub(shown);
+        let parts = &mut self.current.parts;
+        let pauses = if sender == self.client { 0 } else { meanwhile.min(parts.client) };
+        let lost = event.segment.time.saturating_sub(self.charged.max(shown));
+        parts.client -= pauses;
+        parts.retransmission += pauses + lost;
+        // The time before the loss remains: the server, or the transmission.
+        self.charged += lost;
     }
 
     /// Adds the time of the retransmissions since the last segment of the other end to the time line.

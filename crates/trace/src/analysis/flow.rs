@@ -111,6 +111,8 @@ pub(crate) struct Flow {
     last_start: u64,
     /// Data that only segments without data show.
     pub(super) gap: Option<Gap>,
+    /// Start of the last hole that a segment without data showed, and the time of this segment.
+    shown_hole: (u64, Nanos),
     pub(super) largest: u32,
     /// Payload of a full segment inferred from aggregated frames if the SYNs are missing; 0 if
     /// unknown.
@@ -466,8 +468,15 @@ impl Flow {
         if let Some(stats) = &mut self.stats {
             stats.rounds.on_new_data(&NewDataSent { time, end, idle, timed: false, wait, tap_rtt });
         }
+        self.shown_hole = (self.next, time);
         self.flight.append_hole((self.next, end), time, gap.shown_by);
         self.next = end;
+    }
+
+    /// Time of the segment without data that showed a hole which begins at `start`.
+    pub(super) fn time_of_shown_hole(&self, start: u64) -> Option<Nanos> {
+        let (hole, time) = self.shown_hole;
+        (time > 0 && hole == start).then_some(time)
     }
 
     /// Whether the segment is a window probe with data.
