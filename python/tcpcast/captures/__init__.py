@@ -115,9 +115,10 @@ class Capture:
         others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count connections,
         directions and packets without data. ``unanswered``, ``refused``, ``half_open``, ``reset``
         and ``silent`` count failed connections as in the table ``failed``; ``reset_without_loss``
-        counts connections reset after all data were acknowledged, ``old_connection`` those that
-        opened late because of an old connection between the same ports. ``keep_alives`` counts
-        probes of idle connections, ``keep_alives_unanswered`` those without a response.
+        counts connections closed by a RST that lost no data for which an end waited (column
+        ``harmless``), ``old_connection`` those that opened late because of an old connection
+        between the same ports. ``keep_alives`` counts probes of idle connections,
+        ``keep_alives_unanswered`` those without a response.
         ``evicted`` counts connections that were evicted because more than ``max_connections`` were
         active, ``evicted_single`` those with only one packet. ``uncaptured`` counts directions
         whose data were acknowledged but not captured, ``uncaptured_bytes`` their bytes.
