@@ -230,6 +230,12 @@ fn max_reaction(tap_rtt: Nanos) -> Nanos {
     tap_rtt.saturating_add(tap_rtt / 4).saturating_add(MAX_REACTION_TIME)
 }
 
+/// Longest gap between segments that pacing explains at this round-trip time.
+#[inline(always)]
+fn max_paced_gap(round: Nanos) -> Nanos {
+    MAX_REACTION_TIME + round / MIN_PAUSE_RTT_DIVISOR
+}
+
 /// A data segment, and the state of both directions after the segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataSegmentEvent<'a> {
@@ -309,8 +315,7 @@ impl DataSegmentEvent<'_> {
     /// or pacing.
     fn is_gap_unrelated_to_acks(&self, gap: Nanos) -> bool {
         let since_peer = self.segment.time.saturating_sub(self.before.peer_time);
-        since_peer > self.max_sender_reaction()
-            && gap > MAX_REACTION_TIME + self.round() / MIN_PAUSE_RTT_DIVISOR
+        since_peer > self.max_sender_reaction() && gap > max_paced_gap(self.round())
     }
 }
 
@@ -407,8 +412,8 @@ impl ExchangeTracker {
     }
 
     /// Whether a gap before one-way data of the client is certain to belong to the transmission,
-    /// because the data follow an acknowledgement. Most gaps of a bulk transfer do, so this is a cheap
-    /// and sufficient condition for the result of [`Self::add_long_gap`].
+    /// because the data follow an acknowledgement or are paced. Most gaps of a bulk transfer do, so
+    /// this is a cheap and sufficient condition for the result of [`Self::add_long_gap`].
     #[inline(always)]
     fn is_gap_between_flights(
         &self,
@@ -423,10 +428,13 @@ impl ExchangeTracker {
         self.turn == ExpectedSender::Client
             && from == self.client
             && self.vain == 0
-            // Any RTO is longer.
+            // Any RTO is longer, so the network explains the gap.
             && gap <= MIN_RTO_MINUS_SRTT as Nanos
-            && since_peer <= max_reaction(tap.rtt_to_end(from).unwrap_or(0))
-            && !flow.waited.is_by_receiver()
+            && flow.waited != WaitReason::Closed
+            && {
+                let [own, other] = [from, 1 - from].map(|end| tap.rtt_to_end(end).unwrap_or(0));
+                since_peer <= max_reaction(own) || gap <= max_paced_gap(own.saturating_add(other))
+            }
     }
 
     /// Returns the number of new retransmissions of a direction.
