@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
 import pytest
 from segments import ACK, RST, SYN, Connection, Written
 from tcpcast.captures import Capture, trace
@@ -51,6 +54,18 @@ def test_request_lost_before_the_tap_is_retransmission() -> None:
     capture = traced(written)
     assert capture.requests["retransmission_s"].tolist() == pytest.approx([0, 9])
     assert capture.services["cause"].tolist() == ["retransmission"]
+
+
+def test_shrunk_window_of_unknown_scale_is_a_ratio() -> None:
+    """Without the SYNs, the windows of the dead receiver have no unit."""
+    packed = Path(__file__).parent / "reported" / "receiver-dies-after-window-shrinks.pcap.gz"
+    whole = gzip.decompress(packed.read_bytes())
+    at = 24
+    for _ in range(3):  # the handshake
+        at += 16 + int.from_bytes(whole[at + 8 : at + 12], "little")
+    capture = trace(whole[:24] + whole[at:])
+    assert capture.failed["window_unscaled"].tolist() == [True]
+    assert "after its window had shrunk to 15 % of its size" in capture_verdict(capture)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures import limit_remedies
-from tcpcast.captures.failed_connections import has_shrunk_window
+from tcpcast.captures.failed_connections import has_shrunk_window, shrunk_window_clause
 from tcpcast.captures.limit_remedies import FASTER_LINK, Remedy
 from tcpcast.captures.loss_evidence import path_rtt_s, reordered_packets
 from tcpcast.captures.quantity_text import format_digits, format_percent, format_rate, format_time
@@ -61,7 +61,8 @@ def remedies_for_no_response(gains: GainPredictor) -> list[Remedy]:
         action = "check the path, the receiver and the firewalls between them"
         rest = "No window or timer of the sender changes this."
         if has_shrunk_window(largest, last):
-            found += f", after its window had shrunk from {largest:,} to {last:,} B"
+            unscaled = math.isnan(table["w_max_pkts"][at])
+            found += f", {shrunk_window_clause(largest, last, unscaled=unscaled)}"
             action = "check the receiver, which did not read its data in time"
             rest = "A larger window would also fill up."
         ends.append(Remedy(found, f". First {action}. {rest}", f"first {action}"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.quantity_text import format_time
+from tcpcast.captures.quantity_text import format_percent, format_time
 from tcpcast.captures.table import endpoint_text, select_rows, text_column, to_datetimes
 from tcpcast.readable_units import count_text
 
@@ -62,6 +62,7 @@ def failed_connections_table(found: Mapping[str, Any]) -> Table:
         "silence_s": found["silence_s"],
         "window_max_bytes": found["window_max_bytes"],
         "window_last_bytes": found["window_last_bytes"],
+        "window_unscaled": found["window_unscaled"],
     }
 
 
@@ -211,9 +212,8 @@ def _silent_text(row: Row, _: Table) -> str:
     )
     if has_shrunk_window(row["window_max_bytes"], row["window_last_bytes"]):
         return (
-            f"{text}, after its window had shrunk from {row['window_max_bytes']:,} to "
-            f"{row['window_last_bytes']:,} B. {again}. The {row['by']} did not read its data in "
-            "time: first check it, then the path"
+            f"{text}, {_shrunk_window_clause_of(row)}. {again}. The {row['by']} did not read its "
+            "data in time: first check it, then the path"
         )
     return (
         f"{text}. {again}. The path or the host failed, or a firewall dropped the state of the "
@@ -228,6 +228,20 @@ MAX_SHRUNK_WINDOW_RATIO = 0.5
 def has_shrunk_window(largest: float, last: float) -> bool:
     """Return True if the last window before the silence was much smaller than the largest."""
     return 0 <= last <= MAX_SHRUNK_WINDOW_RATIO * largest
+
+
+def shrunk_window_clause(largest: int, last: int, *, unscaled: bool) -> str:
+    """Return a clause with both windows in bytes, or with their ratio if their scale is unknown."""
+    if unscaled:
+        return (
+            f"after its window had shrunk to {format_percent(last / max(largest, 1))} of its size"
+        )
+    return f"after its window had shrunk from {largest:,} to {last:,} B"
+
+
+def _shrunk_window_clause_of(row: Row) -> str:
+    largest, last = int(row["window_max_bytes"]), int(row["window_last_bytes"])
+    return shrunk_window_clause(largest, last, unscaled=bool(row["window_unscaled"]))
 
 
 def _silence_text(row: Row) -> str:
@@ -361,12 +375,7 @@ def _silent_reason(table: Table) -> str:
     first = row["stage"] == "closed_window" or (row["stage"] != "idle" and shrunk)
     check = f"first check the {row['by']}" if first else "check the path, the host and the firewall"
     when = STAGE_PHRASES[str(row["stage"])] if row["stage"] == "idle" else _silence_text(row)
-    windows = (
-        f", after its window had shrunk from {row['window_max_bytes']:,} to "
-        f"{row['window_last_bytes']:,} B"
-        if first and shrunk
-        else ""
-    )
+    windows = f", {_shrunk_window_clause_of(row)}" if first and shrunk else ""
     return f"{_failing_side_text(table)} stopped responding {when}{windows}; {check}"
 
 

@@ -92,6 +92,8 @@ impl FailedConnections {
             let window = |row: &FailedConnectionRow| clamp_i64(row.fate.windows[index]);
             dict.set_item(name, numpy_column(py, rows, window))?;
         }
+        let unscaled = |row: &FailedConnectionRow| row.fate.windows_unscaled;
+        dict.set_item("window_unscaled", numpy_column(py, rows, unscaled))?;
         Ok(dict)
     }
 }

@@ -102,6 +102,8 @@ pub struct FailureDetails {
     pub silence: Nanos,
     /// Largest and last receive window of a silent end, bytes.
     pub windows: [u64; 2],
+    /// True if the scale of these windows is unknown.
+    pub windows_unscaled: bool,
     /// True if the connection opened, and no end waited for the lost data.
     pub harmless: bool,
 }
@@ -117,6 +119,7 @@ impl FailureDetails {
             lost_bytes: [0; 2],
             silence: 0,
             windows: [0; 2],
+            windows_unscaled: false,
             harmless: failure == FailureKind::OldConnection,
         }
     }
@@ -347,6 +350,7 @@ impl ConnectionView<'_> {
             lost_bytes,
             silence: self.last.saturating_sub(flow.recovery.last_peer_time()),
             windows: [flow.window_max, flow.window],
+            windows_unscaled: flow.unscaled,
             ..FailureDetails::new(FailureKind::Silent, 1 - end, stage)
         }
     }
