@@ -151,13 +151,11 @@ def _sentence(table: Table, period: Mapping[str, Any]) -> str:
     where = f"{ends} and {count_text(count - 1, 'other connection')}" if count > 1 else ends
     copies = int(period["copies"])
     if by == PATH:
-        sent = f": {_copies_text(copies)} of data of the {row['data_from']} got no answer"
-        return f"the path was silent {when} ({where}){sent}"
+        sent = count_text(copies, "copy", "copies")
+        return (
+            f"the path was silent {when} ({where}): the {row['data_from']} sent {sent} of its data"
+        )
     if copies:
         probes = count_text(copies, "window probe")
         return f"the {by} kept its receive window closed {when} ({where}; {probes})"
     return f"the {by} was silent {when} ({where})"
-
-
-def _copies_text(copies: int) -> str:
-    return count_text(copies, "copy", "copies")
