@@ -201,7 +201,9 @@ def _limited(arguments: list[str], folder: Path, out: Path, err: Path, limits: L
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_AS, (limits.address_space, limits.address_space))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        max_cpu_s = MOST_OVERRUN * limits.max_wall_s
+        # The check of properties also converts all tables to JSON and reads them.
+        runs = 2 if limits.combines else 1
+        max_cpu_s = MOST_OVERRUN * limits.max_wall_s * runs
         signal.setitimer(signal.ITIMER_PROF, max_cpu_s)
         resource.setrlimit(
             resource.RLIMIT_CPU, (math.ceil(max_cpu_s) + 1, math.ceil(max_cpu_s) + 2)
