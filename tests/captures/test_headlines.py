@@ -85,13 +85,8 @@ def check_headline(path: Path, answer: Answer) -> None:
         assert sizes[list(subject.directions)].sum() >= 0.9 * sizes.sum()
 
 
-@pytest.mark.parametrize("requests", [1, 3])
 @pytest.mark.parametrize("name", ANSWERS)
-def test_headline_of_each_program(
-    name: str, requests: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The subject does not depend on how many requests make a service."""
-    monkeypatch.setattr("tcpcast.captures.services.MIN_REQUESTS", requests, raising=False)
+def test_headline_of_each_program(name: str) -> None:
     check_headline(HEADLINES / f"{name}.pcap.gz", ANSWERS[name])
 
 

@@ -224,10 +224,10 @@ impl PerSourceHop {
 mod tests {
     use super::*;
 
-    #[test]
-    fn packets_wait_only_for_packets_of_the_same_source() {
-        let mut hop = PerSourceHop {
-            link: AccessLink { data_time: 1000, ack_time: 27, delay: 0, limit: 2, rate_bps: None },
+    /// Hop with a buffer of two packets that take `data_time` each.
+    fn hop_of_two_packets(data_time: Nanos) -> PerSourceHop {
+        PerSourceHop {
+            link: AccessLink { data_time, ack_time: 27, delay: 0, limit: 2, rate_bps: None },
             packet_bytes: 1500,
             free: Vec::new(),
             loss: None,
@@ -236,7 +236,12 @@ mod tests {
             seed: 1,
             replication: 0,
             stage: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn packets_wait_only_for_packets_of_the_same_source() {
+        let mut hop = hop_of_two_packets(1000);
         let mut counters = HopCounters::default();
         let mut offer = |source, at| hop.offer_packet(source, 1500, at, &mut counters);
         assert_eq!(offer(3, 0), HopOutcome::Leaves(1000));
@@ -259,17 +264,7 @@ mod tests {
 
     #[test]
     fn hop_without_a_rate_holds_no_packets() {
-        let mut hop = PerSourceHop {
-            link: AccessLink { data_time: 0, ack_time: 0, delay: 0, limit: 2, rate_bps: None },
-            packet_bytes: 1500,
-            free: Vec::new(),
-            loss: None,
-            losses: Vec::new(),
-            cross: None,
-            seed: 1,
-            replication: 0,
-            stage: 0,
-        };
+        let mut hop = hop_of_two_packets(0);
         let mut counters = HopCounters::default();
         // The packet arrives after the end of the run.
         assert_eq!(hop.offer_packet(0, 1500, 7_000, &mut counters), HopOutcome::Leaves(7_000));
