@@ -14,6 +14,7 @@ __all__ = [
     "GOODPUT_BUCKETS",
     "GOODPUT_KINDS",
     "LINK_CELLS",
+    "MIN_RTT_S",
     "RATE_UNITS",
     "SIZE_CELLS",
     "STEP_CELLS",
@@ -35,6 +36,7 @@ TIME_SERIES_CELLS: list[str]
 STEP_CELLS: list[str]
 TIMEOUT_KINDS: list[str]
 RATE_UNITS: float
+MIN_RTT_S: float
 GOODPUT_KINDS: list[str]
 GOODPUT_BUCKETS: tuple[int, int]
 

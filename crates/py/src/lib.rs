@@ -459,6 +459,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TIME_SERIES_CELLS", TimeSeries::column_names().to_vec())?;
     module.add("STEP_CELLS", STEP_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
+    module.add("MIN_RTT_S", tcpcast_trace::MIN_RTT_S)?;
     module.add("GOODPUT_KINDS", GOODPUT_KINDS.to_vec())?;
     module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;

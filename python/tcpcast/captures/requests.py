@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import _native
 from tcpcast.captures.table import endpoint_text, text_column, to_datetimes
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 INITIAL_WINDOW = 10
 """Number of segments of a response that fit in one flight if losses have not reduced the window
 (RFC 6928)."""
-MIN_CREDIBLE_RTT_S = 10e-6
-"""Shorter round trips are times within a host, or errors of timestamps."""
 ANSWERED = "answered"
 CAPTURE_ENDED = "capture_ended"
 LATENCY_PARTS = ("request", "server", "response", "retransmission", "held", "window", "interrupted")
@@ -133,7 +132,7 @@ def request_table(
         "request_s": seconds(parts["request"], ~unknown),
         "response_s": seconds(parts["response"], ~unknown),
         "waited_s": seconds(waited),
-        "rtt_s": np.where(rtt >= MIN_CREDIBLE_RTT_S, rtt, np.nan),
+        "rtt_s": np.where(rtt >= _native.MIN_RTT_S, rtt, np.nan),
         "to_client_s": to_client,
         "to_server_s": to_server,
         "retransmissions": found["retransmissions"],
