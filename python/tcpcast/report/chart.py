@@ -51,7 +51,8 @@ MAX_LOG_TICKS = 8
 """Maximum number of labelled ticks of a logarithmic axis."""
 _DIGIT_WIDTH_POINTS = 6.4
 """Width of a digit of a tick label."""
-_LOG_WINDOW_RATIO = 15.0
+MAX_LINEAR_RATIO = 12.0
+"""Ratio of the largest to the median value above which an axis is logarithmic."""
 _LEGEND_STYLE: Style = {"frameon": False, "fontsize": LABEL_POINTS}
 _MAX_LEGEND_ROW_CHARS = 70
 """Maximum length in characters of two entries in one row of a legend below all panels."""
@@ -339,20 +340,20 @@ def percent_tick(share: float, _: object = None) -> str:
     return f"{100 * share:.9f}".rstrip("0").rstrip(".") + " %"
 
 
-def linear_or_log_axis(label: str, values: Iterable[ArrayLike], max_linear_ratio: float) -> Axis:
-    """Return a linear axis from 0, or a logarithmic axis if max/min exceeds a ratio."""
-    flat = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
-    shown = flat[np.isfinite(flat) & (flat > 0)]
-    wide = shown.size and shown.max() > max_linear_ratio * shown.min()
-    return Axis(label, log=True) if wide else Axis(label, 0)
+def value_axis(
+    label: str, columns: Iterable[ArrayLike], log_ratio: float = MAX_LINEAR_RATIO
+) -> Axis:
+    """Return an axis from 0, or a logarithmic one if the largest value far exceeds the median.
 
-
-def window_axis(label: str, windows: ArrayLike, typical_window: float) -> Axis:
-    """Return an axis up to the largest window, logarithmic if most windows are much smaller."""
-    peak = float(np.max(windows, initial=1.0))
-    if peak > _LOG_WINDOW_RATIO * typical_window:
-        return Axis(label, 0.8, 1.6 * peak, log=True, ticks="{x:,.0f}")
-    return Axis(label, 0, 1.1 * peak)
+    ``columns`` are the values of each curve; the smallest of their medians counts.
+    """
+    known = [v[np.isfinite(v) & (v > 0)] for v in (np.asarray(c, dtype=float) for c in columns)]
+    known = [each for each in known if each.size] or [np.ones(1)]
+    largest = max(float(np.max(each)) for each in known)
+    smallest = min(float(np.min(each)) for each in known)
+    if largest > log_ratio * min(float(np.median(each)) for each in known):
+        return Axis(label, 0.8 * smallest, 1.6 * largest, log=True)
+    return Axis(label, 0, 1.1 * largest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,9 +474,3 @@ def scenario_subtitle(scenario: Scenario) -> str:
     duration = scenario.run.duration
     length = [] if duration is None else [amount_text(duration, "s")]
     return f"{scenario.name}: {', '.join([describe_scenario(scenario), *length])}"
-
-
-def largest_finite(column: ArrayLike) -> float:
-    """Return the largest finite value, or 1 if no value is finite."""
-    values = np.asarray(column, dtype=float)
-    return float(np.nanmax(values)) if np.isfinite(values).any() else 1.0
