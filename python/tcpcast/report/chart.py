@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
@@ -54,8 +53,10 @@ _DIGIT_WIDTH_POINTS = 6.4
 MAX_LINEAR_RATIO = 12.0
 """Ratio of the largest to the median value above which an axis is logarithmic."""
 _LEGEND_STYLE: Style = {"frameon": False, "fontsize": LABEL_POINTS}
-_MAX_LEGEND_ROW_CHARS = 70
-"""Maximum length in characters of two entries in one row of a legend below all panels."""
+_MAX_LEGEND_ROW_CHARS = 82
+"""Maximum length in characters of a row of a legend."""
+_HANDLE_CHARS = 6
+"""Width in characters of the symbol of a legend entry."""
 
 
 def new_figure(size: tuple[float, float], dpi: int = DPI) -> Figure:
@@ -275,9 +276,14 @@ class Axis:
             turn: Style = {"rotation": 30, "ha": "right"} if self.rotate_labels else {}
             axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()), **turn)
         elif self.log:
-            set_log_ticks(axis, self.ticks)
+            from matplotlib.ticker import FixedLocator  # noqa: PLC0415 - slow to import
+
+            axis.set_major_locator(FixedLocator(log_ticks(*sorted(axis.get_view_interval()))))
+            axis.set_major_formatter(self.ticks or (lambda value, _: digits(value)))
         elif self.ticks is not None:
             axis.set_major_formatter(self.ticks)
+        else:
+            axis.get_major_formatter().set_useOffset(False)  # type: ignore[attr-defined]
         if self.log:
             axis.set_minor_formatter("")
         if name == "x" and not isinstance(self.ticks, Mapping):
@@ -301,14 +307,6 @@ def _fit_tick_labels(axes: Axes) -> None:
             return
         ticks = ticks[::2]
         axes.xaxis.set_major_locator(FixedLocator(ticks))
-
-
-def set_log_ticks(axis: XAxis | YAxis, form: str | Callable[..., str] | None = None) -> None:
-    """Set the ticks of :func:`log_ticks` on a logarithmic axis, formatted as :class:`Axis` says."""
-    from matplotlib.ticker import FixedLocator  # noqa: PLC0415 - slow to import
-
-    axis.set_major_locator(FixedLocator(log_ticks(*sorted(axis.get_view_interval()))))
-    axis.set_major_formatter(form or (lambda value, _: digits(value)))
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -391,7 +389,8 @@ class Chart:
     ``title`` states the main result, ``subtitle`` the scenario; both are above all panels.
     ``shared_axes`` names the axes that all panels share ("x", "y" or "xy"); a shared x axis is
     labelled once. ``legend_position`` places one legend for all panels: "below" the panels, or
-    "beside" the last panel, in the unused grid cell that also shows ``notes``.
+    "beside" the last panel, in the unused grid cell that also shows ``notes``; or one "above" each
+    panel.
     """
 
     panels: Sequence[Panel]
@@ -437,7 +436,12 @@ class Chart:
                 note.draw(axes)
         write_titles(figure, self.title, self.subtitle)
         figure.align_ylabels()
-        if self.legend_position:
+        if self.legend_position == "above":
+            above: Style = {"loc": "lower right", "bbox_to_anchor": (1, 1.01), "borderaxespad": 0}
+            for axes in all_axes:
+                if labels := axes.get_legend_handles_labels()[1]:
+                    axes.legend(**_LEGEND_STYLE, **above, ncols=_legend_columns(labels, 3))
+        elif self.legend_position:
             self._draw_legend(figure, all_axes)
         return figure
 
@@ -452,13 +456,20 @@ class Chart:
             return
         style = _LEGEND_STYLE | {"handles": entries.values(), "labels": entries} | self.legend_style
         if self.legend_position == "below":
-            lengths = list(map(len, entries))
-            half = -(-len(lengths) // 2)
-            width = max(lengths[:half], default=0) + max(lengths[half:], default=0)
-            columns = 2 if width <= _MAX_LEGEND_ROW_CHARS else 1
+            columns = _legend_columns(list(entries), 2)
             figure.legend(**({"loc": "outside lower center", "ncols": columns} | style))
         else:
             all_axes[-1].legend(**({"loc": "lower left"} | style))
+
+
+def _legend_columns(labels: Sequence[str], most: int) -> int:
+    """Return the number of columns, at most ``most``, that fit side by side."""
+    for columns in range(most, 1, -1):
+        rows = -(-len(labels) // columns)
+        widths = [max(map(len, labels[i : i + rows])) for i in range(0, len(labels), rows)]
+        if sum(widths) + _HANDLE_CHARS * columns <= _MAX_LEGEND_ROW_CHARS:
+            return columns
+    return 1
 
 
 def one_panel_chart(
