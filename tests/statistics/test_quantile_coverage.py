@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from known_truths import RUNS, SHARES, coverage_of_files
-from tcpcast.engines.file_goodput import BUCKET_COUNT, bucket_edges_bps, count_goodputs
+from tcpcast.engines.packet.file_goodputs import BUCKET_COUNT, bucket_edges_bps, count_goodputs
 from tcpcast.errors import DomainError
 from tcpcast.quantiles import estimate_exceeded_value, tail_shares
 

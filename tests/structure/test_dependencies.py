@@ -103,8 +103,8 @@ PRIVATE = {
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.make_configuration",
     "tcpcast.engines.packet.configuration.to_nanoseconds",
-    "tcpcast.engines.packet.metric_estimates.CLASS_COUNTER",
-    "tcpcast.engines.packet.metric_estimates.LINK_COUNTER",
+    "tcpcast.engines.packet.counters.CLASS_COUNTER",
+    "tcpcast.engines.packet.counters.LINK_COUNTER",
     # The whole result of the model; the engine returns its metrics only.
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.

@@ -120,6 +120,10 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     )  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
     loss = get_specified_loss(scenario, group)[0]
+    cubic_flows = min_flows
+    if loss >= MIN_LOSS:
+        rate = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
+        cubic_flows = math.ceil(rate_bps / packet_bits / rate - ROUNDING_TOLERANCE)
     return PathRequirements(
         flows=flows,
         bdp_bytes=rate_bps * rtt / 8,
@@ -132,7 +136,7 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         tcp_rmem=(*DEFAULT_TCP_RMEM[:2], max(DEFAULT_TCP_RMEM[-1], buffer)),
         tcp_wmem=(*DEFAULT_TCP_WMEM[:2], max(DEFAULT_TCP_WMEM[-1], buffer)),
         default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
-        cubic_flows=max(min_flows, _min_cubic_flows(rate_bps / packet_bits, rtt, loss)),
+        cubic_flows=max(min_flows, cubic_flows),
         bbr_flows=min_flows if loss <= TOLERATED_LOSS_RATIO else None,
     )
 
@@ -140,13 +144,6 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
 def _min_flows_by_window(total_bytes: float) -> int:
     """Return the number of flows whose largest windows have this total."""
     return max(1, math.ceil(total_bytes / MAX_WINDOW_BYTES - ROUNDING_TOLERANCE))
-
-
-def _min_cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
-    if loss < MIN_LOSS:
-        return 1
-    rate = float(cubic_response(rtt_s=rtt_s, loss_ratio=loss).rate_pps)
-    return max(1, math.ceil(link_pps / rate - ROUNDING_TOLERANCE))
 
 
 def path_requirement_texts(sizing: PathRequirements) -> list[str]:

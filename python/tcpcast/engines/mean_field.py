@@ -15,13 +15,15 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tcpcast.engines.accepted_suggestions import changes_to_set_stack
-from tcpcast.engines.mean_field.scaling import scale_results
 from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.engines.packet.network_scale import NetworkScale
 from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.metrics import METRICS
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
@@ -30,9 +32,12 @@ from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from tcpcast.answer import Answer
+    from numpy.typing import NDArray
+
+    from tcpcast.answer import Answer, Metric
+    from tcpcast.array_types import Table
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.link import Link
@@ -102,10 +107,27 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     }
     if scale.factor > 1:
         scale_results(answer, scenario, scale.factor)
-        answer.warn(
-            *_warn_about_unvalidated_scenarios(scenario, scale),
-            *_warn_about_full_queue(scenario, answer),
-        )
+        warnings = [
+            *_warn_about_few_sources(scenario, scale),
+            *_warn_about_small_classes(scenario, scale),
+        ]
+        queues = [link.queue for link in _get_shared_links(scenario)]
+        if (
+            any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)
+            or scenario.has_random_loss
+        ):
+            warnings.append(
+                "a scaled population with random loss or per-flow buffers was not compared with "
+                "exact simulation; compare a smaller population of this scenario with engine packet"
+            )
+        longer_s = max_excess_delay_s(scenario, scale)
+        if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
+            warnings.append(
+                f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
+                "transmission of a scaled packet takes longer, and the propagation delay is too "
+                "short to compensate for this; use a larger mean_field.flows"
+            )
+        answer.warn(*warnings, *_warn_about_full_queue(scenario, answer))
     else:
         answer.warn(
             "the scenario has at most as many sources as mean_field.flows "
@@ -182,27 +204,6 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[s
         yield reason, {"probes.flows": None, "probes.pcap": None}
 
 
-def _warn_about_unvalidated_scenarios(scenario: Scenario, scale: NetworkScale) -> list[str]:
-    """Return warnings about scenarios that were not compared with exact simulation."""
-    warnings = [
-        *_warn_about_few_sources(scenario, scale),
-        *_warn_about_small_classes(scenario, scale),
-    ]
-    if _has_individual_buffers(scenario) or scenario.has_random_loss:
-        warnings.append(
-            "a scaled population with random loss or per-flow buffers was not compared with exact "
-            "simulation; compare a smaller population of this scenario with engine packet"
-        )
-    longer_s = max_excess_delay_s(scenario, scale)
-    if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
-        warnings.append(
-            f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
-            "transmission of a scaled packet takes longer, and the propagation delay is too "
-            "short to compensate for this; use a larger mean_field.flows"
-        )
-    return warnings
-
-
 def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
     """Return the excess delay of the idle path in seconds, for the class with the largest excess.
 
@@ -275,6 +276,97 @@ def _get_shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
     return [place.link for place in get_stream_hops(scenario.network) if place.shared]
 
 
-def _has_individual_buffers(scenario: Scenario) -> bool:
-    queues = [link.queue for link in _get_shared_links(scenario)]
-    return any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)
+EXTENSIVE_COLUMNS = {
+    *(name for name, row in METRICS.items() if row.is_extensive),
+    *("packets", "drops", "queue_seen_mean_pkts"),
+}
+"""Columns of tables that are sums over the sources."""
+
+SCALED_STREAM_COLUMNS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
+"""Columns of the table of cross traffic that are counted, and hence scaled."""
+
+UNSCALED_TABLES = ("file_goodput", "file_goodput_by_size", "file_goodput_tail")
+"""Tables whose values are the same in the population."""
+
+
+def scale_results(answer: Answer, scenario: Scenario, scale_factor: float) -> None:
+    """Scale the results of the simulated sources to the population.
+
+    Tables of single sources and of states are left out.
+    """
+    answer.metrics = {
+        name: _scale_metric(metric, scale_factor) if METRICS[name].is_extensive else metric
+        for name, metric in answer.metrics.items()
+        if not METRICS[name].needs_all_flows
+    }
+    scale_table: dict[str, Callable[[Table], Table]] = {
+        "by_class": lambda table: (
+            _scale_columns(table, scale_factor)
+            | {"sources": np.array([group.count for group in scenario.populations])}
+        ),
+        "by_hop": lambda table: _scale_hops(table, scenario, scale_factor),
+        "cross": lambda table: _scale_streams(table, scenario, scale_factor),
+        "queue": lambda table: table | {"queue_pkts": np.round(table["queue_pkts"] * scale_factor)},
+        "by_size": lambda table: _scale_columns(table, scale_factor),
+        "percentiles": lambda table: _scale_queue_percentiles(table, scale_factor),
+        **dict.fromkeys(UNSCALED_TABLES, lambda table: table),
+    }
+    answer.tables = {
+        name: scale_table[name](table)
+        for name, table in answer.tables.items()
+        if name in scale_table
+    }
+
+
+def _scale_metric(metric: Metric, scale_factor: float) -> Metric:
+    ends = (metric.low, metric.high)
+    low, high = (None if end is None else end * scale_factor for end in ends)
+    return replace(metric, value=metric.value * scale_factor, low=low, high=high)
+
+
+def _scale_columns(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Table:
+    """Scale the columns that are sums over sources, with their intervals."""
+
+    def is_of_all(name: str) -> bool:
+        return name.removesuffix("_low").removesuffix("_high") in EXTENSIVE_COLUMNS
+
+    return {
+        name: column * scale_factor if is_of_all(name) else column for name, column in table.items()
+    }
+
+
+def _scale_hops(
+    table: Mapping[str, NDArray[Any]], scenario: Scenario, scale_factor: float
+) -> Table:
+    """Scale the table of hops; means over per-source hops also count the hops without a source."""
+    shared = np.array([hop.shared for hop in scenario.network.hops])
+    over_all = np.where(shared, 1.0, scale_factor)
+    scaled = {name: table[name] for name in table}
+    for name in ("arrived", "drops"):
+        scaled[name] = np.round(table[name] * scale_factor).astype(np.int64)
+    scaled["utilisation"] = table["utilisation"] * over_all
+    scaled["queue_mean_pkts"] = table["queue_mean_pkts"] * scale_factor
+    scaled["queue_max_pkts"] = np.where(
+        shared, np.round(table["queue_max_pkts"] * scale_factor), table["queue_max_pkts"]
+    ).astype(np.int64)
+    return scaled
+
+
+def _scale_streams(
+    table: Mapping[str, NDArray[Any]], scenario: Scenario, scale_factor: float
+) -> Table:
+    """Scale the table of cross traffic; a hop of a single source keeps its values."""
+    places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
+    times = np.array([scale_factor if place is None or place.shared else 1.0 for place in places])
+    return {
+        name: column * times if name in SCALED_STREAM_COLUMNS else column
+        for name, column in table.items()
+    }
+
+
+def _scale_queue_percentiles(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Table:
+    """Scale the row of the queue, whose unit is packets."""
+    times = np.where(table["quantity"] == "queue", scale_factor, 1.0)
+    return {
+        name: column * times if name.startswith("p") else column for name, column in table.items()
+    }
