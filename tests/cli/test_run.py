@@ -195,7 +195,7 @@ def test_set_seed_and_threads_reach_engine(install: Callable[..., None]) -> None
         (["--set", "network.bottleneck.buffer=0pkt"], ["network.bottleneck.buffer"]),
         (["--set", "traffic.size.minimum=20pkt"], ["traffic.size", "minimum"]),
         (["--set", "network.rtt=50"], ["network.rtt", "50ms"]),
-        (["--set", "traffic.kind=capture"], ["traffic.kind", "capture"]),
+        (["--set", "traffic.kind=capture"], ["traffic.kind", "tcpcast trace FILE --models"]),
     ],
 )
 def test_bad_input_exits_2_with_key_or_option_name(

@@ -17,7 +17,6 @@ from tcpcast.answer import Answer, Metric, Status, texts_to_notes
 from tcpcast.engines.accepted_suggestions import filter_accepted_suggestions
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
-    CAPTURES_FAMILY,
     FIXED_POINT_FAMILY,
     MEASUREMENT_FAMILY,
     PLUGINS_FAMILY,
@@ -99,7 +98,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.packet",
         "packet",
         "exact packet-level simulation",
-        "every scenario with a bottleneck rate or a limited receiver window, except captures",
+        "every scenario with a bottleneck rate or a limited receiver window",
         SIMULATION_FAMILY,
         "within its 95 % intervals; the reference for the other engines",
         any_packet_size=True,
@@ -138,15 +137,6 @@ REGISTRY: dict[str, EngineEntry] = {
         any_packet_size=True,
         plot_style=("black", 3),
     ),
-    "trace": EngineEntry(
-        "tcpcast.engines.capture",
-        "trace",
-        "values measured in a packet capture",
-        'traffic of kind "capture"',
-        CAPTURES_FAMILY,
-        "for values that one capture point can measure; each answer warns about its limits",
-        plot_style=("black", 4),
-    ),
 }
 
 FEEDS = ("scenario", "measured")
@@ -163,8 +153,7 @@ def answer(
     """Answer a scenario by each named engine, in the given order.
 
     If ``engines`` is None, every engine is run that runs by default and covers the scenario. Models
-    of another stack are left out; for a capture, models of another congestion control than the
-    capture appears to have.
+    of another stack are left out.
 
     If a requested engine does not cover the scenario, its answer contains the reason. If an engine
     of another package fails and other engines were requested too, its answer contains the error.
@@ -176,8 +165,7 @@ def answer(
     feed
         Source of the inputs of path formulas: ``"scenario"``, or ``"measured"`` for p, RTT and T0
         of the simulation. ``packet`` then runs first. If ``packet`` was not requested, its answer
-        is the last in the list. For traffic of kind ``capture`` the inputs are always the
-        measurements of ``trace``.
+        is the last in the list.
 
     Raises
     ------
@@ -195,23 +183,15 @@ def answer(
     options = options or RunOptions()
     answers: dict[str, Answer] = {}
     order = names
-    measures = "trace" if scenario.captured is not None else "packet"
-    measured = feed == "measured" or (
-        measures == "trace" and any(map(_accepts_measured_inputs, names))
-    )
-    if measured:
-        names = [*names, *([measures] if measures not in names else [])]
-        order = [measures, *(name for name in names if name != measures)]
+    if feed == "measured":
+        names = [*names, *(["packet"] if "packet" not in names else [])]
+        order = ["packet", *(name for name in names if name != "packet")]
     for name in order:
-        if engines is None and _is_for_other_congestion_control(
-            REGISTRY[name], answers.get("trace")
-        ):
-            continue
         result = _run_engine(
             name,
             scenario,
             options,
-            answers.get(measures) if measured else None,
+            answers.get("packet") if feed == "measured" else None,
             is_only_engine=len(order) == 1,
         )
         if not result.applies and engines is not None:
@@ -235,21 +215,6 @@ def _list_engine_names(engines: str | Sequence[str]) -> list[str]:
         raise UnknownEngine(
             f'engines: {engines!r} is not a name; use a name or a list such as ["engset", "packet"]'
         ) from None
-
-
-def _is_for_other_congestion_control(entry: EngineEntry, captured: Answer | None) -> bool:
-    """Return True if a formula is not for the congestion control that a capture appears to have."""
-    from tcpcast.scenario.modern_tcp import DEFAULT_STACK, get_congestion_control  # noqa: PLC0415 - pydantic
-
-    if captured is None or captured.captured is None or not isinstance(entry, Formula):
-        return False
-    tcp = captured.captured.replay.get("tcp", {"stack": DEFAULT_STACK})
-    return not entry.is_for_control(get_congestion_control(tcp["stack"]))
-
-
-def _accepts_measured_inputs(name: str) -> bool:
-    entry = REGISTRY[name]
-    return isinstance(entry, Formula) and entry.accepts_measured
 
 
 def check_engine_names(names: Sequence[str]) -> None:
@@ -304,8 +269,6 @@ def check_engine_accepts(
     entry.check_equal_packet_sizes(scenario)
     if not isinstance(entry, Formula):
         entry.raise_if_unsupported(scenario)
-    elif scenario.captured is not None:
-        raise NotApplicable("the capture has not been read")
     elif (other_feed or feed) == "measured":
         REGISTRY["packet"].raise_if_unsupported(scenario)
         measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))
@@ -353,6 +316,7 @@ _HINTS_FOR_UNKNOWN_NAMES = {
     "reno": '; engine packet simulates the stacks "linux-reno" and "rfc-newreno".',
     "ns2": "; the simulator is engine packet.",
     "simul": "; the simulator is engine packet.",
+    "trace": "; to compare a capture with formulas, run: tcpcast trace FILE --models.",
 }
 """Engines to suggest for unknown names, by a part of the name."""
 

@@ -144,11 +144,9 @@ def _get_formula_support(
 def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
     """Return the formulas that a run leaves out because of the scenario's stack, by reason.
 
-    The result includes only formulas for the scenario's kind of traffic, and none for a capture,
-    whose stack is unknown. Checking ``suggestions`` takes as long as the formulas.
+    The result includes only formulas for the scenario's kind of traffic. Checking ``suggestions``
+    takes as long as the formulas.
     """
-    if scenario.captured is not None:
-        return {}
     families = _FAMILIES_BY_TRAFFIC.get(scenario.populations[0].traffic.kind, ())
     omitted: dict[str, list[str]] = {}
     for name, entry in REGISTRY.items():

@@ -29,7 +29,7 @@ MIN_FLOWS_PER_REFERENCE = 10
 
 def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable, with suggestions, if a scenario is not supported."""
-    if scenario.captured is not None or scenario.isolated_transfers is not None:
+    if scenario.isolated_transfers is not None:
         raise NotApplicable(
             'a fixed point needs competing sources; write traffic of kind "on-off" or "bulk"'
         )

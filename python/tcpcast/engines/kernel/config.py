@@ -224,11 +224,6 @@ def raise_if_unsupported(scenario: Scenario) -> None:
 
 
 def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
-    if scenario.captured is not None:
-        yield NotApplicable(
-            'traffic of kind "capture" is already measured', Suggestion(engine="trace")
-        )
-        return
     yield from _find_unsupported_traffic(scenario)
     files = scenario.probes.pcap
     if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):

@@ -33,7 +33,6 @@ from tcpcast.engines.packet.capture_files import CaptureFiles, check_all_capture
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
 from tcpcast.engines.packet.steady_state import no_steady_state_reason
-from tcpcast.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,19 +88,9 @@ class _WarmUpResult:
 
 
 def raise_if_unsupported(scenario: Scenario) -> None:
-    """Raise NotApplicable for a capture, or if the sources do not fit into free memory."""
-    _check_not_a_capture(scenario)
+    """Raise NotApplicable if the sources do not fit into free memory."""
     packet_sizes.check_packet_sizes(scenario)
     check_memory(scenario, make_configuration(scenario, 0.0))
-
-
-def _check_not_a_capture(scenario: Scenario) -> None:
-    if scenario.captured is not None:
-        raise NotApplicable(
-            'traffic of kind "capture" cannot be simulated; to derive a scenario from the '
-            f"capture, run tcpcast trace {scenario.captured.file} --scenario NAME.toml",
-            Suggestion(engine="trace"),
-        )
 
 
 def packet(scenario: Scenario, options: RunOptions) -> Answer:
@@ -110,8 +99,8 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     Parameters
     ----------
     scenario
-        Any scenario except for a capture. The scenario reader has already rejected flows without
-        any limit of their rate, and runs without an end.
+        Any scenario. The scenario reader has already rejected flows without any limit of their
+        rate, and runs without an end.
     options
         Threads and progress; they do not change results.
 
@@ -130,9 +119,8 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     TcpcastError
         A capture file exists, and ``options.force`` is not set.
     NotApplicable
-        Traffic of kind ``capture``; sources or replications that do not fit into free memory.
+        Sources or replications that do not fit into free memory.
     """
-    _check_not_a_capture(scenario)
     packet_sizes.check_packet_sizes(scenario)
     if not options.over_time:
         return simulate_with_configuration(scenario, options, make_configuration)

@@ -279,8 +279,6 @@ def _traffic_config(group: Population, start: tuple[float, float] | None) -> Con
         }
     if traffic.kind == "transfers":
         return _transfers_config(traffic, payload)
-    if traffic.kind == "capture":
-        raise TypeError("traffic of kind capture cannot be simulated")
     stop = None if math.isinf(group.stop_s) else group.stop_s
     return {"bulk": {"start": _start_time_config(group), "stop": stop}}
 
