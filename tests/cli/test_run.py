@@ -89,7 +89,12 @@ def test_run_with_only_inapplicable_engine_exits_2(
     assert main(["run", "web-10mbit", "--engine", "pftk", "--json"]) == 2
     out, err = capsys.readouterr()
     assert json.loads(out)["answers"] == [
-        {"engine": "pftk", "not_applicable": "it needs bulk flows"}
+        {
+            "engine": "pftk",
+            "not_applicable": "it needs bulk flows; use engine packet",
+            "reason": "it needs bulk flows",
+            "suggestions": [{"engine": "packet"}],
+        }
     ]
     assert "it needs bulk flows" in err
 

@@ -7,14 +7,12 @@ formulas are in :data:`tcpcast.engines.formula.FORMULAS`.
 from __future__ import annotations
 
 import difflib
-import functools
 import time
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Status, texts_to_notes
-from tcpcast.engines.accepted_suggestions import filter_accepted_suggestions
+from tcpcast.answer import Answer, Status, texts_to_notes
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
     FIXED_POINT_FAMILY,
@@ -55,9 +53,7 @@ class RunOptions:
     of ``packet`` for plots over time and of completion times. If ``tables`` is False, the caller
     shows only metrics, and formulas may leave out the scenario's digest and tables that take as
     long to compute as the metrics. ``accept_late`` lets ``kernel`` continue although this machine
-    is too busy for its link. If ``suggestions`` is False, a refusal contains only its reason, which
-    saves checks in a sweep. ``known_suggestions`` is a cache of checked suggestions by engine and
-    reason, shared by all points of a sweep.
+    is too busy for its link.
     """
 
     threads: int | None = None
@@ -67,8 +63,6 @@ class RunOptions:
     over_time: bool = False
     tables: bool = True
     accept_late: bool = False
-    suggestions: bool = True
-    known_suggestions: dict[tuple[str, str], tuple[Suggestion, ...]] | None = None
 
     def __post_init__(self) -> None:
         """Validate and convert the number of threads."""
@@ -194,10 +188,9 @@ def answer(
             answers.get("packet") if feed == "measured" else None,
             is_only_engine=len(order) == 1,
         )
-        if not result.applies and engines is not None:
-            checks = functools.partial(check_engine_accepts, feed=feed)
-            suggest = functools.partial(filter_accepted_suggestions, check=checks, requested=order)
-            _keep_accepted_suggestions(result, scenario, options, suggest)
+        if not result.applies:
+            others = (each for each in result.suggestions if each.engine not in order)
+            result.suggestions = tuple(others) or _SUGGEST_PACKET * ("packet" not in order)
         if engines is not None or result.applies:
             answers[name] = result
         if result.interrupted:
@@ -229,54 +222,13 @@ def may_simulate(engines: str | Sequence[str] | None) -> bool:
     return not names or not all(isinstance(REGISTRY.get(name), Formula) for name in names)
 
 
-def _keep_accepted_suggestions(
-    refused: Answer,
-    scenario: Scenario,
-    options: RunOptions,
-    suggest: Callable[[str, Scenario, Sequence[Suggestion]], tuple[Suggestion, ...]],
-) -> None:
-    """Replace suggestions by the accepted ones, cached by engine and reason."""
-    known = {} if options.known_suggestions is None else options.known_suggestions
-    key = refused.engine, refused.reason
-    if options.suggestions and key not in known:
-        known[key] = suggest(refused.engine, scenario, refused.suggestions)
-    refused.suggestions = known[key] if options.suggestions else ()
-
-
 def check_feed(feed: str) -> None:
     """Raise TcpcastError unless ``feed`` is one of :data:`FEEDS`."""
     if feed not in FEEDS:
         raise TcpcastError(f"feed must be 'scenario' or 'measured', not '{feed}'")
 
 
-_LOSS_METRICS = ("loss_indication_ratio", "loss_event_ratio_cumulative", "loss_ratio")
-_PLACEHOLDER_METRICS = dict.fromkeys((*_LOSS_METRICS, "timeout_ratio"), Metric(0.01)) | {
-    "rtt_mean_s": Metric(0.1)
-}
-"""Placeholder metrics of a simulation, to check a formula that needs measured inputs."""
-
-
-def check_engine_accepts(
-    name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "scenario"
-) -> None:
-    """Raise NotApplicable unless an engine accepts a scenario; simulates and measures nothing.
-
-    ``other_feed`` replaces ``feed``; with "measured", placeholder inputs with some loss are used.
-    """
-    entry = REGISTRY.get(name)
-    if entry is None:
-        raise NotApplicable(f"there is no engine {name}")
-    entry.check_equal_packet_sizes(scenario)
-    if not isinstance(entry, Formula):
-        entry.raise_if_unsupported(scenario)
-    elif (other_feed or feed) == "measured":
-        REGISTRY["packet"].raise_if_unsupported(scenario)
-        measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))
-        entry.run(scenario, RunOptions(tables=False), measured)
-    elif entry.can_check_without_run():
-        entry.raise_if_unsupported(scenario)
-    else:
-        entry.run(scenario, RunOptions(tables=False), None)
+_SUGGEST_PACKET = (Suggestion(engine="packet"),)
 
 
 def _run_engine(

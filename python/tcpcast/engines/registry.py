@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
+from tcpcast.scenario.changes import changes_to_set_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,9 @@ FAMILIES = (
 )
 """Kinds of engines, in the order of ``tcpcast engines``."""
 
+TRAFFIC_BY_FAMILY = {PATH_FAMILY: "bulk", TRANSFERS_FAMILY: "transfers", USERS_FAMILY: "on-off"}
+"""Kind of traffic that the formulas of a family describe."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineEntry:
@@ -97,16 +100,6 @@ class EngineEntry:
         """Import the module of the engine and return its function."""
         function: Callable[..., Any] = getattr(importlib.import_module(self.module), self.function)
         return function
-
-    def raise_if_unsupported(self, scenario: Scenario) -> None:
-        """Raise NotApplicable unless the engine accepts a scenario, without a run."""
-        if not self.can_check_without_run():
-            raise NotApplicable("this engine can check a scenario only by running it")
-        importlib.import_module(self.module).raise_if_unsupported(scenario)
-
-    def can_check_without_run(self) -> bool:
-        """Return True if the engine can be checked without a run."""
-        return hasattr(importlib.import_module(self.module), "raise_if_unsupported")
 
     def run(
         self,
@@ -152,12 +145,6 @@ class Formula(EngineEntry):
         tcp = scenario.populations[0].tcp
         controls = {"bbr": ("bbr", "bbr3")}.get(self.stack, (self.stack,))
         return self.runs_by_default and (self.stack in {"", tcp.stack} or tcp.control in controls)
-
-    def raise_if_unsupported(self, scenario: Scenario) -> None:
-        """Raise NotApplicable unless the formula covers a scenario, without solving it."""
-        if (refusal := control_or_policer_refusal(self, scenario)) is not None:
-            raise refusal
-        super(Formula, self).raise_if_unsupported(scenario)
 
     def run(
         self,
@@ -239,11 +226,16 @@ def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplica
     ]
     if not others:
         return None
-    formula = FORMULA_BY_CONTROL.get(others[0].control, "") if entry.family == PATH_FAMILY else ""
+    suggestions = []
+    if all(g.traffic.kind == TRAFFIC_BY_FAMILY[entry.family] for g in scenario.populations):
+        formula = FORMULA_BY_CONTROL.get(others[0].control, "")
+        if formula and entry.family == PATH_FAMILY:
+            suggestions.append(Suggestion(engine=formula))
+        stack = presets_covered_by_reno_model(entry)[0]
+        suggestions.append(Suggestion(changes_to_set_stack(scenario, stack)))
     return NotApplicable(
         f"the formula models the window of Reno, but the scenario's stack is {others[0].stack}",
-        *([Suggestion(engine=formula)] if formula else []),
-        Suggestion(changes_to_set_stack(scenario, presets_covered_by_reno_model(entry)[0])),
+        *suggestions,
     )
 
 

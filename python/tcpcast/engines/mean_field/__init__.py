@@ -15,7 +15,6 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.mean_field.scaling import scale_results
 from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
@@ -24,6 +23,7 @@ from tcpcast.engines.packet.network_scale import NetworkScale
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue
+from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red

@@ -87,12 +87,6 @@ class _WarmUpResult:
     ended: EndReason = RUN_DONE
 
 
-def raise_if_unsupported(scenario: Scenario) -> None:
-    """Raise NotApplicable if the sources do not fit into free memory."""
-    packet_sizes.check_packet_sizes(scenario)
-    check_memory(scenario, make_configuration(scenario, 0.0))
-
-
 def packet(scenario: Scenario, options: RunOptions) -> Answer:
     """Simulate a scenario at packet level.
 
