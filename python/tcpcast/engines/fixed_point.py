@@ -20,7 +20,6 @@ import numpy as np
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Answer, Status
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.engines.packet.counters import CLASS_COUNTER, LINK_COUNTER, BatchCounters, Snapshot
@@ -33,6 +32,7 @@ from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.metrics import METRICS
 from tcpcast.models.local_loop import open_loop_load
 from tcpcast.scenario import FixedPoint
+from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff
@@ -523,7 +523,7 @@ MIN_FLOWS_PER_REFERENCE = 10
 
 def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable, with suggestions, if a scenario is not supported."""
-    if scenario.captured is not None or scenario.isolated_transfers is not None:
+    if scenario.isolated_transfers is not None:
         raise NotApplicable(
             'a fixed point needs competing sources; write traffic of kind "on-off" or "bulk"'
         )
@@ -593,7 +593,11 @@ def raise_if_unsupported(scenario: Scenario) -> None:
             )
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
-            losses = {f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")}
+            losses: dict[str, str | None] = {
+                f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")
+            }
+            if math.isinf(scenario.network.bottleneck.rate_bps):
+                losses["network.bottleneck.rate"] = "10mbit"  # the loss was the only limit
             raise NotApplicable(
                 "in a fixed point, packets are lost only in the shared queue, but the scenario "
                 "has random loss",

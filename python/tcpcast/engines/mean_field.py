@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
 from tcpcast.engines.packet.memory import check_memory
@@ -26,6 +25,7 @@ from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.metrics import METRICS
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue
+from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.kernel.counters import count_senders
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control
@@ -214,11 +214,6 @@ def raise_if_unsupported(scenario: Scenario) -> None:
 
 
 def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
-    if scenario.captured is not None:
-        yield NotApplicable(
-            'traffic of kind "capture" is already measured', Suggestion(engine="trace")
-        )
-        return
     run, isolated = scenario.run, scenario.isolated_transfers
     if isolated is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
         yield NotApplicable(

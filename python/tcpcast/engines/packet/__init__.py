@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer, Note, Status
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.packet import (
     cross_traffic,
     file_goodputs,
@@ -33,6 +32,7 @@ from tcpcast.engines.packet.counters import Estimates, Snapshot, read_snapshot
 from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
 from tcpcast.engines.packet.reliability import no_steady_state_reason
 from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
@@ -91,30 +91,14 @@ class _WarmUpResult:
     ended: EndReason = RUN_DONE
 
 
-def raise_if_unsupported(scenario: Scenario) -> None:
-    """Raise NotApplicable for a capture, or if the sources do not fit into free memory."""
-    _check_not_a_capture(scenario)
-    check_packet_sizes(scenario)
-    check_memory(scenario, make_configuration(scenario, 0.0))
-
-
-def _check_not_a_capture(scenario: Scenario) -> None:
-    if scenario.captured is not None:
-        raise NotApplicable(
-            'traffic of kind "capture" cannot be simulated; to derive a scenario from the '
-            f"capture, run tcpcast trace {scenario.captured.file} --scenario NAME.toml",
-            Suggestion(engine="trace"),
-        )
-
-
 def packet(scenario: Scenario, options: RunOptions) -> Answer:
     """Simulate a scenario at packet level.
 
     Parameters
     ----------
     scenario
-        Any scenario except for a capture. The scenario reader has already rejected flows without
-        any limit of their rate, and runs without an end.
+        Any scenario. The scenario reader has already rejected flows without any limit of their
+        rate, and runs without an end.
     options
         Threads and progress; they do not change results.
 
@@ -133,9 +117,8 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     TcpcastError
         A capture file exists, and ``options.force`` is not set.
     NotApplicable
-        Traffic of kind ``capture``; sources or replications that do not fit into free memory.
+        Sources or replications that do not fit into free memory.
     """
-    _check_not_a_capture(scenario)
     check_packet_sizes(scenario)
     if not options.over_time:
         return simulate_with_configuration(scenario, options, make_configuration)

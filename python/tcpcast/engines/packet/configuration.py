@@ -291,8 +291,6 @@ def _traffic_config(group: Population, start: tuple[float, float] | None) -> Con
                 "rounding": "nearest" if payload is None else {"bytes": payload},
             }
         }
-    if traffic.kind == "capture":
-        raise TypeError("traffic of kind capture cannot be simulated")
     stop = None if math.isinf(group.stop_s) else group.stop_s
     start = getattr(group.traffic, "start", None)
     if start is None:
