@@ -2,17 +2,35 @@
 
 import functools
 import math
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
+from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.hops import Hop, find_hop_errors, find_measured_hop
-from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, add_ratio_to_schema
-from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
+from tcpcast.scenario.quantities import (
+    RATIO_SCHEMA,
+    TIME_SCHEMA,
+    AckSize,
+    Duration,
+    PacketSize,
+    PositiveDuration,
+)
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN, ReturnLink
@@ -20,8 +38,93 @@ from tcpcast.scenario.table import (
     Table,
     get_validation_context,
     make_error_at,
+    make_key_error,
+    make_missing_kind_error,
     make_validation_error,
+    unknown_word_message,
 )
+from tcpcast.scenario.traffic import TimeDistribution
+
+_DISTRIBUTIONS = (
+    "exponential",
+    "ep",
+    "ee",
+    "lognormal",
+    "pareto",
+    "constant",
+    "uniform",
+    "empirical",
+)
+_DISTRIBUTION_ADAPTER: TypeAdapter[Distribution[float]] = TypeAdapter(
+    TimeDistribution, config=ConfigDict(defer_build=True)
+)
+
+
+_NUMBER_SCHEMA: dict[str, Any] = {"type": "number", "minimum": 0}
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "distribution": {"enum": list(_DISTRIBUTIONS)},
+        "reorder": {"type": "boolean"},
+        **dict.fromkeys(("mean", "sd", "minimum", "low", "high", "value"), TIME_SCHEMA),
+        **dict.fromkeys(("alpha", "c"), _NUMBER_SCHEMA),
+        "tail": RATIO_SCHEMA,
+        "file": {"type": "string"},
+        "values": {"type": "array", "items": TIME_SCHEMA},
+        "weights": {"type": "array", "items": _NUMBER_SCHEMA},
+    },
+    "required": ["distribution"],
+    "additionalProperties": False,
+}
+"""JSON Schema of jitter, with the keys of all distributions of times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jitter:
+    """Distribution of the delay in seconds; ``reorder`` lets packets overtake each other."""
+
+    distribution: Distribution[float]
+    reorder: bool
+
+
+def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
+    if isinstance(value, Jitter):
+        return value
+    if not isinstance(value, Mapping):
+        message = f"{units.quote(value)} is not a table; write "
+        message += '{ distribution = "exponential", mean = "5ms" }'
+        raise make_key_error(message, value=value)
+    if "distribution" not in value:
+        raise make_validation_error(
+            [make_missing_kind_error(value, "distribution", '"exponential"')]
+        )
+    if value["distribution"] not in list(_DISTRIBUTIONS):
+        raise make_key_error(
+            unknown_word_message("distribution", value["distribution"], _DISTRIBUTIONS),
+            "distribution",
+        )
+    reorder = value.get("reorder", False)
+    if not isinstance(reorder, bool):
+        raise make_key_error(f"{units.quote(reorder)} is not true or false; write true", "reorder")
+    numbers = {key: number for key, number in value.items() if key != "reorder"}
+    return Jitter(_DISTRIBUTION_ADAPTER.validate_python(numbers, context=info.context), reorder)
+
+
+def _write_jitter(jitter: Jitter) -> dict[str, Any]:
+    return {
+        **jitter.distribution.model_dump(by_alias=True, exclude_none=True),
+        "reorder": jitter.reorder,
+    }
+
+
+JitterRule = Annotated[
+    Jitter,
+    PlainValidator(_read_jitter),
+    PlainSerializer(_write_jitter),
+    WithJsonSchema(_SCHEMA),
+]
+"""Table of jitter: a distribution of times, and ``reorder``."""
+
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
