@@ -197,41 +197,36 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
         raise make_key_error(message, "class")
     if isinstance(entries, list):
         laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]
-        laid |= _substitute_tables(laid, context)
+        tables: dict[str, Any] = {}
+        classes = [entry for entry in laid["class"] if _is_table(entry)]
+        problem = _validation_problem(TRAFFIC_ADAPTER, laid.get("traffic", {}), context)
+        if problem is not None and has_only_missing_keys(problem):
+            candidates = [
+                entry["traffic"] for entry in classes if "kind" in table_or_empty(entry["traffic"])
+            ]
+            valid = _find_valid_table(TRAFFIC_ADAPTER, candidates, context)
+            if valid is not None:
+                tables["traffic"] = valid
+            elif candidates and "traffic" not in laid:
+                tables["traffic"] = candidates[0]  # errors of this table are reported for the class
+        tcp = laid.get("tcp")
+        if (
+            _is_table(tcp)
+            and "stack" not in tcp
+            and _validation_problem(_TCP_ADAPTER, tcp, context) is not None
+        ):
+            candidates = [
+                entry["tcp"] for entry in classes if "stack" in table_or_empty(entry.get("tcp"))
+            ]
+            valid = (
+                _find_valid_table(_TCP_ADAPTER, candidates, context)
+                if len(candidates) == len(classes)
+                else None
+            )
+            if valid is not None:
+                tables["tcp"] = valid
+        laid |= tables
     return laid
-
-
-def _substitute_tables(laid: Mapping[str, Any], context: ValidationContext) -> dict[str, Any]:
-    """Return tables of classes that replace incomplete tables of the top level."""
-    tables: dict[str, Any] = {}
-    classes = [entry for entry in laid["class"] if _is_table(entry)]
-    problem = _validation_problem(TRAFFIC_ADAPTER, laid.get("traffic", {}), context)
-    if problem is not None and has_only_missing_keys(problem):
-        candidates = [
-            entry["traffic"] for entry in classes if "kind" in table_or_empty(entry["traffic"])
-        ]
-        valid = _find_valid_table(TRAFFIC_ADAPTER, candidates, context)
-        if valid is not None:
-            tables["traffic"] = valid
-        elif candidates and "traffic" not in laid:
-            tables["traffic"] = candidates[0]  # errors of this table are reported for the class
-    tcp = laid.get("tcp")
-    if (
-        _is_table(tcp)
-        and "stack" not in tcp
-        and _validation_problem(_TCP_ADAPTER, tcp, context) is not None
-    ):
-        candidates = [
-            entry["tcp"] for entry in classes if "stack" in table_or_empty(entry.get("tcp"))
-        ]
-        valid = (
-            _find_valid_table(_TCP_ADAPTER, candidates, context)
-            if len(candidates) == len(classes)
-            else None
-        )
-        if valid is not None:
-            tables["tcp"] = valid
-    return tables
 
 
 def _find_valid_table(
@@ -278,11 +273,7 @@ def _merge_class(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[
         if _is_table(above) and _is_table(own) and "stack" in own:
             above = get_inherited_keys(above, own["stack"])
         laid["tcp"] = override_table(above, own)
-    return _move_count_to_class(laid, entry)
-
-
-def _move_count_to_class(laid: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Move the number of senders from the traffic table to the class."""
+    # Move the number of senders from the traffic table to the class.
     traffic = laid["traffic"]
     key = COUNT_KEYS.get(str(traffic.get("kind"))) if _is_table(traffic) else None
     own = entry.get("traffic")

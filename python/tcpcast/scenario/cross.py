@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -23,9 +23,11 @@ from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, integer_annotation
 from tcpcast.scenario.table import (
+    Errors,
     Table,
     check_selecting_key,
     empty_list,
+    make_error_at,
     make_key_error,
     make_missing_kind_error,
     make_validation_error,
@@ -215,13 +217,11 @@ class CrossStream(Table):
         """True if the rate is random noise, drawn per bin."""
         return False
 
-    @model_validator(mode="after")
-    def _check_bin(self) -> Self:
+    def _find_errors(self) -> Errors:
         if not 1e-6 <= self.bin_s <= 3600:
             given = units.format_duration(self.bin_s)
             message = f'{given} is outside 1us to 1h; write, for example, "10ms"'
-            raise make_key_error(message, "bin")
-        return self
+            yield make_error_at(message, "bin")
 
 
 class _MeanRateCross(CrossStream):
@@ -318,12 +318,11 @@ class ParetoCross(_MeanRateCross):
         default=1.5, examples=[1.5], description="tail exponent of ON and OFF times"
     )
 
-    @model_validator(mode="after")
-    def _check_alpha(self) -> Self:
+    def _find_errors(self) -> Errors:
+        yield from super()._find_errors()
         if self.alpha <= 1:
             message = f"{self.alpha:g} gives times with an infinite mean; write an alpha above 1"
-            raise make_key_error(message, "alpha")
-        return self
+            yield make_error_at(message, "alpha")
 
 
 def _number_validator(what: str, maximum: float) -> BeforeValidator:
@@ -400,26 +399,25 @@ class TraceCross(CrossStream):
             raise make_key_error(f"missing; {FILE_ADVICE}", "file")
         return data
 
-    @model_validator(mode="after")
-    def _check_recorded_times_and_sizes(self) -> Self:
+    def _find_errors(self) -> Errors:
+        yield from super()._find_errors()
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
-            raise make_key_error(f"{counts}; write one size per time", "bytes")
-        if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
+            yield make_error_at(f"{counts}; write one size per time", "bytes")
+        elif any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
             message = "the times are not in ascending order; write them sorted by time"
-            raise make_key_error(message, "times")
-        if not sum(self.sizes) > 0:
-            raise make_key_error("all sizes are 0; write at least one size above 0", "bytes")
-        if self.period is None and not self.times[-1] > self.times[0]:
+            yield make_error_at(message, "times")
+        elif not sum(self.sizes) > 0:
+            yield make_error_at("all sizes are 0; write at least one size above 0", "bytes")
+        elif self.period is None and not self.times[-1] > self.times[0]:
             message = (
                 'missing, and cannot be derived, because all times are equal; write period = "60s"'
             )
-            raise make_key_error(message, "period")
-        if self.period is not None and self.period <= self.times[-1]:
+            yield make_error_at(message, "period")
+        elif self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
             message = f"does not end after the last time, {last}; write a longer period"
-            raise make_key_error(message, "period")
-        return self
+            yield make_error_at(message, "period")
 
     @property
     def period_s(self) -> float:

@@ -7,16 +7,18 @@ beyond k that contains the share q of all files.
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.byte_sizes import SizeInBytes
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.table import (
+    Errors,
     Table,
+    make_error_at,
     make_key_error,
     make_missing_key_error,
     make_validation_error,
@@ -184,10 +186,9 @@ class Exponential(Distribution[Quantity]):
     mean: Quantity
     minimum: Quantity = _ZERO
 
-    @model_validator(mode="after")
-    def _check_mean_above_minimum(self) -> Self:
+    def _find_errors(self) -> Errors:
         self._check_mean(self.mean, self.minimum)
-        return self
+        return iter(())
 
     def mean_value(self) -> float:
         """Return the mean."""
@@ -226,19 +227,17 @@ class ExponentialPareto(Distribution[Quantity]):
         default=0.1, examples=["10%"], description="share of values that lie in the tail"
     )
 
-    @model_validator(mode="after")
-    def _check_tail_alpha_and_mean(self) -> Self:
+    def _find_errors(self) -> Errors:
         _check_tail(self.tail)
         _check_alpha(self.alpha)
         self._check_mean(self.mean, self.minimum)
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
-            raise make_key_error(
+            yield make_error_at(
                 f"{self._with_unit(self.mean)} is too small for the exponential body of the "
                 f"distribution; write a mean above {self._with_unit(least)}",
                 "mean",
             )
-        return self
 
     @property
     def k(self) -> float:
@@ -297,18 +296,16 @@ class TwoExponentials(Distribution[Quantity]):
         default=0.1, examples=["10%"], description="share of values that lie in the tail"
     )
 
-    @model_validator(mode="after")
-    def _check_tail_and_means(self) -> Self:
+    def _find_errors(self) -> Errors:
         _check_tail(self.tail)
         self._check_mean(self.mean, self.minimum)
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
-            raise make_key_error(
+            yield make_error_at(
                 f"with c = {self.c:g}, the mean of the tail is below the beginning of the tail; "
                 f"write a c above {least:.4g}",
                 "c",
             )
-        return self
 
     @property
     def k(self) -> float:
@@ -356,14 +353,12 @@ class Lognormal(Distribution[Quantity]):
     sd: Quantity
     minimum: Quantity = _ZERO
 
-    @model_validator(mode="after")
-    def _check_mean_and_deviation(self) -> Self:
+    def _find_errors(self) -> Errors:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
-            raise make_key_error(
+            yield make_error_at(
                 'must be above 0; write a larger sd, or distribution = "constant"', "sd"
             )
-        return self
 
     @property
     def sigma(self) -> float:
@@ -404,8 +399,7 @@ class Pareto(Distribution[Quantity]):
     mean: Quantity | None = None
     minimum: Quantity | None = None
 
-    @model_validator(mode="after")
-    def _check_alpha_and_scale(self) -> Self:
+    def _find_errors(self) -> Errors:
         _check_alpha(self.alpha)
         if (self.mean is None) == (self.minimum is None):
             either = "write alpha and either mean or minimum"
@@ -414,8 +408,7 @@ class Pareto(Distribution[Quantity]):
             raise make_key_error(f"both mean and minimum are given; {either}", "mean")
         if self.lowest_value <= 0:
             key = "minimum" if self.mean is None else "mean"
-            raise make_key_error(f"must be above 0; write a larger {key}", key)
-        return self
+            yield make_error_at(f"must be above 0; write a larger {key}", key)
 
     @property
     def lowest_value(self) -> float:
@@ -479,12 +472,10 @@ class Uniform(Distribution[Quantity]):
     low: Quantity
     high: Quantity
 
-    @model_validator(mode="after")
-    def _check_low_is_below_high(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.low >= self.high:
             high, low = self._with_unit(self.high), self._with_unit(self.low)
-            raise make_key_error(f"{high} must be above low ({low}); write a larger high", "high")
-        return self
+            yield make_error_at(f"{high} must be above low ({low}); write a larger high", "high")
 
     def mean_value(self) -> float:
         """Return the mean, (low + high) / 2."""

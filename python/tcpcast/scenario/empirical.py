@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
@@ -13,8 +13,9 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import data_rows, read_csv, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import Distribution, Quantity
 from tcpcast.scenario.table import (
+    Errors,
     empty_list,
-    make_key_error,
+    make_error_at,
     make_missing_key_error,
     make_validation_error,
 )
@@ -70,16 +71,14 @@ class Empirical(Distribution[Quantity]):
             data["weights"] = [1.0] * len(data["values"])
         return data
 
-    @model_validator(mode="after")
-    def _check_values_and_weights(self) -> Self:
+    def _find_errors(self) -> Errors:
         if len(self.weights) != len(self.values):
             counts = f"{len(self.weights)} weights for {len(self.values)} values"
-            raise make_key_error(f"{counts}; write a weight for each value", "weights")
-        if not sum(self.weights) > 0:
-            raise make_key_error("all weights are 0; write at least one weight above 0", "weights")
-        if not self.mean_value() > 0:
-            raise make_key_error("the mean is 0; write at least one value above 0", "values")
-        return self
+            yield make_error_at(f"{counts}; write a weight for each value", "weights")
+        elif not sum(self.weights) > 0:
+            yield make_error_at("all weights are 0; write at least one weight above 0", "weights")
+        elif not self.mean_value() > 0:
+            yield make_error_at("the mean is 0; write at least one value above 0", "values")
 
     def __hash__(self) -> int:
         """Return a hash of the values and weights; pydantic's own hash fails on lists."""
@@ -144,7 +143,8 @@ def _read_values_and_weights(
     for number, cells in data_rows(rows):
         if columns == 0:
             columns = len(cells)
-            if _is_heading(cells):
+            names = [cell.lower() for cell in cells]
+            if names[0] == "value" and (len(names) < 2 or names[1] in _WEIGHT_NAMES):
                 continue
         if len(cells) != columns or columns > 2:
             raise UnitError(
@@ -162,8 +162,3 @@ def _read_values_and_weights(
             f"{name} contains no values; write the header line `value`, and one number per line"
         )
     return values, weights
-
-
-def _is_heading(cells: list[str]) -> bool:
-    names = [cell.lower() for cell in cells]
-    return names[0] == "value" and (len(names) < 2 or names[1] in _WEIGHT_NAMES)

@@ -1,15 +1,15 @@
 """Table ``[fixed_point]``: additional parameters of engine ``fixed-point``."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import BeforeValidator, Field, StrictBool
 
 from tcpcast.scenario.quantities import PositiveDuration, Ratio, integer_annotation
 from tcpcast.scenario.table import (
     Choice,
+    Errors,
     Table,
     make_error_at,
-    make_validation_error,
 )
 
 SCHEMES = (0, 1, 2)
@@ -83,9 +83,6 @@ class FixedPoint(Table):
         "losses, twice this value is tolerated",
     )
 
-    @model_validator(mode="after")
-    def _check_queue_rule(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.queue_rule != "delay" and self.scheme != 1:
-            error = make_error_at("applies to scheme 1 only; leave it out", "queue_rule")
-            raise make_validation_error([error])
-        return self
+            yield make_error_at("applies to scheme 1 only; leave it out", "queue_rule")

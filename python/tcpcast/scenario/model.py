@@ -46,14 +46,13 @@ from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.run import Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
-    EntryNames,
+    Errors,
     Table,
     ValidationContext,
     convert_to_input_errors,
     get_validation_context,
     make_error_at,
     make_key_error,
-    make_validation_error,
     prepend_location,
     table_or_empty,
 )
@@ -107,8 +106,12 @@ def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationCo
     metric = metrics.get(str(get_traffic_kind(source)), metrics["on-off"])
     # With a wrong packet size, which is an error elsewhere, use an arbitrary payload.
     payload = payload if payload > 0 else 1460
+    keys: set[str] = set()
+    for entry in _get_class_tables(source):
+        keys |= entry.keys()
+        keys |= {f"{name}.{key}" for name, value in entry.items() for key in table_or_empty(value)}
     return ValidationContext(
-        payload, folder, metric, ends_by_itself(source), get_class_keys(source), timestamps
+        payload, folder, metric, ends_by_itself(source), frozenset(keys), timestamps
     )
 
 
@@ -118,15 +121,6 @@ def get_traffic_kind(data: Mapping[str, Any]) -> object:
     return next(
         (table_or_empty(table)["kind"] for table in tables if "kind" in table_or_empty(table)), None
     )
-
-
-def get_class_keys(data: Mapping[str, Any]) -> frozenset[str]:
-    """Return the keys that at least one class sets, such as ``rtt`` and ``egress.rate``."""
-    keys: set[str] = set()
-    for entry in _get_class_tables(data):
-        keys |= entry.keys()
-        keys |= {f"{name}.{key}" for name, value in entry.items() for key in table_or_empty(value)}
-    return frozenset(keys)
 
 
 def _get_class_tables(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -227,8 +221,15 @@ class Scenario(Table):
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             of_classes = "traffic" not in source and get_traffic_kind(source) is not None
+            network = source.get("network")
+            hops = network.get("hop") if isinstance(network, Mapping) else None
             errors = convert_to_input_errors(
-                error, _get_class_and_hop_names(source), of_classes=of_classes
+                error,
+                {
+                    ("class",): _get_unique_names(source.get("class")),
+                    ("network", "hop"): _get_unique_names(hops),
+                },
+                of_classes=of_classes,
             )
             raise ScenarioError(*errors) from None
         except RecursionError:
@@ -278,12 +279,8 @@ class Scenario(Table):
         data = {"run": {}, **data} if ends_by_itself(data) else data
         return merge_classes(data, get_validation_context(info))
 
-    @model_validator(mode="after")
-    def _check_consistency_of_tables(self) -> Self:
-        errors = find_errors_in_classes(self) or find_cross_table_errors(self)
-        if errors:
-            raise make_validation_error(errors)
-        return self
+    def _find_errors(self) -> Errors:
+        yield from find_errors_in_classes(self) or find_cross_table_errors(self)
 
     # Cached, because each metric of each class uses it.
     @functools.cached_property
@@ -450,11 +447,7 @@ class Scenario(Table):
         for name in ("class", "cross"):
             if not tables[name]:
                 del tables[name]
-        tables["network"] = self._resolved_network(tables["network"])
-        return tables
-
-    def _resolved_network(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the network table with either bottleneck or hops; mark the measured hop."""
+        table = tables["network"]
         unused = "bottleneck" if table["hop"] else "hop"
         used = {key: value for key, value in table.items() if key != unused}
         if table["hop"]:
@@ -462,7 +455,8 @@ class Scenario(Table):
                 {"name": hop["name"], **hop, "measured": index == self.network.measured_index}
                 for index, hop in enumerate(table["hop"])
             ]
-        return used
+        tables["network"] = used
+        return tables
 
     def to_toml(self) -> str:
         """Return ``resolved()`` as a TOML document."""
@@ -515,15 +509,6 @@ class Scenario(Table):
         return f"<Scenario {self.name}: {kinds}, bottleneck {rate}, rtt {rtt}>"
 
     __str__ = __repr__
-
-
-def _get_class_and_hop_names(source: Mapping[str, Any]) -> EntryNames:
-    network = source.get("network")
-    hops = network.get("hop") if isinstance(network, Mapping) else None
-    return {
-        ("class",): _get_unique_names(source.get("class")),
-        ("network", "hop"): _get_unique_names(hops),
-    }
 
 
 def _get_unique_names(entries: object) -> list[str | None]:
@@ -612,7 +597,13 @@ def _find_unlimited_paths(scenario: Scenario) -> Iterator[InitErrorDetails]:
             'delay above 0, such as delay = "10ms"'
         )
         yield make_error_at(message, "network", *measured, "delay")
-    if _has_unlimited_window_growth(scenario):
+    network = scenario.network
+    if any(
+        isinstance(group.traffic, Bulk)
+        and math.isinf(group.tcp.receiver_window)
+        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.links(network))
+        for group in scenario.populations
+    ):
         message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
         yield make_error_at(message, "network", *measured, "rate")
 
@@ -729,17 +720,6 @@ def _find_population_errors(group: Population) -> list[tuple[tuple[str, ...], st
         text = f"{len(start)} start times for {group.count} flows; write one time per flow"
         return [(("traffic", "start"), text)]
     return []
-
-
-def _has_unlimited_window_growth(scenario: Scenario) -> bool:
-    """Return True if the window of a bulk flow could grow without limit."""
-    network = scenario.network
-    return any(
-        isinstance(group.traffic, Bulk)
-        and math.isinf(group.tcp.receiver_window)
-        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.links(network))
-        for group in scenario.populations
-    )
 
 
 def warn_about_idle_red(scenario: Scenario) -> list[str]:

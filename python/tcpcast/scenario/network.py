@@ -348,7 +348,15 @@ class Network(Table):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 errors.append(make_error_at(problem, name, key))
         errors += self._find_hop_errors() + self._find_return_link_errors()
-        for above, link in [] if errors else self._shared_links():
+        for above, link in (
+            []
+            if errors
+            else [
+                (key, link)
+                for key, link in self._links_with_keys()[1:-1]
+                if not isinstance(link, Hop) or link.shared
+            ]
+        ):
             if math.isinf(link.rate) and link.queue != "droptail":
                 message = f'{link.queue.label} needs a limited rate; write, for example, "10mbit"'
                 errors.append(make_error_at(message, *above, "rate"))
@@ -427,14 +435,6 @@ class Network(Table):
         if not self.hops:
             links.append((("bottleneck",), self.bottleneck_link))
         return [*links, (("egress",), self.egress)]
-
-    def _shared_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
-        """Return the links shared by different sources, with their keys."""
-        return [
-            (key, link)
-            for key, link in self._links_with_keys()[1:-1]
-            if not isinstance(link, Hop) or link.shared
-        ]
 
     def red_parameters(self, link: Link | None = None) -> RedParameters | None:
         """Return the RED parameters of a shared link as numbers, or None if it has no RED.

@@ -6,7 +6,7 @@ The others are in :mod:`.aqm`.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
 from pydantic import (
     BeforeValidator,
@@ -26,11 +26,10 @@ from tcpcast.scenario.aqm import AQM_TABLES, MAX_QUANTUM, ManagedQueue
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
 from tcpcast.scenario.table import (
     Choice,
+    Errors,
     Table,
     choice_validator,
     make_error_at,
-    make_key_error,
-    make_validation_error,
 )
 
 AUTOMATIC = "automatic"
@@ -163,12 +162,10 @@ class Red(Table):
         ),
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.max_probability == 0:
             message = 'must be above 0, otherwise RED never drops early; write, for example, "10%"'
-            raise make_key_error(message, "max_probability")
-        return self
+            yield make_error_at(message, "max_probability")
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
         """Return all parameters as numbers.
@@ -264,31 +261,26 @@ class FairQueue(Table):
             return {"drop": "arriving", **data}
         return data
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        errors = []
+    def _find_errors(self) -> Errors:
         if self.quantum is not None and self.scheduler != "drr":
             message = 'is only for scheduler = "drr"; write this scheduler, or leave quantum out'
-            errors.append(make_error_at(message, "quantum"))
+            yield make_error_at(message, "quantum")
         if self.quantum is not None and self.quantum > MAX_QUANTUM:
             message = f'is too large; write at most "{units.format_bytes(MAX_QUANTUM)}"'
-            errors.append(make_error_at(message, "quantum"))
+            yield make_error_at(message, "quantum")
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
                 "is for a shared buffer: with per-flow buffers the arriving packet is "
                 'dropped; write buffers = "shared", or leave drop out'
             )
-            errors.append(make_error_at(message, "drop"))
+            yield make_error_at(message, "drop")
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
                 "selects one of several equally long queues, but this drop policy does not "
                 'need the longest queue; write drop = "longest" or "longest-head", or leave '
                 "ties out"
             )
-            errors.append(make_error_at(message, "ties"))
-        if errors:
-            raise make_validation_error(errors)
-        return self
+            yield make_error_at(message, "ties")
 
 
 _TABLES: dict[str, type[Table]] = {"red": Red, "fq": FairQueue, **AQM_TABLES}

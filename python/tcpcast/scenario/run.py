@@ -217,7 +217,18 @@ class Run(Table):
     @model_validator(mode="after")
     def _check_run_length(self, info: ValidationInfo) -> Self:
         if get_validation_context(info).ends_by_itself:
-            return self._check_keys_of_ended_transfers()
+            ends = "traffic.count sets the number of isolated transfers"
+            errors = [
+                make_error_at(f"{ends}; leave run.{name} out, or add traffic.arrivals", name)
+                for name in ("transfers", "duration")
+                if getattr(self, name) is not None
+            ]
+            if self.warmup_s != 0:
+                message = "isolated transfers have no warm-up; leave this key out"
+                errors.append(make_error_at(message, "warmup"))
+            if errors:
+                raise make_validation_error(errors)
+            return self
         if self.transfers is None and self.duration is None:
             message = 'missing; write duration = "300s", or transfers = 200000'
             raise make_key_error(message, "duration")
@@ -230,18 +241,4 @@ class Run(Table):
                 f"{units.format_duration(self.duration)}; write a shorter warmup"
             )
             raise make_key_error(message, "warmup")
-        return self
-
-    def _check_keys_of_ended_transfers(self) -> Self:
-        ends = "traffic.count sets the number of isolated transfers"
-        errors = [
-            make_error_at(f"{ends}; leave run.{name} out, or add traffic.arrivals", name)
-            for name in ("transfers", "duration")
-            if getattr(self, name) is not None
-        ]
-        if self.warmup_s != 0:
-            message = "isolated transfers have no warm-up; leave this key out"
-            errors.append(make_error_at(message, "warmup"))
-        if errors:
-            raise make_validation_error(errors)
         return self

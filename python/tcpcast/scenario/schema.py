@@ -34,20 +34,15 @@ def make_scenario_schema() -> dict[str, Any]:
     for name in _OVERRIDABLE_TABLES:
         entry["properties"][name] = _make_keys_optional(entry["properties"][name], definitions)
     entry["required"] = ["name"]
-    _require_traffic_without_classes(schema, entry["properties"]["traffic"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _require_traffic_without_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
-    """Require a complete traffic table at the top level only in scenarios without classes."""
     traffic = schema["properties"]["traffic"]
     text = "traffic of all senders, or the keys that classes share"
     own = {"description": text, "examples": traffic["examples"]}
-    schema["properties"]["traffic"] = partial | own
+    schema["properties"]["traffic"] = entry["properties"]["traffic"] | own
     schema["anyOf"] = [
         {"required": ["class"], "properties": {"class": {"minItems": 1}}},
         {"properties": {"traffic": traffic}},
     ]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _rename_definitions_to_titles(schema: dict[str, Any]) -> dict[str, Any]:
@@ -76,16 +71,20 @@ def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
             schema.update(schema.pop("anyOf")[0])
         default = schema.pop("default", None)
         if default is not None:
-            schema["default"] = _get_default_as_typed(fields[key], default)
-
-
-def _get_default_as_typed(field: Any, default: Any) -> Any:
-    if field.is_required() or field.default is None:  # default computed from other keys
-        return default
-    # The annotation without the field's alias, which names only the field.
-    kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
-    return adapter.dump_python(field.default, by_alias=True, exclude_none=True)
+            field = fields[key]
+            if field.is_required() or field.default is None:  # default computed from other keys
+                schema["default"] = default
+            else:
+                # The annotation without the field's alias, which names only the field.
+                kind: Any = (
+                    Annotated[field.annotation, *field.metadata]
+                    if field.metadata
+                    else field.annotation
+                )
+                adapter: TypeAdapter[Any] = TypeAdapter(kind)
+                schema["default"] = adapter.dump_python(
+                    field.default, by_alias=True, exclude_none=True
+                )
 
 
 def _make_keys_optional(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
