@@ -3,10 +3,15 @@
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import Field, StrictBool
 
 from tcpcast import units
-from tcpcast.scenario.quantities import Bytes, PositiveDuration, integer_annotation
+from tcpcast.scenario.quantities import (
+    Bytes,
+    PositiveDuration,
+    integer_annotation,
+    number_annotation,
+)
 from tcpcast.scenario.table import (
     Choice,
     Errors,
@@ -16,7 +21,6 @@ from tcpcast.scenario.table import (
 
 MAX_QUANTUM = 10**9
 MAX_FLOWS = 1 << 20
-_MAX_GAIN = 1e6
 
 PIE_MAX_MARK_PROBABILITY = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
@@ -123,14 +127,7 @@ class FqCodel(Codel):
         return {"fq-codel": {**super().simulator_config(mtu_bytes), **numbers}}
 
 
-def _read_pie_gain(value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= float(str(value)) <= _MAX_GAIN:
-        raise ValueError(f"{value!r} is not a gain; write a number such as 0.125")
-    return float(str(value))
-
-
-Gain = Annotated[float, BeforeValidator(_read_pie_gain)]
+Gain = Annotated[float, *number_annotation("gain", 0, 1e6, example=0.125)]
 
 
 class Pie(ManagedQueue):

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -18,10 +17,15 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import data_rows, read_csv, read_file_of_table, read_number_cell
+from tcpcast.scenario.csv_file import data_rows, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.name_patterns import Name
-from tcpcast.scenario.quantities import Duration, PositiveDuration, integer_annotation
+from tcpcast.scenario.quantities import (
+    Duration,
+    PositiveDuration,
+    integer_annotation,
+    number_annotation,
+)
 from tcpcast.scenario.table import (
     Errors,
     Table,
@@ -36,30 +40,6 @@ from tcpcast.scenario.table import (
 MAX_ROWS = 100_000
 _COLUMNS = ["time_s", "bytes"]
 FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
-
-
-def read_recording(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
-    """Read times and bytes from a CSV file.
-
-    Parameters
-    ----------
-    name
-        The file's name as typed.
-    folder
-        Base folder of a relative name; None for the current folder.
-
-    Returns
-    -------
-    times_s, sizes
-        Times in seconds and sizes in bytes: two lists of equal length, 1 to 100,000.
-
-    Raises
-    ------
-    UnitError
-        The file does not exist, contains no or too many rows, or a cell is not a number or is
-        negative.
-    """
-    return read_csv(name, folder, FILE_ADVICE, _read_times_and_bytes)
 
 
 def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
@@ -158,16 +138,8 @@ AmountOfRate = Annotated[
 """A rate above 0, in bit/s or as a share of the hop's rate."""
 
 
-def _read_hurst(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise UnitError(f"{units.quote(value)} is not between 0 and 1; write, for example, 0.7")
-    return float(value)
-
-
 Hurst = Annotated[
-    float,
-    BeforeValidator(_read_hurst),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+    float, *number_annotation("Hurst parameter", 0, 0.9999, example=0.7, above_low=True)
 ]
 
 
@@ -325,32 +297,6 @@ class ParetoCross(_MeanRateCross):
             yield make_error_at(message, "alpha")
 
 
-def _number_validator(what: str, maximum: float) -> BeforeValidator:
-    def read(value: object) -> float:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not 0 <= value <= maximum
-        ):
-            needs = f"write a number from 0 to {maximum:g}"
-            raise UnitError(f"{units.quote(value)} is not a {what}; {needs}")
-        return float(value)
-
-    return BeforeValidator(read)
-
-
-Seconds = Annotated[
-    float,
-    _number_validator("time in seconds", 1e6),
-    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e6}),
-]
-CrossBytes = Annotated[
-    float,
-    _number_validator("count of bytes", 1e12),
-    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e12}),
-]
-
-
 class TraceCross(CrossStream):
     """Replay of a recording of times and bytes, repeated until the run ends.
 
@@ -366,11 +312,13 @@ class TraceCross(CrossStream):
 
     model: Literal["trace"]
     file: str | None = Field(default=None, exclude=True, examples=["cross.csv"])
-    times: list[Seconds] = Field(
-        default_factory=empty_list, min_length=1, max_length=MAX_ROWS, examples=[[0, 0.1]]
+    times: list[Annotated[float, *number_annotation("time in seconds", 0, 1e6, example=0.1)]] = (
+        Field(default_factory=empty_list, min_length=1, max_length=MAX_ROWS, examples=[[0, 0.1]])
     )
-    sizes: list[CrossBytes] = Field(
-        default_factory=empty_list, alias="bytes", max_length=MAX_ROWS, examples=[[3000, 1500]]
+    sizes: list[Annotated[float, *number_annotation("count of bytes", 0, 1e12, example=1500)]] = (
+        Field(
+            default_factory=empty_list, alias="bytes", max_length=MAX_ROWS, examples=[[3000, 1500]]
+        )
     )
     period: PositiveDuration | None = Field(
         default=None,
@@ -393,7 +341,7 @@ class TraceCross(CrossStream):
         data = dict(data)
         if "file" in data:
             data["times"], data["bytes"] = read_file_of_table(
-                data, "file", ("times", "bytes"), info, read_recording
+                data, ("file", "times", "bytes"), info, FILE_ADVICE, _read_times_and_bytes
             )
         elif "times" not in data:
             raise make_key_error(f"missing; {FILE_ADVICE}", "file")

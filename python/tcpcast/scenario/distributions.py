@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.byte_sizes import SizeInBytes
-from tcpcast.scenario.quantities import Ratio, Size
+from tcpcast.scenario.quantities import Ratio, Size, number_annotation
 from tcpcast.scenario.table import (
     Errors,
     Table,
@@ -80,19 +80,8 @@ def read_any_size(typed: object) -> float:
     return units.parse_packets(typed, payload_bytes=1)
 
 
-def _read_positive_number(value: object) -> float:
-    """Read a plain positive number without unit, such as an exponent."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"{units.quote(value)} is not a plain number; write, for example, 1.5")
-    if not 0 < value <= 1e6:
-        raise UnitError(f"{units.quote(value)} is out of range; write a number above 0, up to 1e6")
-    return float(value)
-
-
 PlainNumber = Annotated[
-    float,
-    BeforeValidator(_read_positive_number),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
+    float, *number_annotation("plain number", 0, 1e6, example=1.5, above_low=True)
 ]
 
 

@@ -3,15 +3,15 @@
 import math
 from collections.abc import Iterable
 from itertools import accumulate
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import data_rows, read_csv, read_file_of_table, read_number_cell
+from tcpcast.scenario.csv_file import data_rows, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import Distribution, Quantity
+from tcpcast.scenario.quantities import number_annotation
 from tcpcast.scenario.table import (
     Errors,
     empty_list,
@@ -26,17 +26,7 @@ _WEIGHT_NAMES = ("weight", "probability")
 _FILE_ADVICE = 'write file = "sizes.csv" (a column `value`, and optionally `weight`)'
 
 
-def _read_weight(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"{units.quote(value)} is not a weight; write a number, 0 or above")
-    if not 0 <= value < 1e15:
-        raise UnitError(f"{units.quote(value)} is out of range; write a weight from 0 to 1e15")
-    return float(value)
-
-
-Weight = Annotated[
-    float, BeforeValidator(_read_weight), WithJsonSchema({"type": "number", "minimum": 0})
-]
+Weight = Annotated[float, *number_annotation("weight", 0, 1e15, example=1)]
 
 
 class Empirical(Distribution[Quantity]):
@@ -59,8 +49,9 @@ class Empirical(Distribution[Quantity]):
             return data
         data = dict(data)
         if "file" in data:
-            inline = ("values", "weights")
-            values, data["weights"] = read_file_of_table(data, "file", inline, info, read_empirical)
+            values, data["weights"] = read_file_of_table(
+                data, ("file", "values", "weights"), info, _FILE_ADVICE, _read_values_and_weights
+            )
             write = units.format_packets if cls.is_size_distribution() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
@@ -108,30 +99,6 @@ class Empirical(Distribution[Quantity]):
             "values": [float(value) for value, _ in pairs],
             "cumulative": [s / sums[-1] for s in sums],
         }
-
-
-def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
-    """Read values and weights from a CSV file.
-
-    Parameters
-    ----------
-    name
-        The file's name as typed.
-    folder
-        Base folder of a relative name; None for the current folder.
-
-    Returns
-    -------
-    values, weights
-        Two lists of equal length, 1 to 100,000.
-
-    Raises
-    ------
-    UnitError
-        The file does not exist, contains no or too many values, or a value is not a number or
-        is negative.
-    """
-    return read_csv(name, folder, _FILE_ADVICE, _read_values_and_weights)
 
 
 def _read_values_and_weights(

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import Field, StrictBool
 
 from tcpcast.scenario.quantities import PositiveDuration, Ratio, integer_annotation
 from tcpcast.scenario.table import (
@@ -11,14 +11,6 @@ from tcpcast.scenario.table import (
     Table,
     make_error_at,
 )
-
-SCHEMES = (0, 1, 2)
-
-
-def _read_scheme(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value in SCHEMES:
-        return value
-    raise ValueError(f"{value!r} is not a scheme; write 0, 1 or 2")
 
 
 class FixedPoint(Table):
@@ -31,7 +23,7 @@ class FixedPoint(Table):
     converged if the remaining differences are at most ``tolerance``.
     """
 
-    scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
+    scheme: Annotated[int, *integer_annotation(0, 2)] = Field(
         default=2,
         examples=[2],
         description="model of cross flows. 0: independent times between packets; 1: like 0, but "

@@ -12,18 +12,21 @@ from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
-    PlainSerializer,
-    PlainValidator,
     StrictBool,
     Tag,
-    WithJsonSchema,
     model_validator,
 )
 
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.aqm import AQM_TABLES, MAX_QUANTUM, ManagedQueue
-from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
+from tcpcast.scenario.quantities import (
+    Bytes,
+    PositiveDuration,
+    Ratio,
+    number_annotation,
+    words_annotation,
+)
 from tcpcast.scenario.table import (
     Choice,
     Errors,
@@ -40,66 +43,32 @@ _MIN_THRESHOLD_PKTS = 5.0
 _MIN_RTT_S = 0.1
 
 
-def _read_threshold(value: object) -> float | str:
-    if value == AUTOMATIC:
-        return AUTOMATIC
+def _read_threshold(value: object) -> float:
     if not isinstance(value, str) or not value.strip().endswith("pkt"):
-        raise UnitError(
-            f'{units.quote(value)} is not a threshold; write a size such as "15pkt", or "automatic"'
-        )
+        raise UnitError(f'{units.quote(value)} is not a threshold; write a size such as "15pkt"')
     packets = units.parse_packets(value)
     if not 0 < packets <= _MAX_THRESHOLD:
-        raise UnitError(
-            f'{units.quote(value)} is out of range; write a size such as "15pkt", or "automatic"'
-        )
+        raise UnitError(f'{units.quote(value)} is out of range; write a size such as "15pkt"')
     return packets
 
 
-def _write_threshold(value: float | str) -> str:
-    return value if isinstance(value, str) else units.format_packets(value)
-
-
-def _read_average_weight(value: object) -> float | str:
-    if value == AUTOMATIC:
-        return AUTOMATIC
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < float(str(value)) <= 1:
-        raise UnitError(
-            f"{units.quote(value)} is not a weight above 0 and at most 1; write a number such as "
-            '0.002, or "automatic"'
-        )
-    return float(str(value))
-
-
-_THRESHOLD_SCHEMA = {
-    "anyOf": [
+Threshold = Annotated[
+    float | str,
+    *words_annotation(
+        _read_threshold,
+        units.format_packets,
         {
             "type": "string",
             "pattern": rf"^\s*\+?{units.NUMBER}\s*pkt\s*$",
             "examples": ["15pkt"],
         },
-        {"const": AUTOMATIC},
-    ]
-}
-
-Threshold = Annotated[
-    float | str,
-    PlainValidator(_read_threshold),
-    PlainSerializer(_write_threshold, return_type=str),
-    WithJsonSchema(_THRESHOLD_SCHEMA),
+        AUTOMATIC,
+    ),
 ]
 
+_WEIGHT: Any = number_annotation("weight", 0, 1, example=0.002, above_low=True)
 Weight = Annotated[
-    float | str,
-    PlainValidator(_read_average_weight),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                {"const": AUTOMATIC},
-            ]
-        }
-    ),
+    float | str, *words_annotation(_WEIGHT[0].func, float, _WEIGHT[1].json_schema, AUTOMATIC)
 ]
 
 

@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
@@ -23,7 +22,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import read_csv, read_file_of_table
+from tcpcast.scenario.csv_file import read_file_of_table
 from tcpcast.scenario.quantities import Bytes, Rate
 from tcpcast.scenario.table import (
     Errors,
@@ -124,27 +123,6 @@ def parse_opportunities(text: str) -> PacketOpportunities:
     return _count_opportunities(text.split(), _INLINE_ENTRY)
 
 
-def read_opportunities(name: object, folder: Path | None) -> PacketOpportunities:
-    """Read a trace of packet opportunities in the format of the emulator mahimahi.
-
-    A line is a time in whole milliseconds at which one packet can leave; empty lines are ignored.
-
-    Parameters
-    ----------
-    name
-        The file's name as typed.
-    folder
-        Base folder of a relative name; None for the current folder.
-
-    Raises
-    ------
-    UnitError
-        The file does not exist, a line is not a time, times are not in order, the file has more
-        than 2,000,000 lines, or no time is above 0 ms. The message contains the line number.
-    """
-    return read_csv(name, folder, _FILE_ADVICE, _read_opportunity_lines)
-
-
 def _read_opportunity_lines(rows: Iterable[list[str]], name: str) -> PacketOpportunities:
     return _count_opportunities((",".join(row).strip() for row in rows), f"{name}, line")
 
@@ -232,7 +210,7 @@ class OpportunityRate(_VaryingRate):
         if not isinstance(data, Mapping) or "trace" not in data:
             return data
         opportunities = read_file_of_table(
-            data, "trace", ("opportunities",), info, read_opportunities
+            data, ("trace", "opportunities"), info, _FILE_ADVICE, _read_opportunity_lines
         )
         return {**data, "opportunities": opportunities}
 

@@ -42,6 +42,7 @@ from tcpcast.scenario.quantities import (
     Window,
     integer_annotation,
     read_window,
+    words_annotation,
     write_window,
 )
 from tcpcast.scenario.stack_descriptions import describe_stack
@@ -106,23 +107,9 @@ Threshold = Annotated[
 ]
 
 
-def _read_idle_restart(value: object) -> float | str:
-    if value in ("never", "rto"):
-        return str(value)
-    try:
-        return units.parse_duration(value)
-    except ValueError as error:
-        raise ValueError(f'{error}, or "rto" (RFC 5681, section 4.1), or "never"') from None
-
-
 IdleRestart = Annotated[
     float | Literal["never", "rto"],
-    PlainValidator(_read_idle_restart),
-    PlainSerializer(
-        lambda value: value if isinstance(value, str) else units.format_duration(value),
-        return_type=str,
-    ),
-    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"enum": ["never", "rto"]}]}),
+    *words_annotation(units.parse_duration, units.format_duration, TIME_SCHEMA, "never", "rto"),
 ]
 
 

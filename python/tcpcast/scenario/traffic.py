@@ -39,6 +39,7 @@ from tcpcast.scenario.quantities import (
     Duration,
     Size,
     integer_annotation,
+    number_annotation,
     quantity_annotation,
 )
 from tcpcast.scenario.table import (
@@ -136,12 +137,6 @@ TimeDistribution = Annotated[
 ]
 
 
-def _read_correlation(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 1:
-        return float(value)
-    raise UnitError(f"{units.quote(value)} is not a correlation; write -1 to 1, such as -0.3")
-
-
 class OnOff(Table):
     """Sources that alternate between an OFF time and sending a file.
 
@@ -181,11 +176,7 @@ class OnOff(Table):
             "(see tcp.idle_restart)"
         ),
     )
-    correlation: Annotated[
-        float,
-        BeforeValidator(_read_correlation),
-        WithJsonSchema({"type": "number", "minimum": -1, "maximum": 1}),
-    ] = Field(
+    correlation: Annotated[float, *number_annotation("correlation", -1, 1, example=-0.3)] = Field(
         default=0.0,
         examples=[-0.3],
         description="Spearman's rank correlation between a file's size and the next OFF time",
