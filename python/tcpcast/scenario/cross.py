@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -33,8 +34,6 @@ from tcpcast.scenario.table import (
     empty_list,
     make_error_at,
     make_key_error,
-    make_missing_kind_error,
-    make_validation_error,
 )
 
 MAX_ROWS = 100_000
@@ -385,19 +384,11 @@ class TraceCross(CrossStream):
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 
 
-def _check_model_name(value: object) -> object:
-    if not isinstance(value, Mapping):
-        return value
-    if "model" not in value:
-        raise make_validation_error(
-            [make_missing_kind_error(value, "model", '"fgn", "poisson", "pareto" or "trace"')]
-        )
-    return check_selecting_key(value, "model", "model of cross traffic", CROSS_MODELS)
-
-
 CrossTraffic = Annotated[
     PoissonCross | FgnCross | ParetoCross | TraceCross,
     Field(discriminator="model"),
-    BeforeValidator(_check_model_name),
+    BeforeValidator(
+        partial(check_selecting_key, key="model", what="model of cross traffic", words=CROSS_MODELS)
+    ),
 ]
 """A ``[[cross]]`` table."""

@@ -13,7 +13,6 @@ from tcpcast.scenario.table import (
     Table,
     check_selecting_key,
     make_error_at,
-    make_key_error,
 )
 
 LossPlace = Literal["before", "behind"]
@@ -113,9 +112,7 @@ def _read_loss(value: object) -> object:
         if ratio >= 1:
             raise UnitError(f'{units.quote(value)} loses every packet; write, for example, "1%"')
         return {"model": "bernoulli", "rate": ratio}
-    if "model" not in value:
-        raise make_key_error('missing; write model = "gilbert-elliott", or loss = "1%"', "model")
-    return check_selecting_key(value, "model", "loss model", LOSS_MODELS)
+    return check_selecting_key(value, key="model", what="loss model", words=LOSS_MODELS)
 
 
 def add_ratio_to_schema(schema: dict[str, Any]) -> None:

@@ -263,10 +263,12 @@ class Choice:
         return core_schema.no_info_before_validator_function(check, handler(source))
 
 
-def check_selecting_key(
-    value: Mapping[str, Any], key: str, what: str, words: Sequence[str]
-) -> dict[str, Any]:
+def check_selecting_key(value: object, *, key: str, what: str, words: Sequence[str]) -> object:
     """Return a table whose key, such as ``model``, is one of the given words; raise otherwise."""
+    if not isinstance(value, Mapping):
+        return value
+    if key not in value:
+        raise make_validation_error([make_missing_kind_error(value, key, _join_quoted(words))])
     try:
         return {**value, key: choice_validator(what, words)(value[key])}
     except ValueError as error:

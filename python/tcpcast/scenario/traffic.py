@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -425,17 +426,10 @@ class Transfers(Table):
             )
 
 
-def _check_traffic_kind(value: object) -> object:
-    if not isinstance(value, Mapping):
-        return value
-    if "kind" not in value:
-        message = 'missing; write kind = "on-off", "bulk" or "transfers"'
-        raise make_validation_error([make_missing_key_error(message, "kind")])
-    return check_selecting_key(value, "kind", "kind of traffic", TRAFFIC_KINDS)
-
-
 Traffic = Annotated[
     OnOff | Bulk | Transfers,
     Field(discriminator="kind"),
-    BeforeValidator(_check_traffic_kind),
+    BeforeValidator(
+        partial(check_selecting_key, key="kind", what="kind of traffic", words=TRAFFIC_KINDS)
+    ),
 ]
