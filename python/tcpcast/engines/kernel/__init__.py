@@ -21,7 +21,12 @@ from tcpcast.engines.kernel.config import (
     raise_if_unsupported,
     run_arguments,
 )
-from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, IsolatedTransfers, MeasuredCounters
+from tcpcast.engines.kernel.counters import (
+    MAX_LIMITED_SHARE,
+    FinishedFiles,
+    MeasuredCounters,
+    isolated_transfer_results,
+)
 from tcpcast.engines.packet import WARM_UP_NOT_FOUND_NOTE, metric_estimates, notes
 from tcpcast.engines.packet.capture_files import check_capture_file, resolve_capture_path
 from tcpcast.errors import MachineError, NotApplicable
@@ -172,9 +177,9 @@ def _make_answer(
     elif stop_reason is not None:
         answer.mark_incomplete(stop_reason)
     if scenario.isolated_transfers is not None:
-        single = IsolatedTransfers(scenario, outcomes)
-        answer.metrics = metric_estimates.convert_to_metrics(dict(single.estimates()))
-        answer.tables = single.tables()
+        files = [FinishedFiles(scenario, outcome, -1) for outcome in outcomes]
+        times, answer.tables = isolated_transfer_results(scenario, files)
+        answer.metrics = metric_estimates.convert_to_metrics(times)
     else:
         _add_endless_flow_results(
             answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
