@@ -7,7 +7,7 @@ beyond k that contains the share q of all files.
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -93,6 +93,7 @@ class Distribution(Table, Generic[Quantity]):
     """
 
     distribution: str
+    simulator_parameters: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
@@ -136,7 +137,8 @@ class Distribution(Table, Generic[Quantity]):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters for the simulator: the name, and numbers in seconds or packets."""
-        raise NotImplementedError
+        numbers = {name: getattr(self, name) for name in self.simulator_parameters}
+        return {"distribution": self.distribution, **numbers}
 
     def _with_unit(self, number: float) -> str:
         """Format a quantity of this distribution for messages."""
@@ -206,6 +208,7 @@ class ExponentialPareto(Distribution[Quantity]):
     mean 12, f = 3, alpha = 1.5 and q = 10 % give k = 17.2.
     """
 
+    simulator_parameters = ("minimum", "k", "theta", "alpha", "tail")
     distribution: Literal["ep"]
     mean: Quantity
     minimum: Quantity
@@ -254,17 +257,6 @@ class ExponentialPareto(Distribution[Quantity]):
         """Only with alpha above 2."""
         return self.alpha > 2
 
-    def parameters(self) -> dict[str, Any]:
-        """Return minimum, k, theta, alpha and ``tail``."""
-        return {
-            "distribution": self.distribution,
-            "minimum": self.minimum,
-            "k": self.k,
-            "theta": self.theta,
-            "alpha": self.alpha,
-            "tail": self.tail,
-        }
-
 
 class TwoExponentials(Distribution[Quantity]):
     """EE(c): exponential body up to k = f + (mean - f) / c, exponential tail beyond.
@@ -275,6 +267,7 @@ class TwoExponentials(Distribution[Quantity]):
     packets (k = 4.286, theta2 = 84.97), and c = 3.9 for 5.
     """
 
+    simulator_parameters = ("minimum", "k", "theta1", "theta2", "tail")
     distribution: Literal["ee"]
     mean: Quantity
     minimum: Quantity
@@ -322,21 +315,11 @@ class TwoExponentials(Distribution[Quantity]):
             return self.tail * math.exp(-(value - self.k) / self.theta2)
         return math.exp(-max(0.0, value - self.minimum) / self.theta1)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return minimum, k, theta1, theta2 and ``tail``."""
-        return {
-            "distribution": self.distribution,
-            "minimum": self.minimum,
-            "k": self.k,
-            "theta1": self.theta1,
-            "theta2": self.theta2,
-            "tail": self.tail,
-        }
-
 
 class Lognormal(Distribution[Quantity]):
     """``minimum`` plus a lognormal variable; ``mean`` and ``sd`` describe the sum."""
 
+    simulator_parameters = ("mu", "sigma", "minimum")
     distribution: Literal["lognormal"]
     mean: Quantity
     sd: Quantity
@@ -369,15 +352,6 @@ class Lognormal(Distribution[Quantity]):
             return 1.0
         standard = (math.log(value - self.minimum) - self.mu) / self.sigma
         return math.erfc(standard / math.sqrt(2)) / 2
-
-    def parameters(self) -> dict[str, Any]:
-        """Return minimum, mu and sigma."""
-        return {
-            "distribution": self.distribution,
-            "mu": self.mu,
-            "sigma": self.sigma,
-            "minimum": self.minimum,
-        }
 
 
 class Pareto(Distribution[Quantity]):
@@ -434,6 +408,7 @@ class Pareto(Distribution[Quantity]):
 class Constant(Distribution[Quantity]):
     """A constant."""
 
+    simulator_parameters = ("value",)
     distribution: Literal["constant"]
     value: Quantity
 
@@ -449,14 +424,11 @@ class Constant(Distribution[Quantity]):
         """Return True."""
         return True
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the value."""
-        return {"distribution": self.distribution, "value": self.value}
-
 
 class Uniform(Distribution[Quantity]):
     """Uniform from ``low`` to ``high``."""
 
+    simulator_parameters = ("low", "high")
     distribution: Literal["uniform"]
     low: Quantity
     high: Quantity
@@ -473,7 +445,3 @@ class Uniform(Distribution[Quantity]):
     def share_above(self, value: float) -> float:
         """Return P(X > value)."""
         return min(1.0, max(0.0, (self.high - value) / (self.high - self.low)))
-
-    def parameters(self) -> dict[str, Any]:
-        """Return low and high."""
-        return {"distribution": self.distribution, "low": self.low, "high": self.high}
