@@ -32,11 +32,11 @@ from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from tcpcast.answer import Answer, Metric
+    from tcpcast.answer import Answer
     from tcpcast.array_types import Table
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
@@ -107,10 +107,26 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     }
     if scale.factor > 1:
         scale_results(answer, scenario, scale.factor)
-        warnings = [
-            *_warn_about_few_sources(scenario, scale),
-            *_warn_about_small_classes(scenario, scale),
+        warnings = []
+        simulated = sum(scale.scale_source_count(group.count) for group in scenario.populations)
+        enough, why = _required_sources(scenario)
+        if simulated < enough:
+            warnings.append(
+                f"{simulated} simulated sources are too few: near saturation, {why}; use "
+                f"mean_field.flows = {enough} or more"
+            )
+        small_classes = [
+            group.name
+            for group in scenario.populations
+            if group.count != scale.scale_source_count(group.count) * scale.factor
+            and scale.scale_source_count(group.count) < MIN_CLASS_SOURCES
         ]
+        if small_classes:
+            warnings.append(
+                f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small_classes)} are "
+                "simulated, so the rounding of this number causes a large error; use a larger "
+                "mean_field.flows"
+            )
         queues = [link.queue for link in _get_shared_links(scenario)]
         if (
             any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)
@@ -127,7 +143,25 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
                 "transmission of a scaled packet takes longer, and the propagation delay is too "
                 "short to compensate for this; use a larger mean_field.flows"
             )
-        answer.warn(*warnings, *_warn_about_full_queue(scenario, answer))
+        # Losses depend on the order of single packets, which differs in the scaled queue.
+        lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()
+        full = {
+            place.name
+            for stream, ratio in zip(scenario.cross, lost, strict=False)
+            if (place := find_stream_hop(scenario.network, stream)) is not None
+            and place.shared
+            and place.link.queue == "droptail"
+            and ratio > MAX_CROSS_LOSS
+        }
+        if full:
+            warnings.append(
+                f"a full drop-tail queue ({', '.join(sorted(full))}) drops packets of the sources "
+                "and of the cross traffic. The engine does not predict how many losses each of "
+                "them has, and overestimates loss ratios by a factor of up to 2; use queue = "
+                '"fq" at this hop, or compare a smaller population of this scenario with engine '
+                "packet"
+            )
+        answer.warn(*warnings)
     else:
         answer.warn(
             "the scenario has at most as many sources as mean_field.flows "
@@ -217,16 +251,6 @@ def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
     return max(0.0, 1e-9 * float(max(lacking)))
 
 
-def _warn_about_few_sources(scenario: Scenario, scale: NetworkScale) -> Iterator[str]:
-    simulated = sum(scale.scale_source_count(group.count) for group in scenario.populations)
-    enough, why = _required_sources(scenario)
-    if simulated < enough:
-        yield (
-            f"{simulated} simulated sources are too few: near saturation, {why}; use "
-            f"mean_field.flows = {enough} or more"
-        )
-
-
 def _required_sources(scenario: Scenario) -> tuple[int, str]:
     """Return the required number of sources near saturation, and the error with fewer."""
     crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
@@ -235,41 +259,6 @@ def _required_sources(scenario: Scenario) -> tuple[int, str]:
         return MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
     enough = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
     return enough, "the RTT has an error above 10 %"
-
-
-def _warn_about_small_classes(scenario: Scenario, scale: NetworkScale) -> Iterator[str]:
-    small = [
-        group.name
-        for group in scenario.populations
-        if group.count != scale.scale_source_count(group.count) * scale.factor
-        and scale.scale_source_count(group.count) < MIN_CLASS_SOURCES
-    ]
-    if small:
-        yield (
-            f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small)} are "
-            "simulated, so the rounding of this number causes a large error; use a larger "
-            "mean_field.flows"
-        )
-
-
-def _warn_about_full_queue(scenario: Scenario, answer: Answer) -> Iterator[str]:
-    """Warn if losses depend on the order of single packets, which differs in the scaled queue."""
-    lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()
-    full = {
-        place.name
-        for stream, ratio in zip(scenario.cross, lost, strict=False)
-        if (place := find_stream_hop(scenario.network, stream)) is not None
-        and place.shared
-        and place.link.queue == "droptail"
-        and ratio > MAX_CROSS_LOSS
-    }
-    if full:
-        yield (
-            f"a full drop-tail queue ({', '.join(sorted(full))}) drops packets of the sources and "
-            "of the cross traffic. The engine does not predict how many losses each of them has, "
-            'and overestimates loss ratios by a factor of up to 2; use queue = "fq" at this '
-            "hop, or compare a smaller population of this scenario with engine packet"
-        )
 
 
 def _get_shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
@@ -285,8 +274,11 @@ EXTENSIVE_COLUMNS = {
 SCALED_STREAM_COLUMNS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
 """Columns of the table of cross traffic that are counted, and hence scaled."""
 
-UNSCALED_TABLES = ("file_goodput", "file_goodput_by_size", "file_goodput_tail")
-"""Tables whose values are the same in the population."""
+SCALED_TABLES = {
+    *("by_class", "by_hop", "cross", "queue", "by_size", "percentiles"),
+    *("file_goodput", "file_goodput_by_size", "file_goodput_tail"),
+}
+"""Tables of an answer; file goodput is the same in the population."""
 
 
 def scale_results(answer: Answer, scenario: Scenario, scale_factor: float) -> None:
@@ -294,34 +286,53 @@ def scale_results(answer: Answer, scenario: Scenario, scale_factor: float) -> No
 
     Tables of single sources and of states are left out.
     """
-    answer.metrics = {
-        name: _scale_metric(metric, scale_factor) if METRICS[name].is_extensive else metric
-        for name, metric in answer.metrics.items()
-        if not METRICS[name].needs_all_flows
-    }
-    scale_table: dict[str, Callable[[Table], Table]] = {
-        "by_class": lambda table: (
-            _scale_columns(table, scale_factor)
-            | {"sources": np.array([group.count for group in scenario.populations])}
-        ),
-        "by_hop": lambda table: _scale_hops(table, scenario, scale_factor),
-        "cross": lambda table: _scale_streams(table, scenario, scale_factor),
-        "queue": lambda table: table | {"queue_pkts": np.round(table["queue_pkts"] * scale_factor)},
-        "by_size": lambda table: _scale_columns(table, scale_factor),
-        "percentiles": lambda table: _scale_queue_percentiles(table, scale_factor),
-        **dict.fromkeys(UNSCALED_TABLES, lambda table: table),
-    }
-    answer.tables = {
-        name: scale_table[name](table)
-        for name, table in answer.tables.items()
-        if name in scale_table
-    }
-
-
-def _scale_metric(metric: Metric, scale_factor: float) -> Metric:
-    ends = (metric.low, metric.high)
-    low, high = (None if end is None else end * scale_factor for end in ends)
-    return replace(metric, value=metric.value * scale_factor, low=low, high=high)
+    metrics = {n: m for n, m in answer.metrics.items() if not METRICS[n].needs_all_flows}
+    for name, metric in metrics.items():
+        if METRICS[name].is_extensive:
+            low, high = (
+                None if end is None else end * scale_factor for end in (metric.low, metric.high)
+            )
+            metrics[name] = replace(metric, value=metric.value * scale_factor, low=low, high=high)
+    answer.metrics = metrics
+    tables = {name: table for name, table in answer.tables.items() if name in SCALED_TABLES}
+    if "by_class" in tables:
+        tables["by_class"] = _scale_columns(tables["by_class"], scale_factor) | {
+            "sources": np.array([group.count for group in scenario.populations])
+        }
+    if "by_hop" in tables:
+        # Means over per-source hops also count the hops without a source.
+        table = tables["by_hop"]
+        shared = np.array([hop.shared for hop in scenario.network.hops])
+        largest = table["queue_max_pkts"]
+        tables["by_hop"] = table | {
+            **{
+                name: np.round(table[name] * scale_factor).astype(np.int64)
+                for name in ("arrived", "drops")
+            },
+            "utilisation": table["utilisation"] * np.where(shared, 1.0, scale_factor),
+            "queue_mean_pkts": table["queue_mean_pkts"] * scale_factor,
+            "queue_max_pkts": np.where(shared, np.round(largest * scale_factor), largest).astype(
+                np.int64
+            ),
+        }
+    if "cross" in tables:  # a hop of a single source keeps its values
+        places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
+        times = [scale_factor if place is None or place.shared else 1.0 for place in places]
+        tables["cross"] = {
+            name: column * np.array(times) if name in SCALED_STREAM_COLUMNS else column
+            for name, column in tables["cross"].items()
+        }
+    if "queue" in tables:
+        tables["queue"] |= {"queue_pkts": np.round(tables["queue"]["queue_pkts"] * scale_factor)}
+    if "by_size" in tables:
+        tables["by_size"] = _scale_columns(tables["by_size"], scale_factor)
+    if "percentiles" in tables:  # the unit of the row of the queue is packets
+        of_row = np.where(tables["percentiles"]["quantity"] == "queue", scale_factor, 1.0)
+        tables["percentiles"] = {
+            name: column * of_row if name.startswith("p") else column
+            for name, column in tables["percentiles"].items()
+        }
+    answer.tables = tables
 
 
 def _scale_columns(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Table:
@@ -332,41 +343,4 @@ def _scale_columns(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Ta
 
     return {
         name: column * scale_factor if is_of_all(name) else column for name, column in table.items()
-    }
-
-
-def _scale_hops(
-    table: Mapping[str, NDArray[Any]], scenario: Scenario, scale_factor: float
-) -> Table:
-    """Scale the table of hops; means over per-source hops also count the hops without a source."""
-    shared = np.array([hop.shared for hop in scenario.network.hops])
-    over_all = np.where(shared, 1.0, scale_factor)
-    scaled = {name: table[name] for name in table}
-    for name in ("arrived", "drops"):
-        scaled[name] = np.round(table[name] * scale_factor).astype(np.int64)
-    scaled["utilisation"] = table["utilisation"] * over_all
-    scaled["queue_mean_pkts"] = table["queue_mean_pkts"] * scale_factor
-    scaled["queue_max_pkts"] = np.where(
-        shared, np.round(table["queue_max_pkts"] * scale_factor), table["queue_max_pkts"]
-    ).astype(np.int64)
-    return scaled
-
-
-def _scale_streams(
-    table: Mapping[str, NDArray[Any]], scenario: Scenario, scale_factor: float
-) -> Table:
-    """Scale the table of cross traffic; a hop of a single source keeps its values."""
-    places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
-    times = np.array([scale_factor if place is None or place.shared else 1.0 for place in places])
-    return {
-        name: column * times if name in SCALED_STREAM_COLUMNS else column
-        for name, column in table.items()
-    }
-
-
-def _scale_queue_percentiles(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Table:
-    """Scale the row of the queue, whose unit is packets."""
-    times = np.where(table["quantity"] == "queue", scale_factor, 1.0)
-    return {
-        name: column * times if name.startswith("p") else column for name, column in table.items()
     }

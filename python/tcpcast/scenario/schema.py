@@ -20,9 +20,13 @@ def make_scenario_schema() -> dict[str, Any]:
     The schema contains keys, types, units and defaults. Rules across several keys are checked only
     when a scenario is read, for example that a minimum is below the mean.
     """
-    schema = _rename_definitions_to_titles(
-        Scenario.model_json_schema(by_alias=True, mode="validation")
-    )
+    untitled = Scenario.model_json_schema(by_alias=True, mode="validation")
+    text = json.dumps(untitled)
+    for name, named in untitled["$defs"].items():
+        shown = named["title"]
+        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{shown}"')
+        text = text.replace(f'"{name}": {{', f'"{shown}": {{')
+    schema: dict[str, Any] = json.loads(text)
     definitions = schema["$defs"]
     tables = {
         table.model_config.get("title") or table.__name__: table
@@ -43,17 +47,6 @@ def make_scenario_schema() -> dict[str, Any]:
         {"properties": {"traffic": traffic}},
     ]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _rename_definitions_to_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename definitions to their titles, because pydantic's names of distributions are long."""
-    text = json.dumps(schema)
-    for name, definition in schema["$defs"].items():
-        title = definition["title"]
-        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{title}"')
-        text = text.replace(f'"{name}": {{', f'"{title}": {{')
-    titled: dict[str, Any] = json.loads(text)
-    return titled
 
 
 def _get_all_table_types(base: type[Table]) -> list[type[Table]]:

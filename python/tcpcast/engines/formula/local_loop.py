@@ -28,7 +28,7 @@ from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step
-    from tcpcast.scenario import Population, Scenario
+    from tcpcast.scenario import Scenario
 
 LOSS_REGIME, IDLE_REGIME = "losses and timeouts", "restarts after idleness"
 """Regimes of equation (1): the more frequent cause of window reductions."""
@@ -107,12 +107,26 @@ def collect_local_loop_inputs(
         make_step("I", traffic.off.mean_value(), "s", "traffic.off"),
         make_step("B", size, "packet", whole),
         make_step("C", scenario.network.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
-        *(
-            _specified_input_steps(scenario, group, idle)
-            if measured is None
-            else _measured_input_steps(group, measured, idle)
-        ),
     ]
+    if measured is None:
+        loss, keys = get_specified_loss(scenario, group)
+        steps += [
+            make_step("p_loss", loss, "1", keys or "no random loss specified"),
+            make_step("p_to", 0.0, "1", "none specified"),
+            idle,
+            make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
+        ]
+    else:
+        restarts, rtt = (
+            get_positive_metric(measured, name) for name in ("idle_restart_ratio", "rtt_mean_s")
+        )
+        if restarts:
+            idle = make_step("p_idle", restarts, "1", "packet: idle_restart_ratio")
+        for symbol, metric in (("p_loss", "loss_ratio"), ("p_to", "timeout_ratio")):
+            value = get_positive_metric(measured, metric) or 0.0
+            steps.append(make_step(symbol, value, "1", f"packet: {metric}"))
+        source = "packet: rtt_mean_s" if rtt else IDLE_RTT_SOURCE
+        steps += [idle, make_step("RTT", rtt or group.rtt_s, "s", source)]
     by_symbol = {entry["symbol"]: entry for entry in steps}
     return LocalLoopInputs(
         sources=group.count,
@@ -327,35 +341,3 @@ def _mean_size_in_full_packets(traffic: OnOff) -> tuple[float, str]:
     # Rounding down loses half a packet on average if the density is smooth.
     source = "traffic.size minus half a packet: sizes are rounded down"
     return max(1.0, size.mean_value() - 0.5), source
-
-
-def _specified_input_steps(scenario: Scenario, group: Population, idle: Step) -> list[Step]:
-    loss, keys = get_specified_loss(scenario, group)
-    return [
-        make_step("p_loss", loss, "1", keys or "no random loss specified"),
-        make_step("p_to", 0.0, "1", "none specified"),
-        idle,
-        make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
-    ]
-
-
-def _measured_input_steps(group: Population, measured: Answer, idle: Step) -> list[Step]:
-    restarts, rtt = (
-        get_positive_metric(measured, "idle_restart_ratio"),
-        get_positive_metric(measured, "rtt_mean_s"),
-    )
-    if restarts:
-        idle = make_step("p_idle", restarts, "1", "packet: idle_restart_ratio")
-    return [
-        make_step(
-            "p_loss", get_positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
-        ),
-        make_step(
-            "p_to",
-            get_positive_metric(measured, "timeout_ratio") or 0.0,
-            "1",
-            "packet: timeout_ratio",
-        ),
-        idle,
-        make_step("RTT", rtt or group.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_RTT_SOURCE),
-    ]

@@ -155,13 +155,36 @@ def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     full = f"{readable_units.count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
     limit, chosen = "", "the larger window"
     if sizing.full_window_bytes > MAX_WINDOW_BYTES:
-        limit, chosen = f" {_window_limit_text(sizing)}", "a window of 1 GiB"
+        fill, keep = (
+            _min_flows_by_window(size * sizing.flows)
+            for size in (sizing.window_bytes, sizing.full_window_bytes)
+        )
+        to_fill = f", and {fill:,} to fill it" if fill > sizing.flows else ""
+        chosen = "a window of 1 GiB"
+        limit = (
+            " A flow sends at most 1 GiB per RTT, the largest window of TCP (RFC 7323). At least "
+            f"{keep:,} flows are needed to keep the link full after a loss{to_fill}."
+        )
+    needed = sizing.socket_buffer_bytes
+    rmem, wmem = (
+        f"net.ipv4.{name}={' '.join(map(str, (*values[:2], needed)))}"
+        for name, values in (("tcp_rmem", DEFAULT_TCP_RMEM), ("tcp_wmem", DEFAULT_TCP_WMEM))
+    )
+    rate = readable_units.rate_text(sizing.default_rate_bps)
+    slow = f"; with the default tcp_wmem, the rate is at most about {rate}"
+    if needed <= DEFAULT_TCP_WMEM[-1]:
+        keys = "the defaults of tcp_rmem and tcp_wmem are large enough"
+    elif needed <= OLD_MAX_RMEM_BYTES:
+        keys = f"set {wmem}{slow}"
+    elif needed <= DEFAULT_TCP_RMEM[-1]:
+        keys = f"set {wmem}; before Linux {LARGER_RMEM_SINCE}, also {rmem}{slow}"
+    else:
+        keys = f"set {rmem} and {wmem}{slow}"
     return [
         f"BDP {bytes_text(sizing.bdp_bytes)} ({pipe}). To fill the link, {each} needs a window of "
         f"{window}. To keep the link full after a loss reduces the window, {each} needs {full}."
         f"{limit}",
-        f"For {chosen}, Linux needs socket buffers of "
-        f"{bytes_text(sizing.socket_buffer_bytes)}: {_too_small_linux_keys_text(sizing)}.",
+        f"For {chosen}, Linux needs socket buffers of {bytes_text(needed)}: {keys}.",
     ]
 
 
@@ -185,41 +208,6 @@ def lossy_buffer_text(
         f"Loss limits this goodput, not the socket buffers: {bytes_text(needed)} suffice, and the "
         "defaults of tcp_rmem and tcp_wmem are larger."
     )
-
-
-def _window_limit_text(sizing: PathRequirements) -> str:
-    """Return the minimum numbers of flows for the largest window of TCP, as a sentence."""
-    fill, full = (
-        _min_flows_by_window(size * sizing.flows)
-        for size in (sizing.window_bytes, sizing.full_window_bytes)
-    )
-    to_fill = f", and {fill:,} to fill it" if fill > sizing.flows else ""
-    return (
-        "A flow sends at most 1 GiB per RTT, the largest window of TCP (RFC 7323). At least "
-        f"{full:,} flows are needed to keep the link full after a loss{to_fill}."
-    )
-
-
-def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
-    """Return the Linux keys that are too small for the socket buffers, by version."""
-    needed = sizing.socket_buffer_bytes
-    rmem, wmem = (
-        f"net.ipv4.{name}={' '.join(map(str, values))}"
-        for name, values in (
-            ("tcp_rmem", (*DEFAULT_TCP_RMEM[:2], needed)),
-            ("tcp_wmem", (*DEFAULT_TCP_WMEM[:2], needed)),
-        )
-    )
-    if needed <= DEFAULT_TCP_WMEM[-1]:
-        return "the defaults of tcp_rmem and tcp_wmem are large enough"
-    if needed <= OLD_MAX_RMEM_BYTES:
-        keys = f"set {wmem}"
-    elif needed <= DEFAULT_TCP_RMEM[-1]:
-        keys = f"set {wmem}; before Linux {LARGER_RMEM_SINCE}, also {rmem}"
-    else:
-        keys = f"set {rmem} and {wmem}"
-    rate = readable_units.rate_text(sizing.default_rate_bps)
-    return f"{keys}; with the default tcp_wmem, the rate is at most about {rate}"
 
 
 def flows_to_fill_text(sizing: PathRequirements) -> str:

@@ -100,7 +100,21 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
     sizes = np.asarray(require_listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
     inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"], inputs["RTT"]
-    _require_short_transfer(float(sizes.max()), loss["value"])
+    size_pkts = float(sizes.max())
+    loss_ratio = loss["value"]
+    if loss_ratio > MAX_LOSS:
+        raise NotApplicable(
+            f"the loss is {100 * loss_ratio:.3g} %, but the model of short transfers supports at "
+            f"most {100 * MAX_LOSS:.0f} %",
+            Suggestion(engine="packet"),
+        )
+    mean_losses = size_pkts * loss_ratio  # as in the model's domain
+    if mean_losses > MAX_MEAN_LOSSES:
+        raise NotApplicable(
+            f"a transfer of {size_pkts:,.0f} packets loses {mean_losses:,.1f} packets on average, "
+            f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use a "
+            "smaller size, or estimate the time as the size divided by the rate of a bulk flow"
+        )
     try:
         transfer = _make_model_transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
@@ -222,23 +236,6 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         steps=steps,
         domain=domain,
     )
-
-
-def _require_short_transfer(size_pkts: float, loss: float) -> None:
-    """Raise NotApplicable, before the evaluation, for a transfer that is not short."""
-    if loss > MAX_LOSS:
-        raise NotApplicable(
-            f"the loss is {100 * loss:.3g} %, but the model of short transfers supports at most "
-            f"{100 * MAX_LOSS:.0f} %",
-            Suggestion(engine="packet"),
-        )
-    mean = size_pkts * loss  # as in the model's domain
-    if mean > MAX_MEAN_LOSSES:
-        raise NotApplicable(
-            f"a transfer of {size_pkts:,.0f} packets loses {mean:,.1f} packets on average, "
-            f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use a "
-            "smaller size, or estimate the time as the size divided by the rate of a bulk flow"
-        )
 
 
 def _time_from_syn_metric(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:

@@ -181,9 +181,32 @@ def _make_answer(
         times, answer.tables = isolated_transfer_results(scenario, files)
         answer.metrics = metric_estimates.convert_to_metrics(times)
     else:
-        _add_endless_flow_results(
-            answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
-        )
+        complete = [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
+        if complete:
+            counted = MeasuredCounters(scenario, complete)
+            estimates = counted.estimates()
+            answer.metrics = metric_estimates.convert_to_metrics(estimates)
+            answer.tables = counted.tables()
+            answer.measured_s = counted.measured_s
+            is_given = scenario.run.warmup_s is not None
+            answer.warmup_s = round(max(counted.warm_ups_s), 3)
+            answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
+            if not counted.found_warm_up:
+                answer.notes.append(WARM_UP_NOT_FOUND_NOTE)
+            answer.notes += notes.make_interval_notes(
+                estimates, counted.snapshot, answer.tables.get("by_class", {})
+            )
+            limited = counted.time_share_limited_by_hosts()
+            if limited > MAX_LIMITED_SHARE:
+                answer.warn(
+                    "a socket buffer, not the network, limited the flows for "
+                    f"{limited:.1%} of the time",
+                    kind="model",
+                )
+            missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
+            if missing and answer.status is Status.DONE:
+                shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
+                answer.mark_incomplete(f"run.precision was not reached ({shortfall})")
     if any(outcome.distortion is not None for outcome in outcomes):
         mark_late_results(answer, scenario, outcomes, accepted=accept_late)
     if scenario.isolated_transfers is None:
@@ -194,36 +217,6 @@ def _make_answer(
         if outcome.capture_fault
     ]
     return answer
-
-
-def _add_endless_flow_results(
-    answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
-) -> None:
-    if not outcomes:
-        return
-    counted = MeasuredCounters(scenario, outcomes)
-    estimates = counted.estimates()
-    answer.metrics = metric_estimates.convert_to_metrics(estimates)
-    answer.tables = counted.tables()
-    answer.measured_s = counted.measured_s
-    is_given = scenario.run.warmup_s is not None
-    answer.warmup_s = round(max(counted.warm_ups_s), 3)
-    answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
-    if not counted.found_warm_up:
-        answer.notes.append(WARM_UP_NOT_FOUND_NOTE)
-    answer.notes += notes.make_interval_notes(
-        estimates, counted.snapshot, answer.tables.get("by_class", {})
-    )
-    limited = counted.time_share_limited_by_hosts()
-    if limited > MAX_LIMITED_SHARE:
-        answer.warn(
-            f"a socket buffer, not the network, limited the flows for {limited:.1%} of the time",
-            kind="model",
-        )
-    missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
-    if missing and answer.status is Status.DONE:
-        shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
-        answer.mark_incomplete(f"run.precision was not reached ({shortfall})")
 
 
 def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note]:

@@ -153,8 +153,17 @@ def file_tables(
         return {}
     kinds = {group.traffic.kind for group in scenario.populations}
     bits = file_packet_bits(scenario)
+    is_on_off = "on-off" in kinds
+    on_s, sent_bits = _concatenate_column(runs, "on_ns") * 1e-9, _concatenate_column(runs, "bits")
+    quantiles = np.quantile([on_s, sent_bits / on_s], (0.5, 0.95, 0.99), axis=1).T
     tables: dict[str, Table] = {
-        "percentiles": _on_time_and_rate_percentiles(runs, "on-off" in kinds)
+        "percentiles": {
+            "quantity": np.array(
+                ["on_time" if is_on_off else "completion_time", "connection_rate"]
+            ),
+            **percentile_columns(reliable_percentiles(quantiles, np.full(2, on_s.size))),
+            "unit": np.array(["s", "bit/s"]),
+        }
     }
     if "on-off" in kinds:
         return tables if bits is None else tables | {"by_size": size_interval_table(units, bits)}
@@ -168,17 +177,6 @@ def file_tables(
 
 def _concatenate_column(runs: Sequence[FinishedFiles], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(files, name) for files in runs])
-
-
-def _on_time_and_rate_percentiles(runs: Sequence[FinishedFiles], is_on_off: bool) -> Table:
-    """Return percentiles; nan if fewer than 10 files exceed the percentile."""
-    on_s, bits = _concatenate_column(runs, "on_ns") * 1e-9, _concatenate_column(runs, "bits")
-    quantiles = np.quantile([on_s, bits / on_s], (0.5, 0.95, 0.99), axis=1).T
-    return {
-        "quantity": np.array(["on_time" if is_on_off else "completion_time", "connection_rate"]),
-        **percentile_columns(reliable_percentiles(quantiles, np.full(2, on_s.size))),
-        "unit": np.array(["s", "bit/s"]),
-    }
 
 
 def _make_simulator_totals(scenario: Scenario, runs: Sequence[FinishedFiles]) -> dict[str, Any]:

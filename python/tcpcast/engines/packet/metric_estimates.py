@@ -135,6 +135,9 @@ def estimate_class_metrics(
     sum_ns, packets = "in_flight_ns", "acked"
     if scenario.has_loss_feedback:
         sum_ns, packets = "rtt_sum_ns", "rtt_samples"
+    payload_bits = {index: 8.0 * groups[index].payload_bytes for index in selected}
+    payload_sent = units.weighted_sum("delivered", payload_bits)
+    lacking = 8.0 * units.class_counter("lacking_bytes", selected)
     special = {
         "connection_rate_bps": units.ratio(
             bits, units.class_counter("on_time_ns", selected) * 1e-9
@@ -144,7 +147,9 @@ def estimate_class_metrics(
         ),
         "send_rate_pps": units.ratio(units.class_counter("sent", selected), seconds),
         "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
-        "goodput_bps": _estimate_goodput_bps(scenario, units, selected),
+        "goodput_bps": units.ratio(
+            payload_sent - lacking, units.on_seconds([groups[index] for index in selected])
+        ),
     }
     return {
         name: special[name]
@@ -187,17 +192,6 @@ def _covers_class(group: Population, name: str) -> bool:
         return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
     kinds = METRICS[name].file_kinds
     return not kinds or group.traffic.kind in kinds
-
-
-def _estimate_goodput_bps(
-    scenario: Scenario, units: BatchCounters, selected: Sequence[int]
-) -> Estimate | None:
-    """Return the payload delivered per second; timestamps reduce the payload of a packet."""
-    groups = scenario.populations
-    payload_bits = {index: 8.0 * groups[index].payload_bytes for index in selected}
-    bits = units.weighted_sum("delivered", payload_bits)
-    lacking = 8.0 * units.class_counter("lacking_bytes", selected)
-    return units.ratio(bits - lacking, units.on_seconds([groups[index] for index in selected]))
 
 
 def jain_index(packets: Floats) -> float:

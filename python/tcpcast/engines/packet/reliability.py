@@ -428,9 +428,15 @@ def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters
     if row.can_be_constant and estimate.differing_units is not None:
         if _steady_interval(estimate) is not None:
             return None
-        return _equal_batches_warning(
-            estimate.differing_units, timeouts if is_of_timeouts else None
+        observations = timeouts if is_of_timeouts else None
+        is_constant = estimate.differing_units == 0 and (
+            observations is None or observations >= MIN_EQUAL_VALUES
         )
+        if is_constant or estimate.differing_units >= MIN_EVENTS:
+            return None
+        rest = f" except {estimate.differing_units}" if estimate.differing_units > 0 else ""
+        found = f"all batches of the run{rest} have the same value"
+        return f"too few different values: {found}, but {MIN_EVENTS} must have another value"
     return None
 
 
@@ -447,19 +453,6 @@ def _steady_interval(estimate: Estimate) -> tuple[float, float] | None:
     if half_width > MAX_STEADY_WIDTH * abs(estimate.value):
         return None
     return estimate.value - half_width, estimate.value + half_width
-
-
-def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str | None:
-    """Return the warning if too few batches differ from the most frequent value.
-
-    ``timeouts`` is the number of observations if the metric counts timeouts.
-    """
-    is_constant = differing_units == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES)
-    if is_constant or differing_units >= MIN_EVENTS:
-        return None
-    rest = f" except {differing_units}" if differing_units > 0 else ""
-    found = f"all batches of the run{rest} have the same value"
-    return f"too few different values: {found}, but {MIN_EVENTS} must have another value"
 
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
@@ -653,7 +646,12 @@ def compare_identical_classes(
                 if is_locked:
                     result[index][name] = e.with_warning(LOCKED_TEXT, withheld=True)
                 elif distances[index] > 1.0:
-                    result[index][name] = _include(mean * scales[index], e)
+                    expected = mean * scales[index]
+                    assert e.low is not None
+                    assert e.high is not None
+                    start, stop = min(e.low, expected), max(e.high, expected)
+                    half_width = max(e.value - start, stop - e.value)
+                    result[index][name] = replace(e, low=start, high=stop, half_width=half_width)
     return result
 
 
@@ -683,15 +681,6 @@ def _distance_from(mean: float, estimate: Estimate) -> float:
     end = estimate.low if mean < estimate.value else estimate.high
     half_width = abs(end - estimate.value)
     return distance / half_width if half_width else math.inf
-
-
-def _include(mean: float, estimate: Estimate) -> Estimate:
-    """Return an estimate with an interval that contains ``mean``."""
-    assert estimate.low is not None
-    assert estimate.high is not None
-    low, high = min(estimate.low, mean), max(estimate.high, mean)
-    half_width = max(estimate.value - low, high - estimate.value)
-    return replace(estimate, low=low, high=high, half_width=half_width)
 
 
 RUN_LENGTH_FACTOR = 4
@@ -777,7 +766,12 @@ def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str |
     if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
         cycles = f"{MIN_CYCLES} cycles of {BBR_CYCLE_S:g} s, in which the shares of BBR flows vary"
     else:
-        cycle_s = _loss_cycle_s(scenario, snapshot.units)
+        cycles_s = [0.0]
+        for index, group in enumerate(scenario.populations):
+            if group.traffic.kind == "bulk" and group.tcp.control not in RATE_BASED:
+                losses = count_loss_indications(snapshot.units, [index])
+                cycles_s.append(measured_s * group.count / losses if losses else 0.0)
+        cycle_s = max(cycles_s)
         each_s = measured_s / snapshot.units.replications
         if not of_bbr or each_s >= MIN_LOSS_CYCLES * cycle_s:
             return None
@@ -791,17 +785,6 @@ def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str |
 def count_loss_indications(units: BatchCounters, numbers: Sequence[int] | None = None) -> float:
     """Return the number of loss indications of the given classes (default: all)."""
     return float(sum(units.total(cell, numbers) for cell in LOSS_INDICATIONS))
-
-
-def _loss_cycle_s(scenario: Scenario, units: BatchCounters) -> float:
-    """Return the longest mean time in seconds between losses of an endless flow, excluding BBR."""
-    measured_s = units.measured_s
-    cycles = [0.0]
-    for index, group in enumerate(scenario.populations):
-        if group.traffic.kind == "bulk" and group.tcp.control not in RATE_BASED:
-            losses = count_loss_indications(units, [index])
-            cycles.append(measured_s * group.count / losses if losses else 0.0)
-    return max(cycles)
 
 
 def _find_drifting_or_correlated(

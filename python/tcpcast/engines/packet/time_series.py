@@ -6,7 +6,7 @@ the windows of a few flows, which are thinned as they grow: memory does not grow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -120,8 +120,51 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
     if scenario.isolated_transfers is None:
         rows = [row.astype(np.float64) for row in _align_replications(run.time_series())]
         tables["queue_over_time"] = _queue_series(rows) if has_queue(scenario) else {}
-        tables["flows_over_time"] = _flow_series(scenario, rows)
-        tables["windows_over_time"] = _window_series(scenario, run.traces(), rows[0][:, 0])
+        steps = [np.diff(row, axis=0) for row in rows]
+        ends = _slot_time_columns(rows)
+        class_tables = []
+        for index, group in enumerate(scenario.populations):
+            names = _native.TIME_SERIES_CELLS
+            first = _LINK_COLUMNS + index * len(names)
+            cells = [
+                {name: step[:, first + place] for place, name in enumerate(names)} for step in steps
+            ]
+            payload = 8.0 * group.payload_bytes
+            bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
+            goodput = _estimate_ratios_per_slot(
+                bits, [step[:, 0] / _NS_PER_SECOND for step in steps]
+            )
+            rtt = _estimate_ratios_per_slot(
+                [c["rtt_sum_ns"] / _NS_PER_SECOND for c in cells], [c["rtt_samples"] for c in cells]
+            )
+            name = {"class": np.full(len(ends["to_s"]), group.name)}
+            class_tables.append(
+                name
+                | ends
+                | _estimate_columns("goodput_bps", goodput)
+                | _estimate_columns("rtt_s", rtt)
+            )
+        tables["flows_over_time"] = concatenate_tables(class_tables)
+        traces = run.traces()
+        ends_ns = rows[0][:, 0]
+        flows = select_watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
+        class_names = np.repeat(
+            [g.name for g in scenario.populations], [g.count for g in scenario.populations]
+        )
+        window_tables = []
+        for flow in flows:
+            of_flow = traces["window_flow"] == flow
+            if of_flow.any():
+                times, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
+                values = _summarize_step_function(
+                    times.astype(np.float64), window.astype(np.float64), ends_ns
+                )
+                count = len(values["to_s"])
+                window_tables.append(
+                    {"class": np.full(count, class_names[flow]), "flow": np.full(count, flow)}
+                    | values
+                )
+        tables["windows_over_time"] = concatenate_tables(window_tables)
     return {name: table for name, table in tables.items() if table}
 
 
@@ -190,57 +233,10 @@ def _queue_series(rows: Sequence[Floats]) -> Table:
     return _slot_time_columns(rows) | _estimate_columns("queue_pkts", estimates)
 
 
-def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
-    steps = [np.diff(row, axis=0) for row in rows]
-    ends = _slot_time_columns(rows)
-    tables = []
-    for index, group in enumerate(scenario.populations):
-        names = _native.TIME_SERIES_CELLS
-        first = _LINK_COLUMNS + index * len(names)
-        cells = [
-            {name: step[:, first + place] for place, name in enumerate(names)} for step in steps
-        ]
-        payload = 8.0 * group.payload_bytes
-        bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
-        goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _NS_PER_SECOND for step in steps])
-        rtt = _estimate_ratios_per_slot(
-            [c["rtt_sum_ns"] / _NS_PER_SECOND for c in cells], [c["rtt_samples"] for c in cells]
-        )
-        name = {"class": np.full(len(ends["to_s"]), group.name)}
-        tables.append(
-            name
-            | ends
-            | _estimate_columns("goodput_bps", goodput)
-            | _estimate_columns("rtt_s", rtt)
-        )
-    return concatenate_tables(tables)
-
-
 def _estimate_columns(name: str, estimates: tuple[Floats, Floats, Floats]) -> Table:
     return {
         name + suffix: part for suffix, part in zip(("", "_low", "_high"), estimates, strict=True)
     }
-
-
-def _window_series(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
-    """Return the windows of watched flows: mean, lowest and highest value per slot."""
-    flows = select_watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
-    names = np.repeat(
-        [g.name for g in scenario.populations], [g.count for g in scenario.populations]
-    )
-    tables = []
-    for flow in flows:
-        of_flow = traces["window_flow"] == flow
-        if of_flow.any():
-            time, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
-            values = _summarize_step_function(
-                time.astype(np.float64), window.astype(np.float64), ends_ns
-            )
-            count = len(values["to_s"])
-            tables.append(
-                {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | values
-            )
-    return concatenate_tables(tables)
 
 
 def _summarize_step_function(time: Floats, window: Floats, ends: Floats) -> Table:
