@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
-from tcpcast.scenario.changes import changes_to_set_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -237,6 +236,14 @@ def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplica
         f"the formula models the window of Reno, but the scenario's stack is {others[0].stack}",
         *suggestions,
     )
+
+
+def changes_to_set_stack(scenario: Scenario, stack: str) -> dict[str, str]:
+    """Return the changes that give a stack to all senders."""
+    owners = [f"class.{entry.name}." for entry in scenario.classes if entry.tcp is not None]
+    all_own = len(owners) == len(scenario.classes) > 0
+    keys = [*([] if all_own else ["tcp.stack"]), *(f"{owner}tcp.stack" for owner in owners)]
+    return dict.fromkeys(keys, stack)
 
 
 def has_policer_instead_of_queue(entry: Formula, scenario: Scenario) -> bool:

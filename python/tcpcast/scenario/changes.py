@@ -14,8 +14,6 @@ from tcpcast.units import quote
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
-    from tcpcast.scenario.model import Scenario
-
 _EXCLUSIVE_KEYS = {("run", "transfers"): "duration", ("run", "duration"): "transfers"}
 """Mutually exclusive keys: setting the first key of an item removes the second."""
 
@@ -173,11 +171,3 @@ def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dot
     here = ".".join(above)
     message = f"{here} has no entry {quote(part)}{did_you_mean_text(part, names)}; write {listed}"
     raise ScenarioError(InputError(dotted, message))
-
-
-def changes_to_set_stack(scenario: Scenario, stack: str) -> dict[str, str]:
-    """Return the changes that give a stack to all senders."""
-    owners = [f"class.{entry.name}." for entry in scenario.classes if entry.tcp is not None]
-    all_own = len(owners) == len(scenario.classes) > 0
-    keys = [*([] if all_own else ["tcp.stack"]), *(f"{owner}tcp.stack" for owner in owners)]
-    return dict.fromkeys(keys, stack)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines.packet.configuration import to_nanoseconds
 from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.local_loop import open_loop_load
-from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff

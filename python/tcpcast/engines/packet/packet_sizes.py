@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
