@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula.engset import engset_inputs
-from tcpcast.engines.packet.packet_sizes import check_packet_sizes
+from tcpcast.engines.packet import check_packet_sizes
 from tcpcast.engines.registry import Formula
 from tcpcast.errors import NotApplicable, ScenarioError, Suggestion, TcpcastError
 from tcpcast.scenario import Scenario, get_packaged_names, load

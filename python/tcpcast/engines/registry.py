@@ -152,7 +152,7 @@ class Formula(EngineEntry):
         measured: Answer | None,
     ) -> Answer:
         """Answer a scenario, with the simulator's p, RTT and T0 if ``measured`` is given."""
-        from tcpcast.engines.formula.domain_check import mark_values_outside_domain  # noqa: PLC0415 - imports numpy
+        from tcpcast.models.domain import outside_domain_reason  # noqa: PLC0415 - imports numpy
 
         refusal = control_or_policer_refusal(self, scenario)
         if refusal is not None:
@@ -180,7 +180,9 @@ class Formula(EngineEntry):
                 else warn_about_varying_path(scenario, accepts_measured=self.accepts_measured)
             )
         )
-        mark_values_outside_domain(answer)
+        if why := outside_domain_reason(answer.engine, **answer.domain):
+            answer.mark_untrusted()
+            answer.notes.insert(0, Note(f"outside the domain of the model: {why}", kind="outside"))
         answer.provenance |= {"version": _native_version(), "formula": self.source}
         if options.tables:
             answer.provenance["scenario"] = scenario.digest()

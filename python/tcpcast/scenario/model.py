@@ -43,7 +43,6 @@ from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.name_patterns import Title
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.probes import Probes
-from tcpcast.scenario.required_tables import add_required_tables_to_schema, ends_by_itself
 from tcpcast.scenario.run import Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
@@ -62,7 +61,12 @@ from tcpcast.scenario.table_reuse import (
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import Traffic, Transfers
-from tcpcast.scenario.validation_context import get_traffic_kind, make_context
+from tcpcast.scenario.validation_context import (
+    add_required_tables_to_schema,
+    ends_by_itself,
+    get_traffic_kind,
+    make_context,
+)
 
 
 class _ScenarioInput(NamedTuple):
