@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
@@ -14,6 +14,12 @@ from tcpcast.scenario.table import Table, get_validation_context
 MAX_CONNECTION_NUMBER = 10**12
 CAPTURE = "capture"
 """Kind of measured traffic; its scenario has no network, TCP and run."""
+
+
+def is_captured(tables: Mapping[str, Any]) -> bool:
+    """Return True if the traffic is of kind ``capture``."""
+    traffic = tables.get("traffic")
+    return isinstance(traffic, Mapping) and traffic.get("kind") == CAPTURE
 
 
 def _read_capture_name(value: object, info: ValidationInfo) -> str:
