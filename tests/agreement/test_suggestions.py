@@ -111,9 +111,7 @@ def accepts(name: str, scenario: Scenario, suggestion: Suggestion) -> str | None
     shorter = {k: v for k, v in SHORT.items() if changed.isolated_transfers is None}
     if engine in {"mean-field", "fixed-point"} or suggestion.feed:
         changed = changed.with_changes(shorter)
-    answers = answer(
-        changed, [engine], RunOptions(tables=False), feed=suggestion.feed or "scenario"
-    )
+    answers = answer(changed, [engine], RunOptions(), feed=suggestion.feed or "scenario")
     return next(a.not_applicable for a in answers if a.engine == engine)
 
 

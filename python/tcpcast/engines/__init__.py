@@ -53,12 +53,10 @@ class RunOptions:
     ``progress`` is called with the finished share, from 0 to 1. ``deadline`` is the value of
     :func:`time.perf_counter` at which several runs that share one ``run.max_wall`` must end.
     ``force`` lets files of ``[[probes.pcap]]`` overwrite any file. ``over_time`` adds the tables
-    of ``packet`` for plots over time and of completion times. If ``tables`` is False, the caller
-    shows only metrics, and formulas may leave out the scenario's digest and tables that take as
-    long to compute as the metrics. ``accept_late`` lets ``kernel`` continue although this machine
-    is too busy for its link. If ``suggestions`` is False, a refusal contains only its reason, which
-    saves checks in a sweep. ``known_suggestions`` is a cache of checked suggestions by engine and
-    reason, shared by all points of a sweep.
+    of ``packet`` for plots over time and of completion times. ``accept_late`` lets ``kernel``
+    continue although this machine is too busy for its link. If ``suggestions`` is False, a refusal
+    contains only its reason, which saves checks in a sweep. ``known_suggestions`` is a cache of
+    checked suggestions by engine and reason, shared by all points of a sweep.
     """
 
     threads: int | None = None
@@ -66,7 +64,6 @@ class RunOptions:
     deadline: float | None = None
     force: bool = False
     over_time: bool = False
-    tables: bool = True
     accept_late: bool = False
     suggestions: bool = True
     known_suggestions: dict[tuple[str, str], tuple[Suggestion, ...]] | None = None
@@ -309,11 +306,11 @@ def check_engine_accepts(
     elif (other_feed or feed) == "measured":
         REGISTRY["packet"].raise_if_unsupported(scenario)
         measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))
-        entry.run(scenario, RunOptions(tables=False), measured)
+        entry.run(scenario, RunOptions(), measured)
     elif entry.can_check_without_run():
         entry.raise_if_unsupported(scenario)
     else:
-        entry.run(scenario, RunOptions(tables=False), None)
+        entry.run(scenario, RunOptions(), None)
 
 
 def _run_engine(
