@@ -141,7 +141,7 @@ SWEEP = Command(
         Option(
             "out",
             "DIR",
-            "Write the results into a folder, and reuse the answers that it contains.",
+            "Write the results into a folder, and reuse its answers.",
         ),
         Option(
             "processes",
