@@ -86,7 +86,6 @@ MAY_IMPORT = {
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
-    "preload": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forkserver"},
 }
 """Packages, and the packages that each may import in addition to itself."""

@@ -27,12 +27,12 @@ from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s
 from tcpcast.engines.packet.file_goodputs import PIECE_INDEX, estimate_exceeded_goodputs
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.table_columns import estimate_part_column, rows_to_table
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.metrics import METRICS
 from tcpcast.models.local_loop import open_loop_load
 from tcpcast.scenario import FixedPoint
-from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff

@@ -21,11 +21,11 @@ from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.engines.packet.network_scale import NetworkScale
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.metrics import METRICS
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
@@ -95,9 +95,8 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     """
     raise_if_unsupported(scenario)
     small, scale = _scale_scenario(scenario)
-    # The warnings about losses need the tables.
     answer = simulate_with_configuration(
-        small, replace(options, tables=True), functools.partial(make_configuration, scale=scale)
+        small, options, functools.partial(make_configuration, scale=scale)
     )
     answer.engine = "mean-field"
     answer.provenance |= {

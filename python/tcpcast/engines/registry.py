@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
-from tcpcast.scenario.changes import changes_to_set_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,8 +125,7 @@ class Formula(EngineEntry):
     answer, or None to use the scenario's values. If
     ``stack`` is not Reno, the formula is evaluated by default only for scenarios with that stack;
     requested by name, it answers any scenario. ``controls`` are the congestion controls that a
-    model of Reno's window covers. If ``has_optional_tables``, the function also takes
-    :attr:`RunOptions.tables`.
+    model of Reno's window covers.
     The rate of a formula with ``is_upper_bound`` is a bound rather than an estimate.
     """
 
@@ -135,7 +133,6 @@ class Formula(EngineEntry):
     accepts_measured: bool = False
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
-    has_optional_tables: bool = False
     is_upper_bound: bool = False
 
     def is_default_for(self, scenario: Scenario) -> bool:
@@ -149,19 +146,18 @@ class Formula(EngineEntry):
     def run(
         self,
         scenario: Scenario,
-        options: RunOptions,
+        options: RunOptions,  # noqa: ARG002 - for engines that simulate
         measured: Answer | None,
     ) -> Answer:
         """Answer a scenario, with the simulator's p, RTT and T0 if ``measured`` is given."""
-        from tcpcast.engines.formula.domain_check import mark_values_outside_domain  # noqa: PLC0415 - imports numpy
+        from tcpcast.models.domain import outside_domain_reason  # noqa: PLC0415 - imports numpy
 
         refusal = control_or_policer_refusal(self, scenario)
         if refusal is not None:
             raise refusal
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
-        options_of_tables = {"tables": options.tables} if self.has_optional_tables else {}
         try:
-            answer: Answer = self.load()(*inputs, **options_of_tables)
+            answer: Answer = self.load()(*inputs)
         except DomainError as error:
             # For example values of a simulation that the model excludes; other engines go on.
             raise NotApplicable(f"the model excludes these inputs: {error}") from error
@@ -181,10 +177,11 @@ class Formula(EngineEntry):
                 else warn_about_varying_path(scenario, accepts_measured=self.accepts_measured)
             )
         )
-        mark_values_outside_domain(answer)
+        if why := outside_domain_reason(answer.engine, **answer.domain):
+            answer.mark_untrusted()
+            answer.notes.insert(0, Note(f"outside the domain of the model: {why}", kind="outside"))
         answer.provenance |= {"version": _native_version(), "formula": self.source}
-        if options.tables:
-            answer.provenance["scenario"] = scenario.digest()
+        answer.provenance["scenario"] = scenario.digest()
         return answer
 
 
@@ -237,6 +234,14 @@ def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplica
         f"the formula models the window of Reno, but the scenario's stack is {others[0].stack}",
         *suggestions,
     )
+
+
+def changes_to_set_stack(scenario: Scenario, stack: str) -> dict[str, str]:
+    """Return the changes that give a stack to all senders."""
+    owners = [f"class.{entry.name}." for entry in scenario.classes if entry.tcp is not None]
+    all_own = len(owners) == len(scenario.classes) > 0
+    keys = [*([] if all_own else ["tcp.stack"]), *(f"{owner}tcp.stack" for owner in owners)]
+    return dict.fromkeys(keys, stack)
 
 
 def has_policer_instead_of_queue(entry: Formula, scenario: Scenario) -> bool:

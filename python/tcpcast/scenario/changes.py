@@ -7,14 +7,14 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from tcpcast.errors import InputError, ScenarioError
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
-
-    from tcpcast.scenario.model import Scenario
 
 _EXCLUSIVE_KEYS = {("run", "transfers"): "duration", ("run", "duration"): "transfers"}
 """Mutually exclusive keys: setting the first key of an item removes the second."""
@@ -28,6 +28,19 @@ _TABLE_LISTS = {
     "network.hop": "the scenario has no hops",
 }
 """Lists of tables, with the message for an empty list."""
+
+
+def copy_as_plain_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy as dicts and lists, without keys with the value None, unknown in TOML."""
+    return {name: _copy_value(value) for name, value in tables.items() if value is not None}
+
+
+def _copy_value(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, exclude_none=True)
+    if isinstance(value, Mapping):
+        return copy_as_plain_tables(value)
+    return [_copy_value(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def iter_values_by_dotted_key(
@@ -170,11 +183,3 @@ def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dot
     here = ".".join(above)
     message = f"{here} has no entry {quote(part)}{did_you_mean_text(part, names)}; write {listed}"
     raise ScenarioError(InputError(dotted, message))
-
-
-def changes_to_set_stack(scenario: Scenario, stack: str) -> dict[str, str]:
-    """Return the changes that give a stack to all senders."""
-    owners = [f"class.{entry.name}." for entry in scenario.classes if entry.tcp is not None]
-    all_own = len(owners) == len(scenario.classes) > 0
-    keys = [*([] if all_own else ["tcp.stack"]), *(f"{owner}tcp.stack" for owner in owners)]
-    return dict.fromkeys(keys, stack)

@@ -79,13 +79,13 @@ TAIL_LOSS_PROBE_RTTS = 2
 """Round trips before a tail loss probe (RFC 8985, section 7.2)."""
 
 
-def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -> Answer:
+def short(scenario: Scenario, measured: Answer | None) -> Answer:
     """Predict by Ayesta and Avrachenkov's model of short transfers.
 
     Delayed ACKs wait for ``tcp.ack_timeout``, which the paper omits. As in the paper, each loss
     costs one recovery and the timer is constant. Metric: ``completion_time_s``, the mean over the
     sizes, for isolated transfers on the idle path. Tables ``by_size`` (size_pkts,
-    completion_time_s) and, only with ``tables``, ``by_losses`` (size_pkts, losses, probability,
+    completion_time_s) and ``by_losses`` (size_pkts, losses, probability,
     completion_time_s given exactly that many lost transmissions).
 
     With measured inputs, p is the ``packet`` answer's ``loss_ratio`` and RTT its ``rtt_mean_s``.
@@ -129,19 +129,18 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         }
         if loss["value"] > 0:
             expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
-            if tables:
-                losses = np.arange(MAX_TABLE_LOSSES + 1)
-                probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss["value"])
-                shown = (probability >= MIN_TABLE_PROBABILITY) | (losses[:, None] == 0)
-                max_count = int(losses[shown.any(axis=1)][-1])
-                latency = missing + conditional_latency_s(transfer, sizes, max_losses=max_count)
-                size, count = np.nonzero(shown[: max_count + 1].T)
-                by_losses = {
-                    "size_pkts": sizes[size],
-                    "losses": count,
-                    "probability": probability[count, size],
-                    "completion_time_s": latency[count, size],
-                }
+            losses = np.arange(MAX_TABLE_LOSSES + 1)
+            probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss["value"])
+            shown = (probability >= MIN_TABLE_PROBABILITY) | (losses[:, None] == 0)
+            max_count = int(losses[shown.any(axis=1)][-1])
+            latency = missing + conditional_latency_s(transfer, sizes, max_losses=max_count)
+            size, count = np.nonzero(shown[: max_count + 1].T)
+            by_losses = {
+                "size_pkts": sizes[size],
+                "losses": count,
+                "probability": probability[count, size],
+                "completion_time_s": latency[count, size],
+            }
         tcp = scenario.populations[0].tcp
         limited = transfer.limited_transmit
         growth, rto = "tcp.delayed_acks: 2, otherwise 1", "max(tcp.min_rto, 4 RTT)"
@@ -229,7 +228,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         },
         tables={
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
-            **({"by_losses": by_losses} if tables else {}),
+            "by_losses": by_losses,
         },
         notes=texts_to_notes(warnings),
         regime=regime,

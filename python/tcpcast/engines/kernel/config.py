@@ -12,9 +12,9 @@ import numpy as np
 
 from tcpcast.engines.kernel.counters import count_senders
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control

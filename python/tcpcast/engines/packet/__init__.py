@@ -31,19 +31,18 @@ from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.counters import Estimates, Snapshot, read_snapshot
 from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
 from tcpcast.engines.packet.reliability import no_steady_state_reason
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.scenario.changes import changes_to_set_stack
 from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tcpcast.engines import RunOptions
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 
     Configure = Callable[[Scenario, float], Config]
-    from collections.abc import Iterator
 
     from tcpcast.scenario import Scenario
 
@@ -158,8 +157,7 @@ def simulate_with_configuration(
             "packet", kind="simulation", metrics=metric_estimates.convert_to_metrics(estimates)
         )
         by_share = file_goodputs.estimate_exceeded_goodputs(scenario, snapshot)
-        if options.tables:
-            answer.tables = tables.make_all_tables(scenario, snapshot, by_share)
+        answer.tables = tables.make_all_tables(scenario, snapshot, by_share)
         answer.notes = [] if warmup.is_found else [WARM_UP_NOT_FOUND_NOTE]
         answer.notes += [
             *notes.make_interval_notes(estimates, snapshot, answer.tables.get("by_class", {})),
