@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_RESULT_BYTES = 256 * 2**10
 MAX_DATA_BYTES = 2 * 2**30
 """Memory limit of a call in bytes, without the code of libraries."""
-VERIFIED_KEY = "verified"
+RUNS_KEY = "runs"
 MAX_REQUESTED_ROWS = 5_000
 """Maximum number of rows of a requested table."""
 
@@ -200,7 +200,7 @@ def shorten_document_tables(
     """Return a document with the verdict first and without long tables.
 
     Each answer or plan gets a key ``omitted`` with the number of rows of each omitted table. In a
-    plan, the list ``verified`` is also omitted, because the table ``simulated`` summarises it.
+    plan, the list ``runs`` is also omitted, because the table ``values`` summarises it.
     """
     first = {"verdict": document["verdict"]} if "verdict" in document else {}
     found: dict[str, Any] = _without_long_tables(first | document, rows, wanted)
@@ -220,9 +220,9 @@ def _without_long_tables(value: Any, rows: int, wanted: list[str]) -> Any:
     changed: dict[str, Any] = {}
     if omitted:
         changed["tables"] = {name: each for name, each in tables.items() if name not in omitted}
-    if value.get(VERIFIED_KEY) and VERIFIED_KEY not in wanted:
-        omitted[VERIFIED_KEY] = len(value[VERIFIED_KEY])
-        changed[VERIFIED_KEY] = []
+    if value.get(RUNS_KEY) and RUNS_KEY not in wanted:
+        omitted[RUNS_KEY] = len(value[RUNS_KEY])
+        changed[RUNS_KEY] = []
     found = {
         name: _without_long_tables(each, rows, wanted) for name, each in (value | changed).items()
     }
