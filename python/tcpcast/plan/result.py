@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from tcpcast.answer import UNITS, Metric, columns_as_json, finite_or_none
-from tcpcast.extras import import_arrow, notebook_html
+from tcpcast.extras import TabularResult
 from tcpcast.finding import Finding
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import numpy as np
 
     from tcpcast.answer import Answer, Note
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Plan:
+class Plan(TabularResult):
     """The answer to the question at which value of a quantity a metric meets its target.
 
     Attributes
@@ -99,21 +101,9 @@ class Plan:
         shown = "no answer" if self.value is None else f"{self.value:,.6g} {self.unit}"
         return f"<Plan {self.question}: {shown.removesuffix(' 1')}>"
 
-    def _repr_html_(self) -> str:
-        """Return the report as HTML for notebooks."""
-        return notebook_html(self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the table ``values`` as an Arrow stream, for ``polars.DataFrame(plan)``.
-
-        Raises
-        ------
-        MachineError
-            pyarrow is not installed.
-        """
-        arrow = import_arrow("Arrow tables")
-        table = {name: arrow.array(column) for name, column in self.tables["values"].items()}
-        return arrow.table(table).__arrow_c_stream__(requested_schema)
+    def _make_arrow_table(self, arrow: ModuleType) -> Any:
+        table = self.tables["values"]
+        return arrow.table({name: arrow.array(column) for name, column in table.items()})
 
     @property
     def exit_code(self) -> int:
