@@ -40,9 +40,7 @@ TABLES_OPTION = Option(
     "tables",
     "NAME",
     f"Names of the tables to return, each with up to {MAX_REQUESTED_ROWS:,} rows. Other tables "
-    "are omitted "
-    f"if they have more than {MAX_ROWS} rows; the list `runs` of a plan is omitted unless "
-    "you name it.",
+    f"are omitted if they have more than {MAX_ROWS} rows.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""

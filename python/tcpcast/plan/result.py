@@ -173,5 +173,4 @@ class Plan(TabularResult):
             },
             "notes": list(self.notes),
             "warnings": list(map(str, self.warnings)),
-            "runs": [each.to_json() for each in self.runs],
         }
