@@ -136,7 +136,7 @@ class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rat
     reason
         The reason.
     *suggestions
-        Requests that the engine may accept; ``tcpcast.engines`` checks them before they are shown.
+        Requests that avoid this reason; another reason may remain.
     """
 
     def __init__(self, reason: str, *suggestions: Suggestion) -> None:
@@ -166,12 +166,6 @@ class UnknownEngine(_UnknownName):
 
 class UnknownMetric(_UnknownName):
     """A metric that an answer does not have; the message contains similar names or all names."""
-
-
-class QueryStopped(TcpcastError):  # noqa: N818 - incomplete rather than a fault
-    """A query that exceeded its time limit."""
-
-    exit_code = 1
 
 
 class WorkerDied(TcpcastError):  # noqa: N818 - says what happened

@@ -110,7 +110,7 @@ PLAN = Command(
     "plan",
     "Find the buffer, users, rate, streams or loss for a target.",
     "",
-    "tcpcast plan buffer web-10mbit --loss 1% --verify",
+    "tcpcast plan buffer web-10mbit --loss 1%",
 )
 SWEEP = Command(
     "sweep",
@@ -141,7 +141,7 @@ SWEEP = Command(
         Option(
             "out",
             "DIR",
-            "Write Parquet files into a folder, or continue an interrupted sweep in it.",
+            "Write the results into a folder, and reuse its answers.",
         ),
         Option(
             "processes",
@@ -185,7 +185,6 @@ QUERY = Command(
             "SQL",
             "SQL query; the table `sweep` contains the results.",
         ),
-        Option("max_wall", "TIME", "Time limit of the query, such as 60s; default none."),
         CSV,
         JSON,
     ),
@@ -453,28 +452,11 @@ SCHEMA = Command(
     "",
     "tcpcast schema > scenario.schema.json",
 )
-COMPLETION = Command(
-    "completion",
-    "Print a completion script for a shell.",
-    'For zsh: eval "$(tcpcast completion zsh)" in ~/.zshrc. For fish: write to\n'
-    "~/.config/fish/completions/tcpcast.fish.",
-    "tcpcast completion bash > ~/.local/share/bash-completion/completions/tcpcast",
-    (
-        Argument(
-            "shell",
-            "SHELL",
-            "Shell.",
-            type=Literal["bash", "zsh", "fish"],
-        ),
-    ),
-)
-MAN = Command("man", "Print the manual page.", "", "tcpcast man | man -l -")
-
 COMMANDS = {
     each.name: each
     for each in (
         *(RUN, PREDICT, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
-        *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA, COMPLETION, MAN),
+        *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA),
     )
 }
 """The commands, in the order of ``tcpcast --help``."""

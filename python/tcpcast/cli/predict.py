@@ -34,7 +34,6 @@ from tcpcast.report.text import print_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.errors import Suggestion
     from tcpcast.report.prediction import Prediction
 
 
@@ -57,7 +56,7 @@ def predict(  # noqa: PLR0913 - one parameter per option
         _check_plot_options(options, plot, form, force=force)
         ignore_broken_pipe()
     points = expand_points(options, count)
-    predictions = _predict_points(options, points, packet=packet, tables=as_json or packet)
+    predictions = _predict_points(options, points, packet=packet)
     if as_json or as_csv:
         _print_json_or_csv(predictions, as_json=as_json)
     else:
@@ -102,18 +101,17 @@ def _check_plot_options(options: PathOptions, folder: str, form: str, *, force: 
 
 
 def _predict_points(
-    options: PathOptions, points: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
+    options: PathOptions, points: Sequence[Mapping[str, str]], *, packet: bool
 ) -> list[Prediction]:
     """Return the predictions for all combinations of ranges, with simulations if requested.
 
     After an interrupt, return the finished predictions, or raise if there are none.
     """
     predictions: list[Prediction] = []
-    known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
     with progress_bar("path") as progress:
         for done, point in enumerate(points):
             advance = _progress_of_point(progress, done, len(points)) if packet else None
-            how = RunOptions(progress=advance, tables=tables, known_suggestions=known)
+            how = RunOptions(progress=advance)
             try:
                 predictions.append(predict_point(options, point, packet=packet, run_options=how))
             except KeyboardInterrupt:

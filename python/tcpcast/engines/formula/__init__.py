@@ -93,7 +93,6 @@ FORMULAS: dict[str, Formula] = {
         "another stack",
         family=PATH_FAMILY,
         source="Cardwell et al. 2017; Hock et al. 2017",
-        accepts_measured=True,
         stack="bbr",
         is_upper_bound=True,
         plot_style=("orange", 2),
@@ -137,7 +136,6 @@ FORMULAS: dict[str, Formula] = {
         source="Ayesta, Avrachenkov: eq. 1 and the recursion of section 2",
         accepts_measured=True,
         controls=("reno", "cubic"),
-        has_optional_tables=True,
         plot_style=("vermilion", 0),
     ),
     "restart-sqrt": Formula(
