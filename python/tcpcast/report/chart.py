@@ -382,9 +382,8 @@ class Chart:
 
     ``title`` states the main result, ``subtitle`` the scenario; both are above all panels.
     ``shared_axes`` names the axes that all panels share ("x", "y" or "xy"); a shared x axis is
-    labelled once. ``legend_position`` places one legend for all panels: "below" the panels, or
-    "beside" the last panel, in the unused grid cell that also shows ``notes``; or one "above" each
-    panel.
+    labelled once. With ``legend_position`` "below", all panels share one legend below them; with
+    "above", the legend of each panel is above it.
     """
 
     panels: Sequence[Panel]
@@ -395,8 +394,6 @@ class Chart:
     height_ratios: Sequence[float] | None = None
     shared_axes: str = ""
     legend_position: str = ""
-    legend_style: Style = field(default_factory=dict)
-    notes: Sequence[TextNote] = ()
 
     def draw(self) -> Figure:
         """Draw the figure.
@@ -426,34 +423,20 @@ class Chart:
                 axes.set_xlabel(axes.get_xlabel() if is_last else "")
         for axes in all_axes[len(self.panels) :]:
             axes.set_axis_off()
-            for note in self.notes:
-                note.draw(axes)
         write_titles(figure, self.title, self.subtitle)
         figure.align_ylabels()
-        if self.legend_position == "above":
-            above: Style = {"loc": "lower right", "bbox_to_anchor": (1, 1.01), "borderaxespad": 0}
-            for axes in all_axes:
-                if labels := axes.get_legend_handles_labels()[1]:
-                    axes.legend(**_LEGEND_STYLE, **above, ncols=_legend_columns(labels, 3))
-        elif self.legend_position:
-            self._draw_legend(figure, all_axes)
+        entries: dict[Any, Any] = {}
+        for axes in all_axes:
+            handles, labels = axes.get_legend_handles_labels()
+            entries |= dict(zip(labels, handles, strict=True))
+            if labels and self.legend_position == "above":
+                style: Style = {"loc": "lower right", "bbox_to_anchor": (1, 1.01)}
+                style |= {"borderaxespad": 0, "ncols": _legend_columns(labels, 3)}
+                axes.legend(**_LEGEND_STYLE, **style)
+        if entries and self.legend_position == "below":
+            style = {"loc": "outside lower center", "ncols": _legend_columns(list(entries), 2)}
+            figure.legend(entries.values(), entries, **_LEGEND_STYLE, **style)
         return figure
-
-    def _draw_legend(self, figure: Figure, all_axes: Sequence[Axes]) -> None:
-        """Draw one legend with the distinct labels of all panels."""
-        entries = {
-            label: handle
-            for axes in all_axes
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
-        if not entries:
-            return
-        style = _LEGEND_STYLE | {"handles": entries.values(), "labels": entries} | self.legend_style
-        if self.legend_position == "below":
-            columns = _legend_columns(list(entries), 2)
-            figure.legend(**({"loc": "outside lower center", "ncols": columns} | style))
-        else:
-            all_axes[-1].legend(**({"loc": "lower left"} | style))
 
 
 def _legend_columns(labels: Sequence[str], most: int) -> int:
