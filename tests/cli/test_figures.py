@@ -12,9 +12,8 @@ import tcpcast
 from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.report import figures, regimes, time_figures
-from tcpcast.report.figures import write_answer_figures
 
-from cli.made_up import calculated, simulated
+from cli.made_up import calculated, simulated, write_answer_figures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,9 +130,9 @@ import sys
 sys.modules["matplotlib"] = None
 sys.path.insert(0, {str(tmp_path)!r})
 from tcpcast.errors import MachineError
-from tcpcast.report.figures import write_answer_figures
+from tcpcast.report.figures import write_figures
 try:
-    write_answer_figures([], None, "x")
+    write_figures([], "x")
 except MachineError as error:
     print(error, error.exit_code)
 """

@@ -13,9 +13,10 @@ from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import typer
+    from matplotlib.figure import Figure
 
     from tcpcast.answer import Answer
     from tcpcast.captures import Capture
@@ -31,6 +32,19 @@ def check_report_files(html: str | None, markdown: str | None, *, force: bool) -
             output.check_file_is_writable(path, kind=output.REPORT_KIND, force=force)
     if html is not None:
         import_matplotlib()
+
+
+def write_figures(
+    figures: Iterable[tuple[str, Figure]], folder: str, form: str, missing: str, *, force: bool
+) -> None:
+    """Write figures and print their names, or state that the data in ``missing`` is missing."""
+    from tcpcast.report import figures as files  # noqa: PLC0415 - slow to import
+
+    paths = files.write_figures(figures, folder, force=force, form=form)
+    if not paths:
+        print_message(f"no figure was written, because {missing}")
+    for path in paths:
+        print_message(f"wrote {path}")
 
 
 def write_reports_on_captures(

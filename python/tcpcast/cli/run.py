@@ -10,7 +10,12 @@ import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, reproducing_command, write_reports_on_run
+from tcpcast.cli.reports import (
+    check_report_files,
+    reproducing_command,
+    write_figures,
+    write_reports_on_run,
+)
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
@@ -74,7 +79,10 @@ def run(  # noqa: PLR0913 - one parameter per option
     compared = compare_all(answers)
     _print_answers(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
     if plot is not None:
-        _write_figures(answers, scenario, plot, form, force=force)
+        from tcpcast.report.figures import iter_figures  # noqa: PLC0415
+
+        figures = iter_figures(answers, scenario)
+        write_figures(figures, plot, form, "no answer has a table to draw", force=force)
     again = reproducing_command(file, answers, changes, seed, feed)
     write_reports_on_run(compared, scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
@@ -171,15 +179,3 @@ def _print_scenario(scenario: Scenario, *, as_json: bool) -> None:
         return
 
     print(encode(scenario.resolved()))
-
-
-def _write_figures(
-    answers: Answers, scenario: Scenario, folder: str, form: str, *, force: bool
-) -> None:
-    from tcpcast.report.figures import write_answer_figures  # noqa: PLC0415
-
-    paths = write_answer_figures(answers, scenario, folder, force=force, form=form)
-    if not paths:
-        print_message("no figure was written, because no answer has a table to draw")
-    for path in paths:
-        print_message(f"wrote {path}")

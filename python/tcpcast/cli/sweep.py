@@ -13,7 +13,7 @@ import typer
 from tcpcast import sweeps
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
+from tcpcast.cli.reports import check_report_files, typed_command_text, write_figures, write_reports
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
@@ -144,15 +144,11 @@ class _RequestedOutputs:
         write_reports(document, self.html, self.markdown, force=self.force)
 
     def _draw_figures(self, results: SweepResults, folder: str) -> None:
-        how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
-        from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
+        from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
         setup = sweep_subtitle(results.sweep.scenario, results.keys)
-        paths = plot_sweep(results.to_arrow(), results.keys, folder, subtitle=setup, **how)
-        if not paths:
-            print_message("no figure was written, because no answer has a metric to draw")
-        for path in paths:
-            print_message(f"wrote {path}")
+        drawn = iter_sweep_figures(results.to_arrow(), results.keys, setup, self.levels)
+        write_figures(drawn, folder, self.form, "no answer has a metric to draw", force=self.force)
 
 
 def exit_code(results: SweepResults) -> int:
