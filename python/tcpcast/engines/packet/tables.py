@@ -88,10 +88,41 @@ def make_all_tables(
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
         tables = _transfer_tables(scenario, snapshot) | tables
-    tables["red"] = _red_table(scenario, snapshot)
+    red = scenario.network.red_parameters()
+    if red is None:
+        tables["red"] = {}
+    else:
+        counts = snapshot.totals
+        early = int(counts["early_drops"])
+        red_rows = [
+            ("min_threshold", red.min_threshold_pkts, "packet"),
+            ("max_threshold", red.max_threshold_pkts, "packet"),
+            ("max_probability", red.max_probability, "1"),
+            ("weight", red.weight, "1"),
+            (
+                "average_mean",
+                _ratio_or_nan(counts["average_sum"], counts["averages_seen"]),
+                "packet",
+            ),
+            ("early_drops", early, "count"),
+            ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
+        ]
+        tables["red"] = quantity_table(red_rows)
     measured_s = snapshot.units.measured_s
     tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
-    tables["by_hop"] = hop_table(scenario, snapshot)
+    network = scenario.network
+    if len(network.hops) < 2:
+        tables["by_hop"] = {}
+    else:
+        hop_rows = [
+            _measured_hop_row(snapshot, hop)
+            if index == network.measured_index
+            else _other_hop_row(scenario, snapshot, index, hop)
+            for index, hop in enumerate(network.hops)
+        ]
+        tables["by_hop"] = {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(
+            hop_rows
+        )
     tables |= _loss_tables(
         snapshot.units, snapshot.totals, common_packet_bits(scenario.populations)
     )
@@ -121,25 +152,6 @@ def _queue_distribution_table(totals: Mapping[str, Any]) -> Table:
         "time_above": _tail_probabilities(time)[lengths],
         "arrivals_above": _tail_probabilities(snapshot)[lengths],
     }
-
-
-def _red_table(scenario: Scenario, snapshot: Snapshot) -> Table:
-    """Return RED's parameters and counts; the average is a mean over its values at arrivals."""
-    red = scenario.network.red_parameters()
-    if red is None:
-        return {}
-    totals = snapshot.totals
-    early = int(totals["early_drops"])
-    rows = [
-        ("min_threshold", red.min_threshold_pkts, "packet"),
-        ("max_threshold", red.max_threshold_pkts, "packet"),
-        ("max_probability", red.max_probability, "1"),
-        ("weight", red.weight, "1"),
-        ("average_mean", _ratio_or_nan(totals["average_sum"], totals["averages_seen"]), "packet"),
-        ("early_drops", early, "count"),
-        ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
-    ]
-    return quantity_table(rows)
 
 
 def _pad_to_equal_length(*columns: Counts) -> tuple[Floats, ...]:
@@ -176,9 +188,28 @@ def _file_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
     # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
     mixed = endless or has_too_different_file_sizes(scenario.populations)
-    tables["states"] = _active_sources_table(
-        snapshot.units, snapshot.totals, None if mixed else bits
+    packet_bits = None if mixed else bits
+    time, births, deaths = _pad_to_equal_length(
+        snapshot.totals["states_time_ns"], snapshot.totals["births"], snapshot.totals["deaths"]
     )
+    number = np.arange(time.size)
+    size = _ratio_or_nan(
+        snapshot.units.total("transfer_packets"),
+        snapshot.units.total("transfers"),
+    )
+    table = {
+        "active": number,
+        "probability": time / time.sum() if time.sum() else time,
+        "births": births.astype(np.int64),
+        "deaths": deaths.astype(np.int64),
+    }
+    if packet_bits is None:
+        tables["states"] = table
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = deaths / (time * 1e-9) * size * packet_bits / number
+        known = (deaths >= MIN_DEATHS) & (number > 0)
+        tables["states"] = table | {"shared_rate_bps": np.where(known, rate, np.nan)}
     if not endless and bits is not None:
         of_sources = "transfers" not in kinds
         packets = np.concatenate([column for column, _ in snapshot.sources]).astype(np.float64)
@@ -328,36 +359,6 @@ def _size_interval_row(
 
 def _ratio_or_nan(part: float, whole: float) -> float:
     return part / whole if whole else np.nan
-
-
-def _active_sources_table(
-    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
-) -> Table:
-    """Return the birth-death process of active sources.
-
-    Its rate assumes that every active sender has files of the mean size, in packets of ``bits``.
-    It is left out (``bits`` is None) if sizes differ or some flows never end.
-    """
-    time, births, deaths = _pad_to_equal_length(
-        totals["states_time_ns"], totals["births"], totals["deaths"]
-    )
-    active = np.arange(time.size)
-    size = _ratio_or_nan(
-        units.total("transfer_packets"),
-        units.total("transfers"),
-    )
-    table = {
-        "active": active,
-        "probability": time / time.sum() if time.sum() else time,
-        "births": births.astype(np.int64),
-        "deaths": deaths.astype(np.int64),
-    }
-    if bits is None:
-        return table
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = deaths / (time * 1e-9) * size * bits / active
-    known = (deaths >= MIN_DEATHS) & (active > 0)
-    return table | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
 
 def _loss_tables(
@@ -532,25 +533,6 @@ def make_class_table(
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(7)
 """Indices of a hop's counts in the totals."""
-
-
-def hop_table(scenario: Scenario, snapshot: Snapshot) -> Table:
-    """Return one row per hop in path order, over all replications.
-
-    If each source has its own copy of a hop, ``utilisation`` and ``queue_mean_pkts`` are means over
-    sources, and ``queue_max_pkts`` is the largest queue of any copy. The means are nan if transfers
-    begin at random times, because the number of sources is then unknown.
-    """
-    network = scenario.network
-    if len(network.hops) < 2:
-        return {}
-    rows = [
-        _measured_hop_row(snapshot, hop)
-        if index == network.measured_index
-        else _other_hop_row(scenario, snapshot, index, hop)
-        for index, hop in enumerate(network.hops)
-    ]
-    return {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(rows)
 
 
 def _measured_hop_row(snapshot: Snapshot, hop: Hop) -> dict[str, Any]:
