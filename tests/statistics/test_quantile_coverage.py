@@ -52,6 +52,16 @@ def test_few_values_below_give_no_interval() -> None:
     assert result.low is None
 
 
+def test_rounding_of_the_total_is_harmless() -> None:
+    """Regression: IndexError if the total exceeds the cumulative sum by a rounding error."""
+    counts = np.random.default_rng(1).random((40, 12))
+    assert counts.sum(axis=1).sum() > np.cumsum(counts.sum(axis=0))[-1]
+    found = estimate_exceeded_value(counts, np.arange(13.0), 0.9)
+    assert found is not None
+    assert found.low is not None
+    assert found.low < found.value < 2
+
+
 def test_tail_counts_start_at_each_bucket() -> None:
     assert tail_shares([1, 0, 3]).tolist() == [1.0, 0.75, 0.75]
     with pytest.raises(DomainError, match="sum above 0"):

@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
-    "plan": ANSWERING | {"compare", "command_option", "path_option_definitions"},
+    "plan": ANSWERING | {"command_option", "interrupts", "path_option_definitions"},
     "ranges": QUESTION,
     "command_option": set[str](),
     "path_option_definitions": {"command_option"},
