@@ -102,12 +102,6 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         max_wall_s=clock.remaining_s(),
         progress=options.progress,
     )
-    return _make_answer(scenario, table, run, ended)
-
-
-def _make_answer(
-    scenario: Scenario, table: FixedPoint, run: _native.Simulation, ended: str
-) -> Answer:
     flows_per_reference = flows_per_reference_flow(scenario, table)
     classes = len(flows_per_reference)
     counters = run.counters()

@@ -619,40 +619,31 @@ def warn_about_heavy_tails(
         if distribution is None or files < min_files:
             continue
         if rare_size_share_of_square_mean(distribution, files) > MAX_UNSEEN_SHARE:
-            yield _drawn_sizes_message(
-                group,
-                distribution,
-                files,
-                units.total("transfer_packets", (index,)),
+            down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
+            expected = mean_drawn_size_pkts(distribution, rounded_down=down)
+            drawn = units.total("transfer_packets", (index,)) / files
+            if not distribution.has_finite_variance():
+                enough = math.inf
+            else:
+                steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
+                enough = next(
+                    (
+                        files
+                        for files in steps
+                        if rare_size_share_of_square_mean(distribution, files) <= MAX_UNSEEN_SHARE
+                    ),
+                    math.inf,
+                )
+            endless = math.isinf(enough)
+            needed = (
+                "no number of files is enough" if endless else f"about {enough:,.0f} are needed"
             )
-
-
-def _drawn_sizes_message(
-    group: Population, distribution: Distribution[float], files: float, packets: float
-) -> tuple[str, bool]:
-    down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
-    expected = mean_drawn_size_pkts(distribution, rounded_down=down)
-    drawn = packets / files
-    if not distribution.has_finite_variance():
-        enough = math.inf
-    else:
-        steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
-        enough = next(
-            (
-                files
-                for files in steps
-                if rare_size_share_of_square_mean(distribution, files) <= MAX_UNSEEN_SHARE
-            ),
-            math.inf,
-        )
-    endless = math.isinf(enough)
-    needed = "no number of files is enough" if endless else f"about {enough:,.0f} are needed"
-    text = (
-        f"file sizes vary too much for {files:,.0f} files ({needed}): the mean simulated size is "
-        f"{drawn:.4g} packets ({drawn / expected - 1:+.1%}), but the mean of the distribution is "
-        f"{expected:.4g} packets"
-    )
-    return text, endless
+            text = (
+                f"file sizes vary too much for {files:,.0f} files ({needed}): the mean simulated "
+                f"size is {drawn:.4g} packets ({drawn / expected - 1:+.1%}), but the mean of the "
+                f"distribution is {expected:.4g} packets"
+            )
+            yield (text, endless)
 
 
 MAX_CHANCE_DISTANCE = 2.0
@@ -764,8 +755,10 @@ def count_loss_indications(units: BatchCounters, numbers: Sequence[int] | None =
 def _find_drifting_or_correlated(
     scenario: Scenario, estimates: Mapping[MetricKey, Estimate | None]
 ) -> dict[MetricKey, str]:
+    few = f"it contains fewer than {MIN_INDEPENDENT_UNITS} statistically independent periods"
+    correlated = f"the run is too short: {few}; {_longer_run_advice(scenario)}"
     slow = {
-        name: _correlation_reason(scenario)
+        name: correlated
         for name in find_correlated_metrics(estimates)
         if _has_few_independent_units(estimates[name])
     }
@@ -784,11 +777,6 @@ def _has_few_independent_units(estimate: Estimate | None) -> bool:
 def _drift_reason(scenario: Scenario) -> str:
     advice = _longer_run_advice(scenario)
     return f"still drifting: the values at the start and at the end of the run differ; {advice}"
-
-
-def _correlation_reason(scenario: Scenario) -> str:
-    few = f"it contains fewer than {MIN_INDEPENDENT_UNITS} statistically independent periods"
-    return f"the run is too short: {few}; {_longer_run_advice(scenario)}"
 
 
 def _longer_run_advice(scenario: Scenario) -> str:

@@ -123,9 +123,46 @@ def make_all_tables(
         tables["by_hop"] = {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(
             hop_rows
         )
-    tables |= _loss_tables(
-        snapshot.units, snapshot.totals, common_packet_bits(scenario.populations)
-    )
+    drops = snapshot.totals["number_drops"]
+    if drops.any():
+        cells = [
+            "timeout_sequences",
+            *(f"sequences_of_{n}" for n in range(2, MAX_TIMEOUT_DEPTH + 2)),
+        ]
+        reached = np.array([snapshot.units.total(cell) for cell in cells])
+        if not reached[0]:
+            timeout_depth_table: Table = {}
+        else:
+            sequences = reached - np.append(reached[1:], 0.0)
+            timeout_depth_table = {
+                "depth": np.array(
+                    [*(f"T{n}" for n in range(MAX_TIMEOUT_DEPTH)), f"T{MAX_TIMEOUT_DEPTH}+"]
+                ),
+                "sequences": sequences.astype(np.int64),
+            }
+        tables |= {
+            "drops_by_sequence": {
+                "sequence": np.arange(1, len(drops)),
+                "packets": snapshot.totals["number_packets"][1:],
+                "drops": drops[1:],
+            },
+            "timeouts_by_kind": {
+                "kind": np.array(_native.TIMEOUT_KINDS),
+                "timeouts": snapshot.totals["timeouts"],
+                "time_s": snapshot.totals["stalled_ns"] * 1e-9,
+            },
+            "timeout_depths": timeout_depth_table,
+            "timeouts_by_window": _histogram_table(
+                "window_pkts", "timeouts", snapshot.totals["timeouts_by_window"]
+            ),
+            "recovery_retransmissions": _histogram_table(
+                "count", "recoveries", snapshot.totals["by_retransmissions"]
+            ),
+            "recovery_sent": _histogram_table("count", "recoveries", snapshot.totals["by_burst"]),
+            "loss_recovery": _loss_recovery_table(
+                snapshot.units, snapshot.totals, common_packet_bits(scenario.populations)
+            ),
+        }
     return {name: table for name, table in tables.items() if _count_rows(table) > 0}
 
 
@@ -359,49 +396,6 @@ def _size_interval_row(
 
 def _ratio_or_nan(part: float, whole: float) -> float:
     return part / whole if whole else np.nan
-
-
-def _loss_tables(
-    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
-) -> dict[str, Table]:
-    drops = totals["number_drops"]
-    if not drops.any():
-        return {}
-    numbers = np.arange(1, len(drops))
-    kinds = np.array(_native.TIMEOUT_KINDS)
-    cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, MAX_TIMEOUT_DEPTH + 2))]
-    reached = np.array([units.total(cell) for cell in cells])
-    if not reached[0]:
-        timeout_depth_table: Table = {}
-    else:
-        sequences = reached - np.append(reached[1:], 0.0)
-        timeout_depth_table = {
-            "depth": np.array(
-                [*(f"T{n}" for n in range(MAX_TIMEOUT_DEPTH)), f"T{MAX_TIMEOUT_DEPTH}+"]
-            ),
-            "sequences": sequences.astype(np.int64),
-        }
-    return {
-        "drops_by_sequence": {
-            "sequence": numbers,
-            "packets": totals["number_packets"][1:],
-            "drops": drops[1:],
-        },
-        "timeouts_by_kind": {
-            "kind": kinds,
-            "timeouts": totals["timeouts"],
-            "time_s": totals["stalled_ns"] * 1e-9,
-        },
-        "timeout_depths": timeout_depth_table,
-        "timeouts_by_window": _histogram_table(
-            "window_pkts", "timeouts", totals["timeouts_by_window"]
-        ),
-        "recovery_retransmissions": _histogram_table(
-            "count", "recoveries", totals["by_retransmissions"]
-        ),
-        "recovery_sent": _histogram_table("count", "recoveries", totals["by_burst"]),
-        "loss_recovery": _loss_recovery_table(units, totals, bits),
-    }
 
 
 def _histogram_table(value: str, count: str, counts: Counts) -> Table:
