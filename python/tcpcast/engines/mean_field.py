@@ -158,7 +158,13 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         answer.tables = tables
         warnings = []
         simulated = sum(scale.scale_source_count(group.count) for group in scenario.populations)
-        enough, why = _required_sources(scenario)
+        crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
+        drop_tail = any(link.queue == "droptail" for link in _get_shared_links(scenario))
+        if drop_tail or any(place is not None and place.shared for place in crossed):
+            enough, why = MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
+        else:
+            least = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
+            enough, why = least, "the RTT has an error above 10 %"
         if simulated < enough:
             warnings.append(
                 f"{simulated} simulated sources are too few: near saturation, {why}; use "
@@ -298,16 +304,6 @@ def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
     longer = extra_byte_ns(scenario, scale) * size
     lacking = [longer - group["forward_ns"] - group["back_ns"] for group in config["classes"]]
     return max(0.0, 1e-9 * float(max(lacking)))
-
-
-def _required_sources(scenario: Scenario) -> tuple[int, str]:
-    """Return the required number of sources near saturation, and the error with fewer."""
-    crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
-    drop_tail = any(link.queue == "droptail" for link in _get_shared_links(scenario))
-    if drop_tail or any(place is not None and place.shared for place in crossed):
-        return MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
-    enough = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
-    return enough, "the RTT has an error above 10 %"
 
 
 def _get_shared_links(scenario: Scenario) -> list[Link | ReturnLink]:

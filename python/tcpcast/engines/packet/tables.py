@@ -75,7 +75,25 @@ def make_all_tables(
     shown = [name for name in CLASS_METRICS if METRICS[name].has_isolated_value or not is_isolated]
     tables = {"by_class": make_class_table(groups, estimates, shown)}
     if scenario.isolated_transfers is None:
-        tables["queue"] = _queue_distribution_table(snapshot.totals)
+        totals = snapshot.totals
+        time, at_arrivals = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
+        if time.sum() == 0.0 or time.size < 2:
+            tables["queue"] = {}
+        else:
+            lengths = np.arange(time.size)
+            if time.size > MAX_QUEUE_ROWS:
+                # All short queues, and longer ones at proportional distances: a million rows would
+                # take longer than the run.
+                short = MAX_QUEUE_ROWS // 2
+                far = np.geomspace(short, time.size - 1, MAX_QUEUE_ROWS - short)
+                lengths = np.unique(
+                    np.concatenate([lengths[:short], np.rint(far).astype(np.int64)])
+                )
+            tables["queue"] = {
+                "queue_pkts": lengths,
+                "time_above": _tail_probabilities(time)[lengths],
+                "arrivals_above": _tail_probabilities(at_arrivals)[lengths],
+            }
         if kinds & {"on-off", "transfers"}:
             tables |= _file_tables(scenario, snapshot)
             tables |= file_goodputs.file_goodput_tables(
@@ -87,7 +105,22 @@ def make_all_tables(
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
-        tables = _transfer_tables(scenario, snapshot) | tables
+        sizes = size_interval_columns(scenario)
+        means = {} if is_isolated else mean_completion_times(snapshot.units)
+        by_size = transfers.times_by_size_table(
+            sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
+        )
+        is_biased = not is_isolated and _has_class_with_many_unfinished(scenario, snapshot)
+        of_transfers = {
+            "by_size": transfers.withhold_times(by_size) if is_biased else by_size,
+            "by_losses": transfers.times_by_losses_table(
+                sizes, snapshot.totals, independent=is_isolated
+            ),
+        }
+        if scenario.is_modern:
+            times = transfers.time_percentile_table(sizes, snapshot.totals)
+            of_transfers["transfer_times"] = transfers.withhold_times(times) if is_biased else times
+        tables = of_transfers | tables
     red = scenario.network.red_parameters()
     if red is None:
         tables["red"] = {}
@@ -168,27 +201,6 @@ def make_all_tables(
 
 def _count_rows(table: Table) -> int:
     return len(next(iter(table.values()), ()))
-
-
-def _queue_distribution_table(totals: Mapping[str, Any]) -> Table:
-    """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue.
-
-    Of queues with more than :data:`MAX_QUEUE_ROWS` lengths, the table contains all short ones, and
-    longer ones at proportional distances: a million rows would take longer than the run.
-    """
-    time, snapshot = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
-    if time.sum() == 0.0 or time.size < 2:
-        return {}
-    lengths = np.arange(time.size)
-    if time.size > MAX_QUEUE_ROWS:
-        short = MAX_QUEUE_ROWS // 2
-        far = np.geomspace(short, time.size - 1, MAX_QUEUE_ROWS - short)
-        lengths = np.unique(np.concatenate([lengths[:short], np.rint(far).astype(np.int64)]))
-    return {
-        "queue_pkts": lengths,
-        "time_above": _tail_probabilities(time)[lengths],
-        "arrivals_above": _tail_probabilities(snapshot)[lengths],
-    }
 
 
 def _pad_to_equal_length(*columns: Counts) -> tuple[Floats, ...]:
@@ -315,26 +327,6 @@ def size_interval_columns(scenario: Scenario) -> Table:
     if listed is not None:
         return {"size_pkts": np.array(listed)}
     return {"low_pkts": np.array(SIZE_LOWS), "high_pkts": np.array(SIZE_HIGHS)}
-
-
-def _transfer_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
-    sizes = size_interval_columns(scenario)
-    is_isolated = scenario.isolated_transfers is not None
-    means = {} if is_isolated else mean_completion_times(snapshot.units)
-    by_size = transfers.times_by_size_table(
-        sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
-    )
-    is_biased = not is_isolated and _has_class_with_many_unfinished(scenario, snapshot)
-    tables = {
-        "by_size": transfers.withhold_times(by_size) if is_biased else by_size,
-        "by_losses": transfers.times_by_losses_table(
-            sizes, snapshot.totals, independent=is_isolated
-        ),
-    }
-    if scenario.is_modern:
-        times = transfers.time_percentile_table(sizes, snapshot.totals)
-        tables["transfer_times"] = transfers.withhold_times(times) if is_biased else times
-    return tables
 
 
 def mean_completion_times(units: BatchCounters) -> dict[int, Estimate | None]:
