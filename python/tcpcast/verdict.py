@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric
 from tcpcast.compare import (
+    MAIN_METRICS,
     differ_significantly,
     engine_rank,
     is_formula,
@@ -33,14 +34,6 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, Sequence[Any]]
     Cells = Callable[[str], list[Finding]]
-
-MAIN_METRICS = {
-    "on-off": "connection_rate_bps",
-    "transfers": "completion_time_s",
-    "bulk": "goodput_bps",
-}
-"""The metric of the verdict by kind of traffic; with a handshake, transfers are judged by
-``total_time_s``."""
 
 COMPARED_METRICS = ("connection_rate_bps", "total_time_s", *HEADLINE_METRICS)
 """Metrics of a sweep in the order in which a verdict prefers them."""
