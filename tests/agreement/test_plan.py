@@ -302,8 +302,10 @@ def test_time_per_file_of_each_kind_of_traffic(simulated: Install) -> None:
         assert plan.value == pytest.approx(10e6, rel=0.02)
     simulated(lambda s: {"on_time_s": 0.01 * s.senders})
     assert solve("users", web(), time_s=0.5).value == pytest.approx(50, abs=2)
-    with pytest.raises(NotApplicable, match="a time per file requires files"):
+    with pytest.raises(NotApplicable, match="requires files"):
         solve("max-loss", bulk(), time_s=1.0)
+    with pytest.raises(NotApplicable, match="have only a time per file; use --time"):
+        solve("rate", isolated, rate_bps=1e6)
 
 
 def test_overloaded_runs_miss_the_target() -> None:
@@ -356,6 +358,15 @@ def test_smallest_value_may_be_enough_already(simulated: Install) -> None:
     simulated(lambda _: {"loss_ratio": 1e-5})
     plan = solve("buffer", web())
     assert (plan.value, plan.exit_code) == (1, 0)
+
+
+def test_slowest_link_transmits_a_packet_within_the_round_trip(simulated: Install) -> None:
+    simulated(lambda _: {"connection_rate_bps": 1e6})
+    plan = solve("rate", web(traffic__sources=1), rate_bps=1e3)
+    assert plan.at_limit
+    assert plan.value is not None
+    with pytest.raises(ValueError, match="transmission"):
+        web(traffic__sources=1, network__bottleneck__rate=f"{0.99 * plan.value:.0f}bit")
 
 
 def test_largest_population_may_meet_the_target(simulated: Install) -> None:

@@ -201,16 +201,22 @@ def _value_text(metavar: str, value: float) -> str:
 
 def _metric_of_target(target: Target, scenario: Scenario) -> str:
     """Return the metric of a target; the time per file depends on traffic and handshake."""
+    kinds = {each.traffic.kind for each in scenario.populations}
+    of_files = target.metric in {FILE_GOODPUT, TIME_PER_FILE, "connection_rate_bps"}
+    if of_files and kinds <= {"bulk"}:
+        raise NotApplicable(
+            "this target requires files, but the flows never end; use traffic of kind "
+            '"on-off" or "transfers"'
+        )
+    if target.metric != TIME_PER_FILE and scenario.isolated_transfers is not None:
+        raise NotApplicable(
+            "transfers on an idle path have only a time per file; use --time, or add "
+            "traffic.arrivals"
+        )
     if target.metric == FILE_GOODPUT:
         return "goodput_bps"
     if target.metric != TIME_PER_FILE:
         return target.metric
-    kinds = {each.traffic.kind for each in scenario.populations}
-    if kinds <= {"bulk"}:
-        raise NotApplicable(
-            "a time per file requires files, but the flows never end; use --goodput, or traffic of "
-            'kind "on-off" or "transfers"'
-        )
     if any(each.tcp.handshake not in {None, "none"} for each in scenario.populations):
         return "total_time_s"
     return "on_time_s" if "on-off" in kinds else "completion_time_s"
@@ -407,7 +413,7 @@ def _set_answer(plan: Plan, runs: Probes, result: SearchResult) -> None:
     else:
         plan.recommendation = varied.split_text(plan.value)
     if plan.column == "loss_ratio":
-        plan.recommendation = f"This is one packet in {1 / plan.value:,.3g}."
+        plan.recommendation = f"This is one packet in {float(f'{1 / plan.value:.3g}'):,.0f}."
     if plan.column in {"flows", "loss_ratio"} and len(plan.scenario.populations) == 1:
         sizing = compute_path_requirements(plan.scenario)
         plan.notes += [] if sizing is None else path_requirement_texts(sizing)
