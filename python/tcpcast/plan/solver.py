@@ -59,6 +59,9 @@ FURTHER_METRICS = (
 )
 """Further metrics in the table of the computed values."""
 
+INTERVAL_NOTES = ("run", "check", "withheld")
+"""Kinds of notes about the intervals of a single run."""
+
 QUEUEING_DELAY_S, BDP_RTT_S = 0.6, 0.3
 """Queueing delay of the 600 ms rule, and usual RTT of the bandwidth-delay rule."""
 
@@ -334,7 +337,9 @@ def _search(plan: Plan, runs: Probes) -> None:
     shown = plan.runs
     if runs.is_exact:  # a formula is judged at its answer, not where the search passed
         shown = [each for value, each in runs.answers.items() if value == plan.value]
-    plan.warnings += merge_run_warnings(shown, {plan.metric, "file_goodput"})
+    found = merge_run_warnings(shown, {plan.metric, "file_goodput"})
+    # The interval of a found answer is from the scatter of the runs, not from their own intervals.
+    plan.warnings += [n for n in found if plan.value is None or n.kind not in INTERVAL_NOTES]
 
 
 def _first_share(runs: Probes) -> float:
