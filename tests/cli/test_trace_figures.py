@@ -36,8 +36,6 @@ matplotlib_figure = pytest.importorskip("matplotlib.figure")
 StepPatch = pytest.importorskip("matplotlib.patches").StepPatch
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from tcpcast.captures import Capture, Table
 
     Output = pytest.CaptureFixture[str]
@@ -55,8 +53,8 @@ def timestamps(seconds: Any) -> np.ndarray[Any, Any]:
     return START + (np.asarray(seconds, dtype=float) * 1e9).astype("timedelta64[ns]")
 
 
-def legend(of: Axes | Figure) -> list[str]:
-    shown: Any = of.legends[0] if hasattr(of, "legends") else of.get_legend()
+def legend(of: Any) -> list[str]:
+    shown = of.legends[0] if isinstance(of, matplotlib_figure.Figure) else of.get_legend()
     return [] if shown is None else [text.get_text() for text in shown.get_texts()]
 
 

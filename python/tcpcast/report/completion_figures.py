@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.compare import is_observed, mean_completion_time_metrics, packets_text
+from tcpcast.compare import is_observed, mean_completion_time_metrics
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
     Axis,
@@ -16,10 +15,10 @@ from tcpcast.report.chart import (
     one_panel_chart,
     value_axis,
 )
-from tcpcast.report.figure_titles import answer_for_title, engine_label, formula_clause
+from tcpcast.report.figure_titles import engine_label, run_title
 from tcpcast.report.main_metrics import PERCENTILES
 from tcpcast.report.palette import BLACK, BLUE, CALCULATED, OBSERVED
-from tcpcast.report.quantity import scale_for_unit, three_digit_text
+from tcpcast.report.quantity import scale_for_unit
 from tcpcast.report.times_by_losses import times_by_size_and_losses
 
 if TYPE_CHECKING:
@@ -103,27 +102,10 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     # The legend goes below, because bars and lines fill the axes.
     return one_panel_chart(
         scenario,
-        _completion_time_title(answer_for_title(answers)),
+        run_title(answers, scenario, "Completion times of transfers by size"),
         Axis("size of a transfer (packets)", integer_ticks=True),
         value_axis(f"completion time ({scale.unit})", shown),
         series,
         size=(FIGURE_SIZE_IN[0], FIGURE_SIZE_IN[1] + 0.5),
         legend_position="below",
     )
-
-
-def _completion_time_title(answer: Answer) -> str:
-    """Return the mean times of the smallest and the largest size that have one."""
-    table = answer.tables["by_size"]
-    times = zip(table["size_pkts"].tolist(), table["completion_time_s"].tolist(), strict=True)
-    known = [
-        (packets_text(size), three_digit_text(time, "s"))
-        for size, time in times
-        if math.isfinite(time)
-    ]
-    if not known:
-        return "Completion times of transfers by size"
-    title = f"On average, a transfer of {known[0][0]} takes {known[0][1]}"
-    if len(known) > 1:
-        title += f", and a transfer of {known[-1][0]} takes {known[-1][1]}"
-    return title + formula_clause(answer)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpcast.captures.table import select_rows
 from tcpcast.compare import is_observed, packets_text
+from tcpcast.readable_units import count_text
 from tcpcast.report.chart import (
     MAX_LEGEND_ENTRIES,
     Axis,
@@ -23,14 +24,12 @@ from tcpcast.report.chart import (
 from tcpcast.report.figure_titles import (
     answer_for_title,
     engine_label,
-    formula_clause,
+    finding_title,
     sender_noun,
-    senders_text,
-    value_range_text,
 )
 from tcpcast.report.main_metrics import PERCENTILES, sizes_of_row_text
 from tcpcast.report.palette import REFERENCE, engine_style, line_style
-from tcpcast.report.quantity import scale_for_unit, three_digit_text
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,13 +85,9 @@ def active_users_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     answer = answer_for_title(answers)
     table = answer.tables["states"]
     below = np.cumsum(table["probability"])
-    low, high = table["active"][np.searchsorted(below, np.array([0.05, 0.95]) * below[-1])]
-    groups = scenario.populations
-    users = f"{low:,.0f} to {high:,.0f}" if high > low else f"{high:,.0f}"
-    who = f"of {senders_text(groups)} are"
-    if not all(group.count for group in groups):
-        who = f"{sender_noun(groups)} is" if users == "1" else f"{senders_text(groups)} are"
-    title = f"90 % of the time, {users} {who} active{formula_clause(answer)}"
+    ends = table["active"][np.searchsorted(below, np.array([0.05, 0.95]) * below[-1])].tolist()
+    noun = sender_noun(scenario.populations)
+    title = finding_title(answer, f"90 % of the time, the number of active {noun}s", ends, noun)
     return one_panel_chart(scenario, title, x, y, curves)
 
 
@@ -117,12 +112,8 @@ def shared_rate_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     answer = answer_for_title(answers)
     table = answer.tables["states"]
     row = int(np.argmax(np.where(table["shared_rate_bps"] > 0, table["probability"], -1.0)))
-    number = int(table["active"][row])
-    who = f"With {number:,} active {noun}s, each {noun}"
-    if number == 1:
-        who = f"With one active {noun}, this {noun}"
-    value = three_digit_text(float(table["shared_rate_bps"][row]), "bit/s")
-    title = f"{who} gets {value}{formula_clause(answer)}"
+    subject = f"with {count_text(int(table['active'][row]), f'active {noun}')}, the rate of each"
+    title = finding_title(answer, subject, [float(table["shared_rate_bps"][row])], "bit/s")
     drawn = [replace(each, y=np.divide(each.y, scale.factor)) for each in curves]
     return one_panel_chart(scenario, title, _active_axis(scenario, right), y, drawn)
 
@@ -140,20 +131,20 @@ def queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     # The title has the median queue length, or the 95th percentile if the median is 0.
     answer = answer_for_title(answers)
     table = answer.tables["queue"]
-    title = "The queue is empty at least 95 % of the time"
-    for share, words in ((0.05, "5 % of the time"), (0.5, "Half of the time")):
-        above = table["queue_pkts"][table["time_above"] >= share]
-        if above.size:
-            limit = f" (buffer {buffer_pkts:,.0f})" if np.isfinite(buffer_pkts) else ""
-            title = f"{words}, more than {np.max(above):,.0f} packets are in the queue{limit}"
-    return one_panel_chart(scenario, f"{title}{formula_clause(answer)}", x, y, curves)
+    half, most = (
+        float(np.max(table["queue_pkts"][table["time_above"] >= share], initial=0.0))
+        for share in (0.5, 0.05)
+    )
+    which = "median" if half else "95th percentile"
+    title = finding_title(answer, f"the {which} of the queue", [half or most], "packet")
+    return one_panel_chart(scenario, title, x, y, curves)
 
 
 def cumulative_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the cumulative distribution of completion times, with 95 % intervals as a band."""
     subject, _ = _subject_and_quantity(scenario)
     series = list(_time_curves(answers))
-    title = _finish_title(series, 0.5, f"Half of the {subject} finish within")
+    title = _finish_title(answers[0], series, 0.5, f"the median time of {subject}")
     y = Axis("finished within this time", 0, 1.01, ticks=percent_tick)
     return _time_chart(scenario, title or f"Distribution of the times of {subject}", y, series)
 
@@ -162,7 +153,8 @@ def time_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the chart of the share of transfers above each completion time."""
     subject, _ = _subject_and_quantity(scenario)
     series = list(_time_curves(answers))
-    title = _finish_title(series, 0.95, f"At most 5 % of the {subject} take longer than")
+    claim = f"the 95th percentile of the time of {subject}"
+    title = _finish_title(answers[0], series, 0.95, claim)
     tails = []
     for each in series:
         shown = np.less(each.y, 1 - 1e-9)
@@ -195,8 +187,8 @@ def _subject_and_quantity(scenario: Scenario) -> tuple[str, str]:
     return "files", "time to load a file"
 
 
-def _finish_title(series: Sequence[Series], share: float, claim: str) -> str:
-    """Return the claim with the times within which a share finishes; "" if a size has no time."""
+def _finish_title(answer: Answer, series: Sequence[Series], share: float, subject: str) -> str:
+    """Return the times within which a share finishes as a title; "" if a size has no time."""
     times = [
         float(np.asarray(each.x)[np.searchsorted(np.asarray(each.y), share)])
         for each in series
@@ -204,8 +196,7 @@ def _finish_title(series: Sequence[Series], share: float, claim: str) -> str:
     ]
     if not times or len(times) < len(series):
         return ""
-    sizes = ", depending on the size" if len(times) > 1 else ""
-    return f"{claim} {value_range_text(times, 's')}{sizes}"
+    return finding_title(answer, subject, times, "s")
 
 
 def _time_curves(answers: Sequence[Answer]) -> Iterator[Series]:
@@ -282,7 +273,7 @@ def goodput_distribution_chart(answers: Sequence[Answer], scenario: Scenario) ->
         if len(answers) == 1:
             series.append(Band(edges / factor, np.zeros_like(shares), shares, style=colour))
     y = Axis("share of files per goodput interval of 1 %", 0, ticks=percent_tick)
-    title = _exceeded_goodput_title(answers, 0.5, "Half")
+    title = _exceeded_goodput_title(answers, 0.5, "median")
     return one_panel_chart(scenario, title, x, y, series)
 
 
@@ -304,7 +295,7 @@ def goodput_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
             ends = shares["low"] / factor, shares["high"] / factor
             series.append(IntervalLines(shares["share"], *ends, style, is_horizontal=True))
     y = Axis("files with a higher goodput", 0, 1, ticks=percent_tick)
-    title = _exceeded_goodput_title(answers, 0.9, "90 %")
+    title = _exceeded_goodput_title(answers, 0.9, "10th percentile")
     return one_panel_chart(scenario, title, x, y, series)
 
 
@@ -317,10 +308,12 @@ def _goodput_axis(answers: Sequence[Answer]) -> tuple[Axis, float]:
     return Axis(label, low / scale.factor, high / scale.factor, log=high > 4 * low), scale.factor
 
 
-def _exceeded_goodput_title(answers: Sequence[Answer], share: float, words: str) -> str:
+def _exceeded_goodput_title(answers: Sequence[Answer], share: float, name: str) -> str:
     """Return the title with the highest tabulated goodput that ``share`` of all files exceeds."""
-    table = answer_for_title(answers).tables["file_goodput_tail"]
+    answer = answer_for_title(answers)
+    table = answer.tables["file_goodput_tail"]
     above = table["goodput_bps"][table["by_file"] >= share]
     if not above.size:
         return "Distribution of the goodput of files"
-    return f"{words} of the files get more than {three_digit_text(float(np.max(above)), 'bit/s')}"
+    subject = f"the {name} of the goodput of files"
+    return finding_title(answer, subject, [float(np.max(above))], "bit/s")

@@ -32,9 +32,10 @@ from tcpcast.report.sweep_cells import (
     make_swept_key,
     metric_grids,
 )
-from tcpcast.report.sweep_titles import sweep_figure_title as sweep_title
+from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.sweeps.prepared import MAX_FIGURE_KEYS
+from tcpcast.verdict import sweep_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -186,7 +187,9 @@ def iter_sweep_figures(
                 grids, keys_of = curves, [key for key in keys_of if key.is_numeric]
             scale = scale_for_metric(metric, float(np.abs(trusted_or_all_values(grids)).max()))
             at = levels.get(metric, ())
-            title = sweep_title(metric, grids, list(axes.values()), scale, at)
+            verdict = verdict_text(sweep_findings(columns, keys, "", metric), intervals=False)
+            plain = f"{metric_label(metric)} by {' and '.join(map(key_label, keys))}"
+            title = verdict.rstrip(".") or plain[0].upper() + plain[1:]
             label = metric_label(metric) + (f" ({scale.unit})" if scale.unit else "")
             if len(keys_of) == MAX_FIGURE_KEYS:
                 yield metric, _map_figure(grids, keys_of, label, scale, at, (title, subtitle))

@@ -18,13 +18,7 @@ from tcpcast.report.chart import (
     scenario_subtitle,
     value_axis,
 )
-from tcpcast.report.figure_titles import (
-    class_goodput_title,
-    engine_label,
-    flow_names,
-    goodput_title,
-    value_range_text,
-)
+from tcpcast.report.figure_titles import engine_label, finding_title, flow_names, run_title
 from tcpcast.report.palette import BLACK, BLUE, COLOURS, VERMILION, class_styles, line_style
 from tcpcast.report.quantity import scale_for_unit
 
@@ -61,9 +55,8 @@ def over_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     subtitle = f"{scenario_subtitle(scenario)}; {engine_label(answer)}"
     if answer.replications > 1:
         subtitle += f"; windows from the first of {answer.replications} replications"
-    title = class_goodput_title(answer, scenario) or goodput_title(answer, scenario)
-    title = title or "Windows, round-trip times, queue and goodput over the run"
-    return _stacked_chart(title, subtitle, panels)
+    plain = "Windows, round-trip times, queue and goodput over the run"
+    return _stacked_chart(run_title([answer], scenario, plain), subtitle, panels)
 
 
 def _stacked_chart(title: str, subtitle: str, panels: Sequence[Panel]) -> Chart:
@@ -83,10 +76,11 @@ def _panels(answer: Answer, scenario: Scenario, shade: list[Drawable]) -> Iterat
     x = Axis("time (s)", 0, end)
     table = answer.tables.get("windows_over_time")
     if table is not None:
+        of_flows = [table["high_pkts"][table["flow"] == flow] for flow in np.unique(table["flow"])]
         yield Panel(
             [*_window_series(table, scenario), *shade],
             x,
-            value_axis("window of\na flow (packets)", [table["high_pkts"]]),
+            value_axis("window of\na flow (packets)", of_flows),
         )
     names = [group.name for group in scenario.populations]
     styles = class_styles(scenario.populations)
@@ -170,9 +164,8 @@ def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
     x = Axis("time (s)", start, max(end, start + 1e-9))
     line = {"drawstyle": "steps-post", "linewidth": 1}
-    by_class: dict[str, list[float]] = {}
-    panels = []
-    for (group, name), of_flow in zip(flow_names(scenario, flows), tables, strict=True):
+    panels, medians = [], []
+    for (_, name), of_flow in zip(flow_names(scenario, flows), tables, strict=True):
         time, window, threshold = (
             of_flow[column].astype(float) for column in ("time_s", "cwnd_pkts", "ssthresh_pkts")
         )
@@ -184,13 +177,8 @@ def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
             Series(time, window, "window", line | {"color": BLUE}),
         )
         panels.append(Panel(curves, x, y))
-        by_class.setdefault(group.name, []).append(median_window(time, window, end))
-    texts = []
-    for name, values in by_class.items():
-        low, high = (f"{value:,.0f}" for value in (min(values), max(values)))
-        text = f"{high} packets" if low == high else f"{low} to {high} packets"
-        texts.append(f"{text} ({name})" if len(by_class) > 1 else text)
-    title = f"Half of the time, the window is at least {', '.join(texts)}"
+        medians.append(median_window(time, window, end))
+    title = finding_title(answer, "the median window of a flow", medians, "packet")
     some = f"; {len(flows)} of {len(traced)} traced flows" if len(traced) > len(flows) else ""
     subtitle = f"{scenario_subtitle(scenario)}; {engine_label(answer)}{some}"
     return _stacked_chart(title, subtitle, panels)
@@ -243,8 +231,6 @@ def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         style = line_style(index) | {"linewidth": 1.2}
         style |= {"color": styles[group.name]["color"]} if len(styles) > 1 else {}
         series.append(Series(edges, rate / scale.factor, style=style, name=name))
-    who = "The flow sends" if len(rates) == 1 else "Each of these flows sends"
-    means = value_range_text([float(rate.mean()) for rate in rates], "bit/s")
-    title = class_goodput_title(answer, scenario) or f"{who} {means} on average"
+    title = run_title([answer], scenario, "New data sent by each flow")
     y = Axis(f"new data sent ({scale.unit})", 0)
     return one_panel_chart(scenario, title, Axis("time (s)"), y, series)
