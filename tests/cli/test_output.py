@@ -170,7 +170,9 @@ def test_failed_capture_write_keeps_answer(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output, "_rename_to_final_name", full)
+    monkeypatch.setattr(os, "link", full)
+    monkeypatch.setattr(os, "rename", full)
+    monkeypatch.setattr(os, "replace", full)
     assert main(captured("in.pcap")) == 3
     out, err = capsys.readouterr()
     assert "connection rate" in out
