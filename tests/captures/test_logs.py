@@ -19,7 +19,6 @@ import pytest
 from tcpcast.captures import trace
 from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.captures.subject import capture_subject
-from tcpcast.captures.verdict import capture_verdict
 from tcpcast.cli import main
 from tcpcast.errors import CaptureError
 from tcpcast.report.full_report import captures_document
@@ -90,7 +89,7 @@ def test_values_of_iperf3_are_those_it_prints() -> None:
 @pytest.mark.parametrize("name", ["parallel.json", "loss.txt", "reverse.json"])
 def test_the_same_verdict_is_in_every_output(name: str) -> None:
     capture = trace(LOGS / name)
-    verdict = capture_verdict(capture)
+    verdict = capture.verdict()
     assert plain_text(capture_parts(capture), 10_000).splitlines()[0] == verdict
     document = captures_document([capture], "tcpcast report log")
     assert verdict.replace("<", "&lt;") in markdown_page(document, "mark")
@@ -219,18 +218,7 @@ def test_options_that_need_packets_are_refused(
     assert f"{option[0]} requires a capture" in capsys.readouterr().err
 
 
-def test_a_log_is_an_answer_beside_models(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A scenario may refer to a log; unknown metrics are absent, and no scenario is derived."""
-    file = tmp_path / "scenario.toml"
-    log = json.dumps(str(LOGS / "loss.txt"))
-    traffic = f'[traffic]\nkind = "capture"\nfile = {log}\nconnection = "0"\n'
-    file.write_text(f'name = "x"\n{traffic}', encoding="utf-8")
-    assert main(["run", str(file), "--engine", "trace", "--json"]) == 0
-    (answer,) = json.loads(capsys.readouterr().out)["answers"]
-    assert answer["metrics"]["retransmit_ratio"]["value"] == pytest.approx(9 / 579)
-    assert answer["metrics"]["td_indications"]["value"] is None
+def test_a_log_does_not_give_a_scenario() -> None:
     with pytest.raises(CaptureError, match="a scenario requires a capture"):
         make_replay_scenario(trace(LOGS / "loss.txt"))
 

@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "readable_units": {"units"},
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
-    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units"},
+    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units", "readable_units"},
     "array_types": set[str](),
     "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
@@ -68,7 +68,8 @@ MAY_IMPORT = {
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
-    "plan": ANSWERING | {"compare", "command_option", "path_option_definitions"},
+    "verdict": ANSWERING | {"compare"},
+    "plan": ANSWERING | {"command_option", "interrupts", "path_option_definitions"},
     "ranges": QUESTION,
     "command_option": set[str](),
     "path_option_definitions": {"command_option"},
@@ -77,13 +78,15 @@ MAY_IMPORT = {
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
     "report": ANSWERING - {"models"}
-    | {"compare", "plan", "sweeps", "emulation", "path_option_definitions"},
+    | {"compare", "verdict", "plan", "sweeps", "emulation", "path_option_definitions"},
     "path": ANSWERING | {"report", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
-    "web": ANSWERING | {"compare", "plan", "report", "path", "path_option_definitions", "ranges"},
+    "web": ANSWERING
+    | {"compare", "verdict", "plan", "report", "path", "path_option_definitions", "ranges"},
     "cli": ANSWERING
-    | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
+    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "path", "web", "interrupts"}
+    | {"ranges"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts", "forkserver"},
@@ -102,8 +105,8 @@ PRIVATE = {
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.make_configuration",
     "tcpcast.engines.packet.configuration.to_nanoseconds",
-    "tcpcast.engines.packet.metric_estimates.CLASS_COUNTER",
-    "tcpcast.engines.packet.metric_estimates.LINK_COUNTER",
+    "tcpcast.engines.packet.counters.CLASS_COUNTER",
+    "tcpcast.engines.packet.counters.LINK_COUNTER",
     # The whole result of the model; the engine returns its metrics only.
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.

@@ -45,17 +45,18 @@ from tcpcast.captures.tap_comparison import (
 )
 from tcpcast.captures.transfers import service_or_transfer
 from tcpcast.captures.verdict import (
-    capture_verdict,
-    captures_verdict,
+    capture_findings,
+    captures_findings,
     directions_without_service,
 )
 from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
-from tcpcast.extras import import_arrow, notebook_html
+from tcpcast.extras import TabularResult, verdict_text
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import ModuleType
 
 __all__ = ["Capture", "Table", "iter_plain_rows", "trace", "trace_document"]
 
@@ -68,7 +69,7 @@ OS_ERROR_SUFFIX = re.compile(r" \(os error \d+\)$")
 
 
 @dataclass(slots=True)
-class Capture:
+class Capture(TabularResult):
     """The results of one capture as tables of numpy columns.
 
     A table is a dict of columns of equal length, suitable for :class:`pandas.DataFrame` and
@@ -171,20 +172,9 @@ class Capture:
             f" directions={self.connections['src'].size}{partial}>"
         )
 
-    def _repr_html_(self) -> str:
-        """Return the report with few rows, for notebooks."""
-        return notebook_html(self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the directions as an Arrow stream, for example for ``polars.DataFrame(capture)``.
-
-        Raises
-        ------
-        MachineError
-            pyarrow is not installed.
-        """
-        table = to_arrow_table(import_arrow("Arrow tables"), self.file, self.connections)
-        return table.__arrow_c_stream__(requested_schema)
+    def _make_arrow_table(self, arrow: ModuleType) -> Any:
+        """Return the directions."""
+        return to_arrow_table(arrow, self.file, self.connections)
 
     def advice(self) -> np.ndarray[Any, Any]:
         """Return one sentence per direction: why it was slow, and what to change first.
@@ -196,7 +186,7 @@ class Capture:
 
     def verdict(self) -> str:
         """Return the main result of the capture as a sentence."""
-        return capture_verdict(self)
+        return verdict_text(capture_findings(self))
 
     def groups(self, by: str = "pair", rtt_s: float | None = None) -> Table:
         """Return one row per group of flows.
@@ -445,7 +435,7 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
     """Return ``{"verdict": ..., "captures": [...]}`` as in ``tcpcast trace --json``."""
     shown = list(captures)
     return {
-        "verdict": captures_verdict(shown),
+        "verdict": verdict_text(captures_findings(shown)),
         "captures": [
             {
                 **capture_json_before_tables(capture),
@@ -462,10 +452,12 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
 def capture_json_before_tables(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
     """Return the keys of a capture that precede its tables in the JSON document."""
     limits = bytes_by_limit(directions_without_service(capture.connections))
+    findings = capture_findings(capture, groups)
     return {
         "file": capture.file,
         **({"program": capture.program} if capture.program else {}),
-        "verdict": capture_verdict(capture, groups),
+        "verdict": verdict_text(findings),
+        "findings": [finding.to_json() for finding in findings],
         "subject": capture_subject(capture, groups).to_json(),
         "warnings": list(capture.warnings),
         **({"between": list(iter_plain_rows(capture.between))} if capture.between else {}),

@@ -25,7 +25,7 @@ from tcpcast.report.sweep import (
     sweep_json,
     sweep_rows_parts,
     sweep_verdict_parts,
-    verdict_on_sweep_table,
+    verdict_json,
 )
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
@@ -225,8 +225,7 @@ def _print_summary(results: SweepResults, *, as_json: bool) -> None:
     """Print the verdict and the number of rows of a sweep in a folder."""
     table = results.to_arrow()
     if as_json:
-        verdict = verdict_on_sweep_table(table, results.keys) or None
-        print(encode({"verdict": verdict, **results.summary()}))
+        print(encode(verdict_json(table, results.keys) | results.summary()))
     else:
         text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
         print_parts([*sweep_verdict_parts(table, results.keys), Paragraph(text)])

@@ -165,7 +165,7 @@ def prepare_sweep(
     assert table is not None
     names = tuple(table.engines) or None
     check_engine_names(names or ())
-    base = source.with_changes({"sweep": None, **(_NO_PROBES if source.captured is None else {})})
+    base = source.with_changes({"sweep": None, **_NO_PROBES})
     grid = make_grid(table, base.run.seed)
     check_swept_keys(base, grid)
     depends_on = [

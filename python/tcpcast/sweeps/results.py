@@ -6,17 +6,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.extras import import_arrow, import_dataframe_package, notebook_html
+from tcpcast.extras import TabularResult, import_dataframe_package
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from types import ModuleType
 
     from tcpcast.sweeps.prepared import PreparedSweep
 
 
 @dataclass(slots=True)
-class SweepResults:
+class SweepResults(TabularResult):
     """Rows per cell, replication and engine, in the order of the cells.
 
     ``sweep`` is the sweep, and ``table`` a ``pyarrow.Table`` without empty metric columns.
@@ -60,20 +61,9 @@ class SweepResults:
         where = "" if self.folder is None else f" in {self.folder}"
         return f"<Results of a sweep{where}: {self.counts()}>"
 
-    def _repr_html_(self) -> str:
-        """Return the verdict and the first rows, for notebooks."""
-        return notebook_html(self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows as an Arrow stream, for example for ``polars.DataFrame(results)``.
-
-        Raises
-        ------
-        MachineError
-            pyarrow is not installed.
-        """
-        import_arrow("Arrow tables")
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+    def _make_arrow_table(self, arrow: ModuleType) -> Any:  # noqa: ARG002 - as in other results
+        """Return the rows."""
+        return self.table
 
     def counts(self) -> str:
         """Return the number of rows by status as text."""

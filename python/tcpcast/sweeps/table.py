@@ -95,7 +95,7 @@ def write_answer(answer: Answer, *, by_class: bool) -> str:
     columns: dict[str, Any] = {
         "engine": answer.engine or None,
         "status": answer.status.value if answer.status in STATUSES else PARTIAL,
-        "reason": answer.not_applicable or answer.incomplete_reason,
+        "reason": answer.reason or None,
         "trusted": not untrusted and not has_warnings if metrics else None,
         "untrusted": untrusted,
         "regime": answer.regime,

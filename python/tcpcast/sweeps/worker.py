@@ -97,7 +97,7 @@ def answer_batch(
     """
     _check_version(spec.version)
     watch = None if stopped is None else _make_stop_callback(stopped)
-    options = RunOptions(threads=1, progress=watch, suggestions=False)
+    options = RunOptions(threads=1, progress=watch)
     stored: list[StoredAnswer] = []
     for run in runs:
         if stopped is not None and stopped():

@@ -1,10 +1,9 @@
-"""Inputs of a path formula: from the scenario, from a simulation of it, or from a capture.
+"""Inputs of a path formula: from the scenario, or from a simulation of it.
 
 ``--feed scenario``: p is the specified loss, RTT the RTT of the idle path, T0 the larger of
 ``tcp.min_rto`` and RTT, b is 2 with delayed ACKs, otherwise 1. ``--feed measured``: p, RTT and T0
 are the ``packet`` answer's loss indication ratio, mean RTT and mean first timeout. No link then
-limits the rate, because the measured values already include the effects of links. Traffic of kind
-``capture`` always uses the measurements of engine ``trace`` (:mod:`.capture_inputs`).
+limits the rate, because the measured values already include the effects of links.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.capture_inputs import path_inputs_of_capture, transfer_steps_of_capture
 from tcpcast.engines.formula.input_types import (
     LinkCapacity,
     PathInputs,
@@ -51,10 +49,9 @@ def collect_path_inputs(
     model
         Name of the formula for error messages.
     scenario
-        One class of bulk flows, or a capture.
+        One class of bulk flows.
     measured
-        The ``packet`` answer that contains p, RTT and T0, or None to use the scenario's values. For
-        a capture, the ``trace`` answer.
+        The ``packet`` answer that contains p, RTT and T0, or None to use the scenario's values.
     accepts_no_loss
         True: p may be 0.
 
@@ -63,8 +60,6 @@ def collect_path_inputs(
     NotApplicable
         Several classes, traffic that is not bulk, no loss.
     """
-    if scenario.captured is not None:
-        return path_inputs_of_capture(model, measured)
     group = require_one_class(model, scenario, "bulk")
     warnings: list[str] = []
     if measured is None:
@@ -78,7 +73,15 @@ def collect_path_inputs(
         arriving = 1 - get_specified_loss(scenario, group)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
-        steps = _measured_steps(model, scenario, group, measured)
+        loss = get_positive_metric(measured, "loss_indication_ratio")
+        if not loss:
+            raise NotApplicable(
+                f"{model} needs a loss ratio, but the simulation had no loss indication"
+            )
+        steps = [
+            make_step("p", loss, "1", "packet: loss_indication_ratio"),
+            *_measured_time_steps(scenario, group, measured),
+        ]
         delivered = delivered_bits_per_sent_packet(measured)
     tcp = scenario.populations[0].tcp
     window = float(tcp.receiver_window)
@@ -140,26 +143,23 @@ def get_specified_loss(scenario: Scenario, group: Population) -> tuple[float, st
 _SUGGEST_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
-def _windows_overflow_queue(scenario: Scenario, group: Population) -> bool:
-    """Return True if receiver windows exceed the BDP plus the buffer of a link, without ECN."""
-    network, tcp = scenario.network, group.tcp
-    for on in group.links(network):
-        path = on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
-        windows = tcp.receiver_window * (group.count if on.shared else 1)
-        if not tcp.ecn and windows > path + network.buffer_pkts(on.link):
-            return True
-    return False
-
-
 def _require_specified_loss(
     model: str, scenario: Scenario, group: Population, warnings: list[str]
 ) -> Step:
     loss, keys = get_specified_loss(scenario, group)
     if not keys:
+        network, tcp = scenario.network, group.tcp
+        # Receiver windows exceed the BDP plus the buffer of a link.
+        overflows = not tcp.ecn and any(
+            tcp.receiver_window * (group.count if on.shared else 1)
+            > on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
+            + network.buffer_pkts(on.link)
+            for on in group.links(network)
+        )
         raise NotApplicable(
             f"{model} needs a loss ratio, but the scenario has no random loss",
             _SUGGEST_LOSS,
-            *([Suggestion(feed="measured")] if _windows_overflow_queue(scenario, group) else []),
+            *([Suggestion(feed="measured")] if overflows else []),
         )
     if loss < MIN_LOSS:
         raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
@@ -187,20 +187,6 @@ def packets_per_ack_source_text(tcp: Tcp) -> str:
     if tcp.delayed_acks and tcp.packets_per_growth == 1:
         return f"{tcp.stack}: the window grows with the packets acked"
     return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
-
-
-def _measured_steps(
-    model: str, scenario: Scenario, group: Population, measured: Answer
-) -> list[Step]:
-    loss = get_positive_metric(measured, "loss_indication_ratio")
-    if not loss:
-        raise NotApplicable(
-            f"{model} needs a loss ratio, but the simulation had no loss indication"
-        )
-    return [
-        make_step("p", loss, "1", "packet: loss_indication_ratio"),
-        *_measured_time_steps(scenario, group, measured),
-    ]
 
 
 def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
@@ -240,11 +226,8 @@ def require_listed_sizes(model: str, scenario: Scenario) -> list[int]:
 def collect_transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, Step]:
     """Return the derivation steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
 
-    p is the loss per packet: specified, or ``loss_ratio`` of the ``packet`` answer, or the
-    retransmission ratio of a capture.
+    p is the loss per packet: specified, or ``loss_ratio`` of the ``packet`` answer.
     """
-    if measured is not None and measured.captured is not None:
-        return {entry["symbol"]: entry for entry in transfer_steps_of_capture(measured)}
     group = scenario.populations[0]
     loss, keys = get_specified_loss(scenario, group)
     steps = [make_step("p", loss, "1", keys or "no random loss specified")]
