@@ -73,14 +73,24 @@ MAY_IMPORT = {
     "forkserver": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
-    "report": ANSWERING - {"models"}
-    | {"compare", "plan", "sweeps", "emulation", "path_option_definitions"},
-    "path": ANSWERING | {"report", "ranges", "path_option_definitions"},
+    "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
+    "path_scenario": ANSWERING | {"sweeps", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
-    "web": ANSWERING | {"compare", "plan", "report", "path", "path_option_definitions", "ranges"},
+    "web": ANSWERING
+    | {"compare", "plan", "report", "sweeps", "path_scenario", "path_option_definitions", "ranges"},
     "cli": ANSWERING
-    | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
+    | {
+        "compare",
+        "plan",
+        "sweeps",
+        "report",
+        "papers",
+        "path_scenario",
+        "web",
+        "interrupts",
+        "ranges",
+    }
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "preload": {"errors", "scenario", "sweeps"},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.engines.stack_support import find_omitted_formulas
 from tcpcast.metrics import sort_metrics
 from tcpcast.report.headline import run_verdict
+from tcpcast.report.path_advice import path_sizing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,18 +17,22 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def answers_document(compared: ComparedAnswers, scenario: Scenario) -> dict[str, Any]:
+def answers_document(
+    compared: ComparedAnswers, scenario: Scenario, amount_bytes: float | None = None
+) -> dict[str, Any]:
     """Return ``{"scenario": ..., "verdict": ..., "answers": [...]}``, the machine-readable report.
 
-    ``left_out`` lists formulas that do not support the stack, if any. Metrics are in the order of
-    :data:`tcpcast.metrics.METRICS`, tables and provenance in alphabetical order. The same scenario
-    and seed give the same document, except for ``wall_s``.
+    ``sizing`` has the values that fill the link of a single path, and the time for
+    ``amount_bytes``. ``left_out`` lists formulas that do not support the stack, if any. Metrics are
+    in the order of :data:`tcpcast.metrics.METRICS`, tables and provenance in alphabetical order.
+    The same scenario and seed give the same document, except for ``wall_s``.
     """
     verdict = run_verdict(compared, scenario)
     report = {
         "scenario": scenario.resolved(),
         "verdict": verdict or None,
         "answers": [_order_metrics_and_tables(a.to_json()) for a in compared.answers],
+        **path_sizing(compared, scenario, amount_bytes),
     }
     engines = {answer.engine for answer in compared.answers}
     left = [
