@@ -11,6 +11,7 @@ import tcpcast
 from figure_faults import figure_faults
 from generated_scenarios import Generator
 from tcpcast.errors import TcpcastError
+from tcpcast.report.chart import Axis, Chart, Panel, Series
 from tcpcast.report.figures import iter_figures
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.loading import get_packaged_names
@@ -78,6 +79,15 @@ def test_figures_of_scenarios_that_failed(tables: dict[str, Any]) -> None:
     """Regression: tables without losses, sizes, RTT samples or shared rates ended a command."""
     run = {"duration": "20s"} | tables.get("run", {})
     assert faults_of(tables | {"run": run | {"max_wall": "2s"}}) == []
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.8e-4), (20.0, 3e8)])
+def test_long_tick_labels_fit(low: float, high: float) -> None:
+    x = Axis("time (s)", low, high, log=low > 0)
+    assert (
+        figure_faults(Chart(panels=[Panel([Series([low, high], [1, 2])], x, Axis("y"))]).draw())
+        == []
+    )
 
 
 @pytest.mark.parametrize(

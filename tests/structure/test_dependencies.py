@@ -24,6 +24,7 @@ ANSWERING = QUESTION | {
     "array_types",
     "models",
     "answer",
+    "finding",
     "metric_definition",
     "metrics",
     "limit_names",
@@ -60,7 +61,9 @@ MAY_IMPORT = {
     "metrics": {"metric_definition"},
     "limit_names": set[str](),
     "answer": {"errors", "metrics"},
-    "captures": QUESTION | {"array_types", "limit_names", "models", "extras", "_native"},
+    "finding": {"answer"},
+    "captures": QUESTION
+    | {"answer", "finding", "array_types", "limit_names", "models", "extras", "_native"},
     # The link's process, and its starter, used by engines and commands.
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},

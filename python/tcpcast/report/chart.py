@@ -49,6 +49,8 @@ MAX_NARROW_WIDTH_IN = 6.0
 DPI = 150
 MAX_LOG_TICKS = 8
 """Maximum number of labelled ticks of a logarithmic axis."""
+_DIGIT_WIDTH_POINTS = 6.4
+"""Width of a digit of a tick label."""
 _LOG_WINDOW_RATIO = 15.0
 _LEGEND_STYLE: Style = {"frameon": False, "fontsize": LABEL_POINTS}
 _MAX_LEGEND_ROW_CHARS = 70
@@ -277,6 +279,27 @@ class Axis:
             axis.set_major_formatter(self.ticks)
         if self.log:
             axis.set_minor_formatter("")
+        if name == "x" and not isinstance(self.ticks, Mapping):
+            _fit_tick_labels(axes)
+
+
+def _fit_tick_labels(axes: Axes) -> None:
+    """Remove ticks of the x axis until their labels fit side by side.
+
+    matplotlib assumes labels of about three characters, and :func:`log_ticks` does not know the
+    labels.
+    """
+    from matplotlib.ticker import FixedLocator  # noqa: PLC0415 - slow to import
+
+    low, high = axes.get_xlim()
+    points = axes.get_window_extent().width * 72 / axes.figure.dpi
+    ticks = [tick for tick in axes.xaxis.get_majorticklocs() if low <= tick <= high]
+    while len(ticks) > 2:
+        labels = axes.xaxis.get_major_formatter().format_ticks(ticks)
+        if sum(len(label) + 1.5 for label in labels) * _DIGIT_WIDTH_POINTS < points:
+            return
+        ticks = ticks[::2]
+        axes.xaxis.set_major_locator(FixedLocator(ticks))
 
 
 def set_log_ticks(axis: XAxis | YAxis, form: str | Callable[..., str] | None = None) -> None:
