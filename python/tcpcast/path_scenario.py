@@ -319,7 +319,7 @@ def _with_length(
         return first.with_changes({"traffic.count": count, **changes}), size * count, True
     lengths = [_choose_duration_s(each, quick=quick) for each in scenarios]
     seconds = max(seconds for seconds, _ in lengths)
-    packets = max(seconds * _send_rate_pps(each) for each in scenarios)
+    packets = max(seconds * estimate_send_rate_pps(each) for each in scenarios)
     changed = {"run.duration": units.format_duration(seconds), **changes}
     return first.with_changes(changed), packets, all(is_enough for _, is_enough in lengths)
 
@@ -335,7 +335,7 @@ def _choose_duration_s(scenario: Scenario, *, quick: bool) -> tuple[float, bool]
     A run should have :data:`MIN_LOSSES` losses, or :data:`tcpcast.drift.MIN_CYCLES` cycles between
     losses at a full buffer, unless it then has too many packets.
     """
-    group, pps = scenario.populations[0], _send_rate_pps(scenario)
+    group, pps = scenario.populations[0], estimate_send_rate_pps(scenario)
     loss = get_specified_loss(scenario, group)[0]
     usual = max(DEFAULT_DURATION_S, MIN_DURATION_RTTS * scenario.rtt_s)
     free_pps = _loss_limited_pps(scenario)
@@ -364,7 +364,7 @@ def _loss_limited_pps(scenario: Scenario) -> float:
     return group.count * math.sqrt(1.5 / loss) / group.rtt_s
 
 
-def _send_rate_pps(scenario: Scenario) -> float:
+def estimate_send_rate_pps(scenario: Scenario) -> float:
     """Return the approximate packets per second of all flows: limited by link, window or loss."""
     group = scenario.populations[0]
     link = find_limiting_link(scenario, group)
