@@ -59,7 +59,7 @@ def path_sizing(
 
 def _is_single_path(scenario: Scenario) -> bool:
     """Return True for endless flows or single transfers of one class over one link."""
-    if scenario.captured is not None or len(scenario.populations) > 1 or scenario.cross:
+    if len(scenario.populations) > 1 or scenario.cross:
         return False
     network, traffic = scenario.network, scenario.populations[0].traffic
     link = network.bottleneck
