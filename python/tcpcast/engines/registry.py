@@ -206,6 +206,11 @@ class Formula(EngineEntry):
             )
         )
         mark_values_outside_domain(answer)
+        tcp = None if scenario.captured else scenario.populations[0].tcp
+        if tcp is not None and self.stack in FORMULA_BY_CONTROL and self.stack != tcp.control:
+            why = f"the model is for {self.stack.upper()}, but the scenario's stack is {tcp.stack}"
+            answer.mark_untrusted()
+            answer.notes.insert(0, Note(why, kind="outside"))
         answer.provenance |= {"version": _native_version(), "formula": self.source}
         if options.tables:
             answer.provenance["scenario"] = scenario.digest()

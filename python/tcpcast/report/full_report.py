@@ -15,7 +15,6 @@ from tcpcast.report.document import (
     Table,
     command_parts,
 )
-from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import select_main_rows
 from tcpcast.report.run import (
     answer_tables,
@@ -27,6 +26,8 @@ from tcpcast.report.side_by_side import KIND_LABELS
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.trace import capture_parts
 from tcpcast.report.trace_verdict import captures_verdict_parts
+from tcpcast.report.verdict import verdict_text
+from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +62,7 @@ def run_document(
         Draw figures with matplotlib.
     """
     parts: list[Part] = [Paragraph(f"{describe_scenario(scenario)}.")]
-    verdict = run_verdict(compared, scenario)
+    verdict = verdict_text(run_findings(compared, scenario))
     parts += [Paragraph(verdict, "heading")] if verdict else []
     shown = answer_tables(compared, scenario, where_rest_is="below")
     parts += [Heading("Answers"), *shown, *_check_before_use_parts(compared, scenario)]

@@ -28,7 +28,6 @@ from tcpcast.report.prediction import (
     answers_with_time,
     is_trusted,
     leading_formula,
-    limit_of_answer,
     link_limit_pps,
     mean_rate_bps,
     specified_loss_ratio,
@@ -48,6 +47,7 @@ from tcpcast.report.quantity import (
     value_text,
 )
 from tcpcast.report.summary import MAX_WARNINGS, buffer_text, caveats_of_scenario_and_answers
+from tcpcast.verdict import limit_of_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

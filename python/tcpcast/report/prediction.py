@@ -18,6 +18,7 @@ from tcpcast.limit_names import limit_name_with_article
 from tcpcast.report import csv
 from tcpcast.report.json import answers_document
 from tcpcast.report.quantity import three_digit_text
+from tcpcast.verdict import limit_of_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,9 +40,6 @@ UPPER_BOUND_FORMULA = "bbr-bound"
 
 TIME_ENGINES = (SIMULATION, "short", "cardwell")
 """Engines for the transfer time in the headline; the first trusted answer is used."""
-
-MIN_LIMITED_SHARE = 0.95
-"""Share of the link rate or window limit from which a simulated flow counts as limited by it."""
 
 BUFFER_METRICS = ("goodput_bps", "completion_time_s")
 """Metrics that the comparison with other buffer sizes shows."""
@@ -229,39 +227,6 @@ def is_trusted(answer: Answer) -> bool:
     """Return True if an answer's rate and time are trusted, for comparisons and the headline."""
     metrics = [answer.metrics.get(name) for name in ("send_rate_pps", "completion_time_s")]
     return all(metric.trusted for metric in metrics if metric is not None)
-
-
-def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
-    """Return the limit of the rate according to an answer, or "" if the answer does not show it.
-
-    For a formula, the limit is its regime. For a simulation, the limit is the link or the window
-    if at least :data:`MIN_LIMITED_SHARE` of it is used; otherwise the limit is the buffer or the
-    main kind of loss indication.
-    """
-    if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
-        return answer.regime or ""
-    if any(group.traffic.kind != "bulk" for group in scenario.populations):
-        return ""  # the limit changes over time for sources with OFF times or short files
-    values = {name: metric.value for name, metric in answer.metrics.items()}
-    if values.get("utilisation", 0.0) >= MIN_LIMITED_SHARE:
-        return BOTTLENECK
-    rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)
-    if (
-        values["send_rate_pps"] * rtt
-        >= MIN_LIMITED_SHARE * scenario.senders * scenario.tcp.receiver_window
-    ):
-        return WINDOW
-    if specified_loss_ratio(scenario) == 0 and values.get("queue_loss_ratio", 0.0) > 0:
-        return SHALLOW_BUFFER
-    return TIMEOUTS if _timed_out_share(answer, scenario) > 0.5 else TRIPLE_DUPLICATES
-
-
-def _timed_out_share(answer: Answer, scenario: Scenario) -> float:
-    """Return the share of time that simulated flows spend in timeouts."""
-    kinds = answer.tables.get("timeouts_by_kind")
-    if kinds is None or not answer.measured_s > 0:
-        return 0.0
-    return float(kinds["time_s"].sum() / (scenario.senders * answer.measured_s))
 
 
 def specified_loss_ratio(scenario: Scenario) -> float:

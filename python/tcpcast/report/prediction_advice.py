@@ -17,10 +17,10 @@ from tcpcast.report.prediction import (
     answers_with_rate,
     is_trusted,
     leading_formula,
-    limit_of_answer,
 )
 from tcpcast.report.quantity import three_digit_text
 from tcpcast.scenario.loss import Bernoulli
+from tcpcast.verdict import limit_of_answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

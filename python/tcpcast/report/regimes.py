@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import is_observed
+from tcpcast.compare import differ_significantly, is_observed
 from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import limit_name
 from tcpcast.output import save_figure
@@ -20,7 +20,6 @@ from tcpcast.report.chart import (
     TextNote,
     points_from_metrics,
 )
-from tcpcast.report.headline import differ_beyond_intervals
 from tcpcast.report.palette import BLUE, GREEN, SKY, VERMILION, YELLOW, engine_style
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import (
@@ -156,7 +155,7 @@ def _title_for_loss_range(
             for p, a in trusted_answers
             if p.leading_answer is not None and a.engine == p.leading_answer.engine
         ]
-    if len(values) < 2 or not differ_beyond_intervals(values[0][1], values[-1][1]):
+    if len(values) < 2 or not differ_significantly(values[0][1], values[-1][1]):
         return ""
     ends = [
         f"{three_digit_text(m.value, 'bit/s')} at {digits(100 * p, 3)} % loss"

@@ -12,10 +12,10 @@ from tcpcast.engines import REGISTRY
 from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
 from tcpcast.limit_names import limit_name
 from tcpcast.path.options import PathError
-from tcpcast.report.prediction import limit_of_answer
 from tcpcast.report.quantity import interval_text, metric_label, scale_for_metric, value_text
 from tcpcast.report.summary import caveats_of_answer, describe_scenario
 from tcpcast.scenario.toml import write_toml
+from tcpcast.verdict import limit_of_answer
 from tcpcast.web.questions import QUESTIONS, Question, find_question
 from tcpcast.web.questions.fields import FieldError, Values, validate_values
 from tcpcast.web.questions.question_form import remove_omitted_keys

@@ -24,7 +24,6 @@ from tcpcast.report.prediction import (
     SIMULATION,
     Prediction,
     handshake_time_text,
-    leading_formula,
     limits_text,
     no_trusted_answer_sentence,
     rate_headline,
@@ -135,7 +134,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
     if size is None:
         if prediction.untrusted:
             return Facts("", [no_trusted_answer_sentence(prediction, names)])
-        first = verdict_on_displayed_answers(scenario, given, simulated, leading_formula(scenario))
+        first = verdict_on_displayed_answers(scenario, given, simulated)
         return Facts(
             first, [_limits_sentence(prediction)] if first else [rate_headline(prediction, names)]
         )
@@ -144,9 +143,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
     if prediction.leading_time_answer is None:
         text = transfer_headline(prediction, names)
         return Facts("", [text or f"No formula supports this stack; {names.engine(SIMULATION)}."])
-    first = verdict_on_displayed_answers(
-        scenario, given, simulated, prediction.leading_time_answer.engine
-    )
+    first = verdict_on_displayed_answers(scenario, given, simulated)
     return Facts(first, [_transfer_sentence(prediction)])
 
 
