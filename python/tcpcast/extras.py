@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
+
+    from tcpcast.finding import Finding
 
 is_own_process = False
 """True in a process of the command or the web page; False if a script imports the package."""
@@ -67,6 +70,11 @@ def notebook_html(result: object) -> str:
     """
     notebook = importlib.import_module("tcpcast.report.notebook")
     return str(notebook.result_html(result))
+
+
+def verdict_text(findings: Sequence[Finding]) -> str:
+    """Return findings as the sentence of reports, which results do not depend on."""
+    return str(importlib.import_module("tcpcast.report.verdict").verdict_text(findings))
 
 
 def import_dataframe_package(name: str) -> ModuleType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.captures.verdict import captures_verdict
+from tcpcast.captures.verdict import captures_findings
 from tcpcast.report.document import (
     Code,
     Column,
@@ -94,7 +94,7 @@ def captures_document(captures: Sequence[Capture], command: str, figures: bool =
         Draw figures with matplotlib.
     """
     several = f"{len(captures):,} captures" if len(captures) > 1 else captures[0].file
-    parts: list[Part] = [Paragraph(captures_verdict(captures))]
+    parts: list[Part] = [Paragraph(verdict_text(captures_findings(captures)))]
     parts += captures_verdict_parts(captures, MAX_ROWS)
     if figures:
         parts += _inline_capture_figures(captures)

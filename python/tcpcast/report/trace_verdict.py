@@ -13,12 +13,13 @@ from tcpcast.captures.quantity_text import format_rate
 from tcpcast.captures.service_advice import service_verdicts
 from tcpcast.captures.subject import capture_subject, minor_services
 from tcpcast.captures.table import select_rows
-from tcpcast.captures.verdict import captures_verdict, directions_without_service
+from tcpcast.captures.verdict import captures_findings, directions_without_service
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.readable_units import count_text
 from tcpcast.report.document import Column, Heading, Paragraph, ShareBar, endpoints_text
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace import direction_columns, worst_first_order
+from tcpcast.report.verdict import verdict_text
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def summary_parts(captures: Sequence[Capture], max_rows: int) -> list[Part]:
     """Return the summary over several captures, which a terminal shows below their sections."""
     return [
         Heading(f"All {len(captures):,} captures"),
-        Paragraph(captures_verdict(captures)),
+        Paragraph(verdict_text(captures_findings(captures))),
         *captures_verdict_parts(captures, max_rows),
     ]
 

@@ -38,6 +38,7 @@ _PREDICATES = {
     "total_time_s": "takes {} on average from the SYN",
     "queue_delay_mean_s": "adds {} on average",
     "throughput_bps": "at {}",
+    "send_rate_bps": "at {} (including retransmissions)",
 }
 """Predicates of metrics; the value of any other quantity follows "is"."""
 
