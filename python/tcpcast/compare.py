@@ -272,8 +272,12 @@ def order_by_trust(answers: Sequence[Answer]) -> tuple[int, ...]:
 def engine_rank(engine: str) -> tuple[bool, bool, int, str]:
     """Return a key to sort engines by trust: simulations, estimates of formulas, then bounds."""
     place = TRUSTED_ENGINES.index(engine) if engine in TRUSTED_ENGINES else len(TRUSTED_ENGINES)
-    is_formula = isinstance(REGISTRY.get(engine), Formula)
-    return is_formula, is_upper_bound(engine), place, engine
+    return is_formula(engine), is_upper_bound(engine), place, engine
+
+
+def is_formula(engine: str) -> bool:
+    """Return True for an engine with a closed form."""
+    return isinstance(REGISTRY.get(engine), Formula)
 
 
 def is_upper_bound(engine: str) -> bool:

@@ -14,11 +14,10 @@ from tcpcast.answer import Metric
 from tcpcast.compare import (
     differ_significantly,
     engine_rank,
+    is_formula,
     is_upper_bound,
     packets_text,
 )
-from tcpcast.engines import REGISTRY
-from tcpcast.engines.registry import Formula
 from tcpcast.finding import Finding
 from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.readable_units import count_text
@@ -63,6 +62,8 @@ MIN_LIMITED_SHARE = 0.95
 def run_findings(compared: ComparedAnswers, scenario: Scenario | None) -> list[Finding]:
     """Return the findings of a run: its main result, the queueing delay, and a formula's error.
 
+    A verdict does not begin with a value that is not trusted. Without a trusted value, or with a
+    bound only, it contains the reason why there is no simulation, if one was refused.
     Values are those of the tables. If classes of endless flows compete and the intervals of their
     goodput per flow are disjoint, the findings are their shares of the link.
 
@@ -76,6 +77,12 @@ def run_findings(compared: ComparedAnswers, scenario: Scenario | None) -> list[F
     main = [] if scenario is None else main_findings(compared, scenario)
     if not main:
         return []
+    refusals = [a.reason for a in compared.answers if not a.applies and not is_formula(a.engine)]
+    action = next(iter(refusals), "")
+    if not any(finding.value.trusted for finding in main):
+        main.insert(0, Finding("no engine gives a trusted value", claim="text", action=action))
+    elif main[-1].bound:
+        main[-1] = replace(main[-1], action=action)
     delay = _findings(compared.overall, "queue_delay_mean_s", subject="the queue")
     has_delay = delay and delay[0].value.trusted and 0 < delay[0].value.value < math.inf
     errors = _formula_errors(compared.overall, {finding.metric for finding in main})
@@ -326,8 +333,7 @@ def sweep_findings(
     if not usable:
         return []
     basis = min(usable, key=engine_rank)
-    is_formula = isinstance(REGISTRY.get(basis), Formula)
-    missing = None if is_formula else "no interval"
+    missing = None if is_formula(basis) else "no interval"
 
     def cells_of(name: str) -> list[Finding]:
         cells = swept_metrics(columns, name, list(keys)) if name in columns else {}
@@ -340,7 +346,7 @@ def sweep_findings(
                 if value.low is None
                 else value,
                 place=tuple(zip(keys, cell, keys.values(), strict=True)),
-                **_basis(basis, "formula" if is_formula else "simulation"),
+                **_basis(basis, "formula" if is_formula(basis) else "simulation"),
             )
             for cell, value in cells.get(basis, {}).items()
         ]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, Status
 from tcpcast.compare import compare_all
 from tcpcast.finding import Finding
 from tcpcast.report.verdict import value_text, verdict_text
@@ -134,10 +134,16 @@ def test_classes_without_intervals_are_not_compared(value: float, other: Metric)
 
 def test_untrusted_values_are_marked_and_bounds_come_last() -> None:
     doubtful = Answer("mathis", metrics={RATE: Metric(2e6, trusted=False)})
-    assert "not to be trusted" in verdict_on([doubtful], scenario("bulk"))
+    why = "a simulation takes 20 s, and runs only with --packet"
+    refused = Answer("packet", status=Status.NOT_APPLICABLE, reason=why)
+    assert verdict_on([doubtful, refused], scenario("bulk")) == (
+        f"No engine gives a trusted value; {why}; the 7 flows together get 2 Mbit/s (by the formula "
+        "mathis, not to be trusted)."
+    )
     bound = Answer("bbr-bound", metrics={RATE: Metric(4e6)})
     sentence = verdict_on([doubtful, bound], scenario("bulk"))
-    assert sentence == ("The 7 flows together get at most 4 Mbit/s (by the formula bbr-bound).")
+    assert sentence == "The 7 flows together get at most 4 Mbit/s (by the formula bbr-bound)."
+    assert verdict_on([bound, refused], scenario("bulk")) == f"{sentence[:-1]}; {why}."
     trusted = Answer("pftk", metrics={RATE: Metric(1e6)})
     sentence = verdict_on([doubtful, trusted, bound], scenario("bulk"))
     assert sentence == "The 7 flows together get 1 Mbit/s (by the formula pftk)."

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.engines import REGISTRY
-from tcpcast.engines.registry import Formula
+from tcpcast.compare import is_formula
 from tcpcast.report.key_labels import key_label
 from tcpcast.report.quantity import DOUBTED_MARK, UNTRUSTED_MARK, scale_for_unit
 from tcpcast.units import digits
@@ -156,8 +155,7 @@ def metric_grids(
             low[place], high[place] = (math.nan if v is None else v for v in (at.low, at.high))
             doubt = DOUBTED_MARK if at.interval_warning else ""
             marks[place] = doubt if at.trusted else UNTRUSTED_MARK
-        simulated = not isinstance(REGISTRY.get(engine), Formula)
-        grids.append(MetricGrid(engine, simulated, value, low, high, marks, doubts))
+        grids.append(MetricGrid(engine, not is_formula(engine), value, low, high, marks, doubts))
     return sorted(grids, key=lambda each: each.is_simulated)
 
 
