@@ -137,8 +137,8 @@ def test_untrusted_values_are_marked_and_bounds_come_last() -> None:
     why = "a simulation takes 20 s, and runs only with --packet"
     refused = Answer("packet", status=Status.NOT_APPLICABLE, reason=why)
     assert verdict_on([doubtful, refused], scenario("bulk")) == (
-        f"No engine gives a trusted value; {why}; the 7 flows together get 2 Mbit/s (by the formula "
-        "mathis, not to be trusted)."
+        f"No engine gives a trusted value; {why}; the 7 flows together get 2 Mbit/s (by the "
+        "formula mathis, not to be trusted)."
     )
     bound = Answer("bbr-bound", metrics={RATE: Metric(4e6)})
     sentence = verdict_on([doubtful, bound], scenario("bulk"))
