@@ -15,7 +15,6 @@ import numpy as np
 from tcpcast.answer import Metric
 from tcpcast.captures.advice import cause_or_limit_keys, limit_of_each_direction, limit_shares_text
 from tcpcast.captures.failed_connections import (
-    OLD_CONNECTION,
     count_failures_with_loss,
     main_failure_clause,
     old_connection_clause,
@@ -126,13 +125,13 @@ def _data_findings(capture: Capture, subject: Subject) -> list[Finding]:
     table, rows = capture.connections, list(subject.directions)
     match subject.kind:
         case "old_connection":
-            return _texts(old_connection_clause(capture.failed, capture.rest[OLD_CONNECTION]))
+            return _texts(old_connection_clause(capture.failed))
         case "none":
             return _texts(_no_data_clause(capture))
         case "service":
             return _texts(latency_sentence(select_rows(capture.services, subject.row)))
         case "transfer":
-            return [_transfer_finding(table, rows[0], capture.connection_count)]
+            return [transfer_finding(table, rows[0], capture.connection_count)]
         case "transfers":
             return _all_transfers_findings(select_rows(table, rows))
     return [_flows_finding(subject, select_rows(table, rows), table)]
@@ -149,7 +148,7 @@ def _no_data_clause(capture: Capture) -> str:
     return f"the {f'{count:,} connections carry' if count > 1 else 'connection carries'} no data"
 
 
-def _transfer_finding(table: Table, row: int, connections: int) -> Finding:
+def transfer_finding(table: Table, row: int, connections: int) -> Finding:
     """Return the finding on one direction: bytes, rate, limit and action."""
     sent = format_volume(float(table["bytes"][row]))
     is_most = table["bytes"][row] == table["bytes"].max()
@@ -195,11 +194,11 @@ def _all_transfers_findings(table: Table) -> list[Finding]:
             or (limit != UNKNOWN != limits[0] and share >= MIN_SECOND_LIMIT_SHARE)
         ),
     ]
-    example = _transfer_finding(table, _largest_row_limited_by(table, limits[0]), 1)
+    example = transfer_finding(table, largest_row_limited_by(table, limits[0]), 1)
     return [*_texts(*texts), replace(example, subject=f"for example, {example.subject}")]
 
 
-def _largest_row_limited_by(table: Table, limit: str) -> int:
+def largest_row_limited_by(table: Table, limit: str) -> int:
     """Return the row with the most bytes among those with a limit."""
     rows = [LIMIT_NAMES[key] == LIMIT_NAMES[limit] for key in cause_or_limit_keys(table).tolist()]
     return int(np.argmax(np.where(rows, table["bytes"], -1)))
@@ -223,7 +222,7 @@ def _flows_finding(subject: Subject, part: Table, table: Table) -> Finding:
     if found["byte_share"][0] < MIN_MAIN_SHARE:
         limit = UNKNOWN
     if limit != UNKNOWN:
-        row = _largest_row_limited_by(part, limit)
+        row = largest_row_limited_by(part, limit)
         action = limit_of_each_direction(select_rows(part, [row]))[0].remedy.action
         is_of_one = subject.flows > 1 and action != FASTER_LINK
         action = f"for the largest flow, {action}" if is_of_one else action

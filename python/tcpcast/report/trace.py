@@ -107,10 +107,10 @@ def capture_parts(
         else:
             parts += [
                 BLANK_LINE,
-                *_direction_table_parts(capture.connections, max_rows),
+                *direction_table_parts(capture.connections, max_rows),
                 *_omitted_paragraphs(capture.rest),
             ]
-            parts += _limit_bar_parts(directions_without_service(capture.connections))
+            parts += limit_bar_parts(directions_without_service(capture.connections))
             parts += _advice_or_detail_parts(capture, subject, MAX_EXPLAINED_DIRECTIONS)
     if subject.kind in TRANSFER_KINDS:
         parts += services
@@ -254,15 +254,18 @@ def _failure_parts(capture: Capture, subject: Subject) -> list[Part]:
     return [*parts, *alive]
 
 
-def _direction_table_parts(connections: Table, max_rows: int | None) -> list[Part]:
+def direction_table_parts(connections: Table, max_rows: int | None) -> list[Part]:
+    """Return the worst directions as a table, with a column ``file`` if there are several files."""
     order = worst_first_order(connections)[:max_rows]
     shown = select_rows(connections, order)
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
-    parts: list[Part] = [Columns(direction_columns(shown), ends=ends)]
+    files = shown["file"].tolist() if "file" in shown else []
+    named = [Column("capture", files, right=False)] if len(set(files)) > 1 else []
+    parts: list[Part] = [Columns([*named, *direction_columns(shown)], ends=ends)]
     return [*parts, *omitted_rows_parts(connections["src"].size, order.size)]
 
 
-def _limit_bar_parts(table: Table) -> list[Part]:
+def limit_bar_parts(table: Table) -> list[Part]:
     """Return one bar per limit: its share of the bytes of all transfers, if there are several."""
     count = table["src"].size
     if count < MIN_TRANSFERS_FOR_BARS:
