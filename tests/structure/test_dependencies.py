@@ -68,6 +68,7 @@ MAY_IMPORT = {
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
+    "verdict": ANSWERING | {"compare"},
     "plan": ANSWERING | {"compare", "command_option", "path_option_definitions"},
     "ranges": QUESTION,
     "command_option": set[str](),
@@ -77,13 +78,15 @@ MAY_IMPORT = {
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
     "report": ANSWERING - {"models"}
-    | {"compare", "plan", "sweeps", "emulation", "path_option_definitions"},
+    | {"compare", "verdict", "plan", "sweeps", "emulation", "path_option_definitions"},
     "path": ANSWERING | {"report", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
-    "web": ANSWERING | {"compare", "plan", "report", "path", "path_option_definitions", "ranges"},
+    "web": ANSWERING
+    | {"compare", "verdict", "plan", "report", "path", "path_option_definitions", "ranges"},
     "cli": ANSWERING
-    | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
+    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "path", "web", "interrupts"}
+    | {"ranges"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "preload": {"errors", "scenario", "sweeps"},

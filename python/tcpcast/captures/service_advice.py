@@ -11,6 +11,7 @@ from tcpcast.captures.quantity_text import (
     format_percent,
     format_size_rounded_up,
     format_time,
+    sentence_case,
 )
 from tcpcast.readable_units import count_text
 
@@ -113,9 +114,8 @@ def latency_sentence(row: Row) -> str:
     text += _late_clause(row)
     if cause == service.UNKNOWN:
         return f"{text}; the capture does not show the cause; {ACTION_OF_CAUSE[cause]}"
-    if cause in service.AVOIDABLE_COMPONENTS:
-        text += f"; {_without_cause_clause(row)}"
-    else:
+    text += f"; the main cause is {_cause_text(row)}{_without_cause_clause(row)}"
+    if cause not in service.AVOIDABLE_COMPONENTS:
         seen = [
             f"{COMPONENT_PHRASES[part]} {format_time(float(row[f'{part}_s']))}"
             for part in service.LATENCY_COMPONENTS
@@ -123,7 +123,7 @@ def latency_sentence(row: Row) -> str:
         ]
         if cause == service.NETWORK and 0 < row["network_s"] < MIN_ROUND_TRIPS * row["rtt_s"]:
             seen.append("one round trip")
-        text += f"; the main cause is {CAUSE_PHRASES[cause]} ({', '.join(seen)})"
+        text += f" ({', '.join(seen)})"
     return f"{text}{_client_clause(row)}; {ACTION_OF_CAUSE[cause]}"
 
 
@@ -149,15 +149,22 @@ def _late_reason(row: Row) -> str:
     return f"{text} (median)" if row["late"] > 1 else text
 
 
-def _without_cause_clause(row: Row) -> str:
-    """Return how many requests the main, avoidable, cause delays, and the mean latency without."""
+def _cause_text(row: Row) -> str:
+    """Return the main cause as a phrase; for an avoidable one, with its share of the requests."""
     cause = str(row["cause"])
+    if cause not in service.AVOIDABLE_COMPONENTS:
+        return CAUSE_PHRASES[cause]
     share = format_percent(row[f"with_{cause}"] / row["separable"])
+    return f"{CAUSE_PHRASES[cause]} ({share} of the requests)"
+
+
+def _without_cause_clause(row: Row) -> str:
+    """Return what the mean latency would be without an avoidable cause, or ""."""
+    cause = str(row["cause"])
+    if cause not in service.AVOIDABLE_COMPONENTS:
+        return ""
     without, mean = (format_time(float(row[key])) for key in (f"without_{cause}_mean_s", "mean_s"))
-    return (
-        f"{CAUSE_PHRASES[cause]} delays {share} of them; without it, the mean would be {without} "
-        f"instead of {mean}"
-    )
+    return f"; without it, the mean would be {without} instead of {mean}"
 
 
 def _client_clause(row: Row) -> str:
@@ -239,8 +246,12 @@ SENTENCE_OF_CAUSE = {
 
 def _service_verdict(row: Row) -> str:
     cause = str(row["cause"])
-    start = "Limit unknown" if cause == service.UNKNOWN else f"Limited by {CAUSE_PHRASES[cause]}"
-    found = [f"{start}: {latency_sentence(row)}."]
+    start = "Limit unknown" if cause == service.UNKNOWN else f"Limited by {_cause_text(row)}"
+    if cause in SENTENCE_OF_CAUSE:
+        start += f": {SENTENCE_OF_CAUSE[cause](row)}"
+    else:
+        start += _without_cause_clause(row) + _client_clause(row)
+    found = [f"{start}. {sentence_case(ACTION_OF_CAUSE[cause])}."]
     if cause == service.NETWORK:
         found += _ways_to_save_round_trips(row)
     return " ".join(found if cause in SENTENCE_OF_CAUSE else [*found, *_slowest_requests(row)])

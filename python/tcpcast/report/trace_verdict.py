@@ -53,8 +53,8 @@ def captures_verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterat
             yield Paragraph(f"{capture.file}: {failures}.", "warning", "! ")
         if capture.damaged or capture.interrupted:
             yield Paragraph(f"{capture.file} was only partly read", "warning", "! ")
-    if not table["src"].size:
-        return
+    if not table["src"].size or len(captures) == 1:
+        return  # the sections of a single capture contain the rest
     transfers = directions_without_service(table)
     yield from limit_bar_parts(transfers)
     yield Heading("What to change first")
