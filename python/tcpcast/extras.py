@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from tcpcast.finding import Finding
-
 is_own_process = False
 """True in a process of the command or the web page; False if a script imports the package."""
 
@@ -72,7 +70,7 @@ def notebook_html(result: object) -> str:
     return str(notebook.result_html(result))
 
 
-def verdict_text(findings: Sequence[Finding]) -> str:
+def verdict_text(findings: Sequence[object]) -> str:
     """Return findings as the sentence of reports, which results do not depend on."""
     return str(importlib.import_module("tcpcast.report.verdict").verdict_text(findings))
 

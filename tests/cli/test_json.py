@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.answer import UNITS, Answer, CaptureInputs, Metric, NoteKind, Status
+from tcpcast.finding import Claim
 from tcpcast.report.json import encode
 
 from cli.made_up import calculated, simulated
 
 if TYPE_CHECKING:
-    from tcpcast.finding import Claim
-from tcpcast.scenario import Scenario
+    from tcpcast.scenario import Scenario
 
 NUMBER = {"type": ["number", "null"]}
 METRIC = {

@@ -30,7 +30,7 @@ def test_notebook_shows_figures_with_titles() -> None:
     shown = tcpcast.run("web-10mbit", ["engset"]).plot()._repr_html_()
     assert shown.count("<svg") == shown.count("</figure>") == 3
     captions = re.findall("<figcaption>([^<]*)</figcaption>", shown)
-    assert any("packets are in the" in caption for caption in captions)
+    assert any("of the queue is" in caption for caption in captions)
 
 
 def test_answers_without_tables_have_no_figures() -> None:

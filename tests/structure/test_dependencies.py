@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "readable_units": {"units"},
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
-    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units"},
+    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units", "readable_units"},
     "array_types": set[str](),
     "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
