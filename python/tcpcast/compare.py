@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Kind
 
-TRUSTED_ENGINES = ("packet", "trace", "kernel", "pftk", "pftk-approx", "short", "restart-sqrt")
+TRUSTED_ENGINES = ("packet", "kernel", "pftk", "pftk-approx", "short", "restart-sqrt")
 """Engines that are trusted more than others of their kind, most trusted first."""
 
 MIN_DIFFERENCE = 5e-4
