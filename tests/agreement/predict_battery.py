@@ -7,19 +7,18 @@ simulation has at most this many packets. A headline should be within 25 % of th
 
 from __future__ import annotations
 
-import math
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import tcpcast
 from tcpcast import path_scenario
-from tcpcast.engines import REGISTRY
+from tcpcast.compare import compare_all
+from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.answer import Answer, Metric
+    from tcpcast.finding import Finding
     from tcpcast.path_scenario import PathQuestion
     from tcpcast.scenario import Scenario
 
@@ -87,15 +86,8 @@ PATHS = """
 100ms   1mbit    2%     5bdp    linux-reno  -
 5ms     100mbit  0%     0.3bdp  linux-cubic 1MB
 5ms     100mbit  0.5%   0.3bdp  linux-cubic -
+100ms   1gbit    3%     1bdp    linux-cubic -
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """What a user reads first: the engine that the verdict quotes, and its value."""
-
-    engine: str
-    value: float
 
 
 def main() -> None:
@@ -103,25 +95,19 @@ def main() -> None:
     most = float(sys.argv[1]) if len(sys.argv) > 1 else 2e7
     wrong = unknown = count = 0
     for values in read_paths():
-        path = " ".join(str(text) for text in values.values())
-        question = path_scenario.ask_path(values)
-        headline = read_headline(question)
+        found = read_headline(path_scenario.ask_path(values))
+        row = f"{' '.join(values.values()):50} "
+        row += f"{found.basis:15} {found.value.value:11.4g}" if found else "cannot know"
+        unknown += found is None
         long = long_simulation(values, most)
-        if long is None:
-            print(f"{path:55} {headline.engine:16} {headline.value:12.4g} too long to check")
-            continue
-        (check,) = tcpcast.run(long, ["packet"])
-        truth = main_metric(check)
-        count += 1
-        ratio = headline.value / truth.value if truth is not None else math.nan
-        note = ""
-        if not headline.engine:
-            unknown, note = unknown + 1, "cannot know"
-        elif not abs(ratio - 1) <= TOLERANCE:
-            wrong, note = wrong + 1, "WRONG"
-        value = math.nan if truth is None else truth.value
-        row = f"{path:55} {headline.engine:16} {headline.value:12.4g} {value:12.4g}"
-        print(f"{row} {ratio:6.2f} {note}", flush=True)
+        if found is not None and long is not None:
+            count += 1
+            truth = tcpcast.run(long, ["packet"])["packet"][found.metric]
+            ratio = found.value.value / truth
+            is_wrong = not abs(ratio - 1) <= TOLERANCE
+            wrong += is_wrong
+            row += f" {truth:11.4g} {ratio:6.2f} {'WRONG' if is_wrong else ''}"
+        print(row.rstrip(), flush=True)
     print(f"{count} checked, {wrong} wrong, {unknown} unknown")
 
 
@@ -144,25 +130,11 @@ def read_paths() -> Iterator[dict[str, str]]:
         yield {n: text for n, text in zip(names, line.split(), strict=True) if text != "-"}
 
 
-def main_metric(answer: Answer) -> Metric | None:
-    """Return the metric of the verdict."""
-    names = ("completion_time_s", "goodput_bps")
-    return next((answer.metrics[name] for name in names if name in answer.metrics), None)
-
-
-def read_headline(question: PathQuestion) -> Headline:
-    """Return the value that the verdict of ``predict`` quotes; engine "" if it quotes none."""
-    answers = tcpcast.run(question.scenario, question.engines)
-    first = ("packet", "pftk", "cubic-response", "short", "bbr-bound")
-    for answer in sorted(answers, key=lambda a: (*first, a.engine).index(a.engine)):
-        value = main_metric(answer)
-        if (
-            value is not None
-            and value.trusted
-            and REGISTRY[answer.engine].is_default_for(question.scenario)
-        ):
-            return Headline(answer.engine, value.value)
-    return Headline("", math.nan)
+def read_headline(question: PathQuestion) -> Finding | None:
+    """Return the value that leads the verdict of ``predict``; None if no value is trusted."""
+    answers = [*tcpcast.run(question.scenario, question.engines), *question.refused]
+    findings = run_findings(compare_all(answers), question.scenario)
+    return findings[0] if findings and findings[0].value.trusted and findings[0].metric else None
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "readable_units": {"units"},
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
-    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units"},
+    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units", "readable_units"},
     "array_types": set[str](),
     "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
@@ -68,6 +68,7 @@ MAY_IMPORT = {
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
+    "verdict": ANSWERING | {"compare"},
     "plan": ANSWERING | {"compare", "command_option", "path_option_definitions"},
     "ranges": QUESTION,
     "command_option": set[str](),
@@ -76,24 +77,16 @@ MAY_IMPORT = {
     "forkserver": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
-    "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
+    "report": ANSWERING - {"models"} | {"compare", "verdict", "plan", "sweeps", "emulation"},
     "path_scenario": ANSWERING | {"sweeps", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
     "web": ANSWERING
-    | {"compare", "plan", "report", "sweeps", "path_scenario", "path_option_definitions", "ranges"},
+    | {"compare", "verdict", "plan", "report", "sweeps", "path_scenario", "ranges"}
+    | {"path_option_definitions"},
     "cli": ANSWERING
-    | {
-        "compare",
-        "plan",
-        "sweeps",
-        "report",
-        "papers",
-        "path_scenario",
-        "web",
-        "interrupts",
-        "ranges",
-    }
+    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts"}
+    | {"ranges", "path_scenario"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "preload": {"errors", "scenario", "sweeps"},

@@ -19,18 +19,18 @@ from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.report.document import Paragraph
-from tcpcast.report.headline import SWEEP_COLUMNS
 from tcpcast.report.json import encode
 from tcpcast.report.sweep import (
     rows_csv,
     sweep_json,
     sweep_rows_parts,
     sweep_verdict_parts,
-    verdict_on_sweep_table,
+    verdict_json,
 )
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
 from tcpcast.units import quote
+from tcpcast.verdict import SWEEP_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -241,8 +241,7 @@ def _print_summary(results: SweepResults, *, as_json: bool) -> None:
     """Print the verdict and the number of rows of a sweep in a folder."""
     table = results.to_arrow({*results.keys, *SWEEP_COLUMNS})
     if as_json:
-        verdict = verdict_on_sweep_table(table, results.keys) or None
-        print(encode({"verdict": verdict, **results.summary()}))
+        print(encode(verdict_json(table, results.keys) | results.summary()))
     else:
         text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
         print_parts([*sweep_verdict_parts(table, results.keys), Paragraph(text)])

@@ -20,7 +20,7 @@ from tcpcast.report.chart import (
     percent_tick,
 )
 from tcpcast.report.completion_figures import LOG_AXIS_RATIO
-from tcpcast.report.figure_titles import value_range_text
+from tcpcast.report.figure_titles import finding_title
 from tcpcast.report.main_metrics import PERCENTILES, sizes_of_row_text
 from tcpcast.report.palette import MARKERS, OBSERVED, line_style
 from tcpcast.report.quantity import scale_for_unit
@@ -61,11 +61,13 @@ def cumulative_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Char
     label = f"{quantity} ({scale.unit})"
     x = linear_or_log_axis(label, [each.x for each in series], LOG_AXIS_RATIO)
     y = Axis("finished within this time (%)", 0, 101, ticks={n: f"{n}" for n in range(0, 101, 20)})
-    title = _time_distribution_title(series, subject, scale)
+    title = _time_distribution_title(answers[0], series, subject, scale)
     return one_panel_chart(scenario, title, x, y, series, panel_legend={"loc": "lower right"})
 
 
-def _time_distribution_title(series: Sequence[Series], subject: str, scale: Scale) -> str:
+def _time_distribution_title(
+    answer: Answer, series: Sequence[Series], subject: str, scale: Scale
+) -> str:
     """Return a title with the median completion time, for each size if there are several sizes."""
     half = [
         float(np.asarray(each.x)[np.searchsorted(np.asarray(each.y), 50)]) * scale.factor
@@ -74,8 +76,7 @@ def _time_distribution_title(series: Sequence[Series], subject: str, scale: Scal
     ]
     if not half:
         return f"Distribution of the times of {subject}"
-    sizes = ", depending on the size" if len(half) > 1 else ""
-    return f"Half of the {subject} finish within {value_range_text(half, 's')}{sizes}"
+    return finding_title(answer, f"the median time of {subject}", half, "s")
 
 
 def time_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -106,9 +107,8 @@ def time_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     known = [end for end in ends if math.isfinite(end)]
     title = f"Share of the {subject} that take longer than a time"
     if known and len(known) == len(ends):
-        sizes = ", depending on the size" if len(known) > 1 else ""
-        title = (
-            f"At most 5 % of the {subject} take longer than {value_range_text(known, 's')}{sizes}"
+        title = finding_title(
+            answers[0], f"the 95th percentile of the time of {subject}", known, "s"
         )
     drawn = [replace(each, x=np.asarray(each.x) / scale.factor) for each in series]
     x = Axis(f"{quantity} ({scale.unit})", log=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.compare import is_observed, mean_completion_time_metrics, packets_text
+from tcpcast.compare import is_observed, mean_completion_time_metrics
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
     Axis,
@@ -18,14 +18,10 @@ from tcpcast.report.chart import (
     linear_or_log_axis,
     one_panel_chart,
 )
-from tcpcast.report.figure_titles import (
-    answer_for_title,
-    engine_label,
-    formula_clause,
-)
+from tcpcast.report.figure_titles import engine_label, run_title
 from tcpcast.report.main_metrics import PERCENTILES
 from tcpcast.report.palette import BLACK, CALCULATED, DASH_PATTERNS, OBSERVED
-from tcpcast.report.quantity import scale_for_unit, three_digit_text
+from tcpcast.report.quantity import scale_for_unit
 from tcpcast.report.times_by_losses import times_by_size_and_losses
 
 if TYPE_CHECKING:
@@ -138,7 +134,7 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     # The legend goes below, because bands and lines fill the axes.
     return one_panel_chart(
         scenario,
-        _completion_time_title(answer_for_title(answers)),
+        run_title(answers, scenario, "Completion times of transfers by size"),
         Axis("size of a transfer (packets)", integer_ticks=True),
         linear_or_log_axis(f"completion time ({scale.unit})", values, LOG_AXIS_RATIO),
         series,
@@ -151,21 +147,6 @@ def _median_time(answers: Sequence[Answer]) -> float:
     """Return the median of all mean completion times in seconds."""
     times = np.concatenate([answer.tables["by_size"]["completion_time_s"] for answer in answers])
     return float(np.median(times[np.isfinite(times)]))
-
-
-def _completion_time_title(answer: Answer) -> str:
-    """Return the mean times of the smallest and the largest size that have one."""
-    table = answer.tables["by_size"]
-    times = zip(table["size_pkts"].tolist(), table["completion_time_s"].tolist(), strict=True)
-    known = [(size, time) for size, time in times if math.isfinite(time)]
-    if not known:
-        return "Completion times of transfers by size"
-    first, last = (three_digit_text(time, "s") for _, time in (known[0], known[-1]))
-    mean = f"On average, a transfer of {packets_text(known[0][0])} takes {first}"
-    if len(known) == 1:
-        return mean + formula_clause(answer)
-    size = packets_text(known[-1][0])
-    return f"{mean}, and a transfer of {size} takes {last}{formula_clause(answer)}"
 
 
 def _interval_bands(

@@ -13,6 +13,7 @@ from tcpcast import output
 from tcpcast.compare import is_observed
 from tcpcast.extras import import_matplotlib
 from tcpcast.output import save_figure
+from tcpcast.readable_units import count_text
 from tcpcast.report import (
     completion_distributions,
     completion_figures,
@@ -33,13 +34,12 @@ from tcpcast.report.chart import (
 from tcpcast.report.figure_titles import (
     answer_for_title,
     engine_label,
-    formula_clause,
+    finding_title,
     sender_noun,
-    senders_text,
 )
 from tcpcast.report.html import html_elements
 from tcpcast.report.palette import REFERENCE, engine_style
-from tcpcast.report.quantity import scale_for_unit, three_digit_text
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -276,16 +276,12 @@ def _active_users_title(answer: Answer, scenario: Scenario) -> str:
     """Return the title with the range of active users between the 5th and 95th percentile."""
     table = answer.tables["states"]
     below = np.cumsum(table["probability"])
-    low, high = (
+    ends = [
         int(table["active"][min(np.searchsorted(below, share * below[-1]), len(below) - 1)])
         for share in (0.05, 0.95)
-    )
-    groups = scenario.populations
-    users = f"{low:,} to {high:,}" if high > low else f"{high:,}"
-    who = f"of {senders_text(groups)} are"
-    if not all(group.count for group in groups):
-        who = f"{sender_noun(groups)} is" if users == "1" else f"{senders_text(groups)} are"
-    return f"90 % of the time, {users} {who} active{formula_clause(answer)}"
+    ]
+    noun = sender_noun(scenario.populations)
+    return finding_title(answer, f"90 % of the time, the number of active {noun}s", ends, noun)
 
 
 def _shared_rate_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -319,16 +315,10 @@ def _shared_rate_title(answer: Answer, noun: str) -> str:
     if not known.any():
         return f"Rate of each active {noun}, by the number of active {noun}s"
     row = int(np.argmax(np.where(known, table["probability"], -1.0)))
-    number, rate = (
-        int(table["active"][row]),
-        three_digit_text(float(table["shared_rate_bps"][row]), "bit/s"),
+    number, rate = int(table["active"][row]), float(table["shared_rate_bps"][row])
+    return finding_title(
+        answer, f"with {count_text(number, f'active {noun}')}, the rate of each", [rate], "bit/s"
     )
-    who = (
-        f"With one active {noun}, this {noun}"
-        if number == 1
-        else f"With {number:,} active {noun}s, each {noun}"
-    )
-    return f"{who} gets {rate}{formula_clause(answer)}"
 
 
 def _max_visible_state(answers: Sequence[Answer]) -> float:
@@ -348,22 +338,18 @@ def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         curves.append(ReferenceLine(buffer_pkts, "buffer", axis="x"))
     x = Axis("packets in the queue, including the packet in transmission", 0, right)
     y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent_tick)
-    return one_panel_chart(
-        scenario, _queue_title(answer_for_title(answers), scenario), x, y, curves
-    )
+    return one_panel_chart(scenario, _queue_title(answer_for_title(answers)), x, y, curves)
 
 
-def _queue_title(answer: Answer, scenario: Scenario) -> str:
+def _queue_title(answer: Answer) -> str:
     """Return the title with the median queue length, or the 95th percentile if the median is 0."""
-    table, buffer_pkts = answer.tables["queue"], scenario.buffer_pkts
-    for share, words in ((0.5, "Half of the time"), (0.05, "5 % of the time")):
-        above = table["queue_pkts"][table["time_above"] >= share]
-        if above.size:
-            longest = float(np.max(above))
-            limit = f" (buffer {buffer_pkts:,.0f})" if np.isfinite(buffer_pkts) else ""
-            text = f"{words}, more than {longest:,.0f} packets are in the queue{limit}"
-            return f"{text}{formula_clause(answer)}"
-    return f"The queue is empty at least 95 % of the time{formula_clause(answer)}"
+    table = answer.tables["queue"]
+    longest = [
+        float(np.max(table["queue_pkts"][table["time_above"] >= share], initial=0.0))
+        for share in (0.5, 0.05)
+    ]
+    which = "median" if longest[0] else "95th percentile"
+    return finding_title(answer, f"the {which} of the queue", [longest[0] or longest[1]], "packet")
 
 
 _FIGURE_DEFINITIONS: tuple[

@@ -8,9 +8,9 @@ import numpy as np
 
 from tcpcast.compare import is_observed
 from tcpcast.report.chart import Axis, Band, IntervalLines, Series, one_panel_chart, percent_tick
-from tcpcast.report.figure_titles import answer_for_title, engine_label
+from tcpcast.report.figure_titles import answer_for_title, engine_label, finding_title
 from tcpcast.report.palette import engine_style
-from tcpcast.report.quantity import scale_for_unit, three_digit_text
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,9 +79,7 @@ def goodput_distribution_chart(answers: Sequence[Answer], scenario: Scenario) ->
         line = _style_with_color_only(style) | {"linewidth": 1.4}
         series.append(Series(edges / factor, shares, engine_label(answer), line))
     y = Axis("share of files per goodput interval of 1 %", 0, ticks=percent_tick)
-    return one_panel_chart(
-        scenario, _exceeded_goodput_title(answer_for_title(answers), 0.5, "Half"), x, y, series
-    )
+    return one_panel_chart(scenario, _exceeded_goodput_title(answers, 0.5, "median"), x, y, series)
 
 
 def goodput_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -104,7 +102,7 @@ def goodput_tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         series += _interval_lines(answer.tables.get("file_goodput", {}), factor, colour)
     y = Axis("files with a higher goodput", 0, 1, ticks=percent_tick)
     return one_panel_chart(
-        scenario, _exceeded_goodput_title(answer_for_title(answers), 0.9, "90 %"), x, y, series
+        scenario, _exceeded_goodput_title(answers, 0.9, "10th percentile"), x, y, series
     )
 
 
@@ -118,13 +116,14 @@ def _interval_lines(table: Table, factor: float, colour: Style) -> list[Drawable
     return [IntervalLines(share, low / factor, high / factor, style, is_horizontal=True)]
 
 
-def _exceeded_goodput_title(answer: Answer, share: float, words: str) -> str:
+def _exceeded_goodput_title(answers: Sequence[Answer], share: float, name: str) -> str:
     """Return the title with the highest tabulated goodput that ``share`` of all files exceeds."""
+    answer = answer_for_title(answers)
     table = answer.tables["file_goodput_tail"]
     above = table["goodput_bps"][table["by_file"] >= share]
     if not above.size:
         return "Distribution of the goodput of files"
-    return f"{words} of the files get more than {three_digit_text(float(np.max(above)), 'bit/s')}"
+    return finding_title(answer, f"the {name} of the goodput of files", [np.max(above)], "bit/s")
 
 
 def _style_with_color_only(style: dict[str, Any]) -> dict[str, Any]:

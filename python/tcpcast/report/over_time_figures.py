@@ -18,12 +18,7 @@ from tcpcast.report.chart import (
     scenario_subtitle,
     window_axis,
 )
-from tcpcast.report.figure_titles import (
-    class_goodput_title,
-    engine_label,
-    flow_names,
-    goodput_title,
-)
+from tcpcast.report.figure_titles import engine_label, flow_names, run_title
 from tcpcast.report.palette import COLOURS, class_styles, line_style
 from tcpcast.report.quantity import scale_for_unit
 
@@ -66,9 +61,9 @@ def over_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     if answer.replications > 1:
         subtitle += f"; windows from the first of {answer.replications} replications"
     return Chart(
-        title=class_goodput_title(answer, scenario)
-        or goodput_title(answer, scenario)
-        or "Windows, round-trip times, queue and goodput over the run",
+        title=run_title(
+            [answer], scenario, "Windows, round-trip times, queue and goodput over the run"
+        ),
         panels=panels,
         subtitle=subtitle,
         size=(_WIDTH_IN, _MARGINS_HEIGHT_IN + _PANEL_HEIGHT_IN * len(panels)),

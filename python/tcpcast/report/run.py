@@ -16,14 +16,15 @@ from tcpcast.engines.stack_support import (
 from tcpcast.readable_units import count_text
 from tcpcast.report.cross_traffic import cross_traffic_table
 from tcpcast.report.document import BLANK_LINE, Paragraph, SideBySide
-from tcpcast.report.file_sizes import size_text, typed_byte_sizes
-from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import has_missing_percentile, percentile_table, select_main_rows
 from tcpcast.report.path_advice import path_advice
 from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, amount_text, has_untrusted_metric
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
 from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
+from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.classes import has_too_different_file_sizes
+from tcpcast.scenario.file_sizes import size_text, typed_byte_sizes
+from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,7 +62,7 @@ def run_parts(
     parts: list[Part] = []
     if scenario is not None:
         parts += [Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "), BLANK_LINE]
-        verdict = run_verdict(compared, scenario)
+        verdict = verdict_text(run_findings(compared, scenario))
         parts += [Paragraph(verdict, "heading"), BLANK_LINE] if verdict else []
     parts += answer_tables(compared, scenario, show_all=show_all)
     parts += [
@@ -193,8 +194,8 @@ def remarks_below_tables(
     the text that states where the omitted warnings are.
     """
     answers = compared.answers
-    if compared.overall.reference is not None:
-        name = compared.overall.engines[compared.overall.reference]
+    if compared.overall.compared_columns:
+        name = compared.overall.engines[compared.overall.order[0]]
         yield _note_paragraph(f"vs {name}: difference relative to {name}; pp: percentage points")
     for answer in answers:
         outside = [note for note in answer.notes if note.kind == "outside"]

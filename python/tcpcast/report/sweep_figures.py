@@ -35,9 +35,10 @@ from tcpcast.report.sweep_cells import (
     make_swept_key,
     metric_grids,
 )
-from tcpcast.report.sweep_titles import sweep_figure_title as sweep_title
+from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.sweeps.definition import MAX_FIGURE_KEYS
+from tcpcast.verdict import sweep_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -222,9 +223,9 @@ def iter_sweep_figures(
             scale = scale_for_metric(metric, _largest_value(grids))
             draw = _color_map_figure if len(keys_of) == MAX_FIGURE_KEYS else _curve_figure
             at = levels.get(metric, ())
-            heading = FigureHeading(
-                sweep_title(metric, grids, list(axes.values()), scale, at), subtitle
-            )
+            title = verdict_text(sweep_findings(columns, keys, "", metric), intervals=False)
+            plain = f"{metric_label(metric)} by {' and '.join(map(key_label, keys))}"
+            heading = FigureHeading(title.rstrip(".") or plain[0].upper() + plain[1:], subtitle)
             yield metric, draw(heading, grids, keys_of, metric, scale, at)
 
 

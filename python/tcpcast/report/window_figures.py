@@ -18,12 +18,7 @@ from tcpcast.report.chart import (
     scenario_subtitle,
     window_axis,
 )
-from tcpcast.report.figure_titles import (
-    class_goodput_title,
-    engine_label,
-    flow_names,
-    value_range_text,
-)
+from tcpcast.report.figure_titles import engine_label, finding_title, flow_names, run_title
 from tcpcast.report.palette import CALCULATED, OBSERVED, class_styles, line_style
 from tcpcast.report.quantity import scale_for_unit
 
@@ -120,7 +115,7 @@ def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     top = np.concatenate([table["cwnd_pkts"][table["flow"] == flow] for flow in flows])
     typical = min(float(np.median(table["cwnd_pkts"][table["flow"] == flow])) for flow in flows)
     panels, medians = [], []
-    for flow, (group, name) in zip(flows, flow_names(scenario, flows.tolist()), strict=True):
+    for flow, (_, name) in zip(flows, flow_names(scenario, flows.tolist()), strict=True):
         time, window, threshold = (
             table[name][table["flow"] == flow].astype(float)
             for name in ("time_s", "cwnd_pkts", "ssthresh_pkts")
@@ -129,9 +124,9 @@ def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         # The initial threshold may be infinite, so the windows of all flows determine the axis.
         y = window_axis(f"window of\n{name}\n(packets)", top, max(typical, 1.0))
         panels.append(Panel(_window_series(time, window, threshold, (start, end)), x, y))
-        medians.append((group.name, median_window(time, window, end)))
+        medians.append(median_window(time, window, end))
     return Chart(
-        title=_windows_title(medians),
+        title=finding_title(answer, "the median window of a flow", medians, "packet"),
         panels=panels,
         subtitle=f"{scenario_subtitle(scenario)}; {engine_label(answer)}{some}",
         size=(FIGURE_SIZE_IN[0], 0.9 + 1.4 * len(flows)),
@@ -146,19 +141,6 @@ def median_window(time_s: Floats, window_pkts: Floats, end_s: float) -> float:
     order = np.argsort(window_pkts)[::-1]
     reached = np.searchsorted(np.cumsum(lasted[order]), lasted.sum() / 2)
     return float(window_pkts[order][min(int(reached), len(order) - 1)])
-
-
-def _windows_title(medians: Sequence[tuple[str, float]]) -> str:
-    """Return the title with the median windows of the flows, per class if there are several."""
-    by_class: dict[str, list[float]] = {}
-    for name, value in medians:
-        by_class.setdefault(name, []).append(value)
-    texts = []
-    for name, values in by_class.items():
-        low, high = (f"{end:,.0f}" for end in (min(values), max(values)))
-        text = f"{high} packets" if low == high else f"{low} to {high} packets"
-        texts.append(f"{text} ({name})" if len(by_class) > 1 else text)
-    return f"Half of the time, the window is at least {', '.join(texts)}"
 
 
 def _window_series(
@@ -204,13 +186,5 @@ def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         style = line_style(i) | ({} if one else {"color": colours[of_class]["color"]})
         series.append(Series(edges, rate / scale.factor, "", style | {"linewidth": 1.2}, name=name))
     y = Axis(f"new data sent ({scale.unit})", 0)
-    title = class_goodput_title(answer, scenario) or _rates_title(
-        [rate for *_, rate in by_flow.values()]
-    )
+    title = run_title([answer], scenario, "New data sent by each flow")
     return one_panel_chart(scenario, title, Axis("time (s)"), y, series)
-
-
-def _rates_title(rates: Sequence[Floats]) -> str:
-    """Return the title with the mean rate of each flow."""
-    who = "The flow sends" if len(rates) == 1 else "Each of these flows sends"
-    return f"{who} {value_range_text([float(rate.mean()) for rate in rates], 'bit/s')} on average"

@@ -201,12 +201,10 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         ),
         make_step("B", rate, "packet/s", "W/RTT"),
     ]
-    answer = rate_answers.make_answer_from_flow_rate(
+    return rate_answers.make_answer_from_flow_rate(
         "cubic-response",
         inputs,
         rate_pps=rate,
         regime=model.WINDOW_REGIME if result.window_limited else regime,
         steps=steps,
     )
-    answer.warn(*rate_answers.warn_about_other_stacks("cubic", scenario))
-    return answer

@@ -16,7 +16,6 @@ from tcpcast.units import digits
 if TYPE_CHECKING:
     from tcpcast.answer import Step
     from tcpcast.engines.formula.input_types import PathInputs
-    from tcpcast.scenario import Scenario
 
 BOTTLENECK_REGIME, OWN_LINK_REGIME = "bottleneck", "own link"
 """Regimes in which a link limits the rate: the shared link, or a flow's ingress or egress."""
@@ -90,12 +89,3 @@ def warn_if_rate_exceeds_window(inputs: PathInputs, one_pps: float) -> list[str]
         f"window of {digits(inputs.window_pkts, 6)} packets allows only "
         f"{digits(max_rate)} packets/s"
     ]
-
-
-def warn_about_other_stacks(control: str, scenario: Scenario) -> list[str]:
-    """Warn if a formula describes another TCP than the scenario's."""
-    tcp = scenario.populations[0].tcp
-    if tcp.control == control:
-        return []
-    name = control.upper()
-    return [f"the values of this model are for {name}, but the scenario's stack is {tcp.stack}"]

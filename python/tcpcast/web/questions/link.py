@@ -182,7 +182,7 @@ def _shared_link_facts(
     values: Values, given: list[DisplayedAnswer], simulated: Answer | None
 ) -> Facts:
     first = verdict_on_displayed_answers(
-        Scenario.from_dict(_shared_link_tables(values)), given, simulated, LEADING_FORMULA
+        Scenario.from_dict(_shared_link_tables(values)), given, simulated
     )
     if not first:
         return Facts("", ["No formula supports this stack; press Simulate."])

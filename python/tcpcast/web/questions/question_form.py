@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast.compare import compare_all
-from tcpcast.engines import REGISTRY
-from tcpcast.report.headline import run_verdict
+from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario import Scenario
+from tcpcast.verdict import run_findings
 from tcpcast.web.questions.page_suggestions import PageSuggestionSyntax
 
 if TYPE_CHECKING:
@@ -137,24 +137,11 @@ class Question:
 
 
 def verdict_on_displayed_answers(
-    scenario: Scenario, given: Sequence[DisplayedAnswer], simulated: Answer | None, lead: str = ""
+    scenario: Scenario, given: Sequence[DisplayedAnswer], simulated: Answer | None
 ) -> str:
-    """Return the verdict of ``tcpcast run`` on these answers.
-
-    Before a simulation, the verdict quotes the formula ``lead`` if it is trusted, otherwise another
-    trusted formula. Formulas for other stacks are ignored.
-    """
-    answers = [
-        each.answer
-        for each in given
-        if each.answer.metrics and REGISTRY[each.answer.engine].is_default_for(scenario)
-    ]
-
-    def rank(answer: Answer) -> tuple[bool, bool]:
-        return all(metric.trusted for metric in answer.metrics.values()), answer.engine == lead
-
-    answers.sort(key=rank)  # the verdict quotes the last answer
-    return run_verdict(compare_all([*answers, *([simulated] if simulated else [])]), scenario)
+    """Return the verdict of ``tcpcast run`` on these answers."""
+    answers = [each.answer for each in given] + ([simulated] if simulated else [])
+    return verdict_text(run_findings(compare_all(answers), scenario))
 
 
 def remove_omitted_keys(tables: Mapping[str, Any]) -> dict[str, Any]:
