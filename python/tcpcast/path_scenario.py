@@ -146,7 +146,7 @@ def ask_path(
     if packet:
         engines = [*formulas, "packet"]
     elif any(map(_needs_simulation, scenarios, answers)):
-        if is_enough and packets * points_in_total <= MAX_QUICK_PKTS:
+        if is_enough and packets * points_in_total <= 1.01 * MAX_QUICK_PKTS:
             engines = [*formulas, "packet"]
         else:
             scenario, packets, _ = _with_length(scenarios, changes or {}, quick=False)
@@ -359,7 +359,8 @@ def _choose_duration_s(scenario: Scenario, *, quick: bool) -> tuple[float, bool]
     most, share = (MAX_QUICK_PKTS, QUICK_SHARE) if quick else (MAX_PACKETS, MIN_DURATION_SHARE)
     affordable = most / pps if 0 < pps < math.inf else math.inf
     seconds = max(share * usual, min(max(usual, enough), affordable))
-    return math.ceil(min(seconds, float(units.MAX_TIME))), seconds >= QUICK_SHARE * enough
+    # Rounded to three digits, as the scenario shows it.
+    return float(f"{min(seconds, float(units.MAX_TIME)):.3g}"), seconds >= QUICK_SHARE * enough
 
 
 def _loss_limited_pps(scenario: Scenario) -> float:

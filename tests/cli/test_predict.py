@@ -196,6 +196,10 @@ def test_lossless_rate_is_that_of_window_or_link(stack: str, capsys: Capture) ->
         # Many timeouts, where the error of formulas grows.
         (["--rate", "10mbit", "--loss", "4%"], ["cubic-response", "packet"]),
         (["--rate", "10mbit", "--loss", "9%", "--stack", "linux-reno"], [*RATES, "packet"]),
+        (
+            ["--rate", "1gbit", "--rtt", "10ms", "--loss", "0.001%", "--buffer", "0.1bdp"],
+            ["cubic-response", "packet"],
+        ),
         # The queue of slow start, or of the sawtooth, exceeds the buffer.
         (["--rate", "100mbit", "--size", "10MB", "--buffer", "20pkt"], ["short", "packet"]),
         (["--rate", "10mbit", "--buffer", "3pkt"], ["cubic-response", "packet"]),
