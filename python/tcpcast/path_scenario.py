@@ -273,7 +273,7 @@ def _answer_by_formulas(scenario: Scenario) -> list[Answer]:
         for name, row in REGISTRY.items()
         if isinstance(row, Formula) and row.is_default_for(scenario)
     ]
-    options = RunOptions(tables=False)
+    options = RunOptions()
     return [each for each in answer(scenario, names, options) if each.applies]
 
 

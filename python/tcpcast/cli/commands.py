@@ -140,7 +140,7 @@ SWEEP = Command(
         Option(
             "out",
             "DIR",
-            "Write Parquet files into a folder, or continue an interrupted sweep in it.",
+            "Write the results into a folder, and reuse its answers.",
         ),
         Option(
             "processes",
@@ -184,7 +184,6 @@ QUERY = Command(
             "SQL",
             "SQL query; the table `sweep` contains the results.",
         ),
-        Option("max_wall", "TIME", "Time limit of the query, such as 60s; default none."),
         CSV,
         JSON,
     ),

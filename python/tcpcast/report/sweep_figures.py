@@ -37,7 +37,7 @@ from tcpcast.report.sweep_cells import (
 )
 from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.table import did_you_mean_text
-from tcpcast.sweeps.definition import MAX_FIGURE_KEYS
+from tcpcast.sweeps.prepared import MAX_FIGURE_KEYS
 from tcpcast.verdict import sweep_findings
 
 if TYPE_CHECKING:

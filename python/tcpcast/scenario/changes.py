@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from tcpcast.errors import InputError, ScenarioError
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.units import quote
@@ -26,6 +28,19 @@ _TABLE_LISTS = {
     "network.hop": "the scenario has no hops",
 }
 """Lists of tables, with the message for an empty list."""
+
+
+def copy_as_plain_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy as dicts and lists, without keys with the value None, unknown in TOML."""
+    return {name: _copy_value(value) for name, value in tables.items() if value is not None}
+
+
+def _copy_value(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, exclude_none=True)
+    if isinstance(value, Mapping):
+        return copy_as_plain_tables(value)
+    return [_copy_value(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def iter_values_by_dotted_key(

@@ -20,7 +20,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario.changes import apply_changes, check_changes
+from tcpcast.scenario.changes import apply_changes, check_changes, copy_as_plain_tables
 from tcpcast.scenario.classes import (
     MAX_CLASSES,
     ClassEntry,
@@ -48,15 +48,10 @@ from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
     EntryNames,
     Table,
-    ValidationContext,
     convert_to_input_errors,
     get_validation_context,
     make_key_error,
     make_validation_error,
-)
-from tcpcast.scenario.table_reuse import (
-    copy_as_plain_tables,
-    revalidate_changed_tables,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
@@ -70,11 +65,10 @@ from tcpcast.scenario.validation_context import (
 
 
 class _ScenarioInput(NamedTuple):
-    """Input of a scenario: tables as typed, base folder of file names, validation context."""
+    """Input of a scenario: tables as typed, and the base folder of file names."""
 
     source: dict[str, Any]
     folder: Path | None
-    context: ValidationContext
 
 
 class Scenario(Table):
@@ -170,34 +164,7 @@ class Scenario(Table):
             raise ScenarioError(
                 "scenario: tables are nested too deeply; write fewer levels"
             ) from None
-        self._input = _ScenarioInput(source, folder, context)
-
-    def _with_tables(self, tables: Mapping[str, Any]) -> Self:
-        """Return a scenario with these tables; unchanged tables are not validated again."""
-        scenario = self._reuse_unchanged_tables(tables)
-        if scenario is None:
-            scenario = self.__class__.__new__(self.__class__)
-            scenario._read_tables(tables, self._input.folder)
-        return scenario
-
-    def _reuse_unchanged_tables(self, tables: Mapping[str, Any]) -> Self | None:
-        """Return a scenario that reuses unchanged tables; None if all tables must be validated."""
-        own = self._input
-        try:
-            source = copy_as_plain_tables(tables, own.source)
-            context = make_context(source, own.folder)
-            if context != own.context:
-                return None
-            values = revalidate_changed_tables(self, own.source, source, context)
-        except (ValidationError, RecursionError):
-            return None  # only a full validation reports errors with their complete keys
-        if values is None:
-            return None
-        scenario = self.__class__.__new__(self.__class__)
-        state = {"__dict__": values, "__pydantic_fields_set__": self.model_fields_set}
-        private = {"_input": _ScenarioInput(source, own.folder, context)}
-        scenario.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
-        return None if find_cross_table_errors(scenario) else scenario
+        self._input = _ScenarioInput(source, folder)
 
     @model_validator(mode="before")
     @classmethod
@@ -325,7 +292,7 @@ class Scenario(Table):
             A key is unknown, or a value contradicts other values.
         """
         changes = self._apply_to_measured_hop(check_changes(changes))
-        return self._with_tables(apply_changes(self._input.source, changes))
+        return self.from_dict(apply_changes(self._input.source, changes), folder=self._input.folder)
 
     def with_sweep(self, table: Mapping[str, Any]) -> Self:
         """Return a copy of the scenario with keys of its table ``[sweep]`` added or replaced.
@@ -343,7 +310,7 @@ class Scenario(Table):
                 '{"network.rtt": "10ms..200ms log 8"}'
             )
         merged = {**(own if isinstance(own, dict) else {}), **check_changes(table)}
-        return self._with_tables({**source, "sweep": merged})
+        return self.from_dict({**source, "sweep": merged}, folder=self._input.folder)
 
     def source_tables(self) -> tuple[dict[str, Any], str | None]:
         """Return the tables as typed, and the absolute base directory of relative file names.
@@ -351,7 +318,7 @@ class Scenario(Table):
         ``from_dict`` creates the same scenario from these two values in another process or on
         another machine.
         """
-        source, folder, _ = self._input
+        source, folder = self._input
         return source, None if folder is None else str(folder.resolve())
 
     def resolve_path(self, name: str) -> Path:

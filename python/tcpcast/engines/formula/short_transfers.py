@@ -80,13 +80,13 @@ TAIL_LOSS_PROBE_RTTS = 2
 """Round trips before a tail loss probe (RFC 8985, section 7.2)."""
 
 
-def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -> Answer:
+def short(scenario: Scenario, measured: Answer | None) -> Answer:
     """Predict by Ayesta and Avrachenkov's model of short transfers.
 
     Delayed ACKs wait for ``tcp.ack_timeout``, which the paper omits. As in the paper, each loss
     costs one recovery and the timer is constant. Metric: ``completion_time_s``, the mean over the
     sizes, for isolated transfers on the idle path. Tables ``by_size`` (size_pkts,
-    completion_time_s) and, only with ``tables``, ``by_losses`` (size_pkts, losses, probability,
+    completion_time_s) and ``by_losses`` (size_pkts, losses, probability,
     completion_time_s given exactly that many lost transmissions).
 
     With measured inputs, p is the ``packet`` answer's ``loss_ratio`` and RTT its ``rtt_mean_s``.
@@ -110,8 +110,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         expected, by_losses = lossless, _lossless_latency_table(sizes, lossless)
         if loss["value"] > 0:
             expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
-            if tables:
-                by_losses = _latency_table_by_losses(transfer, sizes, loss["value"], missing)
+            by_losses = _latency_table_by_losses(transfer, sizes, loss["value"], missing)
         steps = [loss, rtt, *_derivation_steps(scenario.populations[0].tcp, transfer)]
     except DomainError as error:
         raise NotApplicable(f"the model of short transfers: {error}") from error
@@ -134,7 +133,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         },
         tables={
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
-            **({"by_losses": by_losses} if tables else {}),
+            "by_losses": by_losses,
         },
         notes=texts_to_notes(
             [

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.mean_field.scaling import scale_results
@@ -90,9 +89,8 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     """
     raise_if_unsupported(scenario)
     small, scale = _scale_scenario(scenario)
-    # The warnings about losses need the tables.
     answer = simulate_with_configuration(
-        small, replace(options, tables=True), functools.partial(make_configuration, scale=scale)
+        small, options, functools.partial(make_configuration, scale=scale)
     )
     answer.engine = "mean-field"
     answer.provenance |= {

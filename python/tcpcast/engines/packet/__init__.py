@@ -156,8 +156,7 @@ def simulate_with_configuration(
             "packet", kind="simulation", metrics=metric_estimates.convert_to_metrics(estimates)
         )
         by_share = file_goodputs.estimate_exceeded_goodputs(scenario, snapshot)
-        if options.tables:
-            answer.tables = tables.make_all_tables(scenario, snapshot, by_share)
+        answer.tables = tables.make_all_tables(scenario, snapshot, by_share)
         answer.notes = _warn_about_warm_up(warmup)
         answer.notes += [
             *interval_notes.make_interval_notes(
