@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.answer import Answer, Status
 from tcpcast.drift import MIN_CYCLES
-from tcpcast.engines import REGISTRY, RunOptions, answer
+from tcpcast.engines import REGISTRY, answer
 from tcpcast.engines.formula.collect_inputs import (
     MIN_LOSS,
     find_limiting_link,
@@ -273,8 +273,7 @@ def _answer_by_formulas(scenario: Scenario) -> list[Answer]:
         for name, row in REGISTRY.items()
         if isinstance(row, Formula) and row.is_default_for(scenario)
     ]
-    options = RunOptions()
-    return [each for each in answer(scenario, names, options) if each.applies]
+    return [each for each in answer(scenario, names) if each.applies]
 
 
 def _needs_simulation(scenario: Scenario, answers: Sequence[Answer]) -> bool:

@@ -69,7 +69,7 @@ MAY_IMPORT = {
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
     "verdict": ANSWERING | {"compare"},
-    "plan": ANSWERING | {"compare", "command_option", "path_option_definitions"},
+    "plan": ANSWERING | {"command_option", "interrupts", "path_option_definitions"},
     "ranges": QUESTION,
     "command_option": set[str](),
     "path_option_definitions": {"command_option"},
@@ -105,8 +105,8 @@ PRIVATE = {
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.make_configuration",
     "tcpcast.engines.packet.configuration.to_nanoseconds",
-    "tcpcast.engines.packet.metric_estimates.CLASS_COUNTER",
-    "tcpcast.engines.packet.metric_estimates.LINK_COUNTER",
+    "tcpcast.engines.packet.counters.CLASS_COUNTER",
+    "tcpcast.engines.packet.counters.LINK_COUNTER",
     # The whole result of the model; the engine returns its metrics only.
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.

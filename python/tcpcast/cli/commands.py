@@ -109,7 +109,7 @@ PLAN = Command(
     "plan",
     "Find the buffer, users, rate, streams or loss for a target.",
     "",
-    "tcpcast plan buffer web-10mbit --loss 1% --verify",
+    "tcpcast plan buffer web-10mbit --loss 1%",
 )
 SWEEP = Command(
     "sweep",

@@ -131,7 +131,11 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         if not all(path) or len(path) > _MAX_KEY_PARTS:
             raise ScenarioError(f"{quote(dotted)}: not a dotted key; write, for example, run.seed")
         table = _copy_table_at(changed, path[:-1], dotted)
-        _set_value(table, path[-1], value, dotted)
+        key = path[-1]
+        if isinstance(table, list):
+            table[_find_entry_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
+        else:
+            table[key] = value
         other = _EXCLUSIVE_KEYS.get(path) if len(path) == 2 else None
         if other and f"{path[0]}.{other}" not in changes and isinstance(table, dict):
             table.pop(other, None)
@@ -165,13 +169,6 @@ def _copy_table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -
         table[key] = copy.copy(below)
         table = table[key]
     return table
-
-
-def _set_value(table: Any, key: str, value: Any, dotted: str) -> None:
-    if isinstance(table, list):
-        table[_find_entry_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
-    else:
-        table[key] = value
 
 
 def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:
