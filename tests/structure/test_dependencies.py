@@ -53,10 +53,10 @@ MAY_IMPORT = {
     "array_types": set[str](),
     "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
-    "intervals": {"vector_products"},
+    "intervals": {"vector_products", "_native"},
     "statistics": {"errors", "intervals"},
     "quantiles": {"errors", "statistics"},
-    "drift": {"intervals", "vector_products", "statistics"},
+    "drift": {"intervals", "vector_products", "statistics", "_native"},
     "metric_definition": set[str](),
     "metrics": {"metric_definition"},
     "limit_names": set[str](),
@@ -249,7 +249,7 @@ CRATE_LIBRARIES = {
         "nix",
         "thiserror",
     },
-    "py": {"libc", "numpy", "pyo3", "serde", "serde_path_to_error"},
+    "py": {"libc", "numpy", "pyo3", "serde", "serde_path_to_error", "statrs"},
     "wasm": {"serde", "serde_json", "serde_path_to_error"},
 }
 
