@@ -371,7 +371,11 @@ def test_an_invalid_scenario_has_the_error_of_the_command(
         ("plan", {"question": "buffer", "share": "95%"}, "share: no such argument"),
         ("report", {}, "there is no tool report"),
         ("run", {"scenario": "#" * MAX_ARGUMENT_BYTES}, "the arguments have more than 1,048,576"),
-        ("predict", {"rtt": "1ms..1s", "loss": "0.1%..5%"}, "or fewer values per range"),
+        (
+            "predict",
+            {"rtt": "1ms..1s", "loss": "0.1%..5%", "points": 30},
+            "or fewer values per range",
+        ),
     ],
 )
 def test_other_arguments_are_refused(

@@ -68,23 +68,6 @@ def test_answer_outside_domain_is_marked_untrusted(page: Page) -> None:
     assert by_name["pftk"]["regime"] == "timeouts"
 
 
-def test_transfer_time_follows_goodput_without_transfer_formula(page: Page) -> None:
-    evaluation = page.evaluate("transfer", size="500GB", loss="0.1%")
-    rate, (time,) = evaluation["verdict"], evaluation["sentences"]
-    assert rate.startswith("About 8.96 Mbit/s; limited by loss")
-    assert time.startswith("500 GB takes ")
-    assert time.endswith("days) at this goodput, including slow start from 10 packets.")
-
-
-def test_quick_evaluation_leaves_out_slow_formulas(page: Page) -> None:
-    body = {"question": "transfer", "values": {"size": "20KB"}}
-    quick = page.post("/api/evaluate", {**body, "quick": True}).json()
-    assert quick["left_out"] == ["short"]
-    assert [answer["name"] for answer in quick["answers"]] == ["cardwell"]
-    complete = page.post("/api/evaluate", body).json()
-    assert {answer["name"] for answer in complete["answers"]} == {"cardwell", "short"}
-
-
 def test_slider_positions_match_values(page: Page) -> None:
     offered = page.client.get("/api/questions").json()["questions"][0]
     steps = {field["name"]: field["steps"] for field in offered["fields"]}
@@ -118,27 +101,6 @@ def run_shell(command: str, folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.mark.parametrize("question", EXAMPLE_VALUES)
-def test_copied_command_python_and_scenario_give_same_answers(
-    page: Page, question: str, tmp_path: Path
-) -> None:
-    evaluation = page.evaluate(question, **EXAMPLE_VALUES[question])
-    metric = evaluation["metric"]["name"]
-    shown = {a["engine"]: a["value"] for a in evaluation["answers"] if a["value"] is not None}
-    command = json.loads(run_shell(f"{evaluation['copy']['command']} --json", tmp_path))
-    assert values_of(command["answers"], metric) == shown
-
-    namespace: dict[str, Any] = {}
-    exec(evaluation["copy"]["python"], namespace)
-    program = {a.engine: a[metric] for a in namespace["answers"] if metric in a.metrics}
-    assert program == shown
-
-    file = tmp_path / "copied.toml"
-    file.write_text(evaluation["copy"]["scenario"], encoding="utf-8")
-    rerun = tcpcast.run(file, list(shown))
-    assert {a.engine: a[metric] for a in rerun} == shown
 
 
 def test_copied_command_and_python_give_same_buffer_plan(page: Page, tmp_path: Path) -> None:
@@ -242,36 +204,6 @@ def test_page_texts_name_no_command_option(
     reasons = [answer["not_applicable"] or "" for answer in evaluation["answers"]]
     texts = [evaluation["verdict"], *evaluation["sentences"], *evaluation["warnings"], *reasons]
     assert [text for text in texts if "--" in text] == []
-
-
-@pytest.mark.parametrize(
-    ("values", "field", "message"),
-    [
-        (
-            {"loss": "0%", "rate": "unlimited"},
-            "loss",
-            'write 1% for "Random loss", or write 100mbit for "Rate of the link", '
-            'or write 64KiB for "Receiver window"',
-        ),
-        (
-            {"rate": "unlimited", "buffer": "3bdp"},
-            "buffer",
-            'Buffer: a link without a rate has no queue; write 100mbit for "Rate of the link"',
-        ),
-    ],
-)
-def test_error_suggests_values_of_fields(
-    page: Page, values: dict[str, str], field: str, message: str
-) -> None:
-    status, named, evaluation = page.post_rejected({"question": "path", "values": values})
-    assert (status, named) == (400, field)
-    assert evaluation.endswith(message)
-
-
-def test_verdict_names_formula_before_simulation(page: Page) -> None:
-    assert "(by the formula cubic-response)" in page.evaluate("path")["verdict"]
-    assert "(by the formula pftk)" in page.evaluate("path", stack="rfc-newreno")["verdict"]
-    assert page.evaluate("path", stack="linux-bbr")["verdict"].startswith("The flow gets at most ")
 
 
 def test_verdict_after_simulation_equals_command(page: Page, tmp_path: Path) -> None:

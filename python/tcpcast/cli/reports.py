@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from tcpcast import output
 from tcpcast.cli.streams import print_message
 from tcpcast.extras import import_matplotlib
-from tcpcast.report.html import html_page
-from tcpcast.report.markdown import markdown_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -126,6 +124,9 @@ def write_reports(
 
     ``document`` returns the report; its argument is True if the report should contain figures.
     """
+    from tcpcast.report.html import html_page  # noqa: PLC0415 - rarely needed
+    from tcpcast.report.markdown import markdown_page  # noqa: PLC0415
+
     mark = output.REPORT_KIND.mark.decode()
     if html is not None:
         _write_and_print_file_name(html, html_page(document(True), mark), force=force)

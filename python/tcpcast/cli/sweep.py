@@ -33,8 +33,9 @@ from tcpcast.sweeps.prepared import prepare_sweep
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from tcpcast.scenario import Scenario
     from tcpcast.sweeps.prepared import PreparedSweep
     from tcpcast.sweeps.results import SweepResults
 
@@ -50,28 +51,39 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     file: str,
     vary: list[str] | None,
     engine: list[str] | None,
-    replications: int | None,
     changes: list[str] | None,
     seed: int | None,
-    feed: str | None,
-    out: str | None,
-    processes: int | None,
-    dask: str | None,
+    **how: Any,
+) -> None:
+    """Run a sweep of a scenario file."""
+    scenario = read_scenario(file, changes, seed)
+    varied = _parse_varied_keys(vary or (), changes or ())
+    sweep_scenario(scenario, varied, read_engine_option(engine), context=context, **how)
+
+
+def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
+    scenario: Scenario,
+    varied: Mapping[str, Any],
+    engines: Sequence[str] | None,
+    *,
+    context: typer.Context,
     plot: str | None,
-    level: list[str] | None,
     form: str,
     html: str | None,
     markdown: str | None,
     force: bool,
     as_csv: bool,
     as_json: bool,
+    replications: int | None = None,
+    feed: str | None = None,
+    out: str | None = None,
+    processes: int | None = None,
+    dask: str | None = None,
+    level: list[str] | None = None,
 ) -> None:
-    """Run a sweep, print its table or write it into a folder, and write figures and reports."""
+    """Run a sweep, print its table or write it into a folder, write figures and reports; exit."""
     _check_format_options(out, as_csv=as_csv, as_json=as_json)
-    scenario = read_scenario(file, changes, seed)
-    varied = _parse_varied_keys(vary or (), changes or ())
-    how: dict[str, Any] = {"engines": read_engine_option(engine), "replications": replications}
-    how |= {"feed": feed}
+    how: dict[str, Any] = {"engines": engines, "replications": replications, "feed": feed}
     outputs = _RequestedOutputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
     plan = prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)

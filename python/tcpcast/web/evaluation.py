@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tcpcast.answer import finite_or_none, texts_to_notes, unit_of_metric, warning_severity
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY
-from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
+from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.limit_names import limit_name
-from tcpcast.path.options import PathError
 from tcpcast.report.quantity import interval_text, metric_label, scale_for_metric, value_text
 from tcpcast.report.summary import caveats_of_answer, describe_scenario
 from tcpcast.scenario.toml import write_toml
-from tcpcast.verdict import limit_of_answer
 from tcpcast.web.questions import QUESTIONS, Question, find_question
 from tcpcast.web.questions.fields import FieldError, Values, validate_values
 from tcpcast.web.questions.question_form import remove_omitted_keys
@@ -261,9 +259,6 @@ def call_with_field_errors(asked: Question, function: Callable[[], Result]) -> R
         return function()
     except FieldError:
         raise
-    except PathError as error:
-        text = refusal_text(error.reason, error.suggestions, asked.names)
-        raise _make_field_error(asked, error.key, text) from None
     except ScenarioError as error:
         raise _make_field_error(asked, *error.errors[0]) from None
     except TcpcastError as error:
@@ -284,7 +279,7 @@ def _answer_row(asked: Question, given: DisplayedAnswer) -> dict[str, Any]:
         "name": given.name,
         "engine": found.engine,
         "what": entry.summary,
-        "regime": limit_text(found, given.scenario),
+        "regime": limit_name(found.regime or ""),
         "not_applicable": refusal,
     }
     figure = found.metrics.get(metric)
@@ -292,11 +287,6 @@ def _answer_row(asked: Question, given: DisplayedAnswer) -> dict[str, Any]:
         return row | displayed_value(metric, figure)
     row["not_applicable"] = refusal or f"this engine does not provide the {metric_label(metric)}"
     return row | {"value": None, "low": None, "high": None, "trusted": True, "text": ""}
-
-
-def limit_text(answer: Answer, scenario: Scenario) -> str:
-    """Return the limit of the rate according to an answer, as text for the page."""
-    return limit_name(limit_of_answer(answer, scenario))
 
 
 def displayed_value(name: str, metric: Metric) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import numpy as np
 from tcpcast.answer import finite_or_none
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import TcpcastError
+from tcpcast.limit_names import limit_name
 from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.web.evaluation import (
     call_with_field_errors,
     displayed_value,
-    limit_text,
     point_warnings,
     read_request,
     requested_axis,
@@ -101,7 +101,7 @@ def _point_as_json(asked: Question, values: Values, found: Answer, axis: str) ->
     return {
         "x": asked.field(axis).number(values[axis]),
         "text": values[axis],
-        "regime": limit_text(found, asked.scenario(values)),
+        "regime": limit_name(found.regime or ""),
         "wall_s": found.wall_s,
         "warnings": point_warnings(asked, found)[:MAX_WARNINGS],
         "values": [

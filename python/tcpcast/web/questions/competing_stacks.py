@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.compare import make_metric_with_interval
-from tcpcast.engines import REGISTRY, answer
+from tcpcast.engines import answer
 from tcpcast.errors import UnitError
-from tcpcast.path.prediction import select_path_formulas
+from tcpcast.path_scenario import list_formulas
 from tcpcast.report.quantity import three_digit_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.link import read_buffer
@@ -163,11 +163,7 @@ def _formulas_of_each_group(
     found = []
     for at, group in enumerate(CLASS_NAMES):
         scenario = _isolated_scenario(values, group)
-        names = [
-            name
-            for name in select_path_formulas("bulk")
-            if name not in omitted_formulas and REGISTRY[name].is_default_for(scenario)
-        ]
+        names = [name for name in list_formulas(scenario) if name not in omitted_formulas]
         given = [a for a in answer(scenario, names) if a.applies]
         alone = f"{group} alone"
         found += [

@@ -5,40 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.compare import compare_all
 from tcpcast.engines import answer
-from tcpcast.path.options import (
-    RANGE_OPTIONS,
-    PathOptions,
-    has_no_rate_limit,
-    make_bulk_scenario,
-    make_bulk_tables,
-    make_option_quantities,
-    make_transfer_scenario,
-    make_transfer_tables,
-    read_transfer_size_pkts,
-)
-from tcpcast.path.prediction import select_path_formulas
 from tcpcast.path_option_definitions import PATH_OPTIONS as ROWS
-from tcpcast.report.answers import Answers
-from tcpcast.report.prediction import (
-    SIMULATION,
-    Prediction,
-    handshake_time_text,
-    limits_text,
-    no_trusted_answer_sentence,
-    rate_headline,
-    transfer_headline,
-    transfer_rates_text,
-)
-from tcpcast.report.quantity import three_digit_text
+from tcpcast.path_scenario import ask_path, list_formulas
+from tcpcast.report.path_advice import path_advice
+from tcpcast.sweeps.axes import QUANTITY_KINDS
 from tcpcast.web.copied_texts import program_of_tables, shell_command
-from tcpcast.web.questions.fields import Field, stack_field
-from tcpcast.web.questions.page_suggestions import PageSuggestionSyntax
+from tcpcast.web.questions.fields import Field, integer_parser, stack_field, write_integer
 from tcpcast.web.questions.question_form import (
     DisplayedAnswer,
     Facts,
     Question,
-    remove_omitted_keys,
     verdict_on_displayed_answers,
 )
 
@@ -49,12 +27,12 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.web.questions.fields import Values
 
-_OPTION_QUANTITIES = make_option_quantities(PathOptions(rtt="1ms", size="1KB"))
+_KINDS = {"rtt": "time", "loss": "ratio", "rate": "rate", "size": "bytes"}
 
 
 def _path_field(name: str) -> Field:
     """Return the field for an option of ``tcpcast predict``."""
-    row, quantity = ROWS[name], _OPTION_QUANTITIES.get(name)
+    row = ROWS[name]
     page = row.form_field
     assert page is not None
     field = Field(
@@ -65,16 +43,21 @@ def _path_field(name: str) -> Field:
         keys=(row.flag, *row.keys),
         is_rarely_needed=not page.low,
     )
-    if quantity is None or not page.low:
+    if not page.low:
         return field
+    if name in _KINDS:
+        kind = QUANTITY_KINDS[_KINDS[name]]
+        read, write = kind.read, kind.write
+    else:
+        read, write = integer_parser(1, 10**5), write_integer
     return replace(
         field,
         low=page.low,
         high=page.high,
         starts_at_zero=page.starts_at_zero,
-        read=quantity.read,
-        write=quantity.write,
-        integer_only=quantity.whole,
+        read=read,
+        write=write,
+        integer_only=name in {"size", "flows"},
     )
 
 
@@ -85,79 +68,29 @@ _COMMON_FIELDS = (
 )
 
 
-def _path_options(values: Values) -> tuple[PathOptions, dict[str, str]]:
-    """Return the path as options of ``tcpcast predict``, and its values."""
-    given: dict[str, Any] = {name.replace("-", "_"): text for name, text in values.items()}
-    options = PathOptions(**given)
-    return options, {name: values[name] for name in RANGE_OPTIONS if name in values}
-
-
 def _path_scenario(values: Values) -> Scenario:
-    make = make_transfer_scenario if "size" in values else make_bulk_scenario
-    return make(*_path_options(values))
+    return ask_path({name.replace("-", "_"): text for name, text in values.items()}).scenario
 
 
 def _path_tables(values: Values) -> Mapping[str, Any]:
-    _path_scenario(values)  # raises errors that name the options
-    make = make_transfer_tables if "size" in values else make_bulk_tables
-    return make(*_path_options(values))
-
-
-def _traffic_kind(values: Values) -> str:
-    return "transfers" if "size" in values else "bulk"
+    return _path_scenario(values).source_tables()[0]
 
 
 def _path_formulas(values: Values, omitted_formulas: Collection[str]) -> list[DisplayedAnswer]:
     scenario = _path_scenario(values)
-    names = [
-        name for name in select_path_formulas(_traffic_kind(values)) if name not in omitted_formulas
-    ]
+    names = [name for name in list_formulas(scenario) if name not in omitted_formulas]
     return [DisplayedAnswer(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
 def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
-    """Return the verdict, and the limits as in ``tcpcast predict``."""
-    options, point = _path_options(values)
+    """Return the verdict, and the advice as in ``tcpcast predict``."""
     scenario = _path_scenario(values)
     every = [each.answer for each in given] + ([simulated] if simulated else [])
-    answers = Answers(every, scenario)
-    size = read_transfer_size_pkts(options, point)
-    if size is None:
-        prediction = Prediction(answers)
-    elif has_no_rate_limit(options, point):
-        prediction = Prediction(Answers([], answers.scenario), answers, size_pkts=size)
-    else:
-        bulk = make_bulk_scenario(options, point)
-        steady = Answers(answer(bulk, select_path_formulas("bulk")), bulk)
-        prediction = Prediction(steady, answers, size_pkts=size)
-    names = PageSuggestionSyntax({})
-    if size is None:
-        if prediction.untrusted:
-            return Facts("", [no_trusted_answer_sentence(prediction, names)])
-        first = verdict_on_displayed_answers(scenario, given, simulated)
-        return Facts(
-            first, [_limits_sentence(prediction)] if first else [rate_headline(prediction, names)]
-        )
-    if prediction.has_time_from_goodput:  # the transfer time is derived from the goodput
-        return Facts("", [rate_headline(prediction, names), transfer_headline(prediction, names)])
-    if prediction.leading_time_answer is None:
-        text = transfer_headline(prediction, names)
-        return Facts("", [text or f"No formula supports this stack; {names.engine(SIMULATION)}."])
-    first = verdict_on_displayed_answers(scenario, given, simulated)
-    return Facts(first, [_transfer_sentence(prediction)])
-
-
-def _limits_sentence(prediction: Prediction) -> str:
-    flows = prediction.scenario.senders
-    each = three_digit_text(prediction.goodput_bps / flows, "bit/s")
-    limits = limits_text(prediction)
-    text = f"{each} per flow; {limits}" if flows > 1 else limits
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def _transfer_sentence(prediction: Prediction) -> str:
-    parts = [transfer_rates_text(prediction), handshake_time_text(prediction)]
-    return "; ".join(filter(None, parts)) + "."
+    verdict = verdict_on_displayed_answers(scenario, given, simulated)
+    unknown = "No formula is reliable for this path; simulate it."
+    return Facts(
+        verdict, [*([] if verdict else [unknown]), *path_advice(compare_all(every), scenario)]
+    )
 
 
 def _predict_command(values: Values, simulated: bool) -> str:
@@ -166,8 +99,8 @@ def _predict_command(values: Values, simulated: bool) -> str:
 
 
 def _python_program(values: Values, simulated: bool) -> str:
-    names = [*select_path_formulas(_traffic_kind(values)), *(["packet"] if simulated else [])]
-    return program_of_tables(remove_omitted_keys(_path_tables(values)), names)
+    names = [*list_formulas(_path_scenario(values)), *(["packet"] if simulated else [])]
+    return program_of_tables(_path_tables(values), names)
 
 
 _SHARED_FUNCTIONS: dict[str, Any] = {
