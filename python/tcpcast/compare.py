@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tcpcast.answer import Metric, unit_of_metric
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
-from tcpcast.metrics import HEADLINE_METRICS, METRICS, sort_metrics
+from tcpcast.metrics import METRICS, sort_metrics
 from tcpcast.readable_units import count_text
 
 if TYPE_CHECKING:
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 TRUSTED_ENGINES = ("packet", "kernel", "pftk", "pftk-approx", "short", "restart-sqrt")
 """Engines that are trusted more than others of their kind, most trusted first."""
+
+MAIN_METRICS = {
+    "on-off": "connection_rate_bps",
+    "transfers": "completion_time_s",
+    "bulk": "goodput_bps",
+}
+"""The metric of the verdict by kind of traffic; with a handshake, transfers are judged by
+``total_time_s``."""
 
 MIN_DIFFERENCE = 5e-4
 """Minimum relative difference between values without intervals: with three digits, it shows."""
@@ -258,7 +266,7 @@ def order_by_trust(answers: Sequence[Answer]) -> tuple[int, ...]:
 
     def rank(index: int) -> tuple[Any, ...]:
         metrics = answers[index].metrics
-        main = [metric for name, metric in metrics.items() if name in HEADLINE_METRICS]
+        main = [metric for name, metric in metrics.items() if name in MAIN_METRICS.values()]
         trusted = [metric.trusted for metric in main or metrics.values()]
         return (
             not (trusted and all(trusted)),

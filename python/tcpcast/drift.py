@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast import intervals
+from tcpcast import _native, intervals
 from tcpcast.intervals import MAX_COSINES
 from tcpcast.vector_products import matrix_product
 
@@ -89,7 +89,7 @@ def find_trend(units: Floats, replications: int) -> tuple[float, float]:
         return (0.0 if lowest else 1.0), change
     of_one = rest / (replications * cosines - 1)
     t = abs(lowest) * math.sqrt(replications / of_one)
-    return intervals.student_tail_probability(t, freedom), change
+    return _native.student_tail_probability(t, freedom), change
 
 
 def count_independent_units(units: Floats, replications: int) -> float:

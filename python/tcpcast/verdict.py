@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric
 from tcpcast.compare import (
+    MAIN_METRICS,
     differ_significantly,
     engine_rank,
     is_formula,
@@ -33,14 +34,6 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, Sequence[Any]]
     Cells = Callable[[str], list[Finding]]
-
-MAIN_METRICS = {
-    "on-off": "connection_rate_bps",
-    "transfers": "completion_time_s",
-    "bulk": "goodput_bps",
-}
-"""The metric of the verdict by kind of traffic; with a handshake, transfers are judged by
-``total_time_s``."""
 
 COMPARED_METRICS = ("connection_rate_bps", "total_time_s", *HEADLINE_METRICS)
 """Metrics of a sweep in the order in which a verdict prefers them."""
@@ -80,7 +73,9 @@ def run_findings(compared: ComparedAnswers, scenario: Scenario | None) -> list[F
     refusals = [a.reason for a in compared.answers if not a.applies and not is_formula(a.engine)]
     action = next(iter(refusals), "")
     if not any(finding.value.trusted for finding in main):
-        main.insert(0, Finding("no engine gives a trusted value", claim="text", action=action))
+        # The bound of another stack is no result, even with a mark.
+        marked = [finding for finding in main if not finding.bound]
+        main = [Finding("no engine gives a trusted value", claim="text", action=action), *marked]
     elif main[-1].bound:
         main[-1] = replace(main[-1], action=action)
     delay = _findings(compared.overall, "queue_delay_mean_s", subject="the queue")
@@ -331,7 +326,9 @@ def sweep_findings(
         if sum(value.trusted for value in cells.values()) > 1
     ]
     if not usable:
-        return []
+        given = [value for cells in by_engine.values() for value in cells.values()]
+        text = Finding("no two values of the sweep are to be trusted", claim="text")
+        return [] if all(value.trusted for value in given) else [text]
     basis = min(usable, key=engine_rank)
     missing = None if is_formula(basis) else "no interval"
 
@@ -359,17 +356,13 @@ def sweep_findings(
 
 
 def _main_metric_of_sweep(columns: Columns) -> str:
-    """Return the first metric with a value; a time from the SYN only if no run lacks it."""
+    """Return the first metric with a value; a time from the SYN only if no simulation lacks it."""
     for name in ("connection_rate_bps", "total_time_s", "completion_time_s", "goodput_bps"):
         values = columns.get(name, ())
-        given = {
-            engine for engine, v in zip(columns["engine"], values, strict=False) if v is not None
-        }
-        pairs = zip(
-            columns["engine"], values, columns.get("completion_time_s", values), strict=False
-        )
-        is_complete = not any(e in given and v is None and o is not None for e, v, o in pairs)
-        if given and (is_complete or name != "total_time_s"):
+        times = columns.get("completion_time_s", ()) if name == "total_time_s" else ()
+        rows = zip(columns["engine"], values, times, strict=False)
+        lacks = any(v is None and o is not None and not is_formula(e) for e, v, o in rows)
+        if not lacks and any(value is not None for value in values):
             return name
     return ""
 

@@ -102,7 +102,7 @@ def test_distribution_starts_at_0_and_tail_at_1(scenario: Scenario) -> None:
     }
     figure = draw_figure(example, scenario, "completion-distribution")
     (line,) = figure.axes[0].lines
-    assert list(np.asarray(line.get_ydata())) == [0, 50, 90, 100]
+    assert list(np.asarray(line.get_ydata())) == [0, 0.5, 0.9, 1]
     assert legend(figure) == ["4 packets (50 transfers)"]
     (line,) = draw_figure(example, scenario, "completion-tail").axes[0].lines
     np.testing.assert_allclose(np.asarray(line.get_ydata()), [1, 0.5, 0.1])

@@ -11,18 +11,7 @@ from tcpcast.cli import main
 
 Capture = pytest.CaptureFixture[str]
 LONG_PATH = ("--rtt", "138ms", "--loss", "1e-5", "--rate", "10gbit")
-STREAMS = [
-    "plan",
-    "streams",
-    "--rate",
-    "1gbit",
-    "--rtt",
-    "100ms",
-    "--loss",
-    "1%",
-    "--engine",
-    "cubic-response",
-]
+STREAMS = ("plan", "streams", "--rate", "9mbit", "--rtt", "9ms", "--loss", "9%")
 
 
 def run_tcpcast(capsys: Capture, *arguments: str, code: int = 0) -> str:

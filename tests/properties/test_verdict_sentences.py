@@ -149,6 +149,15 @@ def test_untrusted_values_are_marked_and_bounds_come_last() -> None:
     assert sentence == "The 7 flows together get 1 Mbit/s (by the formula pftk)."
     diverged = Answer("packet", kind="simulation", metrics={RATE: Metric(3e6, trusted=False)})
     assert verdict_on([diverged, trusted], scenario("bulk")) == sentence
+    bound.mark_untrusted()  # it is for another stack
+    assert verdict_on([bound], scenario("bulk")) == "No engine gives a trusted value."
+
+
+def test_a_formula_that_is_far_off_is_no_difference_in_per_cent() -> None:
+    simulated = Answer("packet", kind="simulation", metrics={RATE: interval(1e6, 0.1, 0.1)})
+    far = Answer("mathis", metrics={RATE: Metric(1.2e8)})
+    sentence = verdict_on([simulated, far], scenario("bulk"))
+    assert sentence.endswith("; no formula applies: the closest, mathis, is 120 times as large.")
 
 
 def columns_of(metrics: list[Metric], name: str = RATE) -> dict[str, Any]:
@@ -189,6 +198,8 @@ def test_an_untrusted_row_of_a_sweep_is_named() -> None:
         f"The goodput {ALIKE} (483 Mbit/s), nor does any other metric; the goodput with round-trip "
         "time 40 ms is 311 Mbit/s (not to be trusted)."
     )
+    text = "No two values of the sweep are to be trusted."
+    assert verdict_on_sweep(columns_of(rows[2:] + rows[3:])) == text
     sentence = verdict_on_sweep(columns_of(rows[:2] + rows[3:] * 5))
     assert sentence.count("311") == 3
     assert sentence.endswith("2 more values are not to be trusted.")

@@ -87,20 +87,6 @@ class Tool:
             "required": list(self.output),
         }
 
-    def with_argument_names(self, text: str) -> str:
-        """Return a text of the command with the names of arguments instead of options."""
-        flags = {
-            row.flag: name
-            for rows in self.questions.values()
-            for name, row in rows.items()
-            if not isinstance(row, Argument)
-        }
-        return re.sub(
-            r"(?<![\w-])--[a-z][a-z-]*",
-            lambda found: f"`{flags[found[0]]}`" if found[0] in flags else found[0],
-            text,
-        )
-
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
         properties: dict[str, Any] = {}
@@ -332,7 +318,8 @@ INSTRUCTIONS = (
     "and simulation, simulates scenarios, and plans buffers, rates and populations. Call "
     "`captures` first to see which files exist, then `trace` for each. The resource "
     "tcpcast://schema is the JSON Schema of a scenario, and tcpcast://engines lists the engines "
-    "with their domains. " + UNITS_HELP + " " + TRUST_HELP
+    "with their domains. Messages name options of the command line: --delayed-acks is the argument "
+    "`delayed_acks`. " + UNITS_HELP + " " + TRUST_HELP
 )
 """Instructions of the server, which a client shows to its agent."""
 

@@ -7,6 +7,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tcpcast.sanitize import escape_control_characters
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -24,13 +26,21 @@ def progress_bar(label: str) -> Iterator[Callable[[float], None] | None]:
     if not sys.stderr.isatty():
         yield listener
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    from tcpcast.report.terminal import console
-
-    columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console(sys.stderr), transient=True)
-    task = bar.add_task(label, total=1.0)
+    text = TextColumn("{task.description}", markup=False)
+    # Escape sequences go to `styled`, because the stream itself escapes control characters.
+    console = Console(file=getattr(sys.stderr, "styled", sys.stderr), highlight=False)
+    columns = (text, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(escape_control_characters(label), total=1.0)
 
     def advance(share: float) -> None:
         bar.start()

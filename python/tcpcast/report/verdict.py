@@ -121,7 +121,7 @@ def _predicate(finding: Finding) -> str:
 def _error_text(finding: Finding) -> str:
     error = finding.value.value
     if error > MAX_STATED_DIFFERENCE and not is_percentage(finding.metric):
-        times = f"{1 + error:,.2g} times as large"
+        times = f"{digits(1 + error, 2)} times as large"
         return f"no formula applies: the closest, {finding.subject}, is {times}"
     shown = difference_text(Difference(error, is_percentage(finding.metric)))
     return f"the formula {finding.subject} differs by {shown}"

@@ -147,26 +147,23 @@ def get_specified_loss(scenario: Scenario, group: Population) -> tuple[float, st
 _SUGGEST_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
-def _windows_overflow_queue(scenario: Scenario, group: Population) -> bool:
-    """Return True if receiver windows exceed the BDP plus the buffer of a link, without ECN."""
-    network, tcp = scenario.network, group.tcp
-    for on in group.links(network):
-        path = on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
-        windows = tcp.receiver_window * (group.count if on.shared else 1)
-        if not tcp.ecn and windows > path + network.buffer_pkts(on.link):
-            return True
-    return False
-
-
 def _require_specified_loss(
     model: str, scenario: Scenario, group: Population, warnings: list[str]
 ) -> Step:
     loss, keys = get_specified_loss(scenario, group)
     if not keys:
+        network, tcp = scenario.network, group.tcp
+        # Receiver windows exceed the BDP plus the buffer of a link.
+        overflows = not tcp.ecn and any(
+            tcp.receiver_window * (group.count if on.shared else 1)
+            > on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
+            + network.buffer_pkts(on.link)
+            for on in group.links(network)
+        )
         raise NotApplicable(
             f"{model} needs a loss ratio, but the scenario has no random loss",
             _SUGGEST_LOSS,
-            *([Suggestion(feed="measured")] if _windows_overflow_queue(scenario, group) else []),
+            *([Suggestion(feed="measured")] if overflows else []),
         )
     if loss < MIN_LOSS:
         raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
