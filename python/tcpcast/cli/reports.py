@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Document
     from tcpcast.scenario import Scenario
 
+documents: list[Document] | None = None
+"""In a worker process, a list that receives the reports instead of files."""
+
 
 def check_report_files(html: str | None, markdown: str | None, *, force: bool) -> None:
     """Raise before the work starts if reports cannot be written."""
-    for path in (html, markdown):
+    for path in (html, markdown) if documents is None else ():
         if path is not None:
             output.check_file_is_writable(path, kind=output.REPORT_KIND, force=force)
     if html is not None:
@@ -124,6 +127,9 @@ def write_reports(
 
     ``document`` returns the report; its argument is True if the report should contain figures.
     """
+    if documents is not None:
+        documents.append(document(html is not None))
+        return
     from tcpcast.report.html import html_page  # noqa: PLC0415 - rarely needed
     from tcpcast.report.markdown import markdown_page  # noqa: PLC0415
 
