@@ -246,12 +246,15 @@ def test_times_under_loss_have_percentiles(capsys: Capture) -> None:
     assert "p50" in predict(capsys, *path)
 
 
-def test_size_with_flows_is_the_total(capsys: Capture) -> None:
+def test_size_with_flows_is_the_total(capsys: Capture, tmp_path: Path) -> None:
     path = ("--rtt", "80ms", "--loss", "1e-5", "--rate", "10gbit", "--stack", "linux-cubic")
     for size, seconds in (("500GB", "1,937 s"), ("1GB", "4.4 s")):
         out = predict(capsys, *path, "--flows", "16", "--size", size)
         amount = size.replace("GB", " GB")
         assert f"{amount} over 16 flows takes {seconds} at this goodput" in " ".join(out.split())
+    report = tmp_path / "path.md"
+    predict(capsys, *path, "--flows", "16", "--size", "500GB", "--markdown", str(report))
+    assert "500 GB over 16 flows takes 1,937 s" in " ".join(report.read_text().split())
     sizing = document(capsys, *path, "--flows", "16", "--size", "500GB")["sizing"]
     assert (sizing["amount_bytes"], round(sizing["amount_s"])) == (5e11, 1937)
 

@@ -72,12 +72,13 @@ def write_reports_on_run(  # noqa: PLR0913 - what to write, and where
     markdown: str | None,
     *,
     force: bool,
+    amount_bytes: float | None = None,
 ) -> None:
     """Write the requested reports on the answers to a scenario, and print their names."""
     if (html, markdown) != (None, None):
         from tcpcast.report.full_report import run_document  # noqa: PLC0415
 
-        document = partial(run_document, compared, scenario, again)
+        document = partial(run_document, compared, scenario, again, amount_bytes=amount_bytes)
         write_reports(document, html, markdown, force=force)
 
 

@@ -113,7 +113,8 @@ def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
 
         figures = iter_figures(answers, scenario)
         write_figures(figures, plot, form, "no answer has a table to draw", force=force)
-    write_reports_on_run(compared, scenario, again(answers), html, markdown, force=force)
+    written: dict[str, Any] = {"amount_bytes": amount_bytes, "force": force}
+    write_reports_on_run(compared, scenario, again(answers), html, markdown, **written)
     raise typer.Exit(exit_code(answers))
 
 

@@ -16,6 +16,7 @@ from tcpcast.report.document import (
     command_parts,
 )
 from tcpcast.report.main_metrics import select_main_rows
+from tcpcast.report.path_advice import path_advice
 from tcpcast.report.run import (
     answer_tables,
     provenance_texts,
@@ -46,7 +47,12 @@ MAX_DRAWN_DIRECTIONS = 4
 
 
 def run_document(
-    compared: ComparedAnswers, scenario: Scenario, command: str, figures: bool = False
+    compared: ComparedAnswers,
+    scenario: Scenario,
+    command: str,
+    figures: bool = False,
+    *,
+    amount_bytes: float | None = None,
 ) -> Document:
     """Return the report on the answers to a scenario.
 
@@ -60,12 +66,15 @@ def run_document(
         The command that reproduces the report.
     figures
         Draw figures with matplotlib.
+    amount_bytes
+        Amount of data whose time at the rate of endless flows is shown.
     """
     parts: list[Part] = [Paragraph(f"{describe_scenario(scenario)}.")]
     verdict = verdict_text(run_findings(compared, scenario))
     parts += [Paragraph(verdict, "heading")] if verdict else []
     shown = answer_tables(compared, scenario, where_rest_is="below")
-    parts += [Heading("Answers"), *shown, *_check_before_use_parts(compared, scenario)]
+    advice = map(Paragraph, path_advice(compared, scenario, amount_bytes))
+    parts += [Heading("Answers"), *shown, *advice, *_check_before_use_parts(compared, scenario)]
     if figures:
         parts += _inline_run_figures(compared, scenario)
     parts += [
