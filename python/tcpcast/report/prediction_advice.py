@@ -133,7 +133,7 @@ def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: An
     low, high = seen.low, seen.high
     if low is not None and high is not None and low <= formula["send_rate_pps"] <= high:
         return "this difference is within the 95 % interval of the simulation"
-    from tcpcast.statistics import MIN_EVENTS  # noqa: PLC0415 - imports scipy, slow
+    from tcpcast.statistics import MIN_EVENTS  # noqa: PLC0415 - slow import
 
     losses = _count_loss_indications(simulation)
     if losses < MIN_EVENTS:
