@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import tcpcast
 from tcpcast.answer import Answer
-from tcpcast.cli import main
-from tcpcast.report import figures, regimes, time_figures
-from tcpcast.report.figures import write_answer_figures
+from tcpcast.report import figures, time_figures
 
-from cli.made_up import calculated, simulated
+from cli.made_up import calculated, simulated, write_answer_figures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,9 +129,9 @@ import sys
 sys.modules["matplotlib"] = None
 sys.path.insert(0, {str(tmp_path)!r})
 from tcpcast.errors import MachineError
-from tcpcast.report.figures import write_answer_figures
+from tcpcast.report.figures import write_figures
 try:
-    write_answer_figures([], None, "x")
+    write_figures([], "x")
 except MachineError as error:
     print(error, error.exit_code)
 """
@@ -168,30 +166,6 @@ def test_windows_figure_shows_complete_run_and_every_flow(
     assert drawn_window[:, 0].max() == pytest.approx(999.9)
     assert drawn_window[:, 1].max() == 19
     assert np.asarray(flat.lines[-1].get_xdata()).max() == 900
-
-
-def test_regime_figure_shows_simulated_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    saved: list[Figure] = []
-
-    def save_in_memory(figure: Figure, path: Path, **_: bool) -> Path:
-        saved.append(figure)
-        return path
-
-    monkeypatch.setattr(regimes, "save_figure", save_in_memory)
-    arguments = ["predict", "--rtt", "50ms", "--loss", "1%..4%", "--points", "3"]
-    assert main([*arguments, "--packet", "--plot", str(tmp_path)]) == 0
-    bars: Any = saved[0].axes[0].containers[0]
-    assert "95 % interval" in str(bars.get_label())
-    points = bars.lines[0]
-    assert np.asarray(points.get_xdata()) == pytest.approx([1, 2, 4])
-    heights = np.array([line.get_segments() for line in bars.lines[2]])[0][:, :, 1]
-    middle = np.asarray(points.get_ydata())
-    assert (heights[:, 0] < middle).all()
-    assert (middle < heights[:, 1]).all()
-    assert main([*arguments, "--plot", str(tmp_path)]) == 0
-    assert list(saved[1].axes[0].containers) == []
 
 
 def test_flow_rates_include_all_packets_of_run() -> None:

@@ -74,6 +74,18 @@ def test_over_time_figure_has_panel_per_quantity_and_warm_up(scenario: Scenario)
     assert "95 % interval of 4 replications" in legend(figure)
 
 
+def test_windows_of_very_different_flows_have_logarithmic_axis(scenario: Scenario) -> None:
+    example = answer()
+    table = example.tables["windows_over_time"]
+    assert draw_figure(example, scenario, "over-time").axes[0].get_yscale() == "linear"
+    large = {name: 40 * table[name] for name in ("mean_pkts", "low_pkts", "high_pkts")}
+    more = table | large | {"flow": np.full(4, 1)}
+    example.tables["windows_over_time"] = {
+        name: np.concatenate([column, more[name]]) for name, column in table.items()
+    }
+    assert draw_figure(example, scenario, "over-time").axes[0].get_yscale() == "log"
+
+
 def test_over_time_figure_without_intervals_has_no_band(scenario: Scenario) -> None:
     assert not [
         text for text in legend(draw_figure(answer(), scenario, "over-time")) if "95 %" in text

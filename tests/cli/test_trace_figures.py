@@ -15,7 +15,7 @@ from figure_faults import figure_faults
 from tcpcast.captures.model_curves import model_curves
 from tcpcast.cli import main
 from tcpcast.errors import CaptureError
-from tcpcast.report.trace_figures import worst_figures, write_capture_figures
+from tcpcast.report.trace_figures import iter_capture_figures, worst_figures
 from tcpcast.report.trace_figures.direction_data import (
     Direction,
     file_name_prefixes,
@@ -395,7 +395,7 @@ def test_capture_without_data_prints_note_instead_of_figures(
 ) -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections = {name: column[:0] for name, column in capture.connections.items()}
-    assert write_capture_figures([capture], tmp_path / "none") == []
+    assert list(iter_capture_figures([capture])) == []
     assert not (tmp_path / "none").exists()
     trace_files = pytest.importorskip("tcpcast.cli.trace")
     trace_files.write_figures_and_parquet(

@@ -12,13 +12,12 @@ from tcpcast.answer import Answer, Kind, Metric
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import figures
-from tcpcast.report.figures import write_answer_figures
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.text import plain_text as plain
 from tcpcast.scenario import Scenario
 
-from cli.made_up import simulated
+from cli.made_up import simulated, write_answer_figures
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -77,16 +77,16 @@ MAY_IMPORT = {
     "forkserver": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
-    "report": ANSWERING - {"models"}
-    | {"compare", "verdict", "plan", "sweeps", "emulation", "path_option_definitions"},
-    "path": ANSWERING | {"report", "ranges", "path_option_definitions"},
+    "report": ANSWERING - {"models"} | {"compare", "verdict", "plan", "sweeps", "emulation"},
+    "path_scenario": ANSWERING | {"sweeps", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
     "web": ANSWERING
-    | {"compare", "verdict", "plan", "report", "path", "path_option_definitions", "ranges"},
+    | {"compare", "verdict", "plan", "report", "sweeps", "path_scenario", "ranges"}
+    | {"path_option_definitions"},
     "cli": ANSWERING
-    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "path", "web", "interrupts"}
-    | {"ranges"}
+    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts"}
+    | {"ranges", "path_scenario"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts", "forkserver"},

@@ -17,11 +17,11 @@ from tcpcast.cli.mcp_tools import (
     Tool,
     tools_by_name,
 )
-from tcpcast.cli.mcp_worker import interruption_reason
+from tcpcast.cli.mcp_worker import interruption_reason, list_files, run_command
 from tcpcast.cli.options import read_positive_duration
 from tcpcast.cli.streams import print_message
+from tcpcast.cli.worker import TimeLimitExceeded, run_in_worker
 from tcpcast.errors import MachineError, TcpcastError
-from tcpcast.web.processes import TimeLimitExceeded, Worker
 
 if TYPE_CHECKING:
     from mcp.server import ServerRequestContext
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 MAX_RUNNING = 2
 MAX_WAITING = 8
 """Maximum number of waiting calls; further calls are refused."""
-GRACE_S = 10.0
-"""Time in seconds after the time limit for a command to return its finished results."""
 INVALID_PARAMETERS = -32602
 """Error code of JSON-RPC 2.0 for a request whose parameters are not valid."""
 RESOURCES = {
@@ -222,14 +220,9 @@ class ToolCalls:
         return {"do": tool.action, **tool.request(arguments), **self._limits()}
 
     async def _run_in_worker(self, request: dict[str, Any]) -> dict[str, str]:
-        import anyio  # noqa: PLC0415
-
-        worker = await Worker.start("tcpcast.cli.mcp_worker")
+        function = list_files if request["do"] == "list_files" else run_command
         try:
-            found: dict[str, str] = await worker.ask(request, limit_s=self._limit_s + GRACE_S)
+            found: dict[str, str] = await run_in_worker(function, request, limit_s=self._limit_s)
             return found
         except TimeLimitExceeded:
             raise TcpcastError(f"no answer: {interruption_reason(self._limit_s)}") from None
-        finally:
-            with anyio.CancelScope(shield=True):
-                await worker.end()

@@ -278,7 +278,7 @@ def tools_by_name() -> dict[str, Tool]:
                 "predict",
                 PREDICT_DESCRIPTION,
                 {"": _options_by_argument([*of_predict, TABLES_OPTION])},
-                output={"scenario": {"type": "object"}, "answers": ANSWERS_OUTPUT},
+                output={"answers": ANSWERS_OUTPUT},
             ),
             Tool(
                 "run",
@@ -409,7 +409,8 @@ TRACE_DESCRIPTION = (
 )
 PREDICT_DESCRIPTION = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
-    "formulas; the argument `packet` adds a simulation. The verdict states the result. "
+    "formulas, or by simulation if no formula is reliable; the argument `packet` adds a "
+    "simulation. The verdict states the result. "
     f"{TRUST_HELP} {UNITS_HELP}"
 )
 RUN_DESCRIPTION = (

@@ -12,16 +12,19 @@ from tcpcast.sanitize import escape_control_characters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+listener: Callable[[float], None] | None = None
+"""In a worker process, a function that receives the finished share instead of the bar."""
+
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[float], None] | None]:
-    """Yield a function to call with the finished share, 0 to 1; None unless stderr is a terminal.
+    """Yield a function to call with the finished share, 0 to 1, or None if stderr is no terminal.
 
     The bar appears with the first call, so that fast formulas show no bar. It disappears at the
     end.
     """
     if not sys.stderr.isatty():
-        yield None
+        yield listener
         return
     from rich.console import Console
     from rich.progress import (

@@ -13,7 +13,7 @@ import typer
 from tcpcast import sweeps
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
+from tcpcast.cli.reports import check_report_files, typed_command_text, write_figures, write_reports
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
@@ -33,8 +33,9 @@ from tcpcast.sweeps.prepared import prepare_sweep
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from tcpcast.scenario import Scenario
     from tcpcast.sweeps.prepared import PreparedSweep
     from tcpcast.sweeps.results import SweepResults
 
@@ -50,28 +51,39 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     file: str,
     vary: list[str] | None,
     engine: list[str] | None,
-    replications: int | None,
     changes: list[str] | None,
     seed: int | None,
-    feed: str | None,
-    out: str | None,
-    processes: int | None,
-    dask: str | None,
+    **how: Any,
+) -> None:
+    """Run a sweep of a scenario file."""
+    scenario = read_scenario(file, changes, seed)
+    varied = _parse_varied_keys(vary or (), changes or ())
+    sweep_scenario(scenario, varied, read_engine_option(engine), context=context, **how)
+
+
+def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
+    scenario: Scenario,
+    varied: Mapping[str, Any],
+    engines: Sequence[str] | None,
+    *,
+    context: typer.Context,
     plot: str | None,
-    level: list[str] | None,
     form: str,
     html: str | None,
     markdown: str | None,
     force: bool,
     as_csv: bool,
     as_json: bool,
+    replications: int | None = None,
+    feed: str | None = None,
+    out: str | None = None,
+    processes: int | None = None,
+    dask: str | None = None,
+    level: list[str] | None = None,
 ) -> None:
-    """Run a sweep, print its table or write it into a folder, and write figures and reports."""
+    """Run a sweep, print its table or write it into a folder, write figures and reports; exit."""
     _check_format_options(out, as_csv=as_csv, as_json=as_json)
-    scenario = read_scenario(file, changes, seed)
-    varied = _parse_varied_keys(vary or (), changes or ())
-    how: dict[str, Any] = {"engines": read_engine_option(engine), "replications": replications}
-    how |= {"feed": feed}
+    how: dict[str, Any] = {"engines": engines, "replications": replications, "feed": feed}
     outputs = _RequestedOutputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
     plan = prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
@@ -144,15 +156,11 @@ class _RequestedOutputs:
         write_reports(document, self.html, self.markdown, force=self.force)
 
     def _draw_figures(self, results: SweepResults, folder: str) -> None:
-        how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
-        from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
+        from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
         setup = sweep_subtitle(results.sweep.scenario, results.keys)
-        paths = plot_sweep(results.to_arrow(), results.keys, folder, subtitle=setup, **how)
-        if not paths:
-            print_message("no figure was written, because no answer has a metric to draw")
-        for path in paths:
-            print_message(f"wrote {path}")
+        drawn = iter_sweep_figures(results.to_arrow(), results.keys, setup, self.levels)
+        write_figures(drawn, folder, self.form, "no answer has a metric to draw", force=self.force)
 
 
 def exit_code(results: SweepResults) -> int:

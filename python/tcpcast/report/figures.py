@@ -72,36 +72,19 @@ class Figures(list["Figure"]):
         )
 
 
-def write_answer_figures(
-    answers: Sequence[Answer],
-    scenario: Scenario,
+def write_figures(
+    figures: Iterable[tuple[str, Figure]],
     folder: str | Path,
     *,
     force: bool = False,
     form: str = "png",
 ) -> list[Path]:
-    """Write one figure for each table in the answers.
-
-    - ``over-time.png``: windows of some flows, mean RTT, queue and goodput over the whole run
-    - ``states.png``: probability of j active sources, logarithmic scale
-    - ``sharing.png``: rate of each of j active sources
-    - ``queue.png``: share of time with a queue above x, logarithmic scale
-    - ``windows.png`` and ``rates.png``: congestion windows and sent data of the traced flows over
-      the whole run
-    - ``completion.png``: completion time of single transfers against their size: median, 95th and
-      99th percentile, and means over all transfers and by number of losses, with gaps for sizes
-      without transfers
-    - ``completion-distribution.png``: share of transfers that take at most a time
-    - ``completion-tail.png``: share of transfers that take longer than a time
-    - ``file-goodput.png`` and ``file-goodput-tail.png``: distribution of the goodput of files, and
-      the share above a goodput by each requested definition
+    """Write figures with their names to a folder.
 
     Parameters
     ----------
-    answers
-        Answers to ``scenario``.
-    scenario
-        Source of the titles, the link rate and the buffer.
+    figures
+        For example :func:`iter_figures`. Each figure is written before the next one is drawn.
     folder
         Folder for the files, created if it does not exist. Figures of earlier runs are overwritten.
     force
@@ -112,7 +95,7 @@ def write_answer_figures(
     Returns
     -------
     list of Path
-        Paths of the files; empty if no answer has a table to draw.
+        Paths of the files; empty if there is no figure.
 
     Raises
     ------
@@ -123,12 +106,26 @@ def write_answer_figures(
     output.check_folder_is_writable(folder)
     return [
         save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
-        for name, figure in iter_figures(answers, scenario)
+        for name, figure in figures
     ]
 
 
 def iter_figures(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
-    """Yield the name and the figure of each available table, one at a time."""
+    """Yield the name and the figure of each available table, one at a time.
+
+    - ``over-time``: windows of some flows, mean RTT, queue and goodput over the whole run
+    - ``states``: probability of j active sources, logarithmic scale
+    - ``sharing``: rate of each of j active sources
+    - ``queue``: share of time with a queue above x, logarithmic scale
+    - ``windows`` and ``rates``: congestion windows and sent data of the traced flows over the whole
+      run
+    - ``completion``: completion time of single transfers against their size: median, 95th and 99th
+      percentile, and means over all transfers and by number of losses
+    - ``completion-distribution``: share of transfers that take at most a time
+    - ``completion-tail``: share of transfers that take longer than a time
+    - ``file-goodput`` and ``file-goodput-tail``: distribution of the goodput of files, and the
+      share above a goodput by each requested definition
+    """
     for name, chart, table, *columns in _FIGURE_DEFINITIONS:
         given = [
             answer
@@ -151,11 +148,11 @@ def check_figure_files(
     Parameters
     ----------
     folder
-        As for :func:`write_answer_figures`.
+        As for :func:`write_figures`.
     names
         Names of the expected files, for example ``states.png``, if known.
     force
-        As for :func:`write_answer_figures`.
+        As for :func:`write_figures`.
 
     Raises
     ------
@@ -173,7 +170,7 @@ def check_figure_files(
 
 
 def figure_file_names(form: str = "png") -> list[str]:
-    """Return the names of all files that :func:`write_answer_figures` may write."""
+    """Return the names of all files that :func:`iter_figures` may yield."""
     return [f"{name}.{form}" for name, *_ in _FIGURE_DEFINITIONS]
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import output, units
+from tcpcast import units
 from tcpcast.answer import UNITS
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.metrics import HEADLINE_METRICS
-from tcpcast.output import save_figure
 from tcpcast.report.chart import (
     Axis,
     Chart,
@@ -41,6 +39,7 @@ from tcpcast.verdict import sweep_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -154,17 +153,10 @@ def check_sweep_figures(
     check_figure_files(folder, names, force=force)
 
 
-def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
-    table: Any,
-    keys: Mapping[str, str],
-    folder: str | Path,
-    *,
-    subtitle: str = "",
-    levels: Levels | None = None,
-    form: str = "png",
-    force: bool = False,
-) -> list[Path]:
-    """Write one figure for each main metric of a sweep, and for each metric with levels.
+def iter_sweep_figures(
+    table: Any, keys: Mapping[str, str], subtitle: str, levels: Levels
+) -> Iterator[tuple[str, Figure]]:
+    """Yield each main metric of a sweep, and each metric with levels, with its figure.
 
     With one varied key, a figure has one line per engine, with intervals as bands. With two numeric
     keys, the figure has one heat map with isolines per engine. If the values of one of two keys are
@@ -177,38 +169,11 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
         The rows, a ``pyarrow.Table``.
     keys
         One or two varied keys, each with the unit of its column.
-    folder
-        Folder for the files, for example ``goodput_bps.png``.
     subtitle
-        Scenario and varied keys, for the subtitle.
+        Scenario and varied keys.
     levels
         Values of metrics, in their units, at which a line is drawn.
-    form
-        ``"png"``, ``"svg"`` or ``"pdf"``.
-    force
-        Overwrite existing files, even if tcpcast did not create them.
-
-    Returns
-    -------
-    list of Path
-        Paths of the files; empty if the sweep has no values.
-
-    Raises
-    ------
-    MachineError
-        matplotlib is not installed, or the folder cannot be written.
     """
-    output.check_folder_is_writable(folder)
-    return [
-        save_figure(figure, Path(folder) / f"{metric}.{form}", force=force)
-        for metric, figure in iter_sweep_figures(table, keys, subtitle, levels or {})
-    ]
-
-
-def iter_sweep_figures(
-    table: Any, keys: Mapping[str, str], subtitle: str, levels: Levels
-) -> Iterator[tuple[str, Figure]]:
-    """Yield each metric with its figure, one at a time."""
     columns = table.to_pydict()
     if not columns:
         return

@@ -76,10 +76,11 @@ def _panels(answer: Answer, scenario: Scenario, shade: list[Drawable]) -> Iterat
     x = Axis("time (s)", 0, end)
     table = answer.tables.get("windows_over_time")
     if table is not None:
+        of_flows = [table["high_pkts"][table["flow"] == flow] for flow in np.unique(table["flow"])]
         yield Panel(
             [*_window_series(table, scenario), *shade],
             x,
-            value_axis("window of\na flow (packets)", [table["high_pkts"]]),
+            value_axis("window of\na flow (packets)", of_flows),
         )
     names = [group.name for group in scenario.populations]
     styles = class_styles(scenario.populations)
