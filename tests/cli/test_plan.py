@@ -410,7 +410,7 @@ def test_plan_writes_html_and_markdown_reports(
     requested = ["plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%"]
     assert main(requested) == 0
     shown = capsys.readouterr().out
-    reports = ["--html", "a.html", "--markdown", "a.md"]
+    reports = ["--out", "a.html", "--out", "a.md"]
     assert main([*requested, *reports]) == 0
     assert capsys.readouterr().out == shown
     page, words = (tmp_path / "a.html").read_text(), (tmp_path / "a.md").read_text()
@@ -418,11 +418,14 @@ def test_plan_writes_html_and_markdown_reports(
     for text in (page, words):
         assert "45 flows" in text
         assert "Rates by the number of flows" in text
-        assert "tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01% --html a.html" in text
+        assert (
+            "tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01% --out a.html --out a.md"
+            in text
+        )
     assert "receiver_window" in words
     (tmp_path / "a.md").write_text("mine")
-    assert main(["plan", "buffer", "web-10mbit", "--markdown", "a.md"]) == 2
+    assert main(["plan", "buffer", "web-10mbit", "--out", "a.md"]) == 2
     assert "--force" in capsys.readouterr().err
-    assert main(["plan", "buffer", "web-10mbit", "--markdown", "b.md", "--set", "run.seed=3"]) == 0
-    command_line = "tcpcast plan buffer web-10mbit --set run.seed=3 --markdown b.md"
+    assert main(["plan", "buffer", "web-10mbit", "--out", "b.md", "--set", "run.seed=3"]) == 0
+    command_line = "tcpcast plan buffer web-10mbit --set run.seed=3 --out b.md"
     assert command_line in (tmp_path / "b.md").read_text()

@@ -122,7 +122,7 @@ def test_curves_that_end_below_the_panel_have_labels() -> None:
 ])  # fmt: skip
 def test_plan_commands_write_figure_and_report(tmp_path: Path, command: list[str]) -> None:
     page = tmp_path / "page.html"
-    shown = ["--plot", str(tmp_path), "--format", "svg", "--html", str(page), "--json"]
+    shown = ["--plot", str(tmp_path), "--format", "svg", "--out", str(page), "--json"]
     result = CliRunner().invoke(app, ["plan", *command, *shown])
     assert result.exit_code == 0, result.output
     written = tmp_path / f"{command[0].removeprefix('max-')}.svg"

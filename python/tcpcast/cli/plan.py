@@ -119,9 +119,9 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
     from tcpcast.plan.changed_keys import check_changed_keys, note_unused_keys
     from tcpcast.scenario import parse_assignments
 
-    check_report_files(values["html"], values["markdown"], force=values["force"])
+    check_report_files(values["out"], force=values["force"])
     figure = None if values["plot"] is None else _checked_figure_file(question, values)
-    if (values["html"], values["markdown"], figure) != (None, None, None):
+    if values["out"] or figure:
         ignore_broken_pipe()
     target = choose_target(question, values)
     arguments, changes = read_target(target, values), parse_assignments(values["changes"] or ())
@@ -182,8 +182,8 @@ def _write_reports(
 
         written = save_figure(plan_figure(plan, scenario), figure, force=options["force"])
         print_message(f"wrote {written}")
-    if (options["html"], options["markdown"]) != (None, None):
+    if options["out"]:
         from tcpcast.report.plan import plan_document
 
         document = partial(plan_document, plan, scenario, typed_command_text(context), figure_name)
-        write_reports(document, options["html"], options["markdown"], force=options["force"])
+        write_reports(document, options["out"], force=options["force"])

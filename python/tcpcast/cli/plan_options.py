@@ -10,9 +10,8 @@ from tcpcast.cli.options import (
     FIGURE_FORMAT,
     FILE,
     FORCE,
-    HTML,
     JSON,
-    MARKDOWN,
+    OUT,
     SEED,
     THREADS,
 )
@@ -43,8 +42,7 @@ COMMON = (
     THREADS,
     Option("plot", "DIR", "Write a plot of the models into this folder."),
     FIGURE_FORMAT,
-    HTML,
-    MARKDOWN,
+    OUT,
     FORCE,
     JSON,
 )

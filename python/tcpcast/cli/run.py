@@ -10,7 +10,12 @@ import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, reproducing_command, write_reports_on_run
+from tcpcast.cli.reports import (
+    check_report_files,
+    has_figures,
+    reproducing_command,
+    write_reports_on_run,
+)
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
@@ -41,8 +46,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     as_csv: bool,
     plot: str | None,
     form: str,
-    html: str | None,
-    markdown: str | None,
+    out: list[str] | None,
     print_scenario: bool,
     threads: int | None,
     every: bool,
@@ -59,13 +63,13 @@ def run(  # noqa: PLR0913 - one parameter per option
         from tcpcast.report.figures import check_figure_files, figure_file_names  # noqa: PLC0415
 
         check_figure_files(plot, figure_file_names(form), force=force)
-    check_report_files(html, markdown, force=force)
-    if any(each is not None for each in (plot, html, markdown)):
+    check_report_files(out, force=force)
+    if plot is not None or out:
         ignore_broken_pipe()
     if scenario.sweep is not None:
         message = "the table [sweep] is ignored; to run all its combinations, use `tcpcast sweep`"
         print_message(message)
-    drawn = plot is not None or html is not None
+    drawn = plot is not None or has_figures(out)
     names = read_engine_option(engine)
     if accept_late and "kernel" not in (names or ()):
         raise TcpcastError("--accept-late requires the engine kernel; add --engine kernel")
@@ -76,7 +80,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     if plot is not None:
         _write_figures(answers, scenario, plot, form, force=force)
     again = reproducing_command(file, answers, changes, seed, feed)
-    write_reports_on_run(compared, scenario, again, html, markdown, force=force)
+    write_reports_on_run(compared, scenario, again, out, force=force)
     raise typer.Exit(exit_code(answers))
 
 

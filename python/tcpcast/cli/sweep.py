@@ -13,7 +13,13 @@ import typer
 from tcpcast import sweeps
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
+from tcpcast.cli.reports import (
+    check_report_files,
+    has_figures,
+    split_folder_from_reports,
+    typed_command_text,
+    write_reports,
+)
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
@@ -33,7 +39,7 @@ from tcpcast.scenario import Sweep, parse_assignments
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tcpcast.sweeps import PreparedSweep
     from tcpcast.sweeps.results import SweepResults
@@ -54,30 +60,29 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     changes: list[str] | None,
     seed: int | None,
     feed: str | None,
-    out: str | None,
+    out: list[str] | None,
     processes: int | None,
     dask: str | None,
     plot: str | None,
     level: list[str] | None,
     form: str,
-    html: str | None,
-    markdown: str | None,
     force: bool,
     as_csv: bool,
     as_json: bool,
 ) -> None:
     """Run a sweep, print its table or write it into a folder, and write figures and reports."""
-    _check_format_options(out, as_csv=as_csv, as_json=as_json)
+    folder, reports = split_folder_from_reports(out)
+    _check_format_options(folder, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     varied = _parse_varied_keys(vary or (), changes or ())
     how: dict[str, Any] = {"engines": read_engine_option(engine), "replications": replications}
     how |= {"feed": feed}
-    outputs = _RequestedOutputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
+    outputs = _RequestedOutputs(plot, reports, _parse_levels(level, plot, reports), form, force)
     plan = sweeps.prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
     with progress_bar(scenario.name) as progress:
         results = sweeps.sweep(
-            scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **how
+            scenario, varied, out=folder, processes=processes, dask=dask, progress=progress, **how
         )
     _print_sweep(results, as_csv=as_csv, as_json=as_json)
     if plan is not None:
@@ -95,11 +100,11 @@ def _check_format_options(out: str | None, *, as_csv: bool, as_json: bool) -> No
         )
 
 
-def _parse_levels(typed: list[str] | None, plot: str | None, html: str | None) -> Levels:
+def _parse_levels(typed: list[str] | None, plot: str | None, reports: Sequence[str]) -> Levels:
     if not typed:
         return {}
-    if plot is None and html is None:
-        raise TcpcastError("--level requires a figure; add --plot DIR or --html FILE")
+    if plot is None and not has_figures(reports):
+        raise TcpcastError("--level requires a figure; add --plot DIR or --out FILE.html")
 
     from tcpcast.report.sweep_figures import read_levels  # noqa: PLC0415
 
@@ -111,8 +116,7 @@ class _RequestedOutputs:
     """The requested figures and reports."""
 
     plot: str | None
-    html: str | None
-    markdown: str | None
+    reports: Sequence[str]
     levels: Levels
     form: str
     force: bool
@@ -120,7 +124,7 @@ class _RequestedOutputs:
     @property
     def are_wanted(self) -> bool:
         """True if a figure or a report was requested."""
-        return any(each is not None for each in (self.plot, self.html, self.markdown))
+        return self.plot is not None or bool(self.reports)
 
     def check(self, plan: PreparedSweep | None) -> None:
         """Raise before the work starts if an output cannot be drawn or written."""
@@ -129,13 +133,13 @@ class _RequestedOutputs:
             from tcpcast.report.sweep_figures import check_sweep_figures  # noqa: PLC0415
 
             check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
-        check_report_files(self.html, self.markdown, force=self.force)
+        check_report_files(self.reports, force=self.force)
 
     def write(self, plan: PreparedSweep, results: SweepResults, again: str) -> None:
         """Write the requested files, and print their names."""
         if self.plot is not None:
             self._draw_figures(plan, results, self.plot)
-        if (self.html, self.markdown) == (None, None):
+        if not self.reports:
             return
 
         from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
@@ -144,7 +148,7 @@ class _RequestedOutputs:
         from tcpcast.report.sweep_report import sweep_document  # noqa: PLC0415
 
         document = functools.partial(sweep_document, finished, again, levels=self.levels)
-        write_reports(document, self.html, self.markdown, force=self.force)
+        write_reports(document, self.reports, force=self.force)
 
     def _draw_figures(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
