@@ -33,7 +33,8 @@ StepPatch = pytest.importorskip("matplotlib.patches").StepPatch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
     Output = pytest.CaptureFixture[str]
 

@@ -11,7 +11,8 @@ from tcpcast.captures.groups import host_address
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures.capture_tables import CaptureTables
 
     Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
 
@@ -21,7 +22,7 @@ ALL_CONNECTIONS = "all"
 ENDPOINT_SEPARATOR = " > "
 
 
-def select_directions(capture: Capture, connection: int | str | None = None) -> Rows:
+def select_directions(capture: CaptureTables, connection: int | str | None = None) -> Rows:
     """Return the selected rows of ``connections``.
 
     Parameters
@@ -75,7 +76,7 @@ def _largest_flow_of_each_connection(table: Table) -> Rows:
     return np.sort(order[first])
 
 
-def _directions_of_endpoints(capture: Capture, words: str) -> Rows:
+def _directions_of_endpoints(capture: CaptureTables, words: str) -> Rows:
     source, arrow, destination = (
         part.strip() for part in words.partition(ENDPOINT_SEPARATOR.strip())
     )
@@ -102,7 +103,7 @@ def _matches_address(
     return np.asarray((ends == address) | (hosts == address.strip("[]")))
 
 
-def describe_directions(capture: Capture, rows: Rows) -> str:
+def describe_directions(capture: CaptureTables, rows: Rows) -> str:
     """Return a name for directions: the end points of a single one, otherwise their number."""
     if rows.size != 1:
         return f"{rows.size} flows"

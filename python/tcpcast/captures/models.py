@@ -37,7 +37,8 @@ from tcpcast.models.pftk import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures.capture_tables import CaptureTables
 
     Column = np.ndarray[Any, Any]
 
@@ -125,7 +126,7 @@ MODEL_LABELS = {
 """Names of the models in reports, by the prefix of their columns."""
 
 
-def model_rates_by_direction(capture: Capture, rows: Column) -> Table:
+def model_rates_by_direction(capture: CaptureTables, rows: Column) -> Table:
     """Return the rate of each model for directions, one row per direction.
 
     Parameters
@@ -226,7 +227,7 @@ def _cardwell_pps(table: Table, loss: Column, path: dict[str, Any]) -> Column:
     return np.asarray(sent / latency)
 
 
-def model_intervals(capture: Capture, rows: Column) -> Table:
+def model_intervals(capture: CaptureTables, rows: Column) -> Table:
     """Return the packets sent and the packets predicted in each interval of 100 s.
 
     Parameters
@@ -253,7 +254,7 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
     return measured | predicted
 
 
-def measured_intervals(capture: Capture, rows: Column) -> Table:
+def measured_intervals(capture: CaptureTables, rows: Column) -> Table:
     """Return the intervals of 100 s of directions, each with its class as in the PFTK paper.
 
     Parameters
@@ -288,7 +289,7 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
     }
 
 
-def _interval_classes(capture: Capture, table: Table) -> Column:
+def _interval_classes(capture: CaptureTables, table: Table) -> Column:
     """Return the class of each interval by its longest sequence of timeouts."""
     deepest = _longest_timeout_sequences(capture, table)
     names = [
@@ -298,7 +299,7 @@ def _interval_classes(capture: Capture, table: Table) -> Column:
     return np.array(names, dtype=np.str_)
 
 
-def _longest_timeout_sequences(capture: Capture, table: Table) -> Column:
+def _longest_timeout_sequences(capture: CaptureTables, table: Table) -> Column:
     """Return the length of the longest sequence of timeouts in each interval.
 
     The source is the list of retransmissions, or the counters if the list is incomplete.
@@ -382,7 +383,7 @@ class ModelResults:
     errors: Table
 
 
-def model_results(capture: Capture, order: Column) -> list[ModelResults]:
+def model_results(capture: CaptureTables, order: Column) -> list[ModelResults]:
     """Return the results of models for the directions with loss, in order.
 
     Parameters
@@ -403,7 +404,7 @@ def model_results(capture: Capture, order: Column) -> list[ModelResults]:
     return found
 
 
-def model_tables(capture: Capture) -> dict[str, Table]:
+def model_tables(capture: CaptureTables) -> dict[str, Table]:
     """Return the tables ``models``, ``model_intervals`` and ``model_errors`` of all directions.
 
     ``direction`` is a row index of ``connections``.

@@ -36,7 +36,7 @@ from tcpcast.scenario import Scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.captures import Capture
+    from tcpcast.captures.capture_tables import CaptureTables
 
 ACK_BYTES = 40
 
@@ -76,7 +76,7 @@ class ReplayScenario:
     warnings: list[str]
 
 
-def make_replay_scenario(capture: Capture, name: str = "replay") -> ReplayScenario:
+def make_replay_scenario(capture: CaptureTables, name: str = "replay") -> ReplayScenario:
     """Return a scenario that represents all flows of a capture.
 
     Parameters

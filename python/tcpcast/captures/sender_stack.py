@@ -19,7 +19,7 @@ from tcpcast.captures.congestion_control import (
 from tcpcast.scenario.modern_tcp import get_congestion_control, is_modern
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
+    from tcpcast.captures.capture_tables import CaptureTables
     from tcpcast.captures.subject import Subject
 
 MIN_SECOND_LIMIT_SHARE = 0.2
@@ -56,7 +56,9 @@ MIN_SECOND_LIMIT_SHARE = 0.2
 UNKNOWN = "unknown"
 
 
-def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None = None) -> str:
+def captures_verdict(
+    captures: Sequence[CaptureTables], groups: Sequence[Table] | None = None
+) -> str:
     """Return the verdict on the capture with the most data; it names the file among several."""
     if not captures:
         return ""
@@ -71,7 +73,7 @@ def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None
     return f"Most data are in {main.file}: {verdict}{more}"
 
 
-def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
+def capture_verdict(capture: CaptureTables, groups: Table | None = None) -> str:
     """Return the main result of a capture as a sentence on its :class:`Subject`.
 
     An unknown cause is not stated.
@@ -105,7 +107,7 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     return sentence_case(sentence)
 
 
-def _interruption_statement(capture: Capture, subject: Subject) -> str:
+def _interruption_statement(capture: CaptureTables, subject: Subject) -> str:
     """Return a long silence during the transfers of the verdict, or ""."""
     if subject.kind not in TRANSFER_KINDS:
         return ""
@@ -119,7 +121,7 @@ def directions_without_service(table: Table) -> Table:
     return select_rows(table, table["service"] < 0)
 
 
-def _data_statement(capture: Capture, subject: Subject) -> str:
+def _data_statement(capture: CaptureTables, subject: Subject) -> str:
     """Return the statement on the data of a capture."""
     table, rows = capture.connections, list(subject.directions)
     if subject.kind == OLD_CONNECTION:
@@ -135,7 +137,7 @@ def _data_statement(capture: Capture, subject: Subject) -> str:
     return _flows_statement(subject, select_rows(table, rows), table)
 
 
-def _no_data_statement(capture: Capture) -> str:
+def _no_data_statement(capture: CaptureTables) -> str:
     uncaptured = capture.rest.get("uncaptured_bytes", 0)
     if uncaptured:
         return (

@@ -28,7 +28,8 @@ from tcpcast.report.trace_verdict import summary_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
 
 DEFAULT_ROWS = 20

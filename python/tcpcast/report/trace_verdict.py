@@ -24,7 +24,8 @@ from tcpcast.vector_products import dot_product
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
     from tcpcast.report.document import Part
 
 MAX_ADVISED_LIMITS = 3

@@ -16,7 +16,7 @@ from tcpcast.sanitize import escape_control_characters
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
 
 MIN_SHARE = 0.01
 """Minimum share of the time of a listed limit."""

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
     Counts = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
     from tcpcast.report.trace_figures.direction_data import Direction
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
