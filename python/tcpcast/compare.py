@@ -289,13 +289,11 @@ def _compare_by_subject(
 def _make_comparison(
     answers: Sequence[Answer], reference: int | None, rows: tuple[ComparisonRow, ...]
 ) -> Comparison:
-    kinds = tuple(_answer_kind(answer) for answer in answers)
+    kinds = tuple(
+        ("simulation" if answer.kind == "formula" and is_observed(answer) else answer.kind)
+        for answer in answers
+    )
     return Comparison(tuple(a.engine for a in answers), reference, rows, kinds)
-
-
-def _answer_kind(answer: Answer) -> Kind:
-    """Return the kind of an answer; answers of plugins with intervals count as simulated."""
-    return "simulation" if answer.kind == "formula" and is_observed(answer) else answer.kind
 
 
 def _make_comparison_row(
@@ -363,18 +361,14 @@ def _metric_from_cell(
     if f"{name}_low" in table:
         columns = (name, f"{name}_low", f"{name}_high")
         value, low, high = (float(table[column][row]) for column in columns)
-        lacking = _interval_warning(table, name, row)
+        if f"{name}_interval_warning" in table:
+            lacking = str(table[f"{name}_interval_warning"][row]) or None
+        else:
+            is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())
+            lacking = TOO_FEW_FILES if is_of_files else TOO_FEW_VALUES
         bound = float(table.get(f"{name}_at_least", {row: math.nan})[row])
         at_least = None if math.isnan(bound) else bound
         return replace(
             make_metric_with_interval(value, low, high, lacking), trusted=trusted, at_least=at_least
         )
     return Metric(float(table[name][row]), trusted=trusted)
-
-
-def _interval_warning(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
-    """Return the reason for a missing interval; None if unknown or if no interval is expected."""
-    if f"{name}_interval_warning" in table:
-        return str(table[f"{name}_interval_warning"][row]) or None
-    is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())
-    return TOO_FEW_FILES if is_of_files else TOO_FEW_VALUES

@@ -190,41 +190,31 @@ def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
     In SVG, text remains text, and curves with very many points become images.
     """
     from matplotlib import rc_context  # noqa: PLC0415 - optional, and slow to import
-
-    _escape_texts(figure)
-    written = io.BytesIO()
-    with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
-        # About characters that are missing in the font, and panels without space for all labels.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        warnings.filterwarnings("ignore", message="constrained_layout not applied")
-        if format_name == "svg":
-            _rasterize_large_artists(figure)
-        figure.savefig(written, format=format_name, metadata=_FIGURE_METADATA[format_name])
-    return written.getvalue()
-
-
-def _rasterize_large_artists(figure: Figure) -> None:
-    from matplotlib.collections import Collection  # noqa: PLC0415 - optional, and slow to import
-    from matplotlib.lines import Line2D  # noqa: PLC0415
-
-    for drawn in figure.findobj(lambda artist: isinstance(artist, Line2D | Collection)):
-        if isinstance(drawn, Collection):
-            points = len(drawn.get_paths())
-        elif isinstance(drawn, Line2D):
-            points = len(drawn.get_path())
-            if drawn.get_marker() in {"None", "", " ", None}:
-                points //= 20
-        drawn.set_rasterized(points > _MAX_POINTS)
-
-
-def _escape_texts(figure: Figure) -> None:
-    """Escape control characters in the text of a figure, and disable formulas for dollar signs."""
     from matplotlib.text import Text  # noqa: PLC0415 - optional, and slow to import
 
     for text in figure.findobj(Text):
         if isinstance(text, Text) and not text.get_text().startswith(_TICK_LABEL_PREFIX):
             text.set_text(escape_control_characters(text.get_text()))
             text.set_parse_math("$" not in text.get_text())
+    written = io.BytesIO()
+    with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
+        # About characters that are missing in the font, and panels without space for all labels.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
+        if format_name == "svg":
+            from matplotlib.collections import Collection  # noqa: PLC0415 - optional, and slow to import
+            from matplotlib.lines import Line2D  # noqa: PLC0415
+
+            for drawn in figure.findobj(lambda artist: isinstance(artist, Line2D | Collection)):
+                if isinstance(drawn, Collection):
+                    points = len(drawn.get_paths())
+                elif isinstance(drawn, Line2D):
+                    points = len(drawn.get_path())
+                    if drawn.get_marker() in {"None", "", " ", None}:
+                        points //= 20
+                drawn.set_rasterized(points > _MAX_POINTS)
+        figure.savefig(written, format=format_name, metadata=_FIGURE_METADATA[format_name])
+    return written.getvalue()
 
 
 def write_text(

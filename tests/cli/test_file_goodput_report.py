@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tcpcast.cli import main
 from tcpcast.compare import compare_all, compare_goodput_percentiles
-from tcpcast.engines.file_goodput import (
+from tcpcast.engines.packet.file_goodputs import (
     GoodputCounts,
     count_goodputs,
-    estimate_exceeded_goodputs,
+    estimate_goodput_quantiles,
     exceeded_goodput_table,
     goodput_tail_table,
 )
@@ -36,7 +36,7 @@ def files(seed: int = 1, spread: float = 0.8) -> GoodputCounts:
 
 def with_files(answer: Answer, counts: GoodputCounts) -> Answer:
     answer.tables["file_goodput"] = exceeded_goodput_table(
-        estimate_exceeded_goodputs(counts, (0.95, 0.5))
+        estimate_goodput_quantiles(counts, (0.95, 0.5))
     )
     answer.tables["file_goodput_tail"] = goodput_tail_table({"by_file": counts})
     return answer

@@ -94,8 +94,7 @@ assert "scipy.optimize" not in sys.modules
 
 def test_link_loads_no_scipy() -> None:
     code = (
-        "from tcpcast.cli import link; "
-        "from tcpcast.engines.kernel.emulated_path import path_configuration"
+        "from tcpcast.cli import link; from tcpcast.engines.kernel.config import path_configuration"
     )
     assert heavy_after(code) == [{"numpy", "pydantic", "tcpcast._native"}]
 

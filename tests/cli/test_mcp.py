@@ -22,7 +22,6 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.cli.mcp import INVALID_REQUEST, MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, ToolCalls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools_by_name
-from tcpcast.cli.mcp_worker import shorten_document_tables
 from tcpcast.errors import MachineError
 from tcpcast.scenario import read_packaged_text
 
@@ -174,7 +173,7 @@ def test_an_agent_can_list_its_folder(session: Session, folder: Path) -> None:
         ("trace", {"capture": CAPTURE.name}),
         ("predict", {"rtt": "50ms", "loss": "1%"}),
         ("run", {"scenario": "one-path", "engine": "mathis,engset"}),
-        ("plan", {"question": "buffer", "scenario": "web-10mbit"}),
+        ("plan", {"question": "buffer", "scenario": "web-10mbit", "engine": "engset"}),
         ("captures", {}),
     ],
 )
@@ -298,19 +297,13 @@ def test_a_requested_table_is_returned(session: Session) -> None:
 
 
 def test_plan_returns_the_document_of_the_command(session: Session, capsys: Printed) -> None:
-    found = session.document("plan", question="users", scenario="web-10mbit", rate="400kbit")
-    expected = printed(capsys, "plan", "users", "web-10mbit", "--rate=400kbit")
-    check_tables(found["plan"], expected["plan"])
+    short = "run.transfers=5000"
+    found = session.document(
+        "plan", question="users", scenario="web-10mbit", rate="400kbit", set=[short]
+    )
+    expected = printed(capsys, "plan", "users", "web-10mbit", "--rate=400kbit", f"--set={short}")
     assert timeless(found) == timeless(expected)
     assert next(iter(found)) == "verdict"
-
-
-def test_simulations_of_a_plan_are_returned_on_request() -> None:
-    tables = {"simulated": {"columns": {"buffer_pkts": [10, 20]}}}
-    document = {"plan": {"tables": tables, "verified": [{"engine": "packet"}] * 2}}
-    expected = {"tables": tables, "verified": [], "omitted": {"verified": 2}}
-    assert shorten_document_tables(document, MAX_ROWS, []) == {"plan": expected}
-    assert shorten_document_tables(document, MAX_ROWS, ["verified"]) == document
 
 
 def test_a_scenario_below_the_folder_is_read(session: Session) -> None:
@@ -568,9 +561,9 @@ def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_arguments_of_tools_are_options_of_the_commands() -> None:
     request = tools_by_name()["plan"].request(
-        {"question": "streams", "rate": "1gbit", "verify": True}
+        {"question": "streams", "rate": "1gbit", "delayed_acks": True}
     )
-    assert request["words"] == ["plan", "streams", "--rate=1gbit", "--verify", "--json", "--"]
+    assert request["words"] == ["plan", "streams", "--rate=1gbit", "--delayed-acks", "--json", "--"]
     request = tools_by_name()["run"].request(
         {"scenario": "-x", "set": ["a=1", "b=2"], "tables": ["queue"]}
     )

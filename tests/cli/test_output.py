@@ -66,7 +66,8 @@ def commands(target: str) -> dict[str, list[str]]:
         "states.png": ["run", "web-10mbit", "--engine=engset", "--plot", folder or "."],
         "rate-loss.png": ["predict", "--rtt=1s", "--loss=1%", "--plot", folder or "."],
         "streams.png": [
-            "plan", "streams", "--rate=1gbit", "--rtt=100ms", "--loss=1%", "--plot", folder or ".",
+            "plan", "streams", "--rate=1gbit", "--rtt=100ms", "--loss=1%",
+            "--engine=cubic-response", "--plot", folder or ".",
         ],
         "connections.parquet": ["trace", "in.pcap", "--parquet", folder or "."],
         "one-path.toml": ["new", "one-path"],

@@ -99,14 +99,6 @@ def test_inapplicable_model_exits_2(capsys: Capture) -> None:
     assert "engset does not apply: " in capsys.readouterr().out
 
 
-def test_plan_verify_simulates_users(capsys: Capture) -> None:
-    users = ["plan", "users", "web-10mbit", "--rate", "200kbit", "--verify"]
-    assert main([*users, "--set", "run.transfers=20000", "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)["plan"]
-    assert plan["simulated"] == pytest.approx(plan["value"], rel=0.05)
-    assert len(plan["verified"]) == len(plan["tables"]["simulated"]["columns"]["sources"])
-
-
 def test_table_has_percentiles_of_distributions(capsys: Capture) -> None:
     assert main(SHORT) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -11,7 +11,18 @@ from tcpcast.cli import main
 Capture = pytest.CaptureFixture[str]
 LONG_PATH = ("--rtt", "138ms", "--loss", "1e-5", "--rate", "10gbit")
 AMOUNT_PATH = ("--rtt", "80ms", "--loss", "1e-5", "--rate", "10gbit")
-STREAMS = ("plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%")
+STREAMS = [
+    "plan",
+    "streams",
+    "--rate",
+    "1gbit",
+    "--rtt",
+    "100ms",
+    "--loss",
+    "1%",
+    "--engine",
+    "cubic-response",
+]
 
 
 def run_tcpcast(capsys: Capture, *arguments: str, code: int = 0) -> str:
@@ -141,87 +152,6 @@ def test_left_out_models_are_listed_once_with_option(
 
 def test_path_without_rate_has_no_sizing(capsys: Capture) -> None:
     assert "sizing" not in in_json(capsys, "predict", "--rtt", "60ms", "--loss", "1%")
-
-
-def test_streams_through_policer_have_warning_about_drops(capsys: Capture) -> None:
-    plan = in_json(capsys, "plan", "streams", "policed-line", "--set", "network.bottleneck.loss=1%")
-    assert any("but not its drops, which greatly reduce" in w for w in plan["warnings"])
-
-
-def test_streams_of_cubic_use_response_function(capsys: Capture) -> None:
-    plan = in_json(capsys, *STREAMS, "--stack", "linux-cubic")
-    assert plan["value"] == 45
-    columns = plan["tables"]["streams"]["columns"]
-    assert "cubic_bps" in columns
-    assert "parallel_bps" not in columns
-    assert any("BDP 12.5 MB" in note for note in plan["notes"])
-    assert any("pftk" in note and 'use tcp.stack = "linux-reno"' in note for note in plan["notes"])
-
-
-def test_one_bbr_stream_fills_link_up_to_20_percent_loss(capsys: Capture) -> None:
-    assert in_json(capsys, *STREAMS, "--stack", "linux-bbr")["value"] == 1
-    assert main([*STREAMS[:-1], "25%", "--stack", "linux-bbr"]) == 2
-    assert "no number of BBR flows fills the link" in capsys.readouterr().err
-
-
-def test_bbr_streams_are_limited_by_window(capsys: Capture) -> None:
-    # 1 Gbit/s in 100 ms are 8334 packets: nine windows of 1000.
-    plan = in_json(capsys, *STREAMS, "--stack", "linux-bbr", "--rwnd", "1000")
-    assert plan["value"] == 9
-
-
-def test_streams_reject_stack_without_formula(capsys: Capture) -> None:
-    assert main([*STREAMS, "--stack", "dctcp"]) == 2
-    assert "plan streams has no formula for dctcp; write" in capsys.readouterr().err
-
-
-def test_streams_of_linux_cubic_are_verified_by_simulation(capsys: Capture) -> None:
-    path = ("--rate", "20mbit", "--rtt", "50ms", "--loss", "0.5%")
-    plan = in_json(capsys, *("plan", "streams", *path), *("--stack", "linux-cubic", "--verify"))
-    assert plan["simulated"] == pytest.approx(plan["value"], abs=1)
-
-
-@pytest.mark.parametrize(("stack", "model"), [("linux-cubic", "CUBIC"), ("linux-bbr", "BBR")])
-def test_max_loss_uses_formula_of_stack(stack: str, model: str, capsys: Capture) -> None:
-    plan = in_json(
-        capsys,
-        *("plan", "max-loss", "--goodput", "50mbit", "--rtt", "80ms", "--rate", "100mbit"),
-        *("--stack", stack),
-    )
-    assert plan["tables"]["tolerated"]["columns"]["model"][0].startswith(model)
-    if stack == "linux-bbr":
-        assert plan["value"] == pytest.approx(0.2, rel=1e-3)
-
-
-def test_planned_buffer_has_bytes_time_and_rules_of_thumb(
-    capsys: Capture,
-) -> None:
-    plan = in_json(capsys, "plan", "buffer", "web-10mbit")
-    summary = (
-        "959 packets are 1.44 MB, which take 1,151 ms at the link's rate. The BDP is 41.67 packets"
-    )
-    assert plan["recommendation"].startswith(summary)
-    rules = plan["tables"]["rules"]["columns"]
-    assert rules["size_bytes"][0] == 959 * 1500
-    assert rules["buffer_pkts"][-1] == 4  # 41.67/sqrt(134), rounded up
-
-
-@pytest.mark.parametrize(
-    ("stack", "goodput", "is_trusted"),
-    [
-        ("linux-bbr", "300kbit", False),
-        ("linux-bbr", "900kbit", True),
-        ("linux-cubic", "300kbit", False),
-        ("linux-reno", "300kbit", False),
-    ],
-)
-def test_max_loss_above_validated_loss_is_not_trusted(
-    stack: str, goodput: str, is_trusted: bool, capsys: Capture
-) -> None:
-    path = ("--goodput", goodput, "--rate", "1mbit", "--rtt", "20ms", "--stack", stack)
-    plan = in_json(capsys, "plan", "max-loss", *path)
-    assert (plan["value"] <= 0.1) is is_trusted
-    assert (plan["untrusted"] is None) is is_trusted
 
 
 @pytest.mark.parametrize(("loss", "verdict"), [("10%", "At most 43.4 "), ("16%", "No formula is")])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tcpcast.cli import main
 from tcpcast.report.sweep_report import sweep_document
-from tcpcast.sweeps.definition import read_sweep
+from tcpcast.sweeps.database import read_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,10 +133,6 @@ def test_repeated_sweep_into_directory_reuses_rows(
     summary = json.loads(capsys.readouterr().out)
     assert summary["rows"] == {"answered": 3}
     assert summary["verdict"] == verdict
-    assert main(["sweep", file, "--seed", "2", "--out", str(tmp_path / "out")]) == 2
-    assert "contains another sweep: another scenario: run.seed is 2, but in the folder 1" in (
-        capsys.readouterr().err
-    )
 
 
 def test_failed_rows_are_reported_and_exit_1(plain: str, capsys: Capture) -> None:
@@ -203,31 +199,6 @@ def test_csv_cannot_be_combined_with_out_or_json(
     assert not (tmp_path / "a folder").exists()
     assert main([*arguments, "--json"]) == 2
     assert "--csv and --json are both given" in capsys.readouterr().err
-
-
-def test_error_for_other_sweep_names_first_different_key(
-    plain: str, tmp_path: Path, capsys: Capture
-) -> None:
-    rtts = ["--vary", "network.rtt=50ms,90ms"]
-    arguments = ["sweep", plain, "--engine", "pftk", "--out", str(tmp_path / "out")]
-    assert main([*arguments, *rtts]) == 0
-    losses = ["--vary", "network.bottleneck.loss=1%,2%"]
-    for changed, message in (
-        ([*rtts, *losses], ": network.bottleneck.loss varies only in this sweep"),
-        (losses, ": network.bottleneck.loss varies only in this sweep"),
-        (
-            ["--vary", "network.rtt=50ms,95ms,99ms"],
-            '3 values, "50ms" to "99ms", but in the folder 2 values',
-        ),
-        (
-            [*rtts, "--set", "traffic.flows=2"],
-            ": traffic.flows is 2, but in the folder 1; write another",
-        ),
-        ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, but in the folder "unlimited"'),
-    ):
-        capsys.readouterr()
-        assert main([*arguments, *changed]) == 2
-        assert message in capsys.readouterr().err
 
 
 def test_vary_sets_latin_and_zip(plain: str, capsys: Capture) -> None:

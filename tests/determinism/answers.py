@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 from corpus import Case, cases
 from tcpcast.cli import main as tcpcast
+from tcpcast.engines.kernel.config import path_configuration
 from tcpcast.engines.kernel.config import run_arguments as kernel_arguments
-from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.web import evaluation
 

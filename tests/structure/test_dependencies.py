@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
-    "plan": ANSWERING | {"compare", "command_option", "path_option_definitions"},
+    "plan": ANSWERING | {"command_option", "interrupts", "path_option_definitions"},
     "ranges": QUESTION,
     "command_option": set[str](),
     "path_option_definitions": {"command_option"},
@@ -86,7 +86,6 @@ MAY_IMPORT = {
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
-    "preload": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forkserver"},
 }
 """Packages, and the packages that each may import in addition to itself."""
@@ -103,8 +102,8 @@ PRIVATE = {
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.make_configuration",
     "tcpcast.engines.packet.configuration.to_nanoseconds",
-    "tcpcast.engines.packet.metric_estimates.CLASS_COUNTER",
-    "tcpcast.engines.packet.metric_estimates.LINK_COUNTER",
+    "tcpcast.engines.packet.counters.CLASS_COUNTER",
+    "tcpcast.engines.packet.counters.LINK_COUNTER",
     # The whole result of the model; the engine returns its metrics only.
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.

@@ -160,6 +160,8 @@ def _unknown_option_message(arguments: Sequence[str], usage: typer.TyperExceptio
     if typed is None or (context := getattr(usage, "ctx", None)) is None:
         return None
     flags = {flag for parameter in context.command.params for flag in parameter.opts}
+    if context.command_path.startswith("tcpcast plan") and typed == "--verify":
+        return f"there is no option {typed}; a plan is simulated, unless --engine names a formula"
     instead = _FORMER_OPTIONS.get(typed, "")
     if instead.partition(" ")[0] in flags:
         return f"there is no option {typed}; write {instead}"

@@ -103,7 +103,7 @@ PLAN = Command(
     "plan",
     "Find the buffer, users, rate, streams or loss for a target.",
     "",
-    "tcpcast plan buffer web-10mbit --loss 1% --verify",
+    "tcpcast plan buffer web-10mbit --loss 1%",
 )
 SWEEP = Command(
     "sweep",
@@ -134,8 +134,8 @@ SWEEP = Command(
         replace(
             OUT,
             metavar="DIR|FILE",
-            help="Write Parquet files into a folder, or continue an interrupted sweep in it; or "
-            "write a report (.html or .md); repeatable.",
+            help="Write the results into a folder, and reuse its answers; or write a report (.html "
+            "or .md); repeatable.",
         ),
         Option(
             "processes",
@@ -177,7 +177,6 @@ QUERY = Command(
             "SQL",
             "SQL query; the table `sweep` contains the results.",
         ),
-        Option("max_wall", "TIME", "Time limit of the query, such as 60s; default none."),
         CSV,
         JSON,
     ),

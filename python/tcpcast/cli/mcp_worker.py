@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 MAX_RESULT_BYTES = 256 * 2**10
 MAX_DATA_BYTES = 2 * 2**30
 """Memory limit of a call in bytes, without the code of libraries."""
-VERIFIED_KEY = "verified"
 MAX_REQUESTED_ROWS = 5_000
 """Maximum number of rows of a requested table."""
 
@@ -199,8 +198,7 @@ def shorten_document_tables(
 ) -> dict[str, Any]:
     """Return a document with the verdict first and without long tables.
 
-    Each answer or plan gets a key ``omitted`` with the number of rows of each omitted table. In a
-    plan, the list ``verified`` is also omitted, because the table ``simulated`` summarises it.
+    Each answer or plan gets a key ``omitted`` with the number of rows of each omitted table.
     """
     first = {"verdict": document["verdict"]} if "verdict" in document else {}
     found: dict[str, Any] = _without_long_tables(first | document, rows, wanted)
@@ -217,15 +215,10 @@ def _without_long_tables(value: Any, rows: int, wanted: list[str]) -> Any:
     lengths = {name: len(next(iter(each["columns"].values()), ())) for name, each in tables.items()}
     most = {name: MAX_REQUESTED_ROWS if name in wanted else rows for name in lengths}
     omitted = {name: length for name, length in lengths.items() if length > most[name]}
-    changed: dict[str, Any] = {}
     if omitted:
-        changed["tables"] = {name: each for name, each in tables.items() if name not in omitted}
-    if value.get(VERIFIED_KEY) and VERIFIED_KEY not in wanted:
-        omitted[VERIFIED_KEY] = len(value[VERIFIED_KEY])
-        changed[VERIFIED_KEY] = []
-    found = {
-        name: _without_long_tables(each, rows, wanted) for name, each in (value | changed).items()
-    }
+        kept = {name: each for name, each in tables.items() if name not in omitted}
+        value = value | {"tables": kept}
+    found = {name: _without_long_tables(each, rows, wanted) for name, each in value.items()}
     return found | ({"omitted": omitted} if omitted else {})
 
 

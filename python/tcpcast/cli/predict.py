@@ -56,7 +56,7 @@ def predict(  # noqa: PLR0913 - one parameter per option
         _check_plot_options(options, plot, form, force=force)
         ignore_broken_pipe()
     points = expand_points(options, count)
-    predictions = _predict_points(options, points, packet=packet, tables=as_json or packet)
+    predictions = _predict_points(options, points, packet=packet)
     if as_json or as_csv:
         _print_json_or_csv(predictions, as_json=as_json)
     else:
@@ -101,7 +101,7 @@ def _check_plot_options(options: PathOptions, folder: str, form: str, *, force: 
 
 
 def _predict_points(
-    options: PathOptions, points: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
+    options: PathOptions, points: Sequence[Mapping[str, str]], *, packet: bool
 ) -> list[Prediction]:
     """Return the predictions for all combinations of ranges, with simulations if requested.
 
@@ -111,7 +111,7 @@ def _predict_points(
     with progress_bar("path") as progress:
         for done, point in enumerate(points):
             advance = _progress_of_point(progress, done, len(points)) if packet else None
-            how = RunOptions(progress=advance, tables=tables)
+            how = RunOptions(progress=advance)
             try:
                 predictions.append(predict_point(options, point, packet=packet, run_options=how))
             except KeyboardInterrupt:

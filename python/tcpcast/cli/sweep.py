@@ -25,7 +25,6 @@ from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.report.document import Paragraph
-from tcpcast.report.headline import SWEEP_COLUMNS
 from tcpcast.report.json import encode
 from tcpcast.report.sweep import (
     rows_csv,
@@ -36,12 +35,13 @@ from tcpcast.report.sweep import (
 )
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
+from tcpcast.sweeps.prepared import prepare_sweep
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tcpcast.sweeps import PreparedSweep
+    from tcpcast.sweeps.prepared import PreparedSweep
     from tcpcast.sweeps.results import SweepResults
 
     Levels = dict[str, list[float]]
@@ -78,7 +78,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     how: dict[str, Any] = {"engines": read_engine_option(engine), "replications": replications}
     how |= {"feed": feed}
     outputs = _RequestedOutputs(plot, reports, _parse_levels(level, plot, reports), form, force)
-    plan = sweeps.prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
+    plan = prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
     with progress_bar(scenario.name) as progress:
         results = sweeps.sweep(
@@ -86,7 +86,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
         )
     _print_sweep(results, as_csv=as_csv, as_json=as_json)
     if plan is not None:
-        outputs.write(plan, results, typed_command_text(context))
+        outputs.write(results, typed_command_text(context))
     raise typer.Exit(exit_code(results))
 
 
@@ -135,27 +135,23 @@ class _RequestedOutputs:
             check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
         check_report_files(self.reports, force=self.force)
 
-    def write(self, plan: PreparedSweep, results: SweepResults, again: str) -> None:
+    def write(self, results: SweepResults, again: str) -> None:
         """Write the requested files, and print their names."""
         if self.plot is not None:
-            self._draw_figures(plan, results, self.plot)
+            self._draw_figures(results, self.plot)
         if not self.reports:
             return
 
-        from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
-
-        finished = make_finished_sweep(plan.definition, results)
         from tcpcast.report.sweep_report import sweep_document  # noqa: PLC0415
 
-        document = functools.partial(sweep_document, finished, again, levels=self.levels)
+        document = functools.partial(sweep_document, results, again, levels=self.levels)
         write_reports(document, self.reports, force=self.force)
 
-    def _draw_figures(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
+    def _draw_figures(self, results: SweepResults, folder: str) -> None:
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
         from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
-        from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
 
-        setup = sweep_subtitle(make_finished_sweep(plan.definition, results).scenario, results.keys)
+        setup = sweep_subtitle(results.sweep.scenario, results.keys)
         paths = plot_sweep(results.to_arrow(), results.keys, folder, subtitle=setup, **how)
         if not paths:
             print_message("no figure was written, because no answer has a metric to draw")
@@ -231,7 +227,7 @@ def _print_sweep(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
 
 def _print_summary(results: SweepResults, *, as_json: bool) -> None:
     """Print the verdict and the number of rows of a sweep in a folder."""
-    table = results.to_arrow({*results.keys, *SWEEP_COLUMNS})
+    table = results.to_arrow()
     if as_json:
         verdict = verdict_on_sweep_table(table, results.keys) or None
         print(encode({"verdict": verdict, **results.summary()}))
@@ -245,7 +241,7 @@ def _print_missing_answers(results: SweepResults) -> None:
     statuses = results.statuses
     if results.interrupted:
         more = "; run the same command to continue" if results.folder is not None else ""
-        message = f"interrupted: {results.done} of {results.batches} batches are done{more}"
+        message = f"interrupted: {results.done} of {results.runs} runs are done{more}"
         print_message(message)
     for status in ("failed", "partial"):
         if status in statuses:

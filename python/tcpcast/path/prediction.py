@@ -105,7 +105,7 @@ def _simulate_other_buffers(
     assert answers is not None
     if any(answer.incomplete_reason for answer in answers):
         return {}
-    repeated, run_options = {}, RunOptions(progress=progress, tables=False)
+    repeated, run_options = {}, RunOptions(progress=progress)
     for buffer in OTHER_BUFFERS:
         changes = {"network.bottleneck.buffer": buffer, "run.max_wall": MAX_WALL}
         scenario = answers.scenario.with_changes(changes)

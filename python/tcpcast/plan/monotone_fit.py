@@ -39,6 +39,9 @@ LOG_DISTANCES = np.geomspace(1e-7, 20.0, 3000)
 """Candidate distances of the interval's ends from the centre, as logarithms."""
 
 
+CLEAR_FACTOR = 2.0
+"""A metric without an interval is above or below the target if it differs by this factor."""
+
 MAX_LOGARITHM = 20.0
 """Maximum logarithm of a fit or a value, relative to target or centre."""
 
@@ -62,13 +65,13 @@ class MeasuredPoint:
             return 0.0
         return math.log(self.high / self.low) / (2 * NORMAL_QUANTILE)
 
-    def is_interval_above(self, target: float) -> bool:
-        """Return True if the whole interval is above the target; False without an interval."""
-        return self.low is not None and self.low > target
+    def is_certainly_above(self, target: float) -> bool:
+        """Return True if the interval, or without one half of the metric, is above the target."""
+        return (self.metric / CLEAR_FACTOR if self.low is None else self.low) > target
 
-    def is_interval_below(self, target: float) -> bool:
-        """Return True if the whole interval is below the target; False without an interval."""
-        return self.high is not None and self.high < target
+    def is_certainly_below(self, target: float) -> bool:
+        """Return True if the interval, or without one twice the metric, is below the target."""
+        return (self.metric * CLEAR_FACTOR if self.high is None else self.high) < target
 
 
 @dataclass(frozen=True, slots=True)

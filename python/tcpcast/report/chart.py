@@ -21,7 +21,7 @@ from tcpcast.report.chart_text import (
     label_line_ends,
     write_titles,
 )
-from tcpcast.report.palette import BLACK, OBSERVED, REFERENCE
+from tcpcast.report.palette import OBSERVED, REFERENCE
 from tcpcast.report.quantity import amount_text
 from tcpcast.report.summary import describe_scenario
 from tcpcast.units import digits
@@ -200,12 +200,6 @@ class ReferenceLine:
         else:
             style |= {"linewidth": 1, "linestyle": ":", **self.style}
             (axes.axhline if self.axis == "y" else axes.axvline)(self.value, **style)
-
-
-def plan_answer_line(value: float) -> ReferenceLine:
-    """Return a dashed vertical line at the answer of a plan."""
-    style = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
-    return ReferenceLine(value, style=style, axis="x")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from tcpcast.report.sweep_cells import (
 )
 from tcpcast.report.sweep_titles import sweep_figure_title as sweep_title
 from tcpcast.scenario.table import did_you_mean_text
-from tcpcast.sweeps.definition import MAX_FIGURE_KEYS
+from tcpcast.sweeps.prepared import MAX_FIGURE_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from tcpcast.errors import InputError, ScenarioError
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.units import quote
@@ -26,6 +28,19 @@ _TABLE_LISTS = {
     "network.hop": "the scenario has no hops",
 }
 """Lists of tables, with the message for an empty list."""
+
+
+def copy_as_plain_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy as dicts and lists, without keys with the value None, unknown in TOML."""
+    return {name: _copy_value(value) for name, value in tables.items() if value is not None}
+
+
+def _copy_value(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, exclude_none=True)
+    if isinstance(value, Mapping):
+        return copy_as_plain_tables(value)
+    return [_copy_value(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def iter_values_by_dotted_key(
@@ -116,7 +131,11 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         if not all(path) or len(path) > _MAX_KEY_PARTS:
             raise ScenarioError(f"{quote(dotted)}: not a dotted key; write, for example, run.seed")
         table = _copy_table_at(changed, path[:-1], dotted)
-        _set_value(table, path[-1], value, dotted)
+        key = path[-1]
+        if isinstance(table, list):
+            table[_find_entry_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
+        else:
+            table[key] = value
         other = _EXCLUSIVE_KEYS.get(path) if len(path) == 2 else None
         if other and f"{path[0]}.{other}" not in changes and isinstance(table, dict):
             table.pop(other, None)
@@ -150,13 +169,6 @@ def _copy_table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -
         table[key] = copy.copy(below)
         table = table[key]
     return table
-
-
-def _set_value(table: Any, key: str, value: Any, dotted: str) -> None:
-    if isinstance(table, list):
-        table[_find_entry_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
-    else:
-        table[key] = value
 
 
 def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:

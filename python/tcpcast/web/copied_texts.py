@@ -48,13 +48,15 @@ def program_of_packaged(name: str, changes: Mapping[str, Any], engines: Sequence
     )
 
 
-def program_of_buffer_plan(name: str, changes: Mapping[str, Any], loss: float, verify: bool) -> str:
+def program_of_buffer_plan(
+    name: str, changes: Mapping[str, Any], loss: float, simulated: bool
+) -> str:
     """Return a program that computes the buffer for a loss."""
-    checked = ", verify=True" if verify else ""
+    engine = "" if simulated else ', engine="engset"'
     return (
-        "import tcpcast\nfrom tcpcast.plan import plan_buffer\n\n"
+        "import tcpcast\nfrom tcpcast.plan import solve\n\n"
         f"{_load_statement(name, changes)}"
-        f"plan = plan_buffer(scenario, loss={loss!r}{checked})\n"
+        f'plan = solve("buffer", scenario, loss={loss!r}{engine})\n'
         "print(plan)\n"
     )
 

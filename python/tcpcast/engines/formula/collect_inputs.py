@@ -73,7 +73,15 @@ def collect_path_inputs(
         arriving = 1 - get_specified_loss(scenario, group)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
-        steps = _measured_steps(model, scenario, group, measured)
+        loss = get_positive_metric(measured, "loss_indication_ratio")
+        if not loss:
+            raise NotApplicable(
+                f"{model} needs a loss ratio, but the simulation had no loss indication"
+            )
+        steps = [
+            make_step("p", loss, "1", "packet: loss_indication_ratio"),
+            *_measured_time_steps(scenario, group, measured),
+        ]
         delivered = delivered_bits_per_sent_packet(measured)
     tcp = scenario.populations[0].tcp
     window = float(tcp.receiver_window)
@@ -182,20 +190,6 @@ def packets_per_ack_source_text(tcp: Tcp) -> str:
     if tcp.delayed_acks and tcp.packets_per_growth == 1:
         return f"{tcp.stack}: the window grows with the packets acked"
     return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
-
-
-def _measured_steps(
-    model: str, scenario: Scenario, group: Population, measured: Answer
-) -> list[Step]:
-    loss = get_positive_metric(measured, "loss_indication_ratio")
-    if not loss:
-        raise NotApplicable(
-            f"{model} needs a loss ratio, but the simulation had no loss indication"
-        )
-    return [
-        make_step("p", loss, "1", "packet: loss_indication_ratio"),
-        *_measured_time_steps(scenario, group, measured),
-    ]
 
 
 def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer) -> list[Step]:

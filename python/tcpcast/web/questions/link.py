@@ -10,7 +10,8 @@ from tcpcast import units
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS_FAMILY as OF_USERS
-from tcpcast.plan import plan_buffer
+from tcpcast.errors import NotApplicable
+from tcpcast.plan import solve
 from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import interval_text, scale_for_metric, three_digit_text, value_text
 from tcpcast.scenario import Scenario
@@ -246,12 +247,17 @@ def _cached_plan(given: tuple[tuple[str, str], ...]) -> Plan:
     tables = apply_changes(
         parse_toml(read_packaged_text(PACKAGED_SCENARIO), PACKAGED_SCENARIO), _plan_changes(values)
     )
-    return plan_buffer(Scenario.from_dict(tables), loss=MAX_LOSS.number(values["loss"]))
+    scenario, loss = Scenario.from_dict(tables), MAX_LOSS.number(values["loss"])
+    try:
+        plan = solve("buffer", scenario, loss=loss, engine=LEADING_FORMULA)
+    except NotApplicable:
+        plan = None
+    return solve("buffer", scenario, loss=loss) if plan is None or plan.value is None else plan
 
 
 def _value_on_axis(values: Values, axis: str = "buffer") -> str:
     """Return the current value on the axis of a curve; for ``buffer``, the planned buffer."""
-    return values.get(axis) or f"{_run_plan(values).value:.0f}pkt"
+    return values.get(axis) or f"{_run_plan(values).value or 1:.0f}pkt"
 
 
 def _tables_with_planned_buffer(values: Values) -> Mapping[str, Any]:
@@ -275,8 +281,7 @@ def _buffer_plan_facts(values: Values, _: list[DisplayedAnswer], simulated: Answ
             rules["rule"], rules["buffer_pkts"], rules["delay_s"], strict=True
         )
     ]
-    doubt = [f"Not to be trusted: {plan.untrusted}."] if plan.untrusted else []
-    sentences = [*_simulated_loss_sentence(simulated), *doubt, plan.recommendation]
+    sentences = [*_simulated_loss_sentence(simulated), plan.recommendation]
     table = ("Buffer by other rules", ["Rule", "Buffer", "Maximum queueing delay"], rows)
     return Facts(plan_verdict(plan), sentences, plan.warnings, table)
 
@@ -292,7 +297,8 @@ def _simulated_loss_sentence(simulated: Answer | None) -> list[str]:
 
 
 def _buffer_plan_command(values: Values, simulated: bool) -> str:
-    checked = ["--verify"] if simulated else []
+    by_formula = not simulated and _run_plan(values).engine == LEADING_FORMULA
+    checked = ["--engine", LEADING_FORMULA] if by_formula else []
     changes = set_arguments(_plan_changes(values))
     words = ["tcpcast", "plan", "buffer", PACKAGED_SCENARIO, "--loss", values["loss"], *changes]
     return shell_command([*words, *checked])
@@ -300,6 +306,7 @@ def _buffer_plan_command(values: Values, simulated: bool) -> str:
 
 def _buffer_plan_program(values: Values, simulated: bool) -> str:
     loss = MAX_LOSS.number(values["loss"])
+    simulated = simulated or _run_plan(values).engine != LEADING_FORMULA
     return program_of_buffer_plan(PACKAGED_SCENARIO, _plan_changes(values), loss, simulated)
 
 

@@ -15,13 +15,15 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.mean_field.scaling import scale_results
+import numpy as np
+
 from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.engines.packet.network_scale import NetworkScale
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.metrics import METRICS
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
@@ -30,9 +32,12 @@ from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
+    from tcpcast.array_types import Table
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.link import Link
@@ -90,9 +95,8 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     """
     raise_if_unsupported(scenario)
     small, scale = _scale_scenario(scenario)
-    # The warnings about losses need the tables.
     answer = simulate_with_configuration(
-        small, replace(options, tables=True), functools.partial(make_configuration, scale=scale)
+        small, options, functools.partial(make_configuration, scale=scale)
     )
     answer.engine = "mean-field"
     answer.provenance |= {
@@ -102,10 +106,61 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     }
     if scale.factor > 1:
         scale_results(answer, scenario, scale.factor)
-        answer.warn(
-            *_warn_about_unvalidated_scenarios(scenario, scale),
-            *_warn_about_full_queue(scenario, answer),
-        )
+        warnings = []
+        simulated = sum(scale.scale_source_count(group.count) for group in scenario.populations)
+        enough, why = _required_sources(scenario)
+        if simulated < enough:
+            warnings.append(
+                f"{simulated} simulated sources are too few: near saturation, {why}; use "
+                f"mean_field.flows = {enough} or more"
+            )
+        small_classes = [
+            group.name
+            for group in scenario.populations
+            if group.count != scale.scale_source_count(group.count) * scale.factor
+            and scale.scale_source_count(group.count) < MIN_CLASS_SOURCES
+        ]
+        if small_classes:
+            warnings.append(
+                f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small_classes)} are "
+                "simulated, so the rounding of this number causes a large error; use a larger "
+                "mean_field.flows"
+            )
+        queues = [link.queue for link in _get_shared_links(scenario)]
+        if (
+            any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)
+            or scenario.has_random_loss
+        ):
+            warnings.append(
+                "a scaled population with random loss or per-flow buffers was not compared with "
+                "exact simulation; compare a smaller population of this scenario with engine packet"
+            )
+        longer_s = max_excess_delay_s(scenario, scale)
+        if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
+            warnings.append(
+                f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
+                "transmission of a scaled packet takes longer, and the propagation delay is too "
+                "short to compensate for this; use a larger mean_field.flows"
+            )
+        # Losses depend on the order of single packets, which differs in the scaled queue.
+        lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()
+        full = {
+            place.name
+            for stream, ratio in zip(scenario.cross, lost, strict=False)
+            if (place := find_stream_hop(scenario.network, stream)) is not None
+            and place.shared
+            and place.link.queue == "droptail"
+            and ratio > MAX_CROSS_LOSS
+        }
+        if full:
+            warnings.append(
+                f"a full drop-tail queue ({', '.join(sorted(full))}) drops packets of the sources "
+                "and of the cross traffic. The engine does not predict how many losses each of "
+                "them has, and overestimates loss ratios by a factor of up to 2; use queue = "
+                '"fq" at this hop, or compare a smaller population of this scenario with engine '
+                "packet"
+            )
+        answer.warn(*warnings)
     else:
         answer.warn(
             "the scenario has at most as many sources as mean_field.flows "
@@ -182,27 +237,6 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[s
         yield reason, {"probes.flows": None, "probes.pcap": None}
 
 
-def _warn_about_unvalidated_scenarios(scenario: Scenario, scale: NetworkScale) -> list[str]:
-    """Return warnings about scenarios that were not compared with exact simulation."""
-    warnings = [
-        *_warn_about_few_sources(scenario, scale),
-        *_warn_about_small_classes(scenario, scale),
-    ]
-    if _has_individual_buffers(scenario) or scenario.has_random_loss:
-        warnings.append(
-            "a scaled population with random loss or per-flow buffers was not compared with exact "
-            "simulation; compare a smaller population of this scenario with engine packet"
-        )
-    longer_s = max_excess_delay_s(scenario, scale)
-    if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
-        warnings.append(
-            f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
-            "transmission of a scaled packet takes longer, and the propagation delay is too "
-            "short to compensate for this; use a larger mean_field.flows"
-        )
-    return warnings
-
-
 def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
     """Return the excess delay of the idle path in seconds, for the class with the largest excess.
 
@@ -216,16 +250,6 @@ def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
     return max(0.0, 1e-9 * float(max(lacking)))
 
 
-def _warn_about_few_sources(scenario: Scenario, scale: NetworkScale) -> Iterator[str]:
-    simulated = sum(scale.scale_source_count(group.count) for group in scenario.populations)
-    enough, why = _required_sources(scenario)
-    if simulated < enough:
-        yield (
-            f"{simulated} simulated sources are too few: near saturation, {why}; use "
-            f"mean_field.flows = {enough} or more"
-        )
-
-
 def _required_sources(scenario: Scenario) -> tuple[int, str]:
     """Return the required number of sources near saturation, and the error with fewer."""
     crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
@@ -236,45 +260,86 @@ def _required_sources(scenario: Scenario) -> tuple[int, str]:
     return enough, "the RTT has an error above 10 %"
 
 
-def _warn_about_small_classes(scenario: Scenario, scale: NetworkScale) -> Iterator[str]:
-    small = [
-        group.name
-        for group in scenario.populations
-        if group.count != scale.scale_source_count(group.count) * scale.factor
-        and scale.scale_source_count(group.count) < MIN_CLASS_SOURCES
-    ]
-    if small:
-        yield (
-            f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small)} are "
-            "simulated, so the rounding of this number causes a large error; use a larger "
-            "mean_field.flows"
-        )
-
-
-def _warn_about_full_queue(scenario: Scenario, answer: Answer) -> Iterator[str]:
-    """Warn if losses depend on the order of single packets, which differs in the scaled queue."""
-    lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()
-    full = {
-        place.name
-        for stream, ratio in zip(scenario.cross, lost, strict=False)
-        if (place := find_stream_hop(scenario.network, stream)) is not None
-        and place.shared
-        and place.link.queue == "droptail"
-        and ratio > MAX_CROSS_LOSS
-    }
-    if full:
-        yield (
-            f"a full drop-tail queue ({', '.join(sorted(full))}) drops packets of the sources and "
-            "of the cross traffic. The engine does not predict how many losses each of them has, "
-            'and overestimates loss ratios by a factor of up to 2; use queue = "fq" at this '
-            "hop, or compare a smaller population of this scenario with engine packet"
-        )
-
-
 def _get_shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
     return [place.link for place in get_stream_hops(scenario.network) if place.shared]
 
 
-def _has_individual_buffers(scenario: Scenario) -> bool:
-    queues = [link.queue for link in _get_shared_links(scenario)]
-    return any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)
+EXTENSIVE_COLUMNS = {
+    *(name for name, row in METRICS.items() if row.is_extensive),
+    *("packets", "drops", "queue_seen_mean_pkts"),
+}
+"""Columns of tables that are sums over the sources."""
+
+SCALED_STREAM_COLUMNS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
+"""Columns of the table of cross traffic that are counted, and hence scaled."""
+
+SCALED_TABLES = {
+    *("by_class", "by_hop", "cross", "queue", "by_size", "percentiles"),
+    *("file_goodput", "file_goodput_by_size", "file_goodput_tail"),
+}
+"""Tables of an answer; file goodput is the same in the population."""
+
+
+def scale_results(answer: Answer, scenario: Scenario, scale_factor: float) -> None:
+    """Scale the results of the simulated sources to the population.
+
+    Tables of single sources and of states are left out.
+    """
+    metrics = {n: m for n, m in answer.metrics.items() if not METRICS[n].needs_all_flows}
+    for name, metric in metrics.items():
+        if METRICS[name].is_extensive:
+            low, high = (
+                None if end is None else end * scale_factor for end in (metric.low, metric.high)
+            )
+            metrics[name] = replace(metric, value=metric.value * scale_factor, low=low, high=high)
+    answer.metrics = metrics
+    tables = {name: table for name, table in answer.tables.items() if name in SCALED_TABLES}
+    if "by_class" in tables:
+        tables["by_class"] = _scale_columns(tables["by_class"], scale_factor) | {
+            "sources": np.array([group.count for group in scenario.populations])
+        }
+    if "by_hop" in tables:
+        # Means over per-source hops also count the hops without a source.
+        table = tables["by_hop"]
+        shared = np.array([hop.shared for hop in scenario.network.hops])
+        largest = table["queue_max_pkts"]
+        tables["by_hop"] = table | {
+            **{
+                name: np.round(table[name] * scale_factor).astype(np.int64)
+                for name in ("arrived", "drops")
+            },
+            "utilisation": table["utilisation"] * np.where(shared, 1.0, scale_factor),
+            "queue_mean_pkts": table["queue_mean_pkts"] * scale_factor,
+            "queue_max_pkts": np.where(shared, np.round(largest * scale_factor), largest).astype(
+                np.int64
+            ),
+        }
+    if "cross" in tables:  # a hop of a single source keeps its values
+        places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
+        times = [scale_factor if place is None or place.shared else 1.0 for place in places]
+        tables["cross"] = {
+            name: column * np.array(times) if name in SCALED_STREAM_COLUMNS else column
+            for name, column in tables["cross"].items()
+        }
+    if "queue" in tables:
+        tables["queue"] |= {"queue_pkts": np.round(tables["queue"]["queue_pkts"] * scale_factor)}
+    if "by_size" in tables:
+        tables["by_size"] = _scale_columns(tables["by_size"], scale_factor)
+    if "percentiles" in tables:  # the unit of the row of the queue is packets
+        of_row = np.where(tables["percentiles"]["quantity"] == "queue", scale_factor, 1.0)
+        tables["percentiles"] = {
+            name: column * of_row if name.startswith("p") else column
+            for name, column in tables["percentiles"].items()
+        }
+    answer.tables = tables
+
+
+def _scale_columns(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Table:
+    """Scale the columns that are sums over sources, with their intervals."""
+
+    def is_of_all(name: str) -> bool:
+        return name.removesuffix("_low").removesuffix("_high") in EXTENSIVE_COLUMNS
+
+    return {
+        name: column * scale_factor if is_of_all(name) else column for name, column in table.items()
+    }
