@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PYTHON = Path(__file__).parents[2] / "python"
-MAX_FILES = 7
+MAX_FILES = 5
 
 
 def find_modules() -> dict[str, Path]:

@@ -37,77 +37,7 @@ TABLE_NAMES = (
 
 @dataclass(slots=True)
 class CaptureTables:
-    """The results of one capture as tables of numpy columns.
-
-    A table is a dict of columns of equal length, suitable for :class:`pandas.DataFrame` and
-    :class:`polars.DataFrame`. Times are UTC, durations are in seconds, missing values are NaN.
-
-    Parameters
-    ----------
-    file
-        Name of the capture file.
-    connections
-        One row per direction with data, in the order of the connections' first segments.
-    intervals
-        One row per direction and interval of 100 s; ``direction`` is an index in ``connections``.
-    retransmissions
-        One row per retransmitted segment, with the cause.
-    loss_indications
-        One row per loss indication, ``td`` or ``to``.
-    rounds
-        One row per round (from the transmission of a segment to its acknowledgement), with the
-        limit of the rate. A direction has at most 2048 rows; in longer transfers, a row combines
-        several consecutive rounds.
-    requests
-        One row per request: its time line at the client, with parts that add up, and how it ended
-        (``outcome``).
-    services
-        One row per server address and port with a request: latency over all these requests, and its
-        cause. ``service`` in ``connections`` is a row index of this table, or -1.
-    failed
-        One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
-        ``half_open``, ``silent``, ``reset`` or, for a connection that opened late because its SYN
-        met an old connection, ``old_connection``. The table has at most 16,384 rows; ``rest``
-        counts all failed connections.
-    interruptions
-        One row per connection and period of at least 1 s and four RTOs in which the path, the
-        server or the client was silent while data were outstanding.
-    frames, segments
-        Number of frames, and of TCP segments among them.
-    connection_count
-        Number of connections, including those without data.
-    rest
-        Totals of directions and connections without a row. At most 65,536 directions with data have
-        rows, those with the most bytes; ``directions``, ``packets``, ``data_packets``, ``bytes``,
-        ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are totals of the
-        others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count connections,
-        directions and packets without data. ``unanswered``, ``refused``, ``half_open``, ``reset``
-        and ``silent`` count failed connections as in the table ``failed``; ``reset_without_loss``
-        counts harmless resets, ``old_connection`` connections that opened late because of an old
-        connection between the same ports. ``keep_alives`` counts probes of idle connections,
-        ``keep_alives_unanswered`` those without a response. ``evicted`` counts connections that
-        were evicted because more than ``max_connections`` were active, ``evicted_single`` those
-        with only one packet. ``uncaptured`` counts directions whose data were acknowledged but not
-        captured, ``uncaptured_bytes`` their bytes.
-    warnings
-        Warnings to check before use of the results.
-    damaged, interrupted
-        True if the file is damaged or the user interrupted the analysis; the results then cover
-        only the packets before this point.
-    between
-        With a second capture, one row per order of the two taps on the path; otherwise empty.
-    trail
-        Points of a time-sequence plot, if requested: ``kind`` is ``data``, ``ack``, ``window``,
-        ``sacked`` (by the receiver) or the cause of a retransmission. Sequence numbers are relative
-        to the first byte of the direction. If there are too many points, only every second, fourth
-        etc. point of a kind is kept.
-    is_restricted
-        True if the capture is restricted to some directions; ``segments`` counts only these.
-    program
-        "" for a capture; ``iperf3`` or ``ss`` for a log of this program. Such a log has one row per
-        direction in ``connections``, with NaN for what only packets show; its other tables are
-        empty.
-    """
+    """The data of a capture, which :class:`tcpcast.Capture` describes."""
 
     file: str
     connections: Table
