@@ -80,7 +80,14 @@ def trace(
         The file does not exist, cannot be read, or is not a capture; or ``trail_points`` or
         ``max_connections`` is out of range.
     """
-    _check_argument_ranges(trail_points, max_connections)
+    if max_connections is not None and not 1 <= max_connections <= _MAX_ARGUMENT:
+        raise CaptureError(
+            f"max_connections = {quote(max_connections)}: must be between 1 and {_MAX_ARGUMENT}"
+        )
+    if not 0 <= trail_points <= _MAX_ARGUMENT:
+        raise CaptureError(
+            f"trail_points = {quote(trail_points)}: must be between 0 and {_MAX_ARGUMENT}"
+        )
     content = isinstance(source, bytes)
     file = _file_name(source)
     log = None if file == STANDARD_INPUT and not content else read_log(source, file, trace)
@@ -155,17 +162,6 @@ def _read_log_text(text: bytes, file: str) -> Capture:
             file=file,
         )
     return log
-
-
-def _check_argument_ranges(trail_points: int, max_connections: int | None) -> None:
-    if max_connections is not None and not 1 <= max_connections <= _MAX_ARGUMENT:
-        raise CaptureError(
-            f"max_connections = {quote(max_connections)}: must be between 1 and {_MAX_ARGUMENT}"
-        )
-    if not 0 <= trail_points <= _MAX_ARGUMENT:
-        raise CaptureError(
-            f"trail_points = {quote(trail_points)}: must be between 0 and {_MAX_ARGUMENT}"
-        )
 
 
 def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:

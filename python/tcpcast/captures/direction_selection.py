@@ -11,7 +11,6 @@ from tcpcast.captures.groups import host_address
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
-    from tcpcast.array_types import Table
     from tcpcast.captures.capture_tables import CaptureTables
 
     Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
@@ -57,7 +56,9 @@ def select_directions(capture: CaptureTables, connection: int | str | None = Non
     if connection is None:
         return np.array([np.argmax(table["bytes"])])
     if connection == ALL_CONNECTIONS:
-        return _largest_flow_of_each_connection(table)
+        order = np.lexsort((-table["bytes"], table["connection"]))
+        _, first = np.unique(table["connection"][order], return_index=True)
+        return np.sort(order[first])
     if isinstance(connection, str):
         return _directions_of_endpoints(capture, connection)
     rows = np.flatnonzero(table["connection"] == connection)
@@ -68,12 +69,6 @@ def select_directions(capture: CaptureTables, connection: int | str | None = Non
             f'{numbers[0]} to {numbers[-1]}, from column "connection" of the output of --csv'
         )
     return rows[[np.argmax(table["bytes"][rows])]]
-
-
-def _largest_flow_of_each_connection(table: Table) -> Rows:
-    order = np.lexsort((-table["bytes"], table["connection"]))
-    _, first = np.unique(table["connection"][order], return_index=True)
-    return np.sort(order[first])
 
 
 def _directions_of_endpoints(capture: CaptureTables, words: str) -> Rows:

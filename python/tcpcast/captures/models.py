@@ -279,24 +279,20 @@ def measured_intervals(capture: CaptureTables, rows: Column) -> Table:
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = (table["td"] + table["to"]) / sent
-    return {
-        "direction": at,
-        "start_s": table["start_s"],
-        "length_s": np.clip(of_all["duration_s"] - table["start_s"], 0, INTERVAL_S),
-        "class": _interval_classes(capture, table),
-        "loss_indication_ratio": loss,
-        "sent_pkts": sent,
-    }
-
-
-def _interval_classes(capture: CaptureTables, table: Table) -> Column:
-    """Return the class of each interval by its longest sequence of timeouts."""
+    # The class of each interval by its longest sequence of timeouts.
     deepest = _longest_timeout_sequences(capture, table)
     names = [
         f"T{depth - 1}" if depth > 0 else TD_CLASS if indications else NO_LOSS_CLASS
         for depth, indications in zip(deepest, table["td"] + table["to"], strict=True)
     ]
-    return np.array(names, dtype=np.str_)
+    return {
+        "direction": at,
+        "start_s": table["start_s"],
+        "length_s": np.clip(of_all["duration_s"] - table["start_s"], 0, INTERVAL_S),
+        "class": np.array(names, dtype=np.str_),
+        "loss_indication_ratio": loss,
+        "sent_pkts": sent,
+    }
 
 
 def _longest_timeout_sequences(capture: CaptureTables, table: Table) -> Column:
@@ -344,7 +340,10 @@ def model_errors(intervals: Table) -> Table:
         of 30 %. NaN without such an interval.
     """
     directions = np.unique(intervals["direction"])
-    counted = _modelled_intervals_mask(intervals)
+    # A mask of complete or sole intervals of directions with a model.
+    whole = intervals["length_s"] >= INTERVAL_S
+    alone = ~np.isin(intervals["direction"], intervals["direction"][whole])
+    counted = np.asarray((whole | alone) & np.isfinite(intervals["pftk_pkts"]))
     found: Table = {
         "direction": directions,
         "intervals": np.zeros(directions.size, dtype=np.int64),
@@ -359,13 +358,6 @@ def model_errors(intervals: Table) -> Table:
             if np.isfinite(errors).any():
                 found[name][place] = np.nanmean(errors)
     return found
-
-
-def _modelled_intervals_mask(intervals: Table) -> Column:
-    """Return a mask of complete or sole intervals of directions with a model."""
-    whole = intervals["length_s"] >= INTERVAL_S
-    alone = ~np.isin(intervals["direction"], intervals["direction"][whole])
-    return np.asarray((whole | alone) & np.isfinite(intervals["pftk_pkts"]))
 
 
 @dataclass(frozen=True, slots=True)

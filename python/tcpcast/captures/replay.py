@@ -109,7 +109,11 @@ def make_replay_scenario(capture: CaptureTables, name: str = "replay") -> Replay
         f"{whose} of {capture.file}",
         "Written by tcpcast trace --scenario. Comments state the origin of each value.",
     ]
-    warnings = _replay_warnings(stats)
+    warnings = [*tcp_warnings(stats), *_omitted_limit_warnings(stats)]
+    least = stats.table["rtt_min_s"]
+    least = least[np.isfinite(least)]
+    if least.size > 1 and least.max() > MIN_DIFFERENCE_RATIO * least.min():
+        warnings.append("the flows have different round-trip times, but the scenario has one RTT")
     remarks = [f"Warning: {warning}." for warning in warnings]
     tables = entries_as_tables(entries)
     try:
@@ -249,15 +253,6 @@ def _run_entries(stats: CaptureStats) -> Iterator[Entry]:
                 "a single run of this duration gives wide intervals",
             )
     yield Entry("run", "seed", 1)
-
-
-def _replay_warnings(stats: CaptureStats) -> list[str]:
-    found = [*tcp_warnings(stats), *_omitted_limit_warnings(stats)]
-    least = stats.table["rtt_min_s"]
-    least = least[np.isfinite(least)]
-    if least.size > 1 and least.max() > MIN_DIFFERENCE_RATIO * least.min():
-        found.append("the flows have different round-trip times, but the scenario has one RTT")
-    return found
 
 
 def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
