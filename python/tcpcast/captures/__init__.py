@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tcpcast import _native
 from tcpcast.array_types import Table
 from tcpcast.captures.capture import Capture, iter_plain_rows, trace_document
-from tcpcast.captures.capture_warnings import capture_warnings
 from tcpcast.captures.cause_rules import cause_columns, correct_columns_by_cause
-from tcpcast.captures.congestion_control import identify_congestion_control
+from tcpcast.captures.congestion_control import BBR, CUBIC, identify_congestion_control
 from tcpcast.captures.failed_connections import failed_connections_table
 from tcpcast.captures.interruptions import interruption_table
+from tcpcast.captures.link_estimate import growth_per_round_by_direction_pkts
 from tcpcast.captures.log_formats import read_log
 from tcpcast.captures.model_rates import measured_and_model_rate_columns
 from tcpcast.captures.names import name_services, server_name_column
@@ -30,9 +33,13 @@ from tcpcast.captures.tap_comparison import (
     totals_by_tap_order,
 )
 from tcpcast.captures.transfers import service_or_transfer
-from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
+from tcpcast.readable_units import count_text
 from tcpcast.units import quote
+
+if TYPE_CHECKING:
+    Column = np.ndarray[Any, Any]
+
 
 __all__ = ["Capture", "Table", "iter_plain_rows", "trace", "trace_document"]
 
@@ -181,3 +188,137 @@ def _file_name(source: str | os.PathLike[str] | bytes) -> str:
         return os.fspath(source)
     except TypeError:
         raise CaptureError(f"{source!r} is not a capture; pass a file name or bytes") from None
+
+
+def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
+    """Return the warnings that Python adds to the warnings of the Rust core."""
+    lines = []
+
+    def add(count: int, noun: str, fact: str) -> None:
+        if count:
+            lines.append(f"{count_text(count, noun)} {fact}")
+
+    add(
+        int(connections["capture_duplicates"].sum()),
+        "frame",
+        "captured twice, but counted once",
+    )
+    add(
+        int(connections["missing_bytes"].sum()),
+        "byte",
+        "acknowledged but missing from the capture; retransmissions may also be missing",
+    )
+    add(
+        int((connections["super_segments"] > 0).sum()),
+        "direction",
+        "with frames larger than the MSS (segmentation offload); each such frame "
+        "counts as (bytes / MSS) packets",
+    )
+    unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
+    add(
+        int(unplaced.sum()),
+        "direction",
+        "with neither a captured handshake nor TCP timestamps; the measured RTT "
+        "covers the whole path only if the tap is at the sender",
+    )
+    add(
+        int(connections["out_of_window"].sum()),
+        "segment",
+        "with sequence numbers more than 1 GiB outside the window: damaged, or from another "
+        "connection between the same ports. Such segments are counted but not analysed",
+    )
+    add(
+        int(connections["rtt_withheld"].sum()),
+        "direction",
+        "without RTT: the capture lacks pure acks, and acks that the receiver sends "
+        "with data are too late to measure the RTT",
+    )
+    add(
+        int(connections["rtt_too_short"].sum()),
+        "direction",
+        "with round-trip times below 10 µs: such times arise within a host or from inexact "
+        "timestamps. They are unknown (null), as are values derived from them",
+    )
+    lines += _eviction_warnings(found["rest"], found["max_connections"])
+    add(found["without_trail"], "direction", "without a time-sequence plot: too many points")
+    add(found["omitted_events"], "event", "(retransmissions, losses) counted, but too many to list")
+    add(found["omitted_rounds"], "round", "missing from the table of rounds: too many to list")
+    add(found["omitted_requests"], "request", "ignored, because the capture has too many requests")
+    return lines
+
+
+def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
+    """Return warnings about connections without rows in a capture of very many connections."""
+    lines = []
+    evicted, single = rest["evicted"], rest["evicted_single"]
+    if evicted:
+        later = ". Later packets of an evicted connection count as a new connection"
+        later = later if evicted > single else ""  # a scan rarely sends a second packet
+        after_one_packet = f" ({single:,} of them had one packet)" if single else ""
+        lines.append(
+            f"{count_text(evicted, 'connection')} evicted{after_one_packet}: "
+            f"more than {max_connections:,} connections were active at the same time{later}; raise "
+            "--max-connections"
+        )
+    if rest["directions"]:
+        lines.append(
+            f"the table omits the {rest['directions']:,} directions with the least data. In "
+            f"total, they sent {rest['data_packets']:,} data packets ({rest['bytes']:,} bytes), "
+            f"with {rest['retransmissions']:,} retransmissions and {rest['timeouts']:,} timeouts"
+        )
+    if rest["uncaptured"]:
+        lines.append(
+            f"{count_text(rest['uncaptured'], 'direction')} with "
+            f"acknowledgements but no data: {rest['uncaptured_bytes']:,} bytes were acknowledged. "
+            "Losses, round-trip times and limits are unknown; capture both directions"
+        )
+    return lines
+
+
+MAX_ACKS_PER_PACKET = 0.75
+"""Maximum ACKs per acknowledged packet; with more ACKs, both kinds of growth look alike."""
+
+
+def window_growth_units(table: Table, rounds: Table) -> Table:
+    """Return ``window_grows_by`` for each direction: ``packets``, ``acks`` or ``unknown``.
+
+    In PFTK, b is the number of packets per ACK, because senders of 1997 increased the window by the
+    same amount per ACK. Linux and other senders with RFC 3465 increase the window by the number of
+    acknowledged packets; then b = 1, regardless of the number of ACKs.
+
+    Parameters
+    ----------
+    table
+        The table of directions, with ``looks_like``.
+    rounds
+        The table of rounds.
+
+    Notes
+    -----
+    The first conclusive criterion decides:
+
+    1. An unrestricted slow start: data in flight grow by ``start_growth`` bytes per acknowledged
+       byte. This is 1 for growth by packets, and ``start_acks`` (ACKs per packet) for growth by
+       ACKs.
+    2. Congestion avoidance: growth of one packet per round, or 1/b. With SACK, less than one packet
+       is inconclusive, because CUBIC grows by about half a packet in its Reno-friendly region.
+    3. A sender with SACK that ``looks_like`` CUBIC (RFC 9438, section 4) or BBR counts packets.
+
+    The third criterion is needed because Linux receivers acknowledge every packet in slow start, so
+    that both kinds of growth are equal.
+    """
+    found = np.full(table["src"].size, "unknown", dtype="<U7")
+    acks = 1 / np.fmax(np.nan_to_num(table["packets_per_ack"], nan=1.0), 1.0)
+    each = growth_per_round_by_direction_pkts(rounds, table["segment_bytes"])
+    with np.errstate(invalid="ignore"):
+        slow = (acks <= MAX_ACKS_PER_PACKET) & np.isfinite(each)
+        by_packets = each >= (1 + acks) / 2
+        found[slow & by_packets] = "packets"
+        found[slow & ~by_packets & ~table["sack"]] = "acks"
+        start = table["start_acks"] <= MAX_ACKS_PER_PACKET
+        by_packets = table["start_growth"] >= (1 + table["start_acks"]) / 2
+    found[start & by_packets] = "packets"
+    found[start & ~by_packets] = "acks"
+    is_modern = table["sack"] & np.isin(table["looks_like"], (CUBIC, BBR))
+    found[(found == "unknown") & is_modern] = "packets"
+    return {"window_grows_by": found}
