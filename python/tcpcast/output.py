@@ -154,7 +154,17 @@ def atomic_file(
         raise MachineError(str(refusal)) from refusal
     try:
         yield temporary
-        _rename_to_final_name(temporary, given, replaces=replaces)
+        if replaces:
+            os.replace(temporary, given)
+        else:
+            try:
+                os.link(temporary, given)  # unlike a rename, a link never replaces a file
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links, such as FAT
+                if os.path.lexists(given):
+                    raise
+                os.rename(temporary, given)
     except OSError as error:
         raise _unwritable_error(given, error) from error
     finally:
@@ -322,21 +332,6 @@ def _create_temporary_file(folder: Path) -> Path:
     path = folder / f".tcpcast-{secrets.token_hex(8)}"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     return path
-
-
-def _rename_to_final_name(temporary: Path, path: Path, *, replaces: bool) -> None:
-    """Rename a complete file; an existing file is overwritten only with ``replaces``."""
-    if replaces:
-        os.replace(temporary, path)
-        return
-    try:
-        os.link(temporary, path)  # unlike a rename, a link never replaces a file
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links, such as FAT
-        if os.path.lexists(path):
-            raise
-        os.rename(temporary, path)
 
 
 def _unwritable_error(path: Path, error: OSError) -> MachineError:

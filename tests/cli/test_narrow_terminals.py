@@ -22,7 +22,7 @@ WIDTHS = (60, 80)
 UNLIMITED = 10_000
 COMMAND_LINES = [
     "engines",
-    "predict --loss 1% --rtt 50ms --rate 10mbit --size 100pkt",
+    "predict --rtt 50ms --rate 10mbit --size 100pkt",
     "predict --loss 1%..2% --rtt 50ms --rate 10mbit",
     "plan buffer web-10mbit --loss 1% --engine engset",
     "plan streams --loss 1% --rtt 50ms --rate 100mbit --engine cubic-response",

@@ -9,7 +9,6 @@ import jsonschema
 import pytest
 import tcpcast
 from tcpcast.cli import main
-from tcpcast.report.summary import MAX_WARNINGS
 
 from cli.test_json import DOCUMENT
 
@@ -156,13 +155,3 @@ def test_scenario_warning_is_shown_once(
     shown = err if form == "--json" else out
     assert shown.count("send without random delay") == 1
     assert "packet: " not in shown.partition("send without random delay")[0].splitlines()[-1]
-
-
-def test_predict_shows_at_most_three_warnings(capsys: Capture) -> None:
-    arguments = ["predict", "--rtt", "50ms", "--rate", "1gbit", "--loss", "2%", "--size", "2KB"]
-    assert main([*arguments, "--stack", "pftk-reno", "--rwnd", "4", "--iw", "10"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith(" ! ") for line in lines) <= MAX_WARNINGS
-    assert main([*arguments, "--stack", "pftk-reno", "--rwnd", "4", "--iw", "10", "--explain"]) == 0
-    every = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith(" ! ") for line in every) > MAX_WARNINGS

@@ -27,7 +27,7 @@ COMMANDS = [
     "run web-10mbit --engine engset",
     "run web-10mbit --engine engset --json",
     "run web-10mbit --print-scenario",
-    "predict --rtt 100ms --loss 1%",
+    "predict --rtt 100ms --loss 1% --print-scenario",
     "predict --rtt 100ms --loss 1%..2% --points 2 --csv",
     "plan buffer web-10mbit --engine engset",
     "plan streams --rate 1gbit --rtt 100ms --loss 0.01% --engine cubic-response --json",
@@ -135,7 +135,7 @@ def first_line(pipe: Path) -> bytes:
     ("command", "figures"),
     [
         ("run web-10mbit --engine engset", ["queue.png", "sharing.png", "states.png"]),
-        ("predict --rtt 100ms --loss 1%", ["rate-loss.png"]),
+        ("predict --rtt 1s --loss 0.1%..1%", ["goodput_bps.png", "send_rate_pps.png"]),
         (
             "plan streams --rate 1gbit --rtt 100ms --loss 1% --engine cubic-response",
             ["streams.png"],

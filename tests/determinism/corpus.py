@@ -631,7 +631,6 @@ def _sweeps() -> Iterator[Case]:
         )
 
 
-QUESTIONS = ("path", "flows", "transfer", "winner", "users", "buffer")
 EMULATED: dict[str, Changes] = {
     "droptail": {"queue": "droptail", "buffer": "40pkt"},
     "codel": {"queue": "codel", "buffer": "1000pkt", "loss": "1%"},
@@ -641,10 +640,6 @@ EMULATED: dict[str, Changes] = {
 
 
 def _called() -> Iterator[Case]:
-    for name in QUESTIONS:
-        given = {"question": name, "values": {}}
-        curve = (("curve", given),) if name != "transfer" else ()
-        yield Case(f"page-{name}", (), calls=(("page", given), *curve))
     for name, bottleneck in EMULATED.items():
         scenario = {
             "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", **bottleneck}},

@@ -266,7 +266,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross={}", "cross: is a single table, but must be a list of tables"),
         (
             "cross=[{}]",
-            'cross.0.model: missing; write model = "fgn", "poisson", "pareto" or "trace"',
+            'cross.0.model: missing; write model = "poisson", "fgn", "pareto" or "trace"',
         ),
         (
             "cross=[{model='fgm'}]",

@@ -16,11 +16,11 @@ from tcpcast.captures.groups import group_directions as grouped
 from tcpcast.captures.models import model_errors, model_intervals, model_rates_by_direction
 from tcpcast.captures.subject import bytes_by_limit, capture_subject
 from tcpcast.captures.verdict import (
-    capture_verdict,
-    captures_verdict,
+    capture_findings,
+    captures_findings,
     directions_without_service,
 )
-from tcpcast.extras import TabularResult
+from tcpcast.extras import TabularResult, verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -126,7 +126,7 @@ class Capture(CaptureTables, TabularResult):
 
     def verdict(self) -> str:
         """Return the main result of the capture as a sentence."""
-        return capture_verdict(self)
+        return verdict_text(capture_findings(self))
 
     def groups(self, by: str = "pair", rtt_s: float | None = None) -> Table:
         """Return one row per group of flows.
@@ -231,7 +231,7 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
     """Return ``{"verdict": ..., "captures": [...]}`` as in ``tcpcast trace --json``."""
     shown = list(captures)
     return {
-        "verdict": captures_verdict(shown),
+        "verdict": verdict_text(captures_findings(shown)),
         "captures": [
             {
                 **capture_json_before_tables(capture),
@@ -248,10 +248,12 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
 def capture_json_before_tables(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
     """Return the keys of a capture that precede its tables in the JSON document."""
     limits = bytes_by_limit(directions_without_service(capture.connections))
+    findings = capture_findings(capture, groups)
     return {
         "file": capture.file,
         **({"program": capture.program} if capture.program else {}),
-        "verdict": capture_verdict(capture, groups),
+        "verdict": verdict_text(findings),
+        "findings": [finding.to_json() for finding in findings],
         "subject": capture_subject(capture, groups).to_json(),
         "warnings": list(capture.warnings),
         **({"between": list(iter_plain_rows(capture.between))} if capture.between else {}),

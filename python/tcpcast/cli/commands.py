@@ -57,46 +57,45 @@ class Command:
         return "\n\n".join(filter(None, (self.summary, self.details)))
 
 
+_ANSWER_OPTIONS = (
+    ENGINE,
+    CHANGES,
+    SEED,
+    FEED,
+    JSON,
+    CSV,
+    Option("plot", "DIR", "Write figures into a folder."),
+    FIGURE_FORMAT,
+    OUT,
+    Option("print_scenario", "", "Print the scenario with all defaults and exit."),
+    THREADS,
+    Option("every", "", "Print all values and warnings.", "--all"),
+    Option("explain", "", "Print all values, and the equations of formulas."),
+    Option("accept_late", "", "Accept results of engine kernel even if the machine was too busy."),
+    FORCE,
+)
+"""Options of the commands that answer one scenario."""
+
 RUN = Command(
     "run",
     "Run a scenario with several engines and compare the answers.",
     "Without --engine, every quick engine that applies to the scenario runs.",
     "tcpcast run web-10mbit --engine packet --set traffic.sources=98",
-    (
-        FILE,
-        ENGINE,
-        CHANGES,
-        SEED,
-        FEED,
-        JSON,
-        CSV,
-        Option("plot", "DIR", "Write figures into a folder."),
-        FIGURE_FORMAT,
-        OUT,
-        Option("print_scenario", "", "Print the scenario with all defaults and exit."),
-        THREADS,
-        Option("every", "", "Print all values and warnings.", "--all"),
-        Option(
-            "accept_late", "", "Accept results of engine kernel even if the machine was too busy."
-        ),
-        FORCE,
-    ),
+    (FILE, *_ANSWER_OPTIONS),
 )
 PREDICT = Command(
     "predict",
     "Predict TCP's rate on a path, and what limits it.",
-    "RTT, loss, rate, buffer, flows and size accept ranges: --loss 0.01%..10%.",
+    "Prints what `tcpcast run` prints for a scenario of these options. Without --packet, it "
+    "simulates only if no formula is reliable and the simulation is quick. RTT, loss, rate, "
+    "buffer, flows and size accept ranges: --loss 0.01%..10%.",
     "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain",
     (
+        CONTEXT_OPTION,
         *PATH_OPTIONS.values(),
         Option("packet", "", "Also simulate the path."),
         Option("count", "N", "Number of values per range; default 10.", "--points", type=int),
-        Option("explain", "", "Show all quantities, equations and warnings."),
-        Option("plot", "DIR", "Write a figure of goodput against loss into a folder."),
-        FIGURE_FORMAT,
-        FORCE,
-        CSV,
-        JSON,
+        *_ANSWER_OPTIONS,
     ),
 )
 PLAN = Command(

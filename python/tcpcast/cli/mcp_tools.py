@@ -87,20 +87,6 @@ class Tool:
             "required": list(self.output),
         }
 
-    def with_argument_names(self, text: str) -> str:
-        """Return a text of the command with the names of arguments instead of options."""
-        flags = {
-            row.flag: name
-            for rows in self.questions.values()
-            for name, row in rows.items()
-            if not isinstance(row, Argument)
-        }
-        return re.sub(
-            r"(?<![\w-])--[a-z][a-z-]*",
-            lambda found: f"`{flags[found[0]]}`" if found[0] in flags else found[0],
-            text,
-        )
-
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
         properties: dict[str, Any] = {}
@@ -292,7 +278,7 @@ def tools_by_name() -> dict[str, Tool]:
                 "predict",
                 PREDICT_DESCRIPTION,
                 {"": _options_by_argument([*of_predict, TABLES_OPTION])},
-                output={"scenario": {"type": "object"}, "answers": ANSWERS_OUTPUT},
+                output={"answers": ANSWERS_OUTPUT},
             ),
             Tool(
                 "run",
@@ -332,7 +318,8 @@ INSTRUCTIONS = (
     "and simulation, simulates scenarios, and plans buffers, rates and populations. Call "
     "`captures` first to see which files exist, then `trace` for each. The resource "
     "tcpcast://schema is the JSON Schema of a scenario, and tcpcast://engines lists the engines "
-    "with their domains. " + UNITS_HELP + " " + TRUST_HELP
+    "with their domains. Messages name options of the command line: --delayed-acks is the argument "
+    "`delayed_acks`. " + UNITS_HELP + " " + TRUST_HELP
 )
 """Instructions of the server, which a client shows to its agent."""
 
@@ -422,7 +409,8 @@ TRACE_DESCRIPTION = (
 )
 PREDICT_DESCRIPTION = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
-    "formulas; the argument `packet` adds a simulation. The verdict states the result. "
+    "formulas, or by simulation if no formula is reliable; the argument `packet` adds a "
+    "simulation. The verdict states the result. "
     f"{TRUST_HELP} {UNITS_HELP}"
 )
 RUN_DESCRIPTION = (

@@ -69,22 +69,25 @@ def _make_path_scenario(
     question: Question, given: Mapping[str, Any], changes: Mapping[str, Any], seed: int | None
 ) -> Scenario:
     """Return the scenario of the path that the options describe."""
-    from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
+    from tcpcast.path_scenario import make_path_scenario
+    from tcpcast.ranges import is_range
 
     for row in question.required_path_options:
         if row.name not in given:
             raise TcpcastError(
                 f"{row.flag}: missing; write {row.flag} {row.example}, or name a scenario"
             )
-    options = PathOptions(**{**question.placeholders, **given})
-    for name in options.ranges:
-        raise TcpcastError(f"--{name}: must be one value; only `tcpcast predict` supports ranges")
-    (point,) = expand_points(options, None)
+    options = {**question.placeholders, **given}
+    for name, text in options.items():
+        if isinstance(text, str) and is_range(text):
+            raise TcpcastError(
+                f"--{name}: must be one value; only `tcpcast predict` supports ranges"
+            )
     # The losses determine the duration of the simulations.
     changed = {"run.max_wall": "unlimited", **changes}
     if seed is not None:
         changed["run.seed"] = seed
-    return make_bulk_scenario(options, point).with_changes(changed)
+    return make_path_scenario(options).with_changes(changed)
 
 
 def _check_changes(question: Question, changes: Mapping[str, Any], scenario: Scenario) -> None:

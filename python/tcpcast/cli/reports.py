@@ -10,19 +10,21 @@ from tcpcast import output
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
 from tcpcast.extras import import_matplotlib
-from tcpcast.report.html import html_page
-from tcpcast.report.markdown import markdown_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import typer
+    from matplotlib.figure import Figure
 
     from tcpcast.answer import Answer
     from tcpcast.captures import Capture
     from tcpcast.compare import ComparedAnswers
     from tcpcast.report.document import Document
     from tcpcast.scenario import Scenario
+
+documents: list[Document] | None = None
+"""In a worker process, a list that receives the reports instead of files."""
 
 
 def has_figures(reports: Sequence[str] | None) -> bool:
@@ -35,7 +37,8 @@ def check_report_files(reports: Sequence[str] | None, *, force: bool) -> None:
     for path in reports or ():
         if not path.endswith((".html", ".md")):
             raise TcpcastError(f"--out {path}: the name must end in .html or .md")
-        output.check_file_is_writable(path, kind=output.REPORT_KIND, force=force)
+        if documents is None:
+            output.check_file_is_writable(path, kind=output.REPORT_KIND, force=force)
     if has_figures(reports):
         import_matplotlib()
 
@@ -53,6 +56,19 @@ def split_folder_from_reports(out: Sequence[str] | None) -> tuple[str | None, li
     if len(folders) > 1:
         raise TcpcastError(f"--out {folders[0]} and --out {folders[1]}: write one folder")
     return next(iter(folders), None), reports
+
+
+def write_figures(
+    figures: Iterable[tuple[str, Figure]], folder: str, form: str, missing: str, *, force: bool
+) -> None:
+    """Write figures and print their names, or state that the data in ``missing`` is missing."""
+    from tcpcast.report import figures as files  # noqa: PLC0415 - slow to import
+
+    paths = files.write_figures(figures, folder, force=force, form=form)
+    if not paths:
+        print_message(f"no figure was written, because {missing}")
+    for path in paths:
+        print_message(f"wrote {path}")
 
 
 def write_reports_on_captures(
@@ -128,6 +144,12 @@ def write_reports(
 
     ``document`` returns the report; its argument is True if the report should contain figures.
     """
+    if documents is not None:
+        documents.append(document(has_figures(reports)))
+        return
+    from tcpcast.report.html import html_page  # noqa: PLC0415 - rarely needed
+    from tcpcast.report.markdown import markdown_page  # noqa: PLC0415
+
     mark = output.REPORT_KIND.mark.decode()
     for path in reports or ():
         page = html_page if path.endswith(".html") else markdown_page

@@ -18,6 +18,7 @@ from tcpcast.cli.reports import (
     has_figures,
     split_folder_from_reports,
     typed_command_text,
+    write_figures,
     write_reports,
 )
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
@@ -31,7 +32,7 @@ from tcpcast.report.sweep import (
     sweep_json,
     sweep_rows_parts,
     sweep_verdict_parts,
-    verdict_on_sweep_table,
+    verdict_json,
 )
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
@@ -39,8 +40,9 @@ from tcpcast.sweeps.prepared import prepare_sweep
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from tcpcast.scenario import Scenario
     from tcpcast.sweeps.prepared import PreparedSweep
     from tcpcast.sweeps.results import SweepResults
 
@@ -56,27 +58,38 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     file: str,
     vary: list[str] | None,
     engine: list[str] | None,
-    replications: int | None,
     changes: list[str] | None,
     seed: int | None,
-    feed: str | None,
-    out: list[str] | None,
-    processes: int | None,
-    dask: str | None,
+    **how: Any,
+) -> None:
+    """Run a sweep of a scenario file."""
+    scenario = read_scenario(file, changes, seed)
+    varied = _parse_varied_keys(vary or (), changes or ())
+    sweep_scenario(scenario, varied, read_engine_option(engine), context=context, **how)
+
+
+def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
+    scenario: Scenario,
+    varied: Mapping[str, Any],
+    engines: Sequence[str] | None,
+    *,
+    context: typer.Context,
     plot: str | None,
-    level: list[str] | None,
     form: str,
     force: bool,
     as_csv: bool,
     as_json: bool,
+    replications: int | None = None,
+    feed: str | None = None,
+    out: list[str] | None = None,
+    processes: int | None = None,
+    dask: str | None = None,
+    level: list[str] | None = None,
 ) -> None:
-    """Run a sweep, print its table or write it into a folder, and write figures and reports."""
+    """Run a sweep, print its table or write it into a folder, write figures and reports; exit."""
     folder, reports = split_folder_from_reports(out)
     _check_format_options(folder, as_csv=as_csv, as_json=as_json)
-    scenario = read_scenario(file, changes, seed)
-    varied = _parse_varied_keys(vary or (), changes or ())
-    how: dict[str, Any] = {"engines": read_engine_option(engine), "replications": replications}
-    how |= {"feed": feed}
+    how: dict[str, Any] = {"engines": engines, "replications": replications, "feed": feed}
     outputs = _RequestedOutputs(plot, reports, _parse_levels(level, plot, reports), form, force)
     plan = prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
@@ -148,15 +161,11 @@ class _RequestedOutputs:
         write_reports(document, self.reports, force=self.force)
 
     def _draw_figures(self, results: SweepResults, folder: str) -> None:
-        how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
-        from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
+        from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
         setup = sweep_subtitle(results.sweep.scenario, results.keys)
-        paths = plot_sweep(results.to_arrow(), results.keys, folder, subtitle=setup, **how)
-        if not paths:
-            print_message("no figure was written, because no answer has a metric to draw")
-        for path in paths:
-            print_message(f"wrote {path}")
+        drawn = iter_sweep_figures(results.to_arrow(), results.keys, setup, self.levels)
+        write_figures(drawn, folder, self.form, "no answer has a metric to draw", force=self.force)
 
 
 def exit_code(results: SweepResults) -> int:
@@ -229,8 +238,7 @@ def _print_summary(results: SweepResults, *, as_json: bool) -> None:
     """Print the verdict and the number of rows of a sweep in a folder."""
     table = results.to_arrow()
     if as_json:
-        verdict = verdict_on_sweep_table(table, results.keys) or None
-        print(encode({"verdict": verdict, **results.summary()}))
+        print(encode(verdict_json(table, results.keys) | results.summary()))
     else:
         text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
         print_parts([*sweep_verdict_parts(table, results.keys), Paragraph(text)])

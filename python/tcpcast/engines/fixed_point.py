@@ -102,12 +102,6 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         max_wall_s=clock.remaining_s(),
         progress=options.progress,
     )
-    return _make_answer(scenario, table, run, ended)
-
-
-def _make_answer(
-    scenario: Scenario, table: FixedPoint, run: _native.Simulation, ended: str
-) -> Answer:
     flows_per_reference = flows_per_reference_flow(scenario, table)
     classes = len(flows_per_reference)
     counters = run.counters()
@@ -670,24 +664,8 @@ def reference_flow_counts(scenario: Scenario, table: FixedPoint) -> list[int]:
 
 def native_configuration(scenario: Scenario, table: FixedPoint) -> Config:
     """Return the native configuration of a fixed point."""
-    return {
-        "scheme": str(table.scheme),
-        "queue_rule": table.queue_rule,
-        "conditional": table.conditional,
-        "moments": table.moments,
-        "references": reference_flow_counts(scenario, table),
-        "steps": table.steps,
-        "step_ns": to_nanoseconds(table.step),
-        "initial": _initial_class_values(scenario),
-    }
-
-
-def _initial_class_values(scenario: Scenario) -> list[tuple[float, float]]:
-    """Return the initial values of each class: time between packets, and service time, in seconds.
-
-    They are means of an equilibrium in which active sources share the link; on a full link, a
-    packet waits for one packet of each active source.
-    """
+    # The initial values, time between packets and service time, are means of an equilibrium in
+    # which active sources share the link; on a full link, a packet waits for one of each.
     rate = scenario.network.bottleneck.rate_bps
     turn_s = 8 * scenario.network.packet_bytes / rate
     gaps = []
@@ -704,7 +682,16 @@ def _initial_class_values(scenario: Scenario) -> list[tuple[float, float]]:
         active += group.count * on_s / cycle_s
         load += group.count * size / cycle_s * turn_s
     full = load > 0.99
-    return [(gap, max(1e-9, turn_s * (max(1.0, active) if full else 1.0))) for gap in gaps]
+    return {
+        "scheme": str(table.scheme),
+        "queue_rule": table.queue_rule,
+        "conditional": table.conditional,
+        "moments": table.moments,
+        "references": reference_flow_counts(scenario, table),
+        "steps": table.steps,
+        "step_ns": to_nanoseconds(table.step),
+        "initial": [(gap, max(1e-9, turn_s * (max(1.0, active) if full else 1.0))) for gap in gaps],
+    }
 
 
 def measured_duration_s(scenario: Scenario) -> float:

@@ -105,10 +105,66 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         "each": scale.factor,
     }
     if scale.factor > 1:
-        scale_results(answer, scenario, scale.factor)
+        metrics = {n: m for n, m in answer.metrics.items() if not METRICS[n].needs_all_flows}
+        for name, metric in metrics.items():
+            if METRICS[name].is_extensive:
+                low, high = (
+                    None if end is None else end * scale.factor for end in (metric.low, metric.high)
+                )
+                metrics[name] = replace(
+                    metric, value=metric.value * scale.factor, low=low, high=high
+                )
+        answer.metrics = metrics
+        tables = {name: table for name, table in answer.tables.items() if name in SCALED_TABLES}
+        if "by_class" in tables:
+            tables["by_class"] = _scale_columns(tables["by_class"], scale.factor) | {
+                "sources": np.array([group.count for group in scenario.populations])
+            }
+        if "by_hop" in tables:
+            # Means over per-source hops also count the hops without a source.
+            table = tables["by_hop"]
+            shared = np.array([hop.shared for hop in scenario.network.hops])
+            largest = table["queue_max_pkts"]
+            tables["by_hop"] = table | {
+                **{
+                    name: np.round(table[name] * scale.factor).astype(np.int64)
+                    for name in ("arrived", "drops")
+                },
+                "utilisation": table["utilisation"] * np.where(shared, 1.0, scale.factor),
+                "queue_mean_pkts": table["queue_mean_pkts"] * scale.factor,
+                "queue_max_pkts": np.where(
+                    shared, np.round(largest * scale.factor), largest
+                ).astype(np.int64),
+            }
+        if "cross" in tables:  # a hop of a single source keeps its values
+            places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
+            times = [scale.factor if place is None or place.shared else 1.0 for place in places]
+            tables["cross"] = {
+                name: column * np.array(times) if name in SCALED_STREAM_COLUMNS else column
+                for name, column in tables["cross"].items()
+            }
+        if "queue" in tables:
+            tables["queue"] |= {
+                "queue_pkts": np.round(tables["queue"]["queue_pkts"] * scale.factor)
+            }
+        if "by_size" in tables:
+            tables["by_size"] = _scale_columns(tables["by_size"], scale.factor)
+        if "percentiles" in tables:  # the unit of the row of the queue is packets
+            of_row = np.where(tables["percentiles"]["quantity"] == "queue", scale.factor, 1.0)
+            tables["percentiles"] = {
+                name: column * of_row if name.startswith("p") else column
+                for name, column in tables["percentiles"].items()
+            }
+        answer.tables = tables
         warnings = []
         simulated = sum(scale.scale_source_count(group.count) for group in scenario.populations)
-        enough, why = _required_sources(scenario)
+        crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
+        drop_tail = any(link.queue == "droptail" for link in _get_shared_links(scenario))
+        if drop_tail or any(place is not None and place.shared for place in crossed):
+            enough, why = MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
+        else:
+            least = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
+            enough, why = least, "the RTT has an error above 10 %"
         if simulated < enough:
             warnings.append(
                 f"{simulated} simulated sources are too few: near saturation, {why}; use "
@@ -250,16 +306,6 @@ def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
     return max(0.0, 1e-9 * float(max(lacking)))
 
 
-def _required_sources(scenario: Scenario) -> tuple[int, str]:
-    """Return the required number of sources near saturation, and the error with fewer."""
-    crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
-    drop_tail = any(link.queue == "droptail" for link in _get_shared_links(scenario))
-    if drop_tail or any(place is not None and place.shared for place in crossed):
-        return MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
-    enough = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
-    return enough, "the RTT has an error above 10 %"
-
-
 def _get_shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
     return [place.link for place in get_stream_hops(scenario.network) if place.shared]
 
@@ -278,60 +324,6 @@ SCALED_TABLES = {
     *("file_goodput", "file_goodput_by_size", "file_goodput_tail"),
 }
 """Tables of an answer; file goodput is the same in the population."""
-
-
-def scale_results(answer: Answer, scenario: Scenario, scale_factor: float) -> None:
-    """Scale the results of the simulated sources to the population.
-
-    Tables of single sources and of states are left out.
-    """
-    metrics = {n: m for n, m in answer.metrics.items() if not METRICS[n].needs_all_flows}
-    for name, metric in metrics.items():
-        if METRICS[name].is_extensive:
-            low, high = (
-                None if end is None else end * scale_factor for end in (metric.low, metric.high)
-            )
-            metrics[name] = replace(metric, value=metric.value * scale_factor, low=low, high=high)
-    answer.metrics = metrics
-    tables = {name: table for name, table in answer.tables.items() if name in SCALED_TABLES}
-    if "by_class" in tables:
-        tables["by_class"] = _scale_columns(tables["by_class"], scale_factor) | {
-            "sources": np.array([group.count for group in scenario.populations])
-        }
-    if "by_hop" in tables:
-        # Means over per-source hops also count the hops without a source.
-        table = tables["by_hop"]
-        shared = np.array([hop.shared for hop in scenario.network.hops])
-        largest = table["queue_max_pkts"]
-        tables["by_hop"] = table | {
-            **{
-                name: np.round(table[name] * scale_factor).astype(np.int64)
-                for name in ("arrived", "drops")
-            },
-            "utilisation": table["utilisation"] * np.where(shared, 1.0, scale_factor),
-            "queue_mean_pkts": table["queue_mean_pkts"] * scale_factor,
-            "queue_max_pkts": np.where(shared, np.round(largest * scale_factor), largest).astype(
-                np.int64
-            ),
-        }
-    if "cross" in tables:  # a hop of a single source keeps its values
-        places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
-        times = [scale_factor if place is None or place.shared else 1.0 for place in places]
-        tables["cross"] = {
-            name: column * np.array(times) if name in SCALED_STREAM_COLUMNS else column
-            for name, column in tables["cross"].items()
-        }
-    if "queue" in tables:
-        tables["queue"] |= {"queue_pkts": np.round(tables["queue"]["queue_pkts"] * scale_factor)}
-    if "by_size" in tables:
-        tables["by_size"] = _scale_columns(tables["by_size"], scale_factor)
-    if "percentiles" in tables:  # the unit of the row of the queue is packets
-        of_row = np.where(tables["percentiles"]["quantity"] == "queue", scale_factor, 1.0)
-        tables["percentiles"] = {
-            name: column * of_row if name.startswith("p") else column
-            for name, column in tables["percentiles"].items()
-        }
-    answer.tables = tables
 
 
 def _scale_columns(table: Mapping[str, NDArray[Any]], scale_factor: float) -> Table:

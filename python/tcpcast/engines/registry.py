@@ -10,7 +10,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Note
+from tcpcast.answer import Note, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 
 if TYPE_CHECKING:
@@ -177,9 +177,15 @@ class Formula(EngineEntry):
                 else warn_about_varying_path(scenario, accepts_measured=self.accepts_measured)
             )
         )
-        if why := outside_domain_reason(answer.engine, **answer.domain):
+        why = outside_domain_reason(answer.engine, **answer.domain)
+        outside = [f"outside the domain of the model: {why}"] if why else []
+        tcp = scenario.populations[0].tcp
+        if self.stack in FORMULA_BY_CONTROL and self.stack != tcp.control:
+            of = self.stack.upper()
+            outside.append(f"the model is for {of}, but the scenario's stack is {tcp.stack}")
+        if outside:
             answer.mark_untrusted()
-            answer.notes.insert(0, Note(f"outside the domain of the model: {why}", kind="outside"))
+            answer.notes[:0] = texts_to_notes(outside, "outside")
         answer.provenance |= {"version": _native_version(), "formula": self.source}
         answer.provenance["scenario"] = scenario.digest()
         return answer

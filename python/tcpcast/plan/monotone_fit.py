@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import stdtrit
+
+from tcpcast.intervals import student_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-CONFIDENCE_LEVEL = 0.95
 
 NORMAL_QUANTILE = 1.96
 """Half-width of a 95 % interval in standard errors."""
@@ -213,7 +212,7 @@ def _fit_log_regression(
     scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
     claimed = _stated_scatter(points, weights)
     noise = max(scatter, claimed)  # few points may be close to the curve by chance
-    quantile = float(stdtrit(freedom, (1 + CONFIDENCE_LEVEL) / 2))
+    quantile = student_quantile(freedom)
     excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
     covariance = np.asarray(noise * inverse, dtype=np.float64)
     return FittedCurve(centre, np.asarray(terms, dtype=np.float64), covariance, quantile), excess

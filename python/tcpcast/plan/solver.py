@@ -59,6 +59,9 @@ FURTHER_METRICS = (
 )
 """Further metrics in the table of the computed values."""
 
+INTERVAL_NOTES = ("run", "check", "withheld")
+"""Kinds of notes about the intervals of a single run."""
+
 QUEUEING_DELAY_S, BDP_RTT_S = 0.6, 0.3
 """Queueing delay of the 600 ms rule, and usual RTT of the bandwidth-delay rule."""
 
@@ -201,16 +204,22 @@ def _value_text(metavar: str, value: float) -> str:
 
 def _metric_of_target(target: Target, scenario: Scenario) -> str:
     """Return the metric of a target; the time per file depends on traffic and handshake."""
+    kinds = {each.traffic.kind for each in scenario.populations}
+    of_files = target.metric in {FILE_GOODPUT, TIME_PER_FILE, "connection_rate_bps"}
+    if of_files and kinds <= {"bulk"}:
+        raise NotApplicable(
+            "this target requires files, but the flows never end; use traffic of kind "
+            '"on-off" or "transfers"'
+        )
+    if target.metric != TIME_PER_FILE and scenario.isolated_transfers is not None:
+        raise NotApplicable(
+            "transfers on an idle path have only a time per file; use --time, or add "
+            "traffic.arrivals"
+        )
     if target.metric == FILE_GOODPUT:
         return "goodput_bps"
     if target.metric != TIME_PER_FILE:
         return target.metric
-    kinds = {each.traffic.kind for each in scenario.populations}
-    if kinds <= {"bulk"}:
-        raise NotApplicable(
-            "a time per file requires files, but the flows never end; use --goodput, or traffic of "
-            'kind "on-off" or "transfers"'
-        )
     if any(each.tcp.handshake not in {None, "none"} for each in scenario.populations):
         return "total_time_s"
     return "on_time_s" if "on-off" in kinds else "completion_time_s"
@@ -328,7 +337,9 @@ def _search(plan: Plan, runs: Probes) -> None:
     shown = plan.runs
     if runs.is_exact:  # a formula is judged at its answer, not where the search passed
         shown = [each for value, each in runs.answers.items() if value == plan.value]
-    plan.warnings += merge_run_warnings(shown, {plan.metric, "file_goodput"})
+    found = merge_run_warnings(shown, {plan.metric, "file_goodput"})
+    # The interval of a found answer is from the scatter of the runs, not from their own intervals.
+    plan.warnings += [n for n in found if plan.value is None or n.kind not in INTERVAL_NOTES]
 
 
 def _first_share(runs: Probes) -> float:
@@ -407,7 +418,7 @@ def _set_answer(plan: Plan, runs: Probes, result: SearchResult) -> None:
     else:
         plan.recommendation = varied.split_text(plan.value)
     if plan.column == "loss_ratio":
-        plan.recommendation = f"This is one packet in {1 / plan.value:,.3g}."
+        plan.recommendation = f"This is one packet in {float(f'{1 / plan.value:.3g}'):,.0f}."
     if plan.column in {"flows", "loss_ratio"} and len(plan.scenario.populations) == 1:
         sizing = compute_path_requirements(plan.scenario)
         plan.notes += [] if sizing is None else path_requirement_texts(sizing)

@@ -30,6 +30,9 @@ MAX_BUFFER_MULTIPLE = 64
 UNLIMITED_RATE = "1000gbit"
 """Rate of a practically unlimited bottleneck in simulations."""
 
+RATE_TOLERANCE = 1.001
+"""Relative accuracy of the minimum rate."""
+
 MIN_LOSS, START_LOSS, MAX_LOSS = 1e-8, 0.01, 0.99
 """Limits of the loss in a search, and its first value."""
 
@@ -281,24 +284,24 @@ def _vary_rate(question: Question, scenario: Scenario, _: str, class_name: str |
         name=key,
         make_changes=lambda value: {key: units.format_rate(value)},
         start=start,
-        minimum=math.ceil(_min_feasible_rate_bps(scenario)),
+        minimum=_min_valid_rate_bps(scenario, key, start),
         maximum=units.parse_rate(UNLIMITED_RATE),
         easiest=(units.parse_rate(UNLIMITED_RATE), "with an unlimited bottleneck"),
         scenario=scenario,
     )
 
 
-def _min_feasible_rate_bps(scenario: Scenario) -> float:
-    """Return the slowest bottleneck for which one packet fits into the round-trip times."""
-    network = scenario.network
-    if network.rtt is None and all(each.rtt is None for each in scenario.classes):
-        return 1.0
-    bits = 8 * (network.packet_bytes + network.ack_bytes)
-    rooms = []
-    for people in scenario.populations:
-        rates = [on.link.rate_bps for on in people.links(network)[:-1] if not on.shared]
-        rooms.append(people.rtt_s - bits / min(rates) - bits / people.egress.rate_bps)
-    return bits / min(rooms) * (1 + 1e-9)
+def _min_valid_rate_bps(scenario: Scenario, key: str, valid_bps: float) -> float:
+    """Return the slowest bottleneck whose transmission time fits into the round-trip times."""
+    low, high = 1.0, valid_bps
+    while high > low * RATE_TOLERANCE:
+        middle = math.sqrt(low * high)
+        try:
+            scenario.with_changes({key: units.format_rate(middle)})
+            high = middle
+        except ScenarioError:
+            low = middle
+    return math.ceil(high)
 
 
 def _vary_loss(question: Question, scenario: Scenario, _: str, __: str | None) -> Varied:

@@ -120,9 +120,8 @@ def _metric_parts(plan: Plan) -> Iterator[Part]:
     interval = interval_text(metric, scale) if metric.low != metric.high else ""
     interval = interval if interval.startswith("±") else interval and f"({interval})"
     shown = " ".join(filter(None, [value_text(metric, scale), interval, scale.unit]))
-    how = f"a curve through {plan.fit_runs} runs gives" if plan.fit_runs else "there is"
-    how = "At this value, " + how if not plan.fit_runs else f"At this value, {how}"
-    yield Paragraph(f"{how} a {plan.quantity or metric_label(plan.metric)} of {shown}.")
+    how = f", on a curve through {plan.fit_runs} runs" if plan.fit_runs else ""
+    yield Paragraph(f"The {plan.quantity or metric_label(plan.metric)} is then {shown}{how}.")
 
 
 def _table_parts(plan: Plan) -> Iterator[Part]:

@@ -11,8 +11,8 @@ from tcpcast.report.chart import (
     Points,
     ReferenceLine,
     Series,
-    linear_or_log_axis,
     one_panel_chart,
+    value_axis,
 )
 from tcpcast.report.palette import OBSERVED, engine_style
 from tcpcast.report.quantity import is_count, metric_label, scale_for_metric, scale_for_unit
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tcpcast.report.chart import Drawable
     from tcpcast.scenario import Scenario
 
-MAX_LINEAR_RATIO = 10.0
-"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+MAX_LINEAR_RATIO = 4.0
+"""Ratio of the largest to the median value above which an axis is logarithmic."""
 
 MAX_MISS = 1e3
 """Values that miss the target by more than this factor are not drawn."""
@@ -71,7 +71,7 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     return one_panel_chart(
         scenario,
         verdict_text(plan.findings, intervals=False).rstrip("."),
-        linear_or_log_axis(across, [values], MAX_LINEAR_RATIO),
-        linear_or_log_axis(f"{name} ({y.unit})", [rows[0], [target]], MAX_LINEAR_RATIO),
+        value_axis(across, [values], MAX_LINEAR_RATIO),
+        value_axis(f"{name} ({y.unit})", [rows[0], [target]], MAX_LINEAR_RATIO),
         series,
     ).draw()

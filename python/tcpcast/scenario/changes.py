@@ -130,10 +130,26 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _MAX_KEY_PARTS:
             raise ScenarioError(f"{quote(dotted)}: not a dotted key; write, for example, run.seed")
-        table = _copy_table_at(changed, path[:-1], dotted)
+        table: Any = changed
+        # Copy or create the tables on the path.
+        for depth, part in enumerate(path[:-1]):
+            at: Any = part
+            if isinstance(table, list):
+                at = _find_entry_index(table, part, path[:depth], dotted)
+            elif (listed := ".".join(path[: depth + 1])) in _TABLE_LISTS and not table.get(part):
+                raise ScenarioError(
+                    InputError(dotted, f"{_TABLE_LISTS[listed]}; write [[{listed}]] tables")
+                )
+            below = table[at] if isinstance(table, list) else table.get(at, {})
+            if not isinstance(below, dict | list):
+                here = ".".join(path[: depth + 1])
+                message = f"{here} is {quote(below)}, not a table; set {here} itself"
+                raise ScenarioError(InputError(dotted, message))
+            table[at] = copy.copy(below)
+            table = table[at]
         key = path[-1]
         if isinstance(table, list):
-            table[_find_entry_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
+            table[_find_entry_index(table, key, path[:-1], dotted)] = value
         else:
             table[key] = value
         other = _EXCLUSIVE_KEYS.get(path) if len(path) == 2 else None
@@ -148,27 +164,6 @@ def _parse_toml_value(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     return parsed["value"] if parsed.keys() == {"value"} else text
-
-
-def _copy_table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any:
-    """Return the innermost table of a path; tables on the path are copied or created."""
-    table: Any = tables
-    for depth, part in enumerate(path):
-        key: Any = part
-        if isinstance(table, list):
-            key = _find_entry_index(table, part, path[:depth], dotted)
-        elif (listed := ".".join(path[: depth + 1])) in _TABLE_LISTS and not table.get(part):
-            raise ScenarioError(
-                InputError(dotted, f"{_TABLE_LISTS[listed]}; write [[{listed}]] tables")
-            )
-        below = table[key] if isinstance(table, list) else table.get(key, {})
-        if not isinstance(below, dict | list):
-            here = ".".join(path[: depth + 1])
-            message = f"{here} is {quote(below)}, not a table; set {here} itself"
-            raise ScenarioError(InputError(dotted, message))
-        table[key] = copy.copy(below)
-        table = table[key]
-    return table
 
 
 def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:

@@ -87,7 +87,40 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
             message = f'"{stream.name}" is the name of another stream; write another name'
             errors.append(make_error_at(message, "cross", index, "name"))
         names |= {stream.name} if stream.name else set()
-    return errors or [*_find_unshared_hop_errors(scenario), *_find_unbounded_queue_errors(scenario)]
+    if errors:
+        return errors
+    unbounded = []
+    for hop in get_stream_hops(scenario.network):
+        streams = _get_stream_indices_at(scenario, hop)
+        if not streams:
+            continue
+        if not hop.shared:
+            first = scenario.cross[streams[0]].bin_s
+            for index in streams:
+                if scenario.cross[index].bin_s != first:
+                    message = (
+                        f'another stream at "{hop.name}" has bins of '
+                        f"{units.format_duration(first)}; write the same bin for all streams at "
+                        "this hop"
+                    )
+                    errors.append(make_error_at(message, "cross", index, "bin"))
+        # An unlimited queue would grow until memory is exhausted.
+        room = (
+            scenario.network.return_buffer_acks
+            if isinstance(hop.link, ReturnLink)
+            else scenario.network.buffer_pkts(hop.link)
+        )
+        load = compute_cross_load_at(scenario, hop) if math.isinf(room) else 0.0
+        if load >= 1:
+            key = _get_hop_key(scenario.network, hop)
+            brought = units.digits(100 * load, 3)
+            message = (
+                f'cross traffic alone is {brought} % of the rate of "{hop.name}", with an '
+                f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
+                "less"
+            )
+            unbounded.append(make_error_at(message, "cross", streams[0]))
+    return errors + unbounded
 
 
 def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tuple[str, str]]:
@@ -169,48 +202,6 @@ def _get_hop_key(network: Network, hop: StreamHop) -> str:
     return f"network.hop.{hop.name}" if network.hops else "network.bottleneck"
 
 
-def _find_unshared_hop_errors(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find errors at hops with ``shared = false``."""
-    errors = []
-    for hop in get_stream_hops(scenario.network):
-        streams = _get_stream_indices_at(scenario, hop)
-        if hop.shared or not streams:
-            continue
-        first = scenario.cross[streams[0]].bin_s
-        for index in streams:
-            if scenario.cross[index].bin_s != first:
-                message = (
-                    f'another stream at "{hop.name}" has bins of '
-                    f"{units.format_duration(first)}; write the same bin for all streams at "
-                    "this hop"
-                )
-                errors.append(make_error_at(message, "cross", index, "bin"))
-    return errors
-
-
-def _find_unbounded_queue_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find unlimited queues that would grow until memory is exhausted."""
-    for hop in get_stream_hops(scenario.network):
-        streams, room = (
-            _get_stream_indices_at(scenario, hop),
-            (
-                scenario.network.return_buffer_acks
-                if isinstance(hop.link, ReturnLink)
-                else scenario.network.buffer_pkts(hop.link)
-            ),
-        )
-        load = compute_cross_load_at(scenario, hop) if streams and math.isinf(room) else 0.0
-        if load >= 1:
-            key = _get_hop_key(scenario.network, hop)
-            brought = units.digits(100 * load, 3)
-            message = (
-                f'cross traffic alone is {brought} % of the rate of "{hop.name}", with an '
-                f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
-                "less"
-            )
-            yield make_error_at(message, "cross", streams[0])
-
-
 def _get_stream_indices_at(scenario: Scenario, hop: StreamHop) -> list[int]:
     """Return the indices of the streams at a hop."""
     network = scenario.network
@@ -244,26 +235,19 @@ def warn_about_cross_traffic(scenario: Scenario) -> list[str]:
             name = "the return link" if isinstance(hop.link, ReturnLink) else name
             offered = units.digits(100 * load, 3)
             texts.append(f"cross traffic alone is {offered} % of the rate of {name}")
-    return texts + [
-        text
-        for index in range(len(scenario.cross))
-        for text in _warn_about_negative_rates(scenario, index)
-    ]
-
-
-def _warn_about_negative_rates(scenario: Scenario, index: int) -> Iterator[str]:
-    """Warn about noise with many negative rates: the cut to 0 raises the mean."""
-    stream = scenario.cross[index]
-    hop = find_stream_hop(scenario.network, stream)
-    if not isinstance(stream, FgnCross) or hop is None:
-        return
-    below, kept = stream.truncation_effect(hop.link.rate)
-    if kept > MAX_MEAN_RATIO:
-        yield (
-            f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "
-            f"mean rate, because {100 * below:.3g} % of the drawn rates are below 0 and set "
-            "to 0; write a smaller sd"
-        )
+    for index, stream in enumerate(scenario.cross):
+        place = find_stream_hop(scenario.network, stream)
+        if not isinstance(stream, FgnCross) or place is None:
+            continue
+        # Noise with many negative rates: the cut to 0 raises the mean.
+        below, kept = stream.truncation_effect(place.link.rate)
+        if kept > MAX_MEAN_RATIO:
+            texts.append(
+                f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "
+                f"mean rate, because {100 * below:.3g} % of the drawn rates are below 0 and set "
+                "to 0; write a smaller sd"
+            )
+    return texts
 
 
 def get_recorded_streams(scenario: Scenario) -> list[tuple[str, TraceCross]]:

@@ -248,7 +248,19 @@ class Scenario(Table):
         return merge_classes(data, get_validation_context(info))
 
     def _find_errors(self) -> Errors:
-        yield from find_errors_in_classes(self) or find_cross_table_errors(self)
+        errors = []
+        seen: set[str] = set()
+        for index, entry in enumerate(self.classes):
+            below = find_class_errors(entry, self.network)
+            if entry.name in seen:
+                below.append(
+                    make_error_at(
+                        f'"{entry.name}" is the name of another class; write another name', "name"
+                    )
+                )
+            seen.add(entry.name)
+            errors += [prepend_location(f, "class", index) for f in below]
+        yield from errors or find_cross_table_errors(self)
 
     # Cached, because each metric of each class uses it.
     @functools.cached_property
@@ -354,7 +366,17 @@ class Scenario(Table):
         ScenarioError
             A key is unknown, or a value contradicts other values.
         """
-        changes = self._apply_to_measured_hop(check_changes(changes))
+        typed = check_changes(changes)
+        if not self.network.hops:
+            changes = dict(typed)
+        else:
+            bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_index}."
+            # Marked as measured, because new rates could select another hop.
+            mark = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in typed) else {}
+            changes = mark | {
+                hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
+                for key, value in typed.items()
+            }
         return self.from_dict(apply_changes(self._input.source, changes), folder=self._input.folder)
 
     def with_sweep(self, table: Mapping[str, Any]) -> Self:
@@ -390,20 +412,6 @@ class Scenario(Table):
         Packaged scenarios, and scenarios that were not read from a file, use the current folder.
         """
         return (self._input.folder or Path()) / name
-
-    def _apply_to_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Apply changes of ``network.bottleneck`` to the measured hop if the network has hops.
-
-        The hop is then marked as measured, because new rates could select another hop.
-        """
-        if not self.network.hops:
-            return dict(changes)
-        bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_index}."
-        mark = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in changes) else {}
-        return mark | {
-            hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
-            for key, value in changes.items()
-        }
 
     def resolved(self) -> dict[str, Any]:
         """Return the scenario's tables with all defaults, as texts with units.
@@ -485,23 +493,6 @@ def _get_unique_names(entries: object) -> list[str | None]:
     names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]
     counts = Counter(name for name in names if isinstance(name, str))
     return [name if isinstance(name, str) and counts[name] == 1 else None for name in names]
-
-
-def find_errors_in_classes(scenario: Scenario) -> list[InitErrorDetails]:
-    """Return the errors of each class, and names that are used twice."""
-    errors = []
-    seen: set[str] = set()
-    for index, entry in enumerate(scenario.classes):
-        below = find_class_errors(entry, scenario.network)
-        if entry.name in seen:
-            below.append(
-                make_error_at(
-                    f'"{entry.name}" is the name of another class; write another name', "name"
-                )
-            )
-        seen.add(entry.name)
-        errors += [prepend_location(f, "class", index) for f in below]
-    return errors
 
 
 def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:

@@ -348,18 +348,19 @@ def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
         return make_error_at(f"has {size} entries; write {bound}", *location)
     written = f"; write {example}" if example else ""
     message = f"{quote(value)} is not {_expected_type_text(error)}{written}"
-    if kind == "list_type" and isinstance(value, Mapping) and _is_list_of_tables(table, location):
+    entries = table.example(str(location[0])) if location else None
+    if (
+        kind == "list_type"
+        and isinstance(value, Mapping)
+        and isinstance(entries, list)
+        and entries
+        and isinstance(entries[0], Mapping)
+    ):
         message = (
             "is a single table, but must be a list of tables; write each entry with "
             "double brackets, as in [[class]]"
         )
     return make_error_at(message, *location, value=value)
-
-
-def _is_list_of_tables(table: type[Table], location: Sequence[int | str]) -> bool:
-    """Return True if a key contains a list of tables."""
-    example = table.example(str(location[0])) if location else None
-    return isinstance(example, list) and bool(example) and isinstance(example[0], Mapping)
 
 
 def _example_toml_value(table: type[Table], key: str) -> str | None:
@@ -413,9 +414,5 @@ def _format_location(location: tuple[int | str, ...], names: EntryNames) -> str:
         index = parts[depth] if tuple(parts[:depth]) == above and len(parts) > depth else None
         if isinstance(index, int) and index < len(listed) and listed[index]:
             parts[depth] = str(listed[index])
-    return ".".join(_format_key(part) for part in parts) or "scenario"
-
-
-def _format_key(key: int | str) -> str:
-    text = str(key)
-    return text if re.fullmatch(r"[\w-]{1,64}", text) else quote(text)
+    texts = map(str, parts)
+    return ".".join(t if re.fullmatch(r"[\w-]{1,64}", t) else quote(t) for t in texts) or "scenario"

@@ -1,7 +1,7 @@
 """TCP settings: a preset, and keys that override it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -17,7 +17,6 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.errors import UnitError
@@ -271,7 +270,22 @@ class Tcp(Table):
                     f"{given} is above max_rto, {largest}; write a shorter time, or raise max_rto"
                 )
                 yield make_error_at(message, key)
-        yield from self._find_rule_errors()
+        yield from find_inapplicable_rules(self.stack, self.rules, is_modern=self.is_modern)
+        if not self.is_modern:
+            if self.last_packets_threshold > self.duplicate_threshold:
+                message = (
+                    f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
+                    f"{self.duplicate_threshold}; write at most {self.duplicate_threshold}, or "
+                    '"duplicate-threshold"'
+                )
+                yield make_error_at(message, "rules", "last_packets_threshold")
+            of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
+            if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
+                message = (
+                    "needs tcp.limited_transmit = true; write this key also, or leave "
+                    "limited_transmit_on out"
+                )
+                yield make_error_at(message, "rules", "limited_transmit_on")
         if self.stack == MAX_PLUS:
             message = (
                 f"{MAX_PLUS} has instantaneous loss feedback and one ack per packet; leave this "
@@ -304,25 +318,6 @@ class Tcp(Table):
             )
             if self.handshake not in (None, "none"):
                 yield make_error_at(f"{self.stack} has no handshake; {instead}", "handshake")
-
-    def _find_rule_errors(self) -> Iterator[InitErrorDetails]:
-        yield from find_inapplicable_rules(self.stack, self.rules, is_modern=self.is_modern)
-        if self.is_modern:
-            return
-        if self.last_packets_threshold > self.duplicate_threshold:
-            message = (
-                f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
-                f"{self.duplicate_threshold}; write at most {self.duplicate_threshold}, or "
-                '"duplicate-threshold"'
-            )
-            yield make_error_at(message, "rules", "last_packets_threshold")
-        of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
-        if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
-            message = (
-                "needs tcp.limited_transmit = true; write this key also, or leave "
-                "limited_transmit_on out"
-            )
-            yield make_error_at(message, "rules", "limited_transmit_on")
 
     @property
     def is_modern(self) -> bool:

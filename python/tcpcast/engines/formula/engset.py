@@ -311,8 +311,8 @@ def long_tail_and_own_link_warnings(
     # Warn if connections queue at their own slowest link (sections 4.2 and 4.4).
     if isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
-            "a single average file saturates its own ingress or egress link; queue_mean_pkts and "
-            "rtt_mean_s do not include the queue at this link"
+            "a file of mean size fills the ingress or egress link of its source; queue_mean_pkts "
+            "and rtt_mean_s do not include the queue at this link"
         )
     window = min(group.tcp.receiver_window, 1000.0)
     sizes, _ = spurious_timeouts(

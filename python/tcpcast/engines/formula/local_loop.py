@@ -169,7 +169,15 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         make_step("p", max(lost + timeouts, idle), "1", "max(p_loss + p_to, p_idle)"),
         make_step("g", rate * inputs.packet_bits, "bit/s", "(MSS/RTT) sqrt(3/(2p)), (1)"),
     ]
-    notes = [] if measured is not None else _warn_about_overload(inputs)
+    notes = []
+    if measured is None and not math.isinf(bound_pps := _overload_bound_pps(inputs, 0.0)):
+        # The users overload the link, so that it loses packets and has a queue.
+        why = (
+            f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of "
+            "an idle path; according to fair-share, a user gets "
+            f"{digits(inputs.packet_bits * bound_pps / 1e3)} kbit/s"
+        )
+        notes.append(Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,)))
     window = scenario.populations[0].tcp.receiver_window
     if rate > window / rtt:
         notes += texts_to_notes(
@@ -191,18 +199,6 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
 
 def _count_sources_text(sources: int) -> str:
     return "1 source does" if sources == 1 else f"{sources:,} sources do"
-
-
-def _warn_about_overload(inputs: LocalLoopInputs) -> list[Note]:
-    """Warn if the users overload the link, so that it loses packets and has a queue."""
-    if math.isinf(_overload_bound_pps(inputs, 0.0)):
-        return []
-    share = inputs.packet_bits * _overload_bound_pps(inputs, 0.0) / 1e3
-    why = (
-        f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of "
-        f"an idle path; according to fair-share, a user gets {digits(share)} kbit/s"
-    )
-    return [Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,))]
 
 
 def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:

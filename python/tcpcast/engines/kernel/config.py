@@ -294,12 +294,17 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
         fact = "the kernel supports only modern Linux stacks"
         if tcp.is_modern:
             fact = MODERN_STACKS[tcp.stack].why_not_in_linux
+        # One stack per congestion control of the kernel, a version of the same one first.
+        stacks: dict[str, str] = {}
+        for name in KERNEL_STACKS:
+            stacks.setdefault(get_congestion_control(name), name)
+        nearest = sorted(
+            stacks.values(),
+            key=lambda stack: not tcp.control.startswith(get_congestion_control(stack)),
+        )
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
-            *(
-                Suggestion(changes_to_set_stack(scenario, stack))
-                for stack in _nearest_kernel_stacks(tcp)[:2]
-            ),
+            *(Suggestion(changes_to_set_stack(scenario, stack)) for stack in nearest[:2]),
         )
         return
     offered = get_kernel_congestion_controls()
@@ -323,15 +328,6 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
             "clock is 4 ms, so the minimum RTO is at least 4 ms",
             Suggestion({"tcp.min_rto": "4ms"}),
         )
-
-
-def _nearest_kernel_stacks(tcp: Tcp) -> list[str]:
-    """Return one stack per congestion control of the kernel, a version of the same one first."""
-    stacks: dict[str, str] = {}
-    for name in KERNEL_STACKS:
-        stacks.setdefault(get_congestion_control(name), name)
-    controls = sorted(stacks, key=lambda control: not tcp.control.startswith(control))
-    return [stacks[control] for control in controls]
 
 
 def get_kernel_congestion_controls() -> tuple[str, ...]:

@@ -191,7 +191,9 @@ def simulate_with_configuration(
         elif isinstance(ended, OutOfMemoryError):
             answer.mark_incomplete(str(ended))
             answer.mark_untrusted()
-        elif _has_reached_maximum_without_transfers(scenario, run):
+        elif (
+            scenario.run.transfers is not None or scenario.isolated_transfers is not None
+        ) and _has_reached_maximum_time(run):
             answer.mark_incomplete("the transfers had not finished after 63 simulated years")
         elif shortfall and ended == RUN_DONE:
             answer.mark_incomplete(
@@ -351,11 +353,6 @@ WARM_UP_NOT_FOUND_NOTE = Note(
     "or set run.warmup",
     kind="run",
 )
-
-
-def _has_reached_maximum_without_transfers(scenario: Scenario, run: _native.Simulation) -> bool:
-    counted = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-    return counted and _has_reached_maximum_time(run)
 
 
 def _has_reached_maximum_time(run: _native.Simulation) -> bool:

@@ -181,23 +181,24 @@ def _tcp_config(group: Population) -> Config:
             else {"after": to_nanoseconds(tcp.idle_restart)}
         ),
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
-        "modern": _modern_tcp_config(tcp, group.payload_bytes) if tcp.is_modern else None,
-    }
-
-
-def _modern_tcp_config(tcp: Tcp, payload_bytes: int) -> Config:
-    unlimited = math.isinf(tcp.receiver_window)
-    return {
-        **_common_tcp_config(tcp),
-        "stack": tcp.stack,
-        "mss": payload_bytes,
-        "receiver_window": None if unlimited else _bounded_window_pkts(tcp.receiver_window),
-        "limited_transmit": tcp.limited_transmit,
-        "idle_restart": tcp.idle_restart == "rto",
-        "timestamps": bool(tcp.timestamps),
-        "handshake": tcp.handshake or "none",
-        "ecn": bool(tcp.ecn),
-        "virtual_flows": tcp.virtual_flows or 1,
+        "modern": {
+            **_common_tcp_config(tcp),
+            "stack": tcp.stack,
+            "mss": group.payload_bytes,
+            "receiver_window": (
+                None
+                if math.isinf(tcp.receiver_window)
+                else _bounded_window_pkts(tcp.receiver_window)
+            ),
+            "limited_transmit": tcp.limited_transmit,
+            "idle_restart": tcp.idle_restart == "rto",
+            "timestamps": bool(tcp.timestamps),
+            "handshake": tcp.handshake or "none",
+            "ecn": bool(tcp.ecn),
+            "virtual_flows": tcp.virtual_flows or 1,
+        }
+        if tcp.is_modern
+        else None,
     }
 
 

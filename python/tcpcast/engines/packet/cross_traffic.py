@@ -55,7 +55,42 @@ def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list
     configs: list[Config] = []
     for stream in scenario.cross:
         place = _require_stream_hop(scenario, stream)
-        bins, series = _count_fluid_bins_and_series(scenario, stream)
+        streams = [
+            other for other in scenario.cross if _require_stream_hop(scenario, other) == place
+        ]
+        counted = [other for other in streams if not other.is_noise]
+        if not counted:
+            # All streams at the hop are noise: each source has its own series, as far as memory
+            # allows, twice as long as the run, so that autocovariances are exact.
+            needed = 2 * count_noise_bins(scenario, stream.bin_s)
+            fluid_bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
+            room = MAX_FLUID_NOISE_BINS // fluid_bins
+            # The sources, rounded up to a power of two; the maximum for random arrivals.
+            bins, series = (
+                fluid_bins,
+                max(
+                    MIN_FLUID_SERIES,
+                    min(
+                        (
+                            MAX_FLUID_NOISE_BINS
+                            if any(
+                                group.traffic.kind == "transfers" for group in scenario.populations
+                            )
+                            else 1 << (scenario.senders - 1).bit_length()
+                        ),
+                        room,
+                    ),
+                ),
+            )
+        else:
+            fluid_bins = MAX_FLUID_BINS
+            for other in counted:
+                mean = other.mean_bps(place.link.rate_bps)
+                in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
+                fluid_bins = min(
+                    fluid_bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin)))
+                )
+            bins, series = max(MIN_FLUID_BINS, fluid_bins), 1
         configs.append(
             {
                 "stage": place.stage,
@@ -75,40 +110,6 @@ def _require_stream_hop(scenario: Scenario, stream: CrossStream) -> StreamHop:
     if place is None:
         raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
     return place
-
-
-def _count_fluid_bins_and_series(scenario: Scenario, stream: CrossStream) -> tuple[int, int]:
-    """Return the number of bins and of series for sources that each have their own hop.
-
-    Noise series are twice as long as the run, rounded up to a power of two, so that their
-    autocovariances are exact. If all streams at the hop are noise, each source has its own series,
-    as far as memory allows; otherwise, all sources share one series.
-    """
-    place = _require_stream_hop(scenario, stream)
-    streams = [other for other in scenario.cross if _require_stream_hop(scenario, other) == place]
-    counted = [other for other in streams if not other.is_noise]
-    if not counted:
-        needed = 2 * count_noise_bins(scenario, stream.bin_s)
-        bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
-        room = MAX_FLUID_NOISE_BINS // bins
-        # The sources, rounded up to a power of two; the maximum for random arrivals.
-        return bins, max(
-            MIN_FLUID_SERIES,
-            min(
-                (
-                    MAX_FLUID_NOISE_BINS
-                    if any(group.traffic.kind == "transfers" for group in scenario.populations)
-                    else 1 << (scenario.senders - 1).bit_length()
-                ),
-                room,
-            ),
-        )
-    bins = MAX_FLUID_BINS
-    for other in counted:
-        mean = other.mean_bps(place.link.rate_bps)
-        in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
-        bins = min(bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin))))
-    return max(MIN_FLUID_BINS, bins), 1
 
 
 def _arrival_process_config(scenario: Scenario, stream: CrossStream, scale: NetworkScale) -> Config:

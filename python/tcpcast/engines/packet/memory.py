@@ -102,20 +102,21 @@ def check_memory(scenario: Scenario, config: Config) -> None:
         return
     each = _native.run_bytes(config, 1)
     sources = sum(group["sources"] for group in config["classes"])
-    fewer: list[Suggestion] = []
     if each <= free:
         fewer = [Suggestion({"run.replications": free // each})]
-    elif not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
-        # A fixed part of the memory is shared by all sources: fewer sources need more per source.
-        limit = int(0.95 * sources * free / each)
-        fewer = [Suggestion({f"traffic.{kind}": limit})]
+    else:
+        fewer = [Suggestion(engine="mean-field")]
+        if not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
+            # A fixed part of the memory is shared by all sources: fewer sources need more per
+            # source.
+            limit = int(0.95 * sources * free / each)
+            fewer.append(Suggestion({f"traffic.{kind}": limit}))
     of = "1 replication" if replications == 1 else f"{replications:,} replications"
     raise NotApplicable(
         f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, but "
         f"only {free / GIB:.3g} GiB are free; fewer "
         f"{'replications' if each <= free else 'sources'} fit",
         *fewer,
-        Suggestion(engine="mean-field"),
     )
 
 

@@ -13,7 +13,7 @@ from tcpcast.scenario.modern_tcp import is_modern
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -46,7 +46,23 @@ def make_interval_notes(
             listed.append(Note(f"{warning}; {what}", kind="withheld" if withheld else "run"))
         else:
             listed.append(_make_note_on_intervals(warning, names, withheld=withheld))
-    listed += _make_class_notes(by_class, {warning for warning, _ in reasons})
+    with_note = {warning for warning, _ in reasons}
+    groups: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
+    for column in (name for name in by_class if name.endswith("_interval_warning")):
+        metric = column.removesuffix("_interval_warning")
+        for name, warning, low in zip(
+            by_class["name"], by_class[column], by_class[f"{metric}_low"], strict=True
+        ):
+            if warning and warning not in with_note:
+                classes, metrics = groups.setdefault((str(warning), math.isnan(low)), ({}, set()))
+                classes[str(name)] = None
+                metrics.add(metric)
+    listed += [
+        _make_note_on_intervals(
+            f"class {', '.join(classes)}: {warning}", metrics, withheld=withheld
+        )
+        for (warning, withheld), (classes, metrics) in groups.items()
+    ]
     if snapshot.loss_events is None:
         listed.append(
             Note(
@@ -57,34 +73,6 @@ def make_interval_notes(
             )
         )
     return listed
-
-
-def _make_class_notes(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[Note]:
-    """Return a note for each warning about values of classes.
-
-    Parameters
-    ----------
-    table
-        The table ``by_class``.
-    known
-        Warnings about the values over all classes, which already have a note.
-    """
-    groups: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
-    for column in (name for name in table if name.endswith("_interval_warning")):
-        metric = column.removesuffix("_interval_warning")
-        for name, warning, low in zip(
-            table["name"], table[column], table[f"{metric}_low"], strict=True
-        ):
-            if warning and warning not in known:
-                classes, metrics = groups.setdefault((str(warning), math.isnan(low)), ({}, set()))
-                classes[str(name)] = None
-                metrics.add(metric)
-    return [
-        _make_note_on_intervals(
-            f"class {', '.join(classes)}: {warning}", metrics, withheld=withheld
-        )
-        for (warning, withheld), (classes, metrics) in groups.items()
-    ]
 
 
 def _make_note_on_intervals(warning: str, metrics: Iterable[str], *, withheld: bool) -> Note:
@@ -137,7 +125,9 @@ def _note_ecn_without_marks(
     if not marking:
         why = "no queue on the path marks packets"
         suggestions = (Suggestion({"network.bottleneck.queue": "codel"}),)
-    elif all(on.measured for on in marking) and _has_drops_but_no_marks(units, index):
+    elif all(on.measured for on in marking) and (
+        units.total("marked", (index,)) == 0.0 < units.total("queue_drops", (index,))
+    ):
         why = "the queue dropped packets but marked none"
     else:
         return
@@ -147,11 +137,6 @@ def _note_ecn_without_marks(
     else:
         text = f"{name}tcp.ecn = true has no effect: {why}"
         yield Note(text, kind="remark", suggestions=suggestions)
-
-
-def _has_drops_but_no_marks(units: BatchCounters, index: int) -> bool:
-    marked, dropped = (units.total(cell, (index,)) for cell in ("marked", "queue_drops"))
-    return bool(marked == 0.0 and dropped > 0.0)
 
 
 def _note_unvalidated_stack(stack: str) -> Iterator[Note]:

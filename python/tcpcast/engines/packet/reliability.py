@@ -108,12 +108,73 @@ def add_class_interval_warnings(
     scenario: Scenario, snapshot: Snapshot, each: Sequence[Estimates]
 ) -> list[Estimates]:
     """Return the estimates of each class with their warnings: see :func:`_add_warnings`."""
-    slow = find_unconverged_class_metrics(scenario, snapshot, each)
+    if scenario.isolated_transfers is not None:
+        slow: list[dict[str, str]] = [{} for _ in each]
+    else:
+        tested = {
+            (index, name): e
+            for index, estimates in enumerate(each)
+            for name, e in estimates.items()
+        }
+        short = _too_short_for_rates_reason(scenario, snapshot)
+        rates = (
+            {named: short for named in tested if named[1] in RATE_METRICS}
+            if short is not None
+            else {}
+        )
+        reasons = rates | _find_drifting_or_correlated(scenario, tested)
+        slow = [
+            {name: reasons[index, name] for name in estimates if (index, name) in reasons}
+            for index, estimates in enumerate(each)
+        ]
     warned = [
         _add_warnings(scenario, snapshot, estimates, (index,), slow[index])
         for index, estimates in enumerate(each)
     ]
-    return compare_identical_classes(scenario.populations, warned)
+    result = [dict(estimates) for estimates in warned]
+    found: list[tuple[Population, list[int]]] = []
+    for place, group in enumerate(scenario.populations):
+        settings = replace(
+            group, name="", count=0, traffic=group.traffic.model_copy(update={"declared": None})
+        )
+        for other, same in found:
+            if other == settings:
+                same.append(place)
+                break
+        else:
+            found.append((settings, [place]))
+    for members in [same for _, same in found if len(same) > 1]:
+        for name in result[members[0]]:
+            estimates = {
+                index: e
+                for index in members
+                if (e := result[index].get(name)) is not None and math.isfinite(e.value)
+            }
+            if len(estimates) < 2:
+                continue
+            scales = {
+                index: float(max(scenario.populations[index].count, 1))
+                if METRICS[name].is_extensive
+                else 1.0
+                for index in estimates
+            }
+            mean = math.fsum(e.value / scales[index] for index, e in estimates.items())
+            mean /= len(estimates)
+            distances = {
+                index: _distance_from(mean * scales[index], e) for index, e in estimates.items()
+            }
+            is_locked = max(distances.values()) > MAX_CHANCE_DISTANCE
+            for index, e in estimates.items():
+                if is_locked:
+                    result[index][name] = e.with_warning(LOCKED_TEXT, withheld=True)
+                elif distances[index] > 1.0:
+                    expected = mean * scales[index]
+                    assert e.low is not None
+                    assert e.high is not None
+                    start, stop = min(e.low, expected), max(e.high, expected)
+                    half_width = max(e.value - start, stop - e.value)
+                    result[index][name] = replace(e, low=start, high=stop, half_width=half_width)
+    return result
 
 
 def _add_warnings(
@@ -558,40 +619,31 @@ def warn_about_heavy_tails(
         if distribution is None or files < min_files:
             continue
         if rare_size_share_of_square_mean(distribution, files) > MAX_UNSEEN_SHARE:
-            yield _drawn_sizes_message(
-                group,
-                distribution,
-                files,
-                units.total("transfer_packets", (index,)),
+            down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
+            expected = mean_drawn_size_pkts(distribution, rounded_down=down)
+            drawn = units.total("transfer_packets", (index,)) / files
+            if not distribution.has_finite_variance():
+                enough = math.inf
+            else:
+                steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
+                enough = next(
+                    (
+                        files
+                        for files in steps
+                        if rare_size_share_of_square_mean(distribution, files) <= MAX_UNSEEN_SHARE
+                    ),
+                    math.inf,
+                )
+            endless = math.isinf(enough)
+            needed = (
+                "no number of files is enough" if endless else f"about {enough:,.0f} are needed"
             )
-
-
-def _drawn_sizes_message(
-    group: Population, distribution: Distribution[float], files: float, packets: float
-) -> tuple[str, bool]:
-    down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
-    expected = mean_drawn_size_pkts(distribution, rounded_down=down)
-    drawn = packets / files
-    if not distribution.has_finite_variance():
-        enough = math.inf
-    else:
-        steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
-        enough = next(
-            (
-                files
-                for files in steps
-                if rare_size_share_of_square_mean(distribution, files) <= MAX_UNSEEN_SHARE
-            ),
-            math.inf,
-        )
-    endless = math.isinf(enough)
-    needed = "no number of files is enough" if endless else f"about {enough:,.0f} are needed"
-    text = (
-        f"file sizes vary too much for {files:,.0f} files ({needed}): the mean simulated size is "
-        f"{drawn:.4g} packets ({drawn / expected - 1:+.1%}), but the mean of the distribution is "
-        f"{expected:.4g} packets"
-    )
-    return text, endless
+            text = (
+                f"file sizes vary too much for {files:,.0f} files ({needed}): the mean simulated "
+                f"size is {drawn:.4g} packets ({drawn / expected - 1:+.1%}), but the mean of the "
+                f"distribution is {expected:.4g} packets"
+            )
+            yield (text, endless)
 
 
 MAX_CHANCE_DISTANCE = 2.0
@@ -605,70 +657,6 @@ LOCKED_TEXT = (
     "locked into a phase: identical classes differ by more than their intervals, depending on the "
     "start of the run; average over several starts (run.replications = 8)"
 )
-
-
-def compare_identical_classes(
-    groups: Sequence[Population], each: Sequence[Estimates]
-) -> list[Estimates]:
-    """Return the estimates of each class, with intervals that agree with identical classes.
-
-    An interval that excludes the mean of identical classes is widened to contain it. If it misses
-    the mean by more than chance, the intervals of all these classes are withheld.
-
-    Parameters
-    ----------
-    groups
-        The classes.
-    each
-        The estimates of each class, by metric.
-    """
-    result = [dict(estimates) for estimates in each]
-    for members in _find_identical_classes(groups):
-        for name in result[members[0]]:
-            estimates = {
-                index: e
-                for index in members
-                if (e := result[index].get(name)) is not None and math.isfinite(e.value)
-            }
-            if len(estimates) < 2:
-                continue
-            scales = {
-                index: float(max(groups[index].count, 1)) if METRICS[name].is_extensive else 1.0
-                for index in estimates
-            }
-            mean = math.fsum(e.value / scales[index] for index, e in estimates.items())
-            mean /= len(estimates)
-            distances = {
-                index: _distance_from(mean * scales[index], e) for index, e in estimates.items()
-            }
-            is_locked = max(distances.values()) > MAX_CHANCE_DISTANCE
-            for index, e in estimates.items():
-                if is_locked:
-                    result[index][name] = e.with_warning(LOCKED_TEXT, withheld=True)
-                elif distances[index] > 1.0:
-                    expected = mean * scales[index]
-                    assert e.low is not None
-                    assert e.high is not None
-                    start, stop = min(e.low, expected), max(e.high, expected)
-                    half_width = max(e.value - start, stop - e.value)
-                    result[index][name] = replace(e, low=start, high=stop, half_width=half_width)
-    return result
-
-
-def _find_identical_classes(groups: Sequence[Population]) -> list[list[int]]:
-    """Return the indices of classes with identical settings, except for the number of sources."""
-    found: list[tuple[Population, list[int]]] = []
-    for index, group in enumerate(groups):
-        settings = replace(
-            group, name="", count=0, traffic=group.traffic.model_copy(update={"declared": None})
-        )
-        for other, members in found:
-            if other == settings:
-                members.append(index)
-                break
-        else:
-            found.append((settings, [index]))
-    return [members for _, members in found if len(members) > 1]
 
 
 def _distance_from(mean: float, estimate: Estimate) -> float:
@@ -730,29 +718,6 @@ def find_unconverged_metrics(
     return reasons
 
 
-def find_unconverged_class_metrics(
-    scenario: Scenario, snapshot: Snapshot, each: Sequence[Estimates]
-) -> list[dict[str, str]]:
-    """Return :func:`find_unconverged_metrics` for the estimates of each class.
-
-    All classes share one significance level, so that many classes do not cause more false alarms.
-    """
-    if scenario.isolated_transfers is not None:
-        return [{} for _ in each]
-    tested = {
-        (index, name): e for index, estimates in enumerate(each) for name, e in estimates.items()
-    }
-    short = _too_short_for_rates_reason(scenario, snapshot)
-    rates = (
-        {named: short for named in tested if named[1] in RATE_METRICS} if short is not None else {}
-    )
-    reasons = rates | _find_drifting_or_correlated(scenario, tested)
-    return [
-        {name: reasons[index, name] for name in estimates if (index, name) in reasons}
-        for index, estimates in enumerate(each)
-    ]
-
-
 def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str | None:
     groups = scenario.populations
     if len(groups) == 1:
@@ -790,8 +755,10 @@ def count_loss_indications(units: BatchCounters, numbers: Sequence[int] | None =
 def _find_drifting_or_correlated(
     scenario: Scenario, estimates: Mapping[MetricKey, Estimate | None]
 ) -> dict[MetricKey, str]:
+    few = f"it contains fewer than {MIN_INDEPENDENT_UNITS} statistically independent periods"
+    correlated = f"the run is too short: {few}; {_longer_run_advice(scenario)}"
     slow = {
-        name: _correlation_reason(scenario)
+        name: correlated
         for name in find_correlated_metrics(estimates)
         if _has_few_independent_units(estimates[name])
     }
@@ -810,11 +777,6 @@ def _has_few_independent_units(estimate: Estimate | None) -> bool:
 def _drift_reason(scenario: Scenario) -> str:
     advice = _longer_run_advice(scenario)
     return f"still drifting: the values at the start and at the end of the run differ; {advice}"
-
-
-def _correlation_reason(scenario: Scenario) -> str:
-    few = f"it contains fewer than {MIN_INDEPENDENT_UNITS} statistically independent periods"
-    return f"the run is too short: {few}; {_longer_run_advice(scenario)}"
 
 
 def _longer_run_advice(scenario: Scenario) -> str:

@@ -75,7 +75,25 @@ def make_all_tables(
     shown = [name for name in CLASS_METRICS if METRICS[name].has_isolated_value or not is_isolated]
     tables = {"by_class": make_class_table(groups, estimates, shown)}
     if scenario.isolated_transfers is None:
-        tables["queue"] = _queue_distribution_table(snapshot.totals)
+        totals = snapshot.totals
+        time, at_arrivals = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
+        if time.sum() == 0.0 or time.size < 2:
+            tables["queue"] = {}
+        else:
+            lengths = np.arange(time.size)
+            if time.size > MAX_QUEUE_ROWS:
+                # All short queues, and longer ones at proportional distances: a million rows would
+                # take longer than the run.
+                short = MAX_QUEUE_ROWS // 2
+                far = np.geomspace(short, time.size - 1, MAX_QUEUE_ROWS - short)
+                lengths = np.unique(
+                    np.concatenate([lengths[:short], np.rint(far).astype(np.int64)])
+                )
+            tables["queue"] = {
+                "queue_pkts": lengths,
+                "time_above": _tail_probabilities(time)[lengths],
+                "arrivals_above": _tail_probabilities(at_arrivals)[lengths],
+            }
         if kinds & {"on-off", "transfers"}:
             tables |= _file_tables(scenario, snapshot)
             tables |= file_goodputs.file_goodput_tables(
@@ -87,59 +105,102 @@ def make_all_tables(
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
-        tables = _transfer_tables(scenario, snapshot) | tables
-    tables["red"] = _red_table(scenario, snapshot)
+        sizes = size_interval_columns(scenario)
+        means = {} if is_isolated else mean_completion_times(snapshot.units)
+        by_size = transfers.times_by_size_table(
+            sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
+        )
+        is_biased = not is_isolated and _has_class_with_many_unfinished(scenario, snapshot)
+        of_transfers = {
+            "by_size": transfers.withhold_times(by_size) if is_biased else by_size,
+            "by_losses": transfers.times_by_losses_table(
+                sizes, snapshot.totals, independent=is_isolated
+            ),
+        }
+        if scenario.is_modern:
+            times = transfers.time_percentile_table(sizes, snapshot.totals)
+            of_transfers["transfer_times"] = transfers.withhold_times(times) if is_biased else times
+        tables = of_transfers | tables
+    red = scenario.network.red_parameters()
+    if red is None:
+        tables["red"] = {}
+    else:
+        counts = snapshot.totals
+        early = int(counts["early_drops"])
+        red_rows = [
+            ("min_threshold", red.min_threshold_pkts, "packet"),
+            ("max_threshold", red.max_threshold_pkts, "packet"),
+            ("max_probability", red.max_probability, "1"),
+            ("weight", red.weight, "1"),
+            (
+                "average_mean",
+                _ratio_or_nan(counts["average_sum"], counts["averages_seen"]),
+                "packet",
+            ),
+            ("early_drops", early, "count"),
+            ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
+        ]
+        tables["red"] = quantity_table(red_rows)
     measured_s = snapshot.units.measured_s
     tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
-    tables["by_hop"] = hop_table(scenario, snapshot)
-    tables |= _loss_tables(
-        snapshot.units, snapshot.totals, common_packet_bits(scenario.populations)
-    )
+    network = scenario.network
+    if len(network.hops) < 2:
+        tables["by_hop"] = {}
+    else:
+        hop_rows = [
+            _measured_hop_row(snapshot, hop)
+            if index == network.measured_index
+            else _other_hop_row(scenario, snapshot, index, hop)
+            for index, hop in enumerate(network.hops)
+        ]
+        tables["by_hop"] = {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(
+            hop_rows
+        )
+    drops = snapshot.totals["number_drops"]
+    if drops.any():
+        cells = [
+            "timeout_sequences",
+            *(f"sequences_of_{n}" for n in range(2, MAX_TIMEOUT_DEPTH + 2)),
+        ]
+        reached = np.array([snapshot.units.total(cell) for cell in cells])
+        if not reached[0]:
+            timeout_depth_table: Table = {}
+        else:
+            sequences = reached - np.append(reached[1:], 0.0)
+            timeout_depth_table = {
+                "depth": np.array(
+                    [*(f"T{n}" for n in range(MAX_TIMEOUT_DEPTH)), f"T{MAX_TIMEOUT_DEPTH}+"]
+                ),
+                "sequences": sequences.astype(np.int64),
+            }
+        tables |= {
+            "drops_by_sequence": {
+                "sequence": np.arange(1, len(drops)),
+                "packets": snapshot.totals["number_packets"][1:],
+                "drops": drops[1:],
+            },
+            "timeouts_by_kind": {
+                "kind": np.array(_native.TIMEOUT_KINDS),
+                "timeouts": snapshot.totals["timeouts"],
+                "time_s": snapshot.totals["stalled_ns"] * 1e-9,
+            },
+            "timeout_depths": timeout_depth_table,
+            "timeouts_by_window": _histogram_table(
+                "window_pkts", "timeouts", snapshot.totals["timeouts_by_window"]
+            ),
+            "recovery_retransmissions": _histogram_table(
+                "count", "recoveries", snapshot.totals["by_retransmissions"]
+            ),
+            "recovery_sent": _histogram_table("count", "recoveries", snapshot.totals["by_burst"]),
+            "loss_recovery": _loss_recovery_table(
+                snapshot.units, snapshot.totals, common_packet_bits(scenario.populations)
+            ),
+        }
     return {name: table for name, table in tables.items() if _count_rows(table) > 0}
 
 
 def _count_rows(table: Table) -> int:
     return len(next(iter(table.values()), ()))
-
-
-def _queue_distribution_table(totals: Mapping[str, Any]) -> Table:
-    """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue.
-
-    Of queues with more than :data:`MAX_QUEUE_ROWS` lengths, the table contains all short ones, and
-    longer ones at proportional distances: a million rows would take longer than the run.
-    """
-    time, snapshot = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
-    if time.sum() == 0.0 or time.size < 2:
-        return {}
-    lengths = np.arange(time.size)
-    if time.size > MAX_QUEUE_ROWS:
-        short = MAX_QUEUE_ROWS // 2
-        far = np.geomspace(short, time.size - 1, MAX_QUEUE_ROWS - short)
-        lengths = np.unique(np.concatenate([lengths[:short], np.rint(far).astype(np.int64)]))
-    return {
-        "queue_pkts": lengths,
-        "time_above": _tail_probabilities(time)[lengths],
-        "arrivals_above": _tail_probabilities(snapshot)[lengths],
-    }
-
-
-def _red_table(scenario: Scenario, snapshot: Snapshot) -> Table:
-    """Return RED's parameters and counts; the average is a mean over its values at arrivals."""
-    red = scenario.network.red_parameters()
-    if red is None:
-        return {}
-    totals = snapshot.totals
-    early = int(totals["early_drops"])
-    rows = [
-        ("min_threshold", red.min_threshold_pkts, "packet"),
-        ("max_threshold", red.max_threshold_pkts, "packet"),
-        ("max_probability", red.max_probability, "1"),
-        ("weight", red.weight, "1"),
-        ("average_mean", _ratio_or_nan(totals["average_sum"], totals["averages_seen"]), "packet"),
-        ("early_drops", early, "count"),
-        ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
-    ]
-    return quantity_table(rows)
 
 
 def _pad_to_equal_length(*columns: Counts) -> tuple[Floats, ...]:
@@ -176,9 +237,28 @@ def _file_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
     # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
     mixed = endless or has_too_different_file_sizes(scenario.populations)
-    tables["states"] = _active_sources_table(
-        snapshot.units, snapshot.totals, None if mixed else bits
+    packet_bits = None if mixed else bits
+    time, births, deaths = _pad_to_equal_length(
+        snapshot.totals["states_time_ns"], snapshot.totals["births"], snapshot.totals["deaths"]
     )
+    number = np.arange(time.size)
+    size = _ratio_or_nan(
+        snapshot.units.total("transfer_packets"),
+        snapshot.units.total("transfers"),
+    )
+    table = {
+        "active": number,
+        "probability": time / time.sum() if time.sum() else time,
+        "births": births.astype(np.int64),
+        "deaths": deaths.astype(np.int64),
+    }
+    if packet_bits is None:
+        tables["states"] = table
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = deaths / (time * 1e-9) * size * packet_bits / number
+        known = (deaths >= MIN_DEATHS) & (number > 0)
+        tables["states"] = table | {"shared_rate_bps": np.where(known, rate, np.nan)}
     if not endless and bits is not None:
         of_sources = "transfers" not in kinds
         packets = np.concatenate([column for column, _ in snapshot.sources]).astype(np.float64)
@@ -249,26 +329,6 @@ def size_interval_columns(scenario: Scenario) -> Table:
     return {"low_pkts": np.array(SIZE_LOWS), "high_pkts": np.array(SIZE_HIGHS)}
 
 
-def _transfer_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
-    sizes = size_interval_columns(scenario)
-    is_isolated = scenario.isolated_transfers is not None
-    means = {} if is_isolated else mean_completion_times(snapshot.units)
-    by_size = transfers.times_by_size_table(
-        sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
-    )
-    is_biased = not is_isolated and _has_class_with_many_unfinished(scenario, snapshot)
-    tables = {
-        "by_size": transfers.withhold_times(by_size) if is_biased else by_size,
-        "by_losses": transfers.times_by_losses_table(
-            sizes, snapshot.totals, independent=is_isolated
-        ),
-    }
-    if scenario.is_modern:
-        times = transfers.time_percentile_table(sizes, snapshot.totals)
-        tables["transfer_times"] = transfers.withhold_times(times) if is_biased else times
-    return tables
-
-
 def mean_completion_times(units: BatchCounters) -> dict[int, Estimate | None]:
     """Return the mean completion time of each size interval."""
     return {
@@ -328,79 +388,6 @@ def _size_interval_row(
 
 def _ratio_or_nan(part: float, whole: float) -> float:
     return part / whole if whole else np.nan
-
-
-def _active_sources_table(
-    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
-) -> Table:
-    """Return the birth-death process of active sources.
-
-    Its rate assumes that every active sender has files of the mean size, in packets of ``bits``.
-    It is left out (``bits`` is None) if sizes differ or some flows never end.
-    """
-    time, births, deaths = _pad_to_equal_length(
-        totals["states_time_ns"], totals["births"], totals["deaths"]
-    )
-    active = np.arange(time.size)
-    size = _ratio_or_nan(
-        units.total("transfer_packets"),
-        units.total("transfers"),
-    )
-    table = {
-        "active": active,
-        "probability": time / time.sum() if time.sum() else time,
-        "births": births.astype(np.int64),
-        "deaths": deaths.astype(np.int64),
-    }
-    if bits is None:
-        return table
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = deaths / (time * 1e-9) * size * bits / active
-    known = (deaths >= MIN_DEATHS) & (active > 0)
-    return table | {"shared_rate_bps": np.where(known, rate, np.nan)}
-
-
-def _loss_tables(
-    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
-) -> dict[str, Table]:
-    drops = totals["number_drops"]
-    if not drops.any():
-        return {}
-    numbers = np.arange(1, len(drops))
-    kinds = np.array(_native.TIMEOUT_KINDS)
-    cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, MAX_TIMEOUT_DEPTH + 2))]
-    reached = np.array([units.total(cell) for cell in cells])
-    if not reached[0]:
-        timeout_depth_table: Table = {}
-    else:
-        sequences = reached - np.append(reached[1:], 0.0)
-        timeout_depth_table = {
-            "depth": np.array(
-                [*(f"T{n}" for n in range(MAX_TIMEOUT_DEPTH)), f"T{MAX_TIMEOUT_DEPTH}+"]
-            ),
-            "sequences": sequences.astype(np.int64),
-        }
-    return {
-        "drops_by_sequence": {
-            "sequence": numbers,
-            "packets": totals["number_packets"][1:],
-            "drops": drops[1:],
-        },
-        "timeouts_by_kind": {
-            "kind": kinds,
-            "timeouts": totals["timeouts"],
-            "time_s": totals["stalled_ns"] * 1e-9,
-        },
-        "timeout_depths": timeout_depth_table,
-        "timeouts_by_window": _histogram_table(
-            "window_pkts", "timeouts", totals["timeouts_by_window"]
-        ),
-        "recovery_retransmissions": _histogram_table(
-            "count", "recoveries", totals["by_retransmissions"]
-        ),
-        "recovery_sent": _histogram_table("count", "recoveries", totals["by_burst"]),
-        "loss_recovery": _loss_recovery_table(units, totals, bits),
-    }
 
 
 def _histogram_table(value: str, count: str, counts: Counts) -> Table:
@@ -532,25 +519,6 @@ def make_class_table(
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(7)
 """Indices of a hop's counts in the totals."""
-
-
-def hop_table(scenario: Scenario, snapshot: Snapshot) -> Table:
-    """Return one row per hop in path order, over all replications.
-
-    If each source has its own copy of a hop, ``utilisation`` and ``queue_mean_pkts`` are means over
-    sources, and ``queue_max_pkts`` is the largest queue of any copy. The means are nan if transfers
-    begin at random times, because the number of sources is then unknown.
-    """
-    network = scenario.network
-    if len(network.hops) < 2:
-        return {}
-    rows = [
-        _measured_hop_row(snapshot, hop)
-        if index == network.measured_index
-        else _other_hop_row(scenario, snapshot, index, hop)
-        for index, hop in enumerate(network.hops)
-    ]
-    return {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(rows)
 
 
 def _measured_hop_row(snapshot: Snapshot, hop: Hop) -> dict[str, Any]:

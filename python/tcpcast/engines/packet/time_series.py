@@ -14,7 +14,7 @@ from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.scenario_features import has_queue
 from tcpcast.engines.table_columns import concatenate_tables
-from tcpcast.intervals import CONFIDENCE_LEVEL
+from tcpcast.intervals import NORMAL_QUANTILE, student_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,6 @@ MIN_TRANSFERS = 10
 
 _NS_PER_SECOND = 1e9
 _LINK_COLUMNS = 2
-_UPPER_LEVEL = (1.0 + CONFIDENCE_LEVEL) / 2.0
 
 
 def select_watched_flows(scenario: Scenario) -> list[int]:
@@ -202,8 +201,6 @@ def _estimate_ratios_per_slot(
     maximum
         Upper limit of the intervals; the lower limit is 0.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow import, not needed without intervals
-
     places = max(len(whole) for whole in wholes)
     part, whole = (
         np.array([np.pad(column, (0, places - len(column))) for column in columns])
@@ -215,7 +212,8 @@ def _estimate_ratios_per_slot(
         value = part.sum(axis=0) / total
         residuals = np.where(whole > 0, part - value * whole, 0.0)
         spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
-        half = stdtrit(np.maximum(there - 1, 1), _UPPER_LEVEL) * spread
+        quantiles = [student_quantile(max(count - 1, 1)) for count in range(len(wholes) + 1)]
+        half = np.array(quantiles)[there] * spread
     half[there < MIN_REPLICATIONS] = np.nan
     return value, np.maximum(value - half, 0.0), np.minimum(value + half, maximum)
 
@@ -297,9 +295,7 @@ def _count_transfers_within(times: Floats, number: Counts, edges: Floats) -> Flo
 
 def _wilson_interval(share: Floats, count: int) -> tuple[Floats, Floats]:
     """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
-    from scipy.special import ndtri  # noqa: PLC0415 - takes long
-
-    z2 = float(ndtri(_UPPER_LEVEL)) ** 2
+    z2 = NORMAL_QUANTILE**2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)
     return np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import packets_text
+from tcpcast.readable_units import count_text
 from tcpcast.scenario.byte_sizes import FileInBytes, SizeInBytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.unit_tables import BYTE_UNITS
@@ -32,7 +32,7 @@ def exact_size_text(size: int) -> str:
 
 def size_text(packets: int, typed_sizes: Mapping[int, str]) -> str:
     """Return a size in packets, preceded by the size in bytes if it was typed in bytes."""
-    words = packets_text(packets)
+    words = count_text(packets, "packet")
     return f"{typed_sizes[packets]}, {words}" if packets in typed_sizes else words
 
 
@@ -57,7 +57,7 @@ def transfer_size_text(traffic: Transfers) -> str:
     if sizes is not None:
         only = sizes[0]
         in_bytes = only.data_bytes if isinstance(only, FileInBytes) else None
-        return f"of {_prepend_byte_size(in_bytes, packets_text(only))}"
+        return f"of {_prepend_byte_size(in_bytes, count_text(only, 'packet'))}"
     mean = getattr(traffic.size, "mean", None) if isinstance(traffic.size, Distribution) else None
     in_bytes = mean.data_bytes if isinstance(mean, SizeInBytes) else None
     return (
