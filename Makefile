@@ -70,7 +70,7 @@ check-tools: ## List missing tools.
 
 demo: $(DEMO) ## Answer a question: 60 people share 50 Mbit/s; what do TCP and queue change?
 	.venv/bin/tcpcast sweep office-50mbit --vary tcp.stack=linux-cubic,linux-bbr,linux-reno \
-		--vary network.bottleneck.queue=droptail,fq_codel --html out/demo.html --force
+		--vary network.bottleneck.queue=droptail,fq_codel --out out/demo.html --force
 
 # Rust's tests and lint need no native module: `make -j2 lint test` compiles both in parallel.
 test: test-rust test-python ## Run all tests except long ones.
@@ -100,7 +100,7 @@ check-long: $(READY) peers ## Run the long tests, which reproduce the papers and
 	.venv/bin/pytest -m "not long" tests/agreement/test_peers.py tests/agreement/test_red.py \
 		tests/agreement/test_fair_queueing.py tests/captures/test_expert_tools.py
 	.venv/bin/pytest -m "not long" --hypothesis-profile=many tests/properties tests/papers
-	.venv/bin/tcpcast reproduce kernel --output out/kernel-paper
+	.venv/bin/tcpcast reproduce kernel --out out/kernel-paper
 
 coverage: $(READY) ## Report line coverage of Python and Rust in out/coverage.
 	@sh .ci/check-tools "$(PYTHON)" coverage

@@ -28,7 +28,7 @@ def measured(device: str, count: int) -> tuple[float, float, dict[str, object]]:
     with tempfile.TemporaryDirectory() as folder:
         numbers = Path(folder) / "numbers.json"
         sink = shlex.join(python(SINK))
-        options = ["--rtt", "2ms", "--server-command", sink, "--statistics", str(numbers)]
+        options = ["--rtt", "2ms", "--server-command", sink, "--out", str(numbers)]
         flood = python(TRAINS, count, 18, OFFERED)
         command = [sys.executable, "-m", "tcpcast", "link", *options, "--device", device]
         subprocess.run([*command, "--", *flood], check=False, stderr=subprocess.DEVNULL)

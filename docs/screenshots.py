@@ -81,7 +81,7 @@ def report(browser: Browser, *words: str, at: str = "h1") -> bytes:
     """Return a picture of the HTML report of a command, from the element ``at`` downwards."""
     with folder_with_capture() as folder:
         file = folder / "report.html"
-        command = [sys.executable, "-m", "tcpcast", *words, "--html", file.name]
+        command = [sys.executable, "-m", "tcpcast", *words, "--out", file.name]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=folder)
         with opened(browser, file.as_uri(), (900, 900), "light") as tab:
             tab.locator(at).first.evaluate("element => element.scrollIntoView()")

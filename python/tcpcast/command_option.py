@@ -50,8 +50,6 @@ class Option:
         Line of ``--help``, or a function that returns it, for a text that is slow to compute.
     custom_flag
         Spelling of the option on the command line, if it does not follow from the name.
-    former_flag
-        Former spelling of the option, whose use is an error that suggests the present spelling.
     type
         Type of the value; by default text or, for an option without a value, bool.
     default
@@ -79,7 +77,6 @@ class Option:
     keys: tuple[str, ...] = ()
     example: str = ""
     form_field: FormField | None = None
-    former_flag: str = ""
 
     @property
     def flag(self) -> str:

@@ -88,12 +88,11 @@ def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
     """
     lines = list(claims)
     rows = [_claim_row(line, sections) for line in lines]
-    remarks = [_range_remark(reason, lines) for reason in _list_range_reasons(lines)]
+    remarks = [
+        _range_remark(reason, lines)
+        for reason in dict.fromkeys(line["range_reason"] for line in lines if line["range_reason"])
+    ]
     return Section(TITLE, ("place", "statement"), rows, remarks=remarks)
-
-
-def _list_range_reasons(lines: Iterable[Line]) -> list[str]:
-    return list(dict.fromkeys(line["range_reason"] for line in lines if line["range_reason"]))
 
 
 def _range_remark(reason: str, lines: Iterable[Line]) -> str:

@@ -113,7 +113,11 @@ def write(
     lines: list[tuple[str, ...]] = []
     for path, file in _assign_file_names(_files_of_runs(runs)).items():
         try:
-            text = _scenario_text(path, file)
+            titles = "; ".join(file.titles) or "no section"
+            tables, _ = file.run.scenario.source_tables()
+            command = f"tcpcast run {path} --engine {file.run.engine}"
+            named = {"name": path.removesuffix(".toml")} | tables
+            text = f"# {titles}\n{SCENARIO_KIND.mark.decode()}: {command}\n{write_toml(named)}"
             output.write_text(folder / path, text, kind=SCENARIO_KIND, force=force)
         except MachineError as error:
             errors.append(str(error))
@@ -256,14 +260,6 @@ def _file_name_of_words(words: Iterable[str]) -> str:
     if len(slug) > _MAX_NAME_CHARS:
         slug = slug[:_MAX_NAME_CHARS].rpartition("-")[0]
     return slug or "run"
-
-
-def _scenario_text(path: str, file: _ScenarioFile) -> str:
-    titles = "; ".join(file.titles) or "no section"
-    tables, _ = file.run.scenario.source_tables()
-    command = f"tcpcast run {path} --engine {file.run.engine}"
-    named = {"name": path.removesuffix(".toml")} | tables
-    return f"# {titles}\n{SCENARIO_KIND.mark.decode()}: {command}\n{write_toml(named)}"
 
 
 def _index_lines(path: str, file: _ScenarioFile) -> Iterator[tuple[str, ...]]:

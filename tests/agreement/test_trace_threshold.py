@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.captures import window_growth_units
 from tcpcast.captures.model_rates import model_inputs
-from tcpcast.captures.window_growth import window_growth_units
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
 
 
 @pytest.mark.parametrize("threshold", [3, 5, 8, 10])

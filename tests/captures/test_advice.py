@@ -22,7 +22,7 @@ from tcpcast.models.parallel import limited_rate_pps
 from tcpcast.models.pftk import throughput, unlimited_window_pkts
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
 
 PLAIN: dict[str, Any] = {
     "src": "10.0.0.1:1000",

@@ -23,7 +23,8 @@ from tcpcast.captures.congestion_control import BBR, UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
 FOLDERS = [parent / "shared/captures" for parent in Path(__file__).resolve().parents]
 FOLDER = next((folder for folder in FOLDERS if folder.is_dir()), Path("nowhere"))

@@ -21,7 +21,7 @@ from tcpcast.report.trace_groups import group_parts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
 
 MS = 1_000_000
 

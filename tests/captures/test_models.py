@@ -22,7 +22,8 @@ from tcpcast.models.cubic import cubic_response
 from tcpcast.models.pftk import throughput, window_chain
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"

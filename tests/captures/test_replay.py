@@ -17,7 +17,8 @@ from tcpcast.scenario import Scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "2%"}},

@@ -16,7 +16,8 @@ from tcpcast.captures.sender_stack import identify_sender
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
 SHARED = Path(__file__).parents[3] / "shared" / "captures"
 BASE: dict[str, Any] = {

@@ -135,7 +135,7 @@ def test_tables_of_requests_are_in_json_and_html(
     (report,) = json.loads(capsys.readouterr().out)["captures"]
     assert [row["requests"] for row in report["services"]] == [25]
     page = tmp_path / "report.html"
-    assert main(["trace", str(file), "--html", str(page)]) == 0
+    assert main(["trace", str(file), "--out", str(page)]) == 0
     assert "service 10.0.0.2:80" in page.read_text(encoding="utf-8")
 
 

@@ -143,14 +143,14 @@ def test_reproduce_prints_and_writes_report(
 
     monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: reproduce)
     folder = tmp_path / "page"
-    assert main(["reproduce", "engset", "--quick", "--output", str(folder)]) == code
+    assert main(["reproduce", "engset", "--quick", "--out", str(folder)]) == code
     out, err = capsys.readouterr()
     assert options == {"quick": True, "progress": None, "threads": None, "force": False}
     assert "Table 6" in out
     assert "547.8" in out
     assert ("1 new difference" in out) == bool(code)
     assert str(folder / "index.md") in err
-    assert main(["reproduce", "engset", "--json", "--output", str(folder)]) == code
+    assert main(["reproduce", "engset", "--json", "--out", str(folder)]) == code
     rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]
     assert [r["verdict"] for r in rows] == ["agrees", "differs" if code else "agrees", None]
     assert rows[2]["value"] is None
@@ -159,3 +159,35 @@ def test_reproduce_prints_and_writes_report(
 def test_reproduce_rejects_unknown_paper_and_lists_papers(capsys: Capture) -> None:
     assert main(["reproduce", "engest"]) == 2
     assert "engset" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("run web-10mbit --html a.html", "there is no option --html; write --out FILE.html"),
+        ("trace a.pcap --markdown a.md", "there is no option --markdown; write --out FILE.md"),
+        ("plan buffer web-10mbit --html a.html", "write --out FILE.html"),
+        ("reproduce engset --output a", "there is no option --output; write --out DIR"),
+        ("link --statistics a.json -- true", "there is no option --statistics; write --out FILE"),
+        ("run web-10mbit --show", "there is no option --show; write --print-scenario"),
+        ("run lossy-path --loss 1%", "write --set network.bottleneck.loss=1%"),
+        ("run web-10mbit --users=50", "write --set traffic.sources=50"),
+        ("run lossy-path --cc cubic", "write --set tcp.stack=linux-cubic"),
+        ("run lossy-path --cc pftk-reno", "write --set tcp.stack=pftk-reno"),
+        ("sweep lossy-path --duration 60s", "write --set run.duration=60s"),
+        ("run lossy-path --bandwidth 10mbit", "write --set network.bottleneck.rate=10mbit"),
+        (
+            "predict --bandwidth 10mbit --rtt 1s",
+            "there is no option --bandwidth; write --rate 10mbit",
+        ),
+        ("plan streams --delay 10ms", "there is no option --delay; write --rtt 10ms"),
+        ("link --cc cubic -- true", "write --set tcp.stack=linux-cubic"),
+        ("run lossy-path --loss", "write --set network.bottleneck.loss=VALUE"),
+        ("run lossy-path --colour", "No such option: --colour"),
+    ],
+)
+def test_unknown_option_states_what_to_write(typed: str, words: str, capsys: Capture) -> None:
+    assert main(typed.split()) == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert "Traceback" not in err

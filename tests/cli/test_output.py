@@ -267,7 +267,7 @@ def test_plot_in_python_does_not_overwrite_other_files(cwd: Path) -> None:
 
 def test_reproduce_does_not_overwrite_other_page(cwd: Path, capsys: Text) -> None:
     (cwd / "index.md").write_text("my notes")
-    assert main(["reproduce", "engset", "--quick", "--output", "."]) == 2
+    assert main(["reproduce", "engset", "--quick", "--out", "."]) == 2
     assert "index.md exists" in capsys.readouterr().err
     assert (cwd / "index.md").read_text() == "my notes"
 
@@ -277,33 +277,39 @@ def write_capture() -> Path:
     return Path("in.pcap")
 
 
-@pytest.mark.parametrize("option", ["--html", "--markdown", "--scenario"])
-def test_input_capture_is_not_overwritten(option: str, cwd: Path, capsys: Text) -> None:
+@pytest.mark.parametrize(
+    ("option", "ending"), [("--out", ".html"), ("--out", ".md"), ("--scenario", ".toml")]
+)
+def test_input_capture_is_not_overwritten(
+    option: str, ending: str, cwd: Path, capsys: Text
+) -> None:
     capture = write_capture()
     before = capture.read_bytes()
     capsys.readouterr()
-    (cwd / "link").symlink_to("in.pcap")
-    os.link(capture, cwd / "same.toml")
-    for target in ("in.pcap", "./in.pcap", "link", "same.toml"):
+    link = cwd / f"link{ending}"
+    link.symlink_to("in.pcap")
+    os.link(capture, cwd / f"same{ending}")
+    for target in (str(link), f"./link{ending}", f"same{ending}"):
         for read in (
             ["in.pcap"],
-            [str(cwd / "link")],
+            [str(link)],
             ["in.pcap", "--second-capture", "in.pcap"],
         ):
             assert main(["trace", *read, option, target, "--force"]) == 2
             out, err = capsys.readouterr()
             assert (out, "this file is an input of the command" in err) == ("", True)
     assert capture.read_bytes() == before
-    assert (cwd / "link").is_symlink()
+    assert link.is_symlink()
 
 
 def test_file_on_standard_input_is_not_overwritten(capsys: Text) -> None:
     capture = write_capture()
+    os.link(capture, "in.html")
     with capture.open("rb") as file:
         before = os.dup(0)
         os.dup2(file.fileno(), 0)
         try:
-            assert main(["trace", "-", "--html", "in.pcap", "--force"]) == 2
+            assert main(["trace", "-", "--out", "in.html", "--force"]) == 2
         finally:
             os.dup2(before, 0)
             os.close(before)
@@ -326,17 +332,17 @@ def test_input_scenario_is_not_overwritten(cwd: Path, capsys: Text) -> None:
     before = Path(file).read_bytes()
     run = ["run", file, *CAPTURED[2:]]
     for command in (
-        [*run, "--html", file],
+        [*run, "--out", "own.md"],
         ["report", file, "--engine=engset", "--out", "own.md"],
-        ["link", file, "--statistics", file, "--", "true"],
+        ["link", file, "--out", file, "--", "true"],
     ):
         (cwd / "own.md").unlink(missing_ok=True)
         (cwd / "own.md").symlink_to(file)
         assert main([*command, "--force"]) == 2, command
         assert "this file is an input of the command" in capsys.readouterr().err
-    assert main([*run, "--html", "again.html"]) == 0
-    assert main([*run, "--html", "again.html"]) == 2  # the capture exists
-    assert main([*run, "--html", "again.html", "--force"]) == 0
+    assert main([*run, "--out", "again.html"]) == 0
+    assert main([*run, "--out", "again.html"]) == 2  # the capture exists
+    assert main([*run, "--out", "again.html", "--force"]) == 0
     assert Path(file).read_bytes() == before
 
 
@@ -356,7 +362,7 @@ def test_scenario_cannot_write_capture_outside_its_directory(
 
 
 def test_force_replaces_file_named_in_scenario_only_if_capture(cwd: Path, capsys: Text) -> None:
-    run = ["run", write_scenario("thesis.txt"), *CAPTURED[2:], "--html", "mine.html", "--force"]
+    run = ["run", write_scenario("thesis.txt"), *CAPTURED[2:], "--out", "mine.html", "--force"]
     (cwd / "thesis.txt").write_text("precious")
     assert main(run) == 2
     assert "thesis.txt exists and is not a capture" in capsys.readouterr().err
@@ -364,13 +370,13 @@ def test_force_replaces_file_named_in_scenario_only_if_capture(cwd: Path, capsys
 
 
 def test_symlink_to_device_or_descriptor_is_not_replaced(cwd: Path, capsys: Text) -> None:
-    (cwd / "null").symlink_to("/dev/null")
-    (cwd / "out").symlink_to("/proc/self/fd/1")
-    (cwd / "far").symlink_to("out")
-    for target in ("null", "out", "far", "/dev/stdout"):
-        assert main(["run", "web-10mbit", "--engine=engset", "--html", target, "--force"]) == 2
+    (cwd / "null.html").symlink_to("/dev/null")
+    (cwd / "out.md").symlink_to("/proc/self/fd/1")
+    (cwd / "far.html").symlink_to("out.md")
+    for target in ("null.html", "out.md", "far.html"):
+        assert main(["run", "web-10mbit", "--engine=engset", "--out", target, "--force"]) == 2
         assert "it is a device or a pipe" in capsys.readouterr().err
-    assert all((cwd / name).is_symlink() for name in ("null", "out", "far"))
+    assert all((cwd / name).is_symlink() for name in ("null.html", "out.md", "far.html"))
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])

@@ -125,7 +125,7 @@ def test_over_time_is_in_html_report_but_not_in_json(
 ) -> None:
     short = ["run", "lossy-path", "--engine", "packet", "--set", "run.duration=21s"]
     page = tmp_path / "page.html"
-    assert main([*short, "--html", str(page)]) in {0, 1}
+    assert main([*short, "--out", str(page)]) in {0, 1}
     assert "warm-up, not counted" in page.read_text(encoding="utf-8")
     capsys.readouterr()
     assert main([*short, "--json"]) in {0, 1}

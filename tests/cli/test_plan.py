@@ -322,7 +322,7 @@ def test_plan_writes_html_and_markdown_reports(
     assert main(QUICK) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 100
-    assert main([*QUICK, "--html", "a.html", "--markdown", "a.md"]) == 0
+    assert main([*QUICK, "--out", "a.html", "--out", "a.md"]) == 0
     assert capsys.readouterr().out == shown
     page, words = (tmp_path / "a.html").read_text(), (tmp_path / "a.md").read_text()
     assert page.count("<svg") == 1
@@ -331,7 +331,7 @@ def test_plan_writes_html_and_markdown_reports(
         assert "--engine cubic-response" in text
     assert "receiver_window" in words
     (tmp_path / "a.md").write_text("mine")
-    assert main([*QUICK, "--markdown", "a.md"]) == 2
+    assert main([*QUICK, "--out", "a.md"]) == 2
     assert "--force" in capsys.readouterr().err
 
 

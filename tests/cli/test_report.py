@@ -1,4 +1,4 @@
-"""`tcpcast report`, `run --html` and `trace --html`: self-contained files with escaped names."""
+"""`tcpcast report`, `run --out` and `trace --out`: self-contained files with escaped names."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_html_report_does_not_depend_on_wall_time(scenario: Scenario) -> None:
 def test_run_writes_html_and_markdown_reports(tmp_path: Path, capsys: Output) -> None:
     html, markdown = tmp_path / "a.html", tmp_path / "a.md"
     arguments = ["run", "one-path", "--engine", "pftk,mathis", "--set", 'network.rtt="70ms"']
-    assert main([*arguments, "--html", str(html), "--markdown", str(markdown)]) == 0
+    assert main([*arguments, "--out", str(html), "--out", str(markdown)]) == 0
     out, err = capsys.readouterr()
     assert "goodput" in out
     assert err.splitlines() == [f"tcpcast: wrote {html}", f"tcpcast: wrote {markdown}"]
@@ -260,7 +260,7 @@ def test_report_of_capture_directory_has_one_verdict(
 
 def test_trace_and_report_write_same_report(tmp_path: Path, capsys: Output) -> None:
     html, markdown, other = (tmp_path / name for name in ("a.html", "a.md", "b.html"))
-    arguments = [str(TRANSFER), "--html", str(html), "--markdown", str(markdown)]
+    arguments = [str(TRANSFER), "--out", str(html), "--out", str(markdown)]
     assert main(["trace", *arguments]) == 0
     assert "136" in capsys.readouterr().out
     assert main(["report", str(TRANSFER), "--out", str(other)]) == 0
@@ -271,7 +271,7 @@ def test_trace_and_report_write_same_report(tmp_path: Path, capsys: Output) -> N
 
 def test_command_in_report_names_connection(tmp_path: Path) -> None:
     page = tmp_path / "a.md"
-    arguments = [str(TRANSFER), "--connection", "0", "--markdown", str(page)]
+    arguments = [str(TRANSFER), "--connection", "0", "--out", str(page)]
     assert main(["trace", *arguments]) == 0
     assert f"```\ntcpcast trace {' '.join(arguments)}\n```" in page.read_text()
 
@@ -302,7 +302,7 @@ def test_report_of_saved_answers_needs_no_simulation(
 ) -> None:
     original, rewritten = tmp_path / "a.html", tmp_path / "b.html"
     monkeypatch.setattr("tcpcast.report.figures.svg_figure", digest_figure)
-    saved = saved_answers(tmp_path, capsys, "--html", str(original))
+    saved = saved_answers(tmp_path, capsys, "--out", str(original))
     monkeypatch.setattr("tcpcast.engines.answer", None)
     assert main(["report", str(saved), "--out", str(rewritten)]) in {0, 1}
     end = "<h2>Reproduce this report</h2>"

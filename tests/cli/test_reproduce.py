@@ -59,14 +59,14 @@ def test_only_unexplained_differences_fail(
     figures: list[tuple[float, float]], code: int, reports: dict[str, Report], tmp_path: Path
 ) -> None:
     reports["report"] = report(*figures)
-    assert main(["reproduce", "engset", "--output", str(tmp_path)]) == code
+    assert main(["reproduce", "engset", "--out", str(tmp_path)]) == code
 
 
 def test_json_has_verdict_and_explanation_per_row(
     reports: dict[str, Report], tmp_path: Path, capsys: Capture
 ) -> None:
     reports["report"] = report(AGREES, EXPLAINED, DIFFERS)
-    assert main(["reproduce", "engset", "--json", "--output", str(tmp_path)]) == 1
+    assert main(["reproduce", "engset", "--json", "--out", str(tmp_path)]) == 1
     rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]
     assert [row["verdict"] for row in rows] == ["agrees", "explained", "differs"]
     assert rows[1]["explained_by"] == {"reason": "the phase of the loop", "value": 388.9}
@@ -119,7 +119,7 @@ def test_reproduce_writes_html_page(
     pytest.importorskip("matplotlib")
     reports["report"] = report(AGREES, DIFFERS)
     page = tmp_path / "page.html"
-    options = ["--output", str(tmp_path / "paper"), "--html", str(page)]
+    options = ["--out", str(tmp_path / "paper"), "--out", str(page)]
     assert main(["reproduce", "engset", *options]) == 1
     assert f"wrote {page}" in capsys.readouterr().err
     html = page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Reports of sweeps: `tcpcast sweep --html` and `--markdown`, `tcpcast report DIRECTORY`."""
+"""Reports of sweeps: `tcpcast sweep --out`, `tcpcast report DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMAND = ["sweep", "lossy-path", *VARY, "--engine", "pftk,mathis"]
 
 def test_sweep_writes_html_and_markdown_reports(tmp_path: Path, capsys: Capture) -> None:
     html, markdown = tmp_path / "sweep.html", tmp_path / "sweep.md"
-    assert main([*COMMAND, "--html", str(html), "--markdown", str(markdown)]) == 0
+    assert main([*COMMAND, "--out", str(html), "--out", str(markdown)]) == 0
     assert "wrote" in capsys.readouterr().err
     page, text = html.read_text(encoding="utf-8"), markdown.read_text(encoding="utf-8")
     assert page.count("<svg") == 2
@@ -50,7 +50,7 @@ def test_sweep_writes_html_and_markdown_reports(tmp_path: Path, capsys: Capture)
 
 def test_report_of_sweep_directory_equals_sweep_report(tmp_path: Path, capsys: Capture) -> None:
     folder, first, second = tmp_path / "out", tmp_path / "a.md", tmp_path / "b.md"
-    assert main([*COMMAND, "--out", str(folder), "--markdown", str(first)]) == 0
+    assert main([*COMMAND, "--out", str(folder), "--out", str(first)]) == 0
     assert main(["report", str(folder), "--out", str(second)]) == 0
     reports = [
         path.read_text(encoding="utf-8").split("## Reproduce")[0] for path in (first, second)
@@ -75,7 +75,7 @@ def test_report_of_incomplete_sweep_notes_missing_batches(tmp_path: Path) -> Non
 
 def test_report_of_three_keys_has_rows_but_no_figure(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert main([*COMMAND, "--vary", "traffic.flows=1,2", "--html", str(page)]) == 0
+    assert main([*COMMAND, "--vary", "traffic.flows=1,2", "--out", str(page)]) == 0
     html = page.read_text(encoding="utf-8")
     assert "No figure: figures require one or two keys" in html
     assert "<svg" not in html
@@ -92,7 +92,7 @@ def test_sweep_report_escapes_names(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     vary = ["--vary", "network.rtt=10ms,20ms", "--engine", "pftk"]
-    assert main(["sweep", str(file), *vary, "--html", str(page)]) == 0
+    assert main(["sweep", str(file), *vary, "--out", str(page)]) == 0
     html = page.read_text(encoding="utf-8")
     assert "<script" not in html
     assert re.search("&lt;script&gt;", html)
@@ -100,7 +100,7 @@ def test_sweep_report_escapes_names(tmp_path: Path) -> None:
 
 def test_level_without_figure_is_rejected(capsys: Capture) -> None:
     assert main([*COMMAND, "--level", "goodput_bps=50mbit"]) == 2
-    assert "add --plot DIR or --html FILE" in capsys.readouterr().err
+    assert "add --plot DIR or --out FILE.html" in capsys.readouterr().err
 
 
 def test_damaged_sweep_directory_is_rejected(tmp_path: Path, capsys: Capture) -> None:
@@ -117,7 +117,7 @@ def test_sweep_report_shows_three_worst_warnings(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     engines = "mathis,td-only,pftk,pftk-approx,parallel,cubic-response"
     command = ["sweep", "lossy-path", "--vary", "network.bottleneck.loss=20%,30%"]
-    assert main([*command, "--engine", engines, "--markdown", str(page)]) == 0
+    assert main([*command, "--engine", engines, "--out", str(page)]) == 0
     lines = page.read_text(encoding="utf-8").splitlines()
     assert sum("rows, for example: outside the domain of the model" in line for line in lines) == 3
     assert any(line.endswith("more messages in the columns reason and warnings") for line in lines)

@@ -36,7 +36,8 @@ matplotlib_figure = pytest.importorskip("matplotlib.figure")
 StepPatch = pytest.importorskip("matplotlib.patches").StepPatch
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
     Output = pytest.CaptureFixture[str]
 

@@ -625,7 +625,7 @@ def _sweeps() -> Iterator[Case]:
     ):
         scenario, base = TRAFFIC[traffic]
         command = ("sweep", scenario, f"--vary={key}={values}", "--engine=packet", *settings(base))
-        written = ("--html=page.html", "--markdown=page.md", "--plot=figures", "--format=svg")
+        written = ("--out=page.html", "--out=page.md", "--plot=figures", "--format=svg")
         yield Case(
             f"sweep-{traffic}", ((*command, *written), (*command, "--csv"), (*command, "--json"))
         )
@@ -669,5 +669,5 @@ def _refused() -> Iterator[Case]:
 
 def _papers() -> Iterator[Case]:
     for paper in ("engset", "pftk", "parallel", "short", "fixed-point"):
-        command = ("reproduce", paper, "--quick", "--json", "--output=page")
+        command = ("reproduce", paper, "--quick", "--json", "--out=page")
         yield Case(f"paper-{paper}", (command,), slow=True)

@@ -112,7 +112,7 @@ def run(mode: Mode, tmp_path: Path) -> Callable[..., Ran]:
 
     def _run(options: Sequence[str], command: Sequence[str], timeout: float = 120) -> Ran:
         numbers = tmp_path / "numbers.json"
-        given = [*options, "--device", mode.device, "--statistics", str(numbers), "--force"]
+        given = [*options, "--device", mode.device, "--out", str(numbers), "--force"]
         arguments = ["link", *given, "--", *command]
         if mode.prefix:  # another user needs a new process
             done = subprocess.run(

@@ -115,7 +115,7 @@ def test_packets_are_forwarded_one_by_one_without_io_uring(mode: Mode, tmp_path:
         mode.device,
         "--server-command",
         far,
-        "--statistics",
+        "--out",
         "numbers.json",
     ]
     command = [*TCPCAST, "link", *options, "--", *python(FLOOD, 500, 100, 20, 0.002, 0.1)]

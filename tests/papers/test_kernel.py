@@ -214,7 +214,7 @@ def test_command_simulates_measurements_of_a_folder(
     measurements: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     page = tmp_path / "page"
-    command = ["reproduce", "kernel", "--quick", "--json", "--output", str(page)]
+    command = ["reproduce", "kernel", "--quick", "--json", "--out", str(page)]
     assert main([*command, "--measurements", str(measurements)]) == 0
     output = json.loads(capsys.readouterr().out)
     rows = [row for section in output["sections"] for row in section["rows"]]

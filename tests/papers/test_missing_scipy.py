@@ -20,5 +20,5 @@ def test_missing_scipy_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "scipy", None)
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    assert main(["reproduce", "engset", "--quick", "--output", str(tmp_path / "out")]) == 3
+    assert main(["reproduce", "engset", "--quick", "--out", str(tmp_path / "out")]) == 3
     assert capsys.readouterr().err.endswith("pip install 'tcpcast[papers]'\n")

@@ -110,7 +110,7 @@ def command(
 
     def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
         monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: made_up.reproduce)
-        return main(["reproduce", "engset", "--output", str(tmp_path / "page"), *options])
+        return main(["reproduce", "engset", "--out", str(tmp_path / "page"), *options])
 
     return run
 

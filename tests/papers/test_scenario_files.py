@@ -97,7 +97,7 @@ def command(
     monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: made_up(sections).reproduce)
 
     def run(*options: str) -> int:
-        return main(["reproduce", "engset", "--output", "page", "--scenarios", "runs", *options])
+        return main(["reproduce", "engset", "--out", "page", "--scenarios", "runs", *options])
 
     return run
 

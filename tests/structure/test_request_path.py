@@ -52,7 +52,7 @@ def record_calls(arguments: list[str]) -> list[str]:
 
 def test_run_takes_each_step_in_order(tmp_path: Path) -> None:
     page = tmp_path / "answer.html"
-    arguments = ["run", "web-10mbit", "--html", str(page)]
+    arguments = ["run", "web-10mbit", "--out", str(page)]
     arguments += ["--engine", "engset", "--engine", "packet"]
     for change in ("run.replications=2", "run.duration=2s", "run.warmup=1s"):
         arguments += ["--set", change]

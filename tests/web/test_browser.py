@@ -326,7 +326,7 @@ def test_limits_are_visible_in_a_report_on_a_telephone(served: Served, tmp_path:
     """Regression: the last column of the worst transfers was outside a window of 380 px."""
     report = tmp_path / "report.html"
     capture = str(write_lossy_capture(tmp_path))
-    assert main(["trace", capture, "--html", str(report)]) == 0
+    assert main(["trace", capture, "--out", str(report)]) == 0
     tab = served.context.new_page()
     tab.set_viewport_size({"width": 380, "height": 800})
     tab.set_content(report.read_text(encoding="utf-8"))

@@ -52,7 +52,7 @@ def test_error_for_bad_capture_names_uploaded_file(page: Page) -> None:
         ("..\\x.pcap", "x.pcap"),
         ("..", "capture"),
         ("-", "capture"),
-        ("--html=x", "html=x"),
+        ("--out=x.html", "out=x.html"),
         (".progress", "progress"),
         ("\0/\n", "capture"),
     ],

@@ -11,6 +11,7 @@ import numpy as np
 from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.cause_rules import LINK
 from tcpcast.captures.congestion_control import CUBIC
+from tcpcast.captures.groups import group_directions
 from tcpcast.captures.link_estimate import (
     link_bps,
     queueing_delays_at_losses_s,
@@ -31,7 +32,8 @@ from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_congestion_control
 from tcpcast.scenario.network import HEADER_BYTES
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures.capture_tables import CaptureTables
 
     Column = np.ndarray[Any, Any]
 
@@ -293,7 +295,7 @@ def header_bytes(sender: Sender) -> int:
     return HEADER_BYTES + (TIMESTAMP_BYTES if sender.timestamps else 0)
 
 
-def make_capture_stats(capture: Capture) -> CaptureStats:
+def make_capture_stats(capture: CaptureTables) -> CaptureStats:
     """Return the statistics of all flows of a capture.
 
     Raises
@@ -302,7 +304,8 @@ def make_capture_stats(capture: Capture) -> CaptureStats:
         The flows have no round-trip time or no duration.
     """
     table = _correct_rtts_to_sender(capture.connections)
-    together = {name: column[0] for name, column in capture.groups(by="all").items()}
+    groups = group_directions(capture.connections, capture.loss_indications, by="all")
+    together = {name: column[0] for name, column in groups.items()}
     sender = identify_sender(table)
     headers = header_bytes(sender)
     payload = int(np.clip(table["segment_bytes"].max(), 1, 65535 - headers))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from tcpcast.captures.transfers import service_or_transfer
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
 
 DIRECTION_COLUMN = "direction"
 """Column with row indices of ``connections``."""
@@ -35,14 +35,46 @@ TABLE_NAMES = (
 """Names of the tables that every capture has."""
 
 
-def tables_by_name(capture: Capture) -> dict[str, Table]:
+@dataclass(slots=True)
+class CaptureTables:
+    """The data of a capture, which :class:`tcpcast.Capture` describes."""
+
+    file: str
+    connections: Table
+    intervals: Table
+    retransmissions: Table
+    loss_indications: Table
+    rounds: Table
+    frames: int
+    segments: int
+    connection_count: int
+    warnings: list[str]
+    damaged: bool = False
+    interrupted: bool = False
+    rest: dict[str, int] = field(default_factory=dict)
+    between: Table = field(default_factory=dict)
+    trail: Table = field(default_factory=dict)
+    requests: Table = field(default_factory=dict)
+    services: Table = field(default_factory=dict)
+    failed: Table = field(default_factory=dict)
+    interruptions: Table = field(default_factory=dict)
+    is_restricted: bool = False
+    program: str = ""
+
+
+_CaptureTables = TypeVar("_CaptureTables", bound=CaptureTables)
+
+
+def tables_by_name(capture: CaptureTables) -> dict[str, Table]:
     """Return all tables of a capture by name, except those that were not requested."""
     names = [field.name for field in dataclasses.fields(capture) if field.type == "Table"]
     found = {name: getattr(capture, name) for name in names}
     return {name: value for name, value in found.items() if value}
 
 
-def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Capture:
+def restrict_to_directions(
+    capture: _CaptureTables, rows: np.ndarray[Any, np.dtype[np.intp]]
+) -> _CaptureTables:
     """Return a capture that is restricted to some directions.
 
     Parameters

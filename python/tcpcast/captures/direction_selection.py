@@ -11,7 +11,7 @@ from tcpcast.captures.groups import host_address
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Capture, Table
+    from tcpcast.captures.capture_tables import CaptureTables
 
     Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
 
@@ -21,7 +21,7 @@ ALL_CONNECTIONS = "all"
 ENDPOINT_SEPARATOR = " > "
 
 
-def select_directions(capture: Capture, connection: int | str | None = None) -> Rows:
+def select_directions(capture: CaptureTables, connection: int | str | None = None) -> Rows:
     """Return the selected rows of ``connections``.
 
     Parameters
@@ -56,7 +56,9 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
     if connection is None:
         return np.array([np.argmax(table["bytes"])])
     if connection == ALL_CONNECTIONS:
-        return _largest_flow_of_each_connection(table)
+        order = np.lexsort((-table["bytes"], table["connection"]))
+        _, first = np.unique(table["connection"][order], return_index=True)
+        return np.sort(order[first])
     if isinstance(connection, str):
         return _directions_of_endpoints(capture, connection)
     rows = np.flatnonzero(table["connection"] == connection)
@@ -69,13 +71,7 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
     return rows[[np.argmax(table["bytes"][rows])]]
 
 
-def _largest_flow_of_each_connection(table: Table) -> Rows:
-    order = np.lexsort((-table["bytes"], table["connection"]))
-    _, first = np.unique(table["connection"][order], return_index=True)
-    return np.sort(order[first])
-
-
-def _directions_of_endpoints(capture: Capture, words: str) -> Rows:
+def _directions_of_endpoints(capture: CaptureTables, words: str) -> Rows:
     source, arrow, destination = (
         part.strip() for part in words.partition(ENDPOINT_SEPARATOR.strip())
     )
@@ -102,7 +98,7 @@ def _matches_address(
     return np.asarray((ends == address) | (hosts == address.strip("[]")))
 
 
-def describe_directions(capture: Capture, rows: Rows) -> str:
+def describe_directions(capture: CaptureTables, rows: Rows) -> str:
     """Return a name for directions: the end points of a single one, otherwise their number."""
     if rows.size != 1:
         return f"{rows.size} flows"

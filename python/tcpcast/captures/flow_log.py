@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
+    from tcpcast.captures.capture import Capture
 
 MAX_LOG_BYTES = 1 << 26
 """Maximum size of a log in bytes."""

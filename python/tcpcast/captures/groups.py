@@ -62,7 +62,21 @@ def group_directions(
     table |= _group_sums(connections, group, count)
     table |= _group_means(connections, group, count)
     apart = table["rtt_mean_s"] if rtt_s is None else np.full(count, rtt_s)
-    table["loss_events"] = _count_loss_events(connections, loss_indications, group, apart)
+    # Count the loss events of each group treated as one flow; NaN if not all times are kept. As in
+    # the simulator, the first indication counts, and each later one that is at least one RTT after
+    # the last counted indication.
+    rows = loss_indications["direction"]
+    kept = np.bincount(rows, minlength=group.size)
+    missing = kept < connections["td"] + connections["to"]
+    times = loss_indications["time"].astype(np.int64)
+    events = np.zeros(apart.size)
+    order = np.lexsort((times, group[rows]))
+    for at, where in zip(*_rows_by_sorted_key(group[rows][order]), strict=True):
+        if np.isfinite(apart[at]):
+            events[at] = _count_separate_times(times[order[where]], round(float(apart[at]) * 1e9))
+    events[np.isnan(apart)] = np.nan
+    events[group[missing]] = np.nan
+    table["loss_events"] = events
     table |= _group_ratios(connections, group, table)
     return table | _group_model_rates(table)
 
@@ -177,28 +191,6 @@ def _group_means(connections: Table, group: Column, count: int) -> Table:
         ),
         "w_max_pkts": mean(connections["w_max_pkts"], np.ones(group.size)),
     }
-
-
-def _count_loss_events(
-    connections: Table, indications: Table, group: Column, apart_s: Column
-) -> Column:
-    """Count the loss events of each group treated as one flow; NaN if not all times are kept.
-
-    As in the simulator, the first indication counts, and each later one that is at least one RTT
-    after the last counted indication.
-    """
-    rows = indications["direction"]
-    kept = np.bincount(rows, minlength=group.size)
-    missing = kept < connections["td"] + connections["to"]
-    times = indications["time"].astype(np.int64)
-    events = np.zeros(apart_s.size)
-    order = np.lexsort((times, group[rows]))
-    for at, where in zip(*_rows_by_sorted_key(group[rows][order]), strict=True):
-        if np.isfinite(apart_s[at]):
-            events[at] = _count_separate_times(times[order[where]], round(float(apart_s[at]) * 1e9))
-    events[np.isnan(apart_s)] = np.nan
-    events[group[missing]] = np.nan
-    return events
 
 
 def _count_separate_times(times: Column, apart: int) -> int:

@@ -78,7 +78,14 @@ def _documents(text: str, file: str) -> Iterator[Any]:
         except (RecursionError, ValueError):
             raise CaptureError("JSON with too deep levels or too long numbers", file=file) from None
         if isinstance(document, dict) and "event" in document:
-            _add_event(document, streamed)
+            # Add a line of ``iperf3 --json-stream`` to the tests.
+            name, data = document["event"], document.get("data")
+            if name == "start" or not streamed:
+                streamed.append({"start": {}, "intervals": [], "end": {}})
+            if name == "interval":
+                streamed[-1]["intervals"].append(data)
+            elif name in ("start", "end", "error"):
+                streamed[-1][name] = data
         elif isinstance(document, dict) and "start" in document:
             yield document
         else:
@@ -86,17 +93,6 @@ def _documents(text: str, file: str) -> Iterator[Any]:
         while at < len(text) and text[at].isspace():
             at += 1
     yield from streamed
-
-
-def _add_event(event: dict[str, Any], tests: list[dict[str, Any]]) -> None:
-    """Add a line of ``iperf3 --json-stream`` to the tests."""
-    name, data = event["event"], event.get("data")
-    if name == "start" or not tests:
-        tests.append({"start": {}, "intervals": [], "end": {}})
-    if name == "interval":
-        tests[-1]["intervals"].append(data)
-    elif name in ("start", "end", "error"):
-        tests[-1][name] = data
 
 
 class _Test:

@@ -12,7 +12,8 @@ from tcpcast.captures.direction_selection import seconds_since
 from tcpcast.captures.loss_evidence import rtts_at_losses
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures.capture_tables import CaptureTables
 
     Column = np.ndarray[Any, Any]
 
@@ -76,7 +77,7 @@ def _growth_without_loss(rounds: Table, segment_bytes: Column) -> tuple[Column, 
     return kept, grown, apart
 
 
-def link_bps(capture: Capture) -> float:
+def link_bps(capture: CaptureTables) -> float:
     """Return the payload rate of the shared link in bit/s; NaN if it is unknown.
 
     A single flow receives the link rate while the path is full. Several flows receive only shares,
@@ -100,7 +101,7 @@ def link_bps(capture: Capture) -> float:
     return max(seen, min(together, _total_busy_time_bps(capture)))
 
 
-def _total_busy_time_bps(capture: Capture) -> float:
+def _total_busy_time_bps(capture: CaptureTables) -> float:
     """Return the total rate acknowledged in busy times in bit/s; inf if there are no rounds."""
     rounds: Table | None = tables_by_name(capture).get("rounds")
     if rounds is None or not rounds["acked_bytes"].size:
@@ -115,7 +116,7 @@ def _total_busy_time_bps(capture: Capture) -> float:
     return float(counted[busy].mean()) * 8 / width
 
 
-def queueing_delays_at_losses_s(capture: Capture, losses_table: str) -> Column:
+def queueing_delays_at_losses_s(capture: CaptureTables, losses_table: str) -> Column:
     """Return the queueing delay at each loss in seconds: the RTT above its minimum.
 
     The RTT is the maximum over the round of the loss and the round before. Rounds without RTT are

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from tcpcast.captures import Capture
+    from tcpcast.captures.capture import Capture
 
 HEAD_BYTES = 4096
 """Number of bytes at the beginning that show the format."""

@@ -70,7 +70,7 @@ def loss_origin_columns(table: Table, rounds: Table, losses: Table) -> Table:
     rtt = path_rtt_s(table)
     # Rows of both tables are sorted by direction and time.
     of_rounds, of_losses = (
-        _row_bounds_of_directions(part["direction"], size) for part in (rounds, losses)
+        np.searchsorted(part["direction"], np.arange(size + 1)) for part in (rounds, losses)
     )
     origin = table["start"][:1]
     times, lost = (seconds_since(part["time"], origin) for part in (rounds, losses))
@@ -88,10 +88,6 @@ def loss_origin_columns(table: Table, rounds: Table, losses: Table) -> Table:
                 np.interp(when, times[its], acked), when, rtt[at]
             )
     return {"loss_rate_variation": variation, "queue_at_loss_s": np.fmax(queue, 0)}
-
-
-def _row_bounds_of_directions(directions: Column, size: int) -> Column:
-    return np.searchsorted(directions, np.arange(size + 1))
 
 
 def _median_rtt_at_losses(times: Column, rtt: Column, losses: Column) -> float:

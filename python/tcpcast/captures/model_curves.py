@@ -11,7 +11,7 @@ from tcpcast.captures.table import INTERVAL_S, select_rows
 from tcpcast.models.pftk import approximate_rate_pps, td_only_leading_rate_pps, throughput
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
     Counts = np.ndarray[Any, np.dtype[np.int64]]

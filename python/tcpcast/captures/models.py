@@ -37,7 +37,8 @@ from tcpcast.models.pftk import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures.capture_tables import CaptureTables
 
     Column = np.ndarray[Any, Any]
 
@@ -125,7 +126,7 @@ MODEL_LABELS = {
 """Names of the models in reports, by the prefix of their columns."""
 
 
-def model_rates_by_direction(capture: Capture, rows: Column) -> Table:
+def model_rates_by_direction(capture: CaptureTables, rows: Column) -> Table:
     """Return the rate of each model for directions, one row per direction.
 
     Parameters
@@ -226,7 +227,7 @@ def _cardwell_pps(table: Table, loss: Column, path: dict[str, Any]) -> Column:
     return np.asarray(sent / latency)
 
 
-def model_intervals(capture: Capture, rows: Column) -> Table:
+def model_intervals(capture: CaptureTables, rows: Column) -> Table:
     """Return the packets sent and the packets predicted in each interval of 100 s.
 
     Parameters
@@ -253,7 +254,7 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
     return measured | predicted
 
 
-def measured_intervals(capture: Capture, rows: Column) -> Table:
+def measured_intervals(capture: CaptureTables, rows: Column) -> Table:
     """Return the intervals of 100 s of directions, each with its class as in the PFTK paper.
 
     Parameters
@@ -278,27 +279,23 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = (table["td"] + table["to"]) / sent
-    return {
-        "direction": at,
-        "start_s": table["start_s"],
-        "length_s": np.clip(of_all["duration_s"] - table["start_s"], 0, INTERVAL_S),
-        "class": _interval_classes(capture, table),
-        "loss_indication_ratio": loss,
-        "sent_pkts": sent,
-    }
-
-
-def _interval_classes(capture: Capture, table: Table) -> Column:
-    """Return the class of each interval by its longest sequence of timeouts."""
+    # The class of each interval by its longest sequence of timeouts.
     deepest = _longest_timeout_sequences(capture, table)
     names = [
         f"T{depth - 1}" if depth > 0 else TD_CLASS if indications else NO_LOSS_CLASS
         for depth, indications in zip(deepest, table["td"] + table["to"], strict=True)
     ]
-    return np.array(names, dtype=np.str_)
+    return {
+        "direction": at,
+        "start_s": table["start_s"],
+        "length_s": np.clip(of_all["duration_s"] - table["start_s"], 0, INTERVAL_S),
+        "class": np.array(names, dtype=np.str_),
+        "loss_indication_ratio": loss,
+        "sent_pkts": sent,
+    }
 
 
-def _longest_timeout_sequences(capture: Capture, table: Table) -> Column:
+def _longest_timeout_sequences(capture: CaptureTables, table: Table) -> Column:
     """Return the length of the longest sequence of timeouts in each interval.
 
     The source is the list of retransmissions, or the counters if the list is incomplete.
@@ -343,7 +340,10 @@ def model_errors(intervals: Table) -> Table:
         of 30 %. NaN without such an interval.
     """
     directions = np.unique(intervals["direction"])
-    counted = _modelled_intervals_mask(intervals)
+    # A mask of complete or sole intervals of directions with a model.
+    whole = intervals["length_s"] >= INTERVAL_S
+    alone = ~np.isin(intervals["direction"], intervals["direction"][whole])
+    counted = np.asarray((whole | alone) & np.isfinite(intervals["pftk_pkts"]))
     found: Table = {
         "direction": directions,
         "intervals": np.zeros(directions.size, dtype=np.int64),
@@ -358,13 +358,6 @@ def model_errors(intervals: Table) -> Table:
             if np.isfinite(errors).any():
                 found[name][place] = np.nanmean(errors)
     return found
-
-
-def _modelled_intervals_mask(intervals: Table) -> Column:
-    """Return a mask of complete or sole intervals of directions with a model."""
-    whole = intervals["length_s"] >= INTERVAL_S
-    alone = ~np.isin(intervals["direction"], intervals["direction"][whole])
-    return np.asarray((whole | alone) & np.isfinite(intervals["pftk_pkts"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +375,7 @@ class ModelResults:
     errors: Table
 
 
-def model_results(capture: Capture, order: Column) -> list[ModelResults]:
+def model_results(capture: CaptureTables, order: Column) -> list[ModelResults]:
     """Return the results of models for the directions with loss, in order.
 
     Parameters
@@ -403,7 +396,7 @@ def model_results(capture: Capture, order: Column) -> list[ModelResults]:
     return found
 
 
-def model_tables(capture: Capture) -> dict[str, Table]:
+def model_tables(capture: CaptureTables) -> dict[str, Table]:
     """Return the tables ``models``, ``model_intervals`` and ``model_errors`` of all directions.
 
     ``direction`` is a row index of ``connections``.

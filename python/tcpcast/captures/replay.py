@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, make_capture_stats
+from tcpcast.captures.capture_stats import (
+    MIN_DELAYED_ACK_PACKETS,
+    CaptureStats,
+    estimated_loss_ratio,
+    make_capture_stats,
+    pps_predicted_from_losses,
+)
+from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.direction_selection import describe_directions
 from tcpcast.captures.limit_remedies import MIN_OUTAGE_TIMEOUTS
+from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
 from tcpcast.captures.quantity_text import format_percent
-from tcpcast.captures.replay_tcp import (
-    MIN_DIFFERENCE_RATIO,
-    does_window_grow_by_acks,
-    tcp_entries,
-    tcp_warnings,
-)
 from tcpcast.captures.replay_toml import (
     Entry,
     entries_as_tables,
@@ -30,13 +32,14 @@ from tcpcast.captures.replay_toml import (
     time_in_scenario_syntax,
     toml_document,
 )
+from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.captures import Capture
+    from tcpcast.captures.capture_tables import CaptureTables
 
 ACK_BYTES = 40
 
@@ -76,7 +79,7 @@ class ReplayScenario:
     warnings: list[str]
 
 
-def make_replay_scenario(capture: Capture, name: str = "replay") -> ReplayScenario:
+def make_replay_scenario(capture: CaptureTables, name: str = "replay") -> ReplayScenario:
     """Return a scenario that represents all flows of a capture.
 
     Parameters
@@ -109,7 +112,11 @@ def make_replay_scenario(capture: Capture, name: str = "replay") -> ReplayScenar
         f"{whose} of {capture.file}",
         "Written by tcpcast trace --scenario. Comments state the origin of each value.",
     ]
-    warnings = _replay_warnings(stats)
+    warnings = [*tcp_warnings(stats), *_omitted_limit_warnings(stats)]
+    least = stats.table["rtt_min_s"]
+    least = least[np.isfinite(least)]
+    if least.size > 1 and least.max() > MIN_DIFFERENCE_RATIO * least.min():
+        warnings.append("the flows have different round-trip times, but the scenario has one RTT")
     remarks = [f"Warning: {warning}." for warning in warnings]
     tables = entries_as_tables(entries)
     try:
@@ -251,15 +258,6 @@ def _run_entries(stats: CaptureStats) -> Iterator[Entry]:
     yield Entry("run", "seed", 1)
 
 
-def _replay_warnings(stats: CaptureStats) -> list[str]:
-    found = [*tcp_warnings(stats), *_omitted_limit_warnings(stats)]
-    least = stats.table["rtt_min_s"]
-    least = least[np.isfinite(least)]
-    if least.size > 1 and least.max() > MIN_DIFFERENCE_RATIO * least.min():
-        found.append("the flows have different round-trip times, but the scenario has one RTT")
-    return found
-
-
 def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
     """Yield warnings about limits of the captured flows that the scenario does not include."""
     if stats.sequential_transfer_count:
@@ -291,4 +289,139 @@ def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
             f"the flows were limited by the receiver window {format_percent(share)} of the time, "
             "and "
             "this window closed temporarily; the scenario always uses the largest window"
+        )
+
+
+MAX_ACK_GROWTH_PKTS = 0.75
+"""Growth in packets per round below which windows are assumed to grow by ACKs (1/b per round);
+above it, by acknowledged packets (1 per round)."""
+
+MIN_AMPLE_WINDOW_RATIO = 2.0
+"""Minimum ratio of the largest announced window to the largest flight for a window without
+effect."""
+
+CUBIC_REDUCTION_RANGE = (0.6, 0.8)
+"""Range of the factor by which a loss reduces CUBIC's window: 0.7 (Reno: 0.5, BBR: larger)."""
+
+MIN_DIFFERENCE_RATIO = 1.25
+"""Ratio of the larger to the smaller value above which two values are considered different."""
+
+
+def tcp_entries(stats: CaptureStats) -> Iterator[Entry]:
+    """Yield the values of the table ``tcp``.
+
+    Modern stacks have the delayed ACKs and timers of Linux; classic stacks have the measured
+    delayed ACKs and timers.
+    """
+    yield Entry("tcp", "stack", stats.sender.stack, stats.sender.evidence)
+    if stats.sender.is_modern and not stats.sender.timestamps:
+        yield Entry("tcp", "timestamps", value=False, comment="none captured")
+    window = stats.packet_weighted_mean("initial_window_pkts")
+    if window >= 1:
+        yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
+    if not (stats.sender.is_modern and _is_window_ample(stats)):
+        yield _window_entry(stats)
+    yield from _modern_timer_entries(stats) if stats.sender.is_modern else _classic_entries(stats)
+
+
+def _is_window_ample(stats: CaptureStats) -> bool:
+    """Return True if the announced window was never a limit; modern receivers auto-tune it."""
+    return bool(
+        stats.packet_weighted_mean("w_max_pkts") * stats.payload_bytes
+        >= MIN_AMPLE_WINDOW_RATIO * stats.packet_weighted_mean("flight_max_bytes")
+    )
+
+
+def _window_entry(stats: CaptureStats) -> Entry:
+    most = stats.window_pkts
+    if not most >= 1:
+        why = "unknown"
+        return Entry("tcp", "receiver_window", "unlimited", why)
+    why = "largest announced window in packets"
+    if not stats.packet_weighted_mean("w_max_pkts") >= 1:
+        why = "the announced window is unknown; this is the nearly constant data in flight"
+    return Entry("tcp", "receiver_window", int(most), why)
+
+
+def _modern_timer_entries(stats: CaptureStats) -> Iterator[Entry]:
+    least = min_rto_s(stats.table)
+    if least > 0:
+        why = "mean first timeout minus mean RTT; usually 200 ms"
+        yield Entry("tcp", "min_rto", time_in_scenario_syntax(least), why)
+
+
+def _classic_entries(stats: CaptureStats) -> Iterator[Entry]:
+    delayed, why = _delayed_acks_and_reason(stats)
+    yield Entry("tcp", "delayed_acks", delayed, why)
+    timer = first_timeout_s(stats.table)
+    why = "measured T0, the mean first timeout"
+    if not timer > 0:
+        timer = stats.rtt_s + LINUX_MIN_RTO_MINUS_RTT_S
+        why = "RTT + 200 ms, as in Linux, because there was no timeout"
+    yield Entry("tcp", "min_rto", time_in_scenario_syntax(min(timer, 64.0)), why)
+
+
+def _delayed_acks_and_reason(stats: CaptureStats) -> tuple[bool, str]:
+    acknowledged = stats.packet_weighted_mean("packets_per_ack")
+    if not acknowledged >= MIN_DELAYED_ACK_PACKETS:
+        return False, f"{acknowledged:.3g} packets per ack"
+    if does_window_grow_by_acks(stats):
+        return True, f"{acknowledged:.3g} packets per ack"
+    return False, f"{acknowledged:.3g} packets per ack, but the window grows per acked packet"
+
+
+def does_window_grow_by_acks(stats: CaptureStats) -> bool:
+    """Return True if windows grow by acks instead of acknowledged packets.
+
+    Modern senders count acknowledged packets; their growth is not a criterion, because CUBIC grows
+    by only half a packet per round in its Reno-friendly region.
+    """
+    return bool(
+        stats.window_growth_per_round_pkts < MAX_ACK_GROWTH_PKTS and not stats.sender.is_modern
+    )
+
+
+def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
+    """Yield warnings about differences between the senders and the stack of the scenario."""
+    if stats.sender.is_modern:
+        yield from _modern_warnings(stats)
+        return
+    left = stats.packet_weighted_mean("window_reduction")
+    low, high = CUBIC_REDUCTION_RANGE
+    if low <= left:
+        control = "CUBIC" if left <= high else "BBR or another TCP with pacing"
+        yield (
+            f"a loss reduces the window to {left:.2f} of its size, as with {control}; the "
+            "NewReno stack of the scenario halves the window"
+        )
+    acknowledged = stats.packet_weighted_mean("packets_per_ack")
+    by_acks, by_bytes = (pps_predicted_from_losses(stats, b) for b in (acknowledged, 1.0))
+    reached = stats.mean_flow_pps
+    if by_bytes > MIN_DIFFERENCE_RATIO * by_acks and abs(by_bytes - reached) < abs(
+        by_acks - reached
+    ):
+        yield (
+            "the window seems to grow per acked packet, not per ack. An ack covers "
+            f"{acknowledged:.3g} packets, but the measured {reached:.3g} packets/s per flow are "
+            f"closer to PFTK with b = 1 ({by_bytes:.3g} packets/s) than to PFTK with "
+            f"b = {acknowledged:.3g} ({by_acks:.3g} packets/s)"
+        )
+
+
+def _modern_warnings(stats: CaptureStats) -> Iterator[str]:
+    """Yield warnings about different congestion controls and about ECN marks."""
+    names, counts = np.unique(stats.table["looks_like"], return_counts=True)
+    found = {str(name): int(count) for name, count in zip(names, counts, strict=True)}
+    found.pop(UNKNOWN, None)
+    if len(found) > 1:
+        which = ", ".join(f"{count} like {name}" for name, count in found.items())
+        yield (
+            f"the flows have different congestion controls ({which}); in the scenario, all flows "
+            f"have {stats.sender.stack}"
+        )
+    marked = int(stats.table["window_reductions"].sum())
+    if marked:
+        yield (
+            f"{marked} window reductions were caused by ECN marks, but the queue in the scenario "
+            "drops packets instead of marking them"
         )

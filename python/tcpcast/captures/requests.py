@@ -105,7 +105,25 @@ def request_table(
         parts[part] += np.where((outcome == CAPTURE_ENDED) & (silent == part), remaining, 0)
     full = INITIAL_WINDOW * connections["segment_bytes"][talk]
     small = answered & (found["response_bytes"] <= full)
-    _move_window_reduction_time(parts, found, rtt, service, small)
+    # Move the time that reduced windows cost from ``network`` to ``retransmission``. A response
+    # within the initial window is sent in one flight, unless losses have reduced the window; then
+    # it takes another round trip, or is paced more slowly. Requests of the same service before any
+    # loss show the usual time between first and last byte.
+    spread = np.maximum(parts["response"] / 1e9 - rtt, 0.0)
+    lossy = found["after_losses"] | (found["retransmissions"] > 0)
+    usual = np.full(spread.size, np.nan)
+    for one in np.unique(service):
+        of_it = (service == one) & small
+        usual[of_it] = _lossless_transfer_s(
+            spread[of_it & ~lossy], spread[of_it], found["response_bytes"][of_it]
+        )
+    more = spread - usual
+    with np.errstate(invalid="ignore"):
+        reduced = small & lossy & (more > MIN_EXTRA_ROUND_TRIPS * rtt)
+    added = np.where(reduced, np.nan_to_num(more) * 1e9, 0.0).astype(np.int64)
+    added = np.minimum(added, parts["response"])
+    parts["retransmission"] += added
+    parts["response"] -= added
     _move_silence_of_server(parts, service, separable)
     waited = np.stack([parts[part] for part in LATENCY_PARTS]).sum(axis=0)
     unknown = np.isnan(rtt)
@@ -141,32 +159,6 @@ def request_table(
         "outcome": outcome,
         "start_s": seconds(found["time_ns"] - first_ns),
     }
-
-
-def _move_window_reduction_time(
-    parts: Table, found: Mapping[str, Any], rtt: Column, service: Column, small: Column
-) -> None:
-    """Move the time that reduced windows cost from ``network`` to ``retransmission``.
-
-    A response within the initial window is sent in one flight, unless losses have reduced the
-    window; then it takes another round trip, or is paced more slowly. Requests of the same service
-    before any loss show the usual time between first and last byte.
-    """
-    spread = np.maximum(parts["response"] / 1e9 - rtt, 0.0)
-    lossy = found["after_losses"] | (found["retransmissions"] > 0)
-    usual = np.full(spread.size, np.nan)
-    for one in np.unique(service):
-        of_it = (service == one) & small
-        usual[of_it] = _lossless_transfer_s(
-            spread[of_it & ~lossy], spread[of_it], found["response_bytes"][of_it]
-        )
-    more = spread - usual
-    with np.errstate(invalid="ignore"):
-        reduced = small & lossy & (more > MIN_EXTRA_ROUND_TRIPS * rtt)
-    added = np.where(reduced, np.nan_to_num(more) * 1e9, 0.0).astype(np.int64)
-    added = np.minimum(added, parts["response"])
-    parts["retransmission"] += added
-    parts["response"] -= added
 
 
 def _move_silence_of_server(parts: Table, service: Column, separable: Column) -> None:

@@ -19,7 +19,7 @@ from tcpcast.captures.congestion_control import (
 from tcpcast.scenario.modern_tcp import get_congestion_control, is_modern
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
 
@@ -88,7 +88,8 @@ def identify_sender(table: Table) -> Sender:
         table, table["timestamps"] | np.isfinite(table["rtt_timestamps_mean_s"])
     )
     sack = _holds_for_most_packets(table, table["sack"] | (table["by_sack"] > 0))
-    if not sack and not _is_sack_visible(table):
+    # SACK is visible in handshakes and at losses.
+    if not sack and not (table["syn_captured"] | (table["td"] > 0)).any():
         return Sender(
             "linux-cubic",
             "most common stack; the capture does not show the stack of the sender",
@@ -122,23 +123,19 @@ def identified_congestion_control(table: Table) -> str:
     """
     known, packets = table["looks_like"] != UNKNOWN, table["data_packets"]
     if packets[known].sum() < MIN_IDENTIFIED_SHARE * packets.sum() or not known.any():
-        return _control_by_window_reductions(table)
+        # The congestion control that matches the median window reduction, or "unknown".
+        left = table["window_reduction"][np.isfinite(table["window_reduction"])]
+        if left.size < MIN_FLOWS:
+            return UNKNOWN
+        usual = float(np.median(left))
+        by = {
+            RENO: RENO_REDUCTION_RANGE,
+            CUBIC: CUBIC_REDUCTION_RANGE,
+            BBR: (MIN_BBR_REDUCTION, np.inf),
+        }
+        return next((name for name, (low, high) in by.items() if low <= usual <= high), UNKNOWN)
     names, at = np.unique(table["looks_like"][known], return_inverse=True)
     return str(names[np.bincount(at, weights=packets[known]).argmax()])
-
-
-def _control_by_window_reductions(table: Table) -> str:
-    """Return the congestion control that matches the median window reduction, or "unknown"."""
-    left = table["window_reduction"][np.isfinite(table["window_reduction"])]
-    if left.size < MIN_FLOWS:
-        return UNKNOWN
-    usual = float(np.median(left))
-    by = {
-        RENO: RENO_REDUCTION_RANGE,
-        CUBIC: CUBIC_REDUCTION_RANGE,
-        BBR: (MIN_BBR_REDUCTION, np.inf),
-    }
-    return next((name for name, (low, high) in by.items() if low <= usual <= high), UNKNOWN)
 
 
 def first_timeout_s(table: Table) -> float:
@@ -166,11 +163,6 @@ def min_rto_s(table: Table) -> float:
     """
     beyond = first_timeout_minus_rtt_s(table)
     return max(beyond, 0.004) if beyond < LINUX_TIMEOUT_MINUS_RTT_S[0] else math.nan
-
-
-def _is_sack_visible(table: Table) -> bool:
-    """Return True if SACK would be visible in the capture, in handshakes or at losses."""
-    return bool((table["syn_captured"] | (table["td"] > 0)).any())
 
 
 def _holds_for_most_packets(table: Table, which: Column) -> bool:

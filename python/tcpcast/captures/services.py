@@ -115,9 +115,10 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
     for part in (RETRANSMISSION, HELD):
         row[f"without_{part}_p50_s"] = _latency_quantile(whole - good[f"{part}_s"], 0.5)
     row |= _longest_interruption(good)
+    names, counts = np.unique(lost["outcome"], return_counts=True)
     row |= {
         "late": int(late.sum()),
-        "late_outcome": _most_frequent(lost["outcome"]),
+        "late_outcome": (str(names[np.argmax(counts)]) if names.size else ""),
         "late_wait_p50_s": _latency_quantile(lost["waited_s"], 0.5),
         "late_wait_total_s": float(lost["waited_s"].sum()),
     }
@@ -159,11 +160,6 @@ def _longest_interruption(good: Table) -> dict[str, Any]:
             "request" if good["first_byte_s"][at] >= lengths[at] else "response"
         ),
     }
-
-
-def _most_frequent(values: Column) -> str:
-    names, counts = np.unique(values, return_counts=True)
-    return str(names[np.argmax(counts)]) if names.size else ""
 
 
 def _latency_quantile(values: Column, share: float) -> float:

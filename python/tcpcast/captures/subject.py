@@ -20,7 +20,7 @@ from tcpcast.limit_names import LIMIT_NAMES
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
+    from tcpcast.captures.capture_tables import CaptureTables
 
     Column = np.ndarray[Any, Any]
 
@@ -98,7 +98,7 @@ class Subject:
         }
 
 
-def capture_subject(capture: Capture, groups: Table | None = None) -> Subject:
+def capture_subject(capture: CaptureTables, groups: Table | None = None) -> Subject:
     """Return the subject of the verdict.
 
     Failures are the subject if at least half of the connections failed, except for a RST that
@@ -209,13 +209,13 @@ def _waited_s(services: Table) -> Column:
     return np.asarray(waited + services.get("late_wait_total_s", 0.0))
 
 
-def _other_time_s(capture: Capture, transfers: Column) -> float:
+def _other_time_s(capture: CaptureTables, transfers: Column) -> float:
     """Return the total time in seconds of the requests and of some transfers."""
     lasted = np.nan_to_num(capture.connections["duration_s"][transfers])
     return float(_waited_s(capture.services).sum() + lasted.sum())
 
 
-def _service_subject(capture: Capture, failures: int) -> Subject:
+def _service_subject(capture: CaptureTables, failures: int) -> Subject:
     services, table = capture.services, capture.connections
     row = int(np.argmax(_waited_s(services)))
     return Subject(
@@ -250,7 +250,7 @@ def _active_times(table: Table) -> tuple[Column, Column]:
     return begin, begin + np.minimum(lasted, np.iinfo(np.int64).max - begin)
 
 
-def _minor_resets(capture: Capture) -> Column:
+def _minor_resets(capture: CaptureTables) -> Column:
     """Return a mask of failed connections whose RST matters less than the transfers.
 
     This is a RST on a connection with few bytes, or a RST with which an application ends a
@@ -299,7 +299,7 @@ def _minor_resets(capture: Capture) -> Column:
     return minor
 
 
-def minor_services(capture: Capture, subject: Subject) -> Column:
+def minor_services(capture: CaptureTables, subject: Subject) -> Column:
     """Return a mask of services that need no advice, because a transfer is the subject.
 
     These carry few bytes, and few requests, like the control connection of iperf3, or only the

@@ -70,9 +70,11 @@ def service_or_transfer(connections: Table, requests: Table, services: Table) ->
     most = sent >= MIN_STREAM_SHARE * both
     waited = total(requests["waited_s"])[connection]
     answered = total(requests["response_bytes"] > 0)[connection]
-    is_client = (
-        connections["src"] == _client_of_each_connection(requests, known, place, count)[connection]
-    )
+    # The client of each connection, "" without requests.
+    clients = requests["client"][known]
+    found = np.zeros(count, dtype=clients.dtype if clients.size else "<U1")
+    found[place] = clients
+    is_client = connections["src"] == found[connection]
     few = MIN_STREAM_PACKETS * np.bincount(
         connection, weights=connections["segment_bytes"] * most, minlength=count
     )
@@ -118,11 +120,3 @@ def service_or_transfer(connections: Table, requests: Table, services: Table) ->
     place_of = np.full(count, -1)
     place_of[place] = row_of[known]
     return np.where(transfers, -1, place_of[connection])
-
-
-def _client_of_each_connection(requests: Table, known: Column, place: Column, count: int) -> Column:
-    """Return the client of each connection, "" without requests."""
-    clients = requests["client"][known]
-    found = np.zeros(count, dtype=clients.dtype if clients.size else "<U1")
-    found[place] = clients
-    return found

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
+    from tcpcast.captures.capture_tables import CaptureTables
     from tcpcast.captures.subject import Subject
 
 MIN_SECOND_LIMIT_SHARE = 0.2
@@ -48,7 +48,7 @@ UNKNOWN = "unknown"
 
 
 def captures_findings(
-    captures: Sequence[Capture], groups: Sequence[Table] | None = None
+    captures: Sequence[CaptureTables], groups: Sequence[Table] | None = None
 ) -> list[Finding]:
     """Return the findings on the capture with the most data; they name the file among several."""
     if not captures:
@@ -64,7 +64,7 @@ def captures_findings(
     return [first, *rest, *_texts(text)]
 
 
-def capture_findings(capture: Capture, groups: Table | None = None) -> list[Finding]:
+def capture_findings(capture: CaptureTables, groups: Table | None = None) -> list[Finding]:
     """Return the findings on a capture, on its :class:`Subject` first.
 
     An unknown cause is not stated.
@@ -106,7 +106,7 @@ def _texts(*clauses: str) -> list[Finding]:
     return [Finding(clause, claim="text") for clause in clauses if clause]
 
 
-def _interruption_clause(capture: Capture, subject: Subject) -> str:
+def _interruption_clause(capture: CaptureTables, subject: Subject) -> str:
     """Return a long silence during the transfers of the verdict, or ""."""
     if subject.kind not in TRANSFER_KINDS:
         return ""
@@ -120,7 +120,7 @@ def directions_without_service(table: Table) -> Table:
     return select_rows(table, table["service"] < 0)
 
 
-def _data_findings(capture: Capture, subject: Subject) -> list[Finding]:
+def _data_findings(capture: CaptureTables, subject: Subject) -> list[Finding]:
     """Return the findings on the data of a capture."""
     table, rows = capture.connections, list(subject.directions)
     match subject.kind:
@@ -137,7 +137,7 @@ def _data_findings(capture: Capture, subject: Subject) -> list[Finding]:
     return [_flows_finding(subject, select_rows(table, rows), table)]
 
 
-def _no_data_clause(capture: Capture) -> str:
+def _no_data_clause(capture: CaptureTables) -> str:
     uncaptured = capture.rest.get("uncaptured_bytes", 0)
     if uncaptured:
         return (

@@ -126,16 +126,59 @@ def _flush(out: ErrorRecordingStream) -> int:
     raise MachineError(f"cannot write to standard output: {out.error.strerror or out.error}")
 
 
-def _former_option_message(command: str, usage: typer.TyperException) -> str | None:
-    """Return the message about an option's former name, or None for other errors."""
+_FORMER_OPTIONS = {
+    "--html": "--out FILE.html",
+    "--markdown": "--out FILE.md",
+    "--output": "--out DIR",
+    "--statistics": "--out FILE",
+    "--show": "--print-scenario",
+    "--after": "--second-capture",
+    "--by": "--group-by",
+    "--far": "--server-command",
+}
+"""Options of earlier versions, and what to write instead."""
+
+_KEYS_BY_WORD = {
+    **dict.fromkeys(("loss", "plr", "drop"), "network.bottleneck.loss"),
+    **dict.fromkeys(("rate", "bandwidth", "bw", "capacity"), "network.bottleneck.rate"),
+    **dict.fromkeys(("rtt", "delay", "latency"), "network.rtt"),
+    **dict.fromkeys(("users", "sources"), "traffic.sources"),
+    **dict.fromkeys(("flows", "streams", "connections", "parallel"), "traffic.flows"),
+    **dict.fromkeys(("cc", "congestion", "congestion-control", "stack"), "tcp.stack"),
+    **dict.fromkeys(("duration", "time"), "run.duration"),
+    "buffer": "network.bottleneck.buffer",
+    "queue": "network.bottleneck.queue",
+    "size": "traffic.size",
+    "rwnd": "tcp.receiver_window",
+}
+"""Keys of a scenario by words that other programs use for options."""
+
+
+def _unknown_option_message(arguments: Sequence[str], usage: typer.TyperException) -> str | None:
+    """Return a message that states the right option, or None for other errors."""
     typed = getattr(usage, "option_name", None)
-    if (command, typed) == ("plan", "--verify"):
+    if typed is None or (context := getattr(usage, "ctx", None)) is None:
+        return None
+    flags = {flag for parameter in context.command.params for flag in parameter.opts}
+    if context.command_path.startswith("tcpcast plan") and typed == "--verify":
         return f"there is no option {typed}; a plan is simulated, unless --engine names a formula"
-    rows = COMMANDS[command].options if typed and command in COMMANDS else ()
-    named = (
-        f"there is no option {typed}; write {row.flag}" for row in rows if row.former_flag == typed
-    )
-    return next(named, None)
+    instead = _FORMER_OPTIONS.get(typed, "")
+    if instead.partition(" ")[0] in flags:
+        return f"there is no option {typed}; write {instead}"
+    from tcpcast.path_option_definitions import PATH_OPTIONS  # noqa: PLC0415 - only for an error
+    from tcpcast.scenario.tcp import STACKS  # noqa: PLC0415 - slow
+
+    key = _KEYS_BY_WORD.get(typed.removeprefix("--"), "")
+    index = next(i for i, word in enumerate(arguments) if word.partition("=")[0] == typed)
+    value = arguments[index].partition("=")[2] or next(iter(arguments[index + 1 :]), "VALUE")
+    if key == "tcp.stack" and f"linux-{value}" in STACKS:
+        value = f"linux-{value}"
+    flag = next((row.flag for row in PATH_OPTIONS.values() if key in row.keys), "")
+    if flag in flags:
+        return f"there is no option {typed}; write {flag} {value}"
+    if key and "--set" in flags:
+        return f"there is no option {typed}; write --set {key}={value}"
+    return None
 
 
 def _command_path(arguments: list[str]) -> str:
@@ -160,7 +203,7 @@ def _run_command_line(arguments: list[str]) -> int:
         return INTERRUPTED_EXIT_CODE
     except typer.TyperException as usage:
         path = getattr(getattr(usage, "ctx", None), "command_path", _command_path(arguments))
-        message = _former_option_message(arguments[0], usage) or usage.format_message()
+        message = _unknown_option_message(arguments, usage) or usage.format_message()
         message = message.replace(": Value error, ", ": ")
         print(f"{path}: {message}", file=sys.stderr)
         print(f"Try '{path} --help'.", file=sys.stderr)

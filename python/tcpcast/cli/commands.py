@@ -14,9 +14,8 @@ from tcpcast.cli.options import (
     FIGURE_FORMAT,
     FILE,
     FORCE,
-    HTML,
     JSON,
-    MARKDOWN,
+    OUT,
     SEED,
     THREADS,
 )
@@ -67,14 +66,8 @@ _ANSWER_OPTIONS = (
     CSV,
     Option("plot", "DIR", "Write figures into a folder."),
     FIGURE_FORMAT,
-    HTML,
-    MARKDOWN,
-    Option(
-        "print_scenario",
-        "",
-        "Print the scenario with all defaults and exit.",
-        former_flag="--show",
-    ),
+    OUT,
+    Option("print_scenario", "", "Print the scenario with all defaults and exit."),
     THREADS,
     Option("every", "", "Print all values and warnings.", "--all"),
     Option("explain", "", "Print all values, and the equations of formulas."),
@@ -137,10 +130,11 @@ SWEEP = Command(
         CHANGES,
         SEED,
         replace(FEED, default=None),
-        Option(
-            "out",
-            "DIR",
-            "Write the results into a folder, and reuse its answers.",
+        replace(
+            OUT,
+            metavar="DIR|FILE",
+            help="Write the results into a folder, and reuse its answers; or write a report (.html "
+            "or .md); repeatable.",
         ),
         Option(
             "processes",
@@ -160,8 +154,6 @@ SWEEP = Command(
             type=list[str],
         ),
         FIGURE_FORMAT,
-        HTML,
-        MARKDOWN,
         FORCE,
         CSV,
         JSON,
@@ -204,7 +196,6 @@ TRACE = Command(
             "second_capture",
             "FILE",
             "Capture at a second tap, behind the bottleneck, to find the losses between both taps.",
-            former_flag="--after",
         ),
         CSV,
         JSON,
@@ -223,7 +214,6 @@ TRACE = Command(
             "group_by",
             "WAY",
             "Group flows: all, pair (of hosts), source or destination.",
-            former_flag="--by",
         ),
         Option(
             "rtt",
@@ -253,8 +243,7 @@ TRACE = Command(
             "Compare the predictions of all path models with the rate of each direction.",
         ),
         Option("scenario", "OUT.toml", "Write a scenario with the measured values."),
-        HTML,
-        MARKDOWN,
+        OUT,
         Option("plot", "DIR", "Write figures into a folder."),
         FIGURE_FORMAT,
         Option("parquet", "DIR", "Write all tables as Parquet into a folder."),
@@ -274,7 +263,7 @@ REPORT = Command(
             "a sweep.",
             type=list[str],
         ),
-        Option("out", "FILE", "Output file, .html or .md; default NAME.html."),
+        replace(OUT, help="Output file, .html or .md; default NAME.html; repeatable."),
         ENGINE,
         CHANGES,
         SEED,
@@ -322,7 +311,7 @@ REPRODUCE = Command(
     "Reproduce a paper and compare with its printed results.",
     "Writes a page (index.md) with figures into a folder. The exit code is 1 if a difference is "
     "new, or if a known difference no longer occurs.",
-    "tcpcast reproduce engset --quick --output engset-paper",
+    "tcpcast reproduce engset --quick --out engset-paper",
     (
         CONTEXT_OPTION,
         Argument(
@@ -332,7 +321,11 @@ REPRODUCE = Command(
             completion=complete_paper,
         ),
         Option("quick", "", "Use shorter runs, with wider intervals."),
-        Option("output", "DIR", "Output folder; default ./PAPER-paper."),
+        replace(
+            OUT,
+            metavar="DIR|FILE",
+            help="Output folder, default ./PAPER-paper; or an HTML report (.html); repeatable.",
+        ),
         Option("scenarios", "DIR", "Write each simulation as a scenario file, and an index.csv."),
         Option(
             "measurements",
@@ -340,7 +333,6 @@ REPRODUCE = Command(
             "Folder with measurements of a kernel; repeatable.",
             type=list[str],
         ),
-        HTML,
         JSON,
         THREADS,
         FORCE,
@@ -403,13 +395,12 @@ LINK = Command(
             "server_command",
             "COMMAND",
             "Shell command at the far end.",
-            former_flag="--far",
         ),
         Option("pcap", "FILE", "Write a capture of the packets at one end."),
         Option(
             "pcap_side", "near|far", "End at which --pcap captures.", type=LinkEnd, default="near"
         ),
-        Option("statistics", "FILE", "Write the counters as JSON."),
+        Option("out", "FILE", "Write the counters as JSON."),
         Option(
             "device",
             "tun|veth",

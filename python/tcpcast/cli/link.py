@@ -47,7 +47,7 @@ def link(  # noqa: PLR0913 - one parameter per option
     server_command: str | None,
     pcap: str | None,
     pcap_side: str,
-    statistics: str | None,
+    out: str | None,
     device: str | None,
     nat: bool,
     changes: list[str] | None,
@@ -62,7 +62,7 @@ def link(  # noqa: PLR0913 - one parameter per option
     scenario = _link_scenario(
         file, {k: v for k, v in given.items() if v is not None}, changes, seed
     )
-    for file_to_write in filter(None, (pcap, statistics)):
+    for file_to_write in filter(None, (pcap, out)):
         check_file_is_writable(file_to_write, force=force)
     question = {
         "config": path_configuration(scenario),
@@ -76,7 +76,7 @@ def link(  # noqa: PLR0913 - one parameter per option
         "most_bytes": MAX_BYTES,
     }
     outcome = _run_program(question, pcap, pcap_side, force=force)
-    _print_counters(outcome, statistics, force=force)
+    _print_counters(outcome, out, force=force)
     raise typer.Exit(_exit_code(outcome))
 
 
@@ -182,7 +182,7 @@ def _run_program(
     return outcome
 
 
-def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
+def _print_counters(outcome: LinkOutcome, out: str | None, *, force: bool) -> None:
     for line in link_lines(outcome):
         print_message(line)
     if outcome.distortion is not None:
@@ -190,8 +190,8 @@ def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool
             f"the counters above are not reliable: {outcome.distortion}; use an idle machine, or "
             "lower the rate"
         )
-    if statistics is not None:
-        with atomic_file(statistics, force=force) as new:
+    if out is not None:
+        with atomic_file(out, force=force) as new:
             new.write_text(encode(asdict(outcome)) + "\n", encoding="utf-8")
 
 

@@ -51,8 +51,12 @@ FIGURE_FORMAT = Option(
     type=Literal["png", "svg", "pdf"],
     default="png",
 )
-HTML = Option("html", "FILE", "Write an HTML report with figures.")
-MARKDOWN = Option("markdown", "FILE", "Write a Markdown report.")
+OUT = Option(
+    "out",
+    "FILE",
+    "Write a report: HTML with figures (.html), or Markdown (.md); repeatable.",
+    type=list[str],
+)
 JSON = Option("as_json", "", "Print JSON.", "--json")
 CSV = Option("as_csv", "", "Print CSV.", "--csv")
 

@@ -331,7 +331,7 @@ def _report(result: Result, words: Sequence[str]) -> dict[str, str]:
 
 def _report_words(words: Sequence[str], *, figures: bool) -> list[str]:
     """Return the words after the command with the option of a report before the arguments."""
-    option = ["--html", "page.html"] if figures else ["--markdown", "page.md"]
+    option = ["--out", "page.html" if figures else "page.md"]
     end = words.index("--") if "--" in words else len(words)
     return [*words[1:end], *option, *words[end:]]
 

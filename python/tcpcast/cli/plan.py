@@ -116,9 +116,9 @@ def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]
     from tcpcast.plan import solve
     from tcpcast.scenario import parse_assignments
 
-    check_report_files(values["html"], values["markdown"], force=values["force"])
+    check_report_files(values["out"], force=values["force"])
     figure = None if values["plot"] is None else _checked_figure_file(question, values)
-    if (values["html"], values["markdown"], figure) != (None, None, None):
+    if values["out"] or figure:
         ignore_broken_pipe()
     arguments, changes = read_target(question, values), parse_assignments(values["changes"] or ())
     scenario = _read_scenario(question, values, changes)
@@ -176,8 +176,8 @@ def _write_reports(
 
         written = save_figure(plan_figure(plan, scenario), figure, force=options["force"])
         print_message(f"wrote {written}")
-    if (options["html"], options["markdown"]) != (None, None):
+    if options["out"]:
         from tcpcast.report.plan import plan_document
 
         document = partial(plan_document, plan, scenario, typed_command_text(context), figure_name)
-        write_reports(document, options["html"], options["markdown"], force=options["force"])
+        write_reports(document, options["out"], force=options["force"])

@@ -10,9 +10,8 @@ from tcpcast.cli.options import (
     FIGURE_FORMAT,
     FILE,
     FORCE,
-    HTML,
     JSON,
-    MARKDOWN,
+    OUT,
     SEED,
     THREADS,
 )
@@ -42,8 +41,7 @@ COMMON = (
     THREADS,
     Option("plot", "DIR", "Write a figure of the metric into this folder."),
     FIGURE_FORMAT,
-    HTML,
-    MARKDOWN,
+    OUT,
     FORCE,
     JSON,
 )

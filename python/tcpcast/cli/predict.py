@@ -16,7 +16,7 @@ from tcpcast.scenario import parse_assignments
 if TYPE_CHECKING:
     import typer
 
-_SWEEP_OPTIONS = {"feed", "plot", "form", "html", "markdown", "force", "as_csv", "as_json"}
+_SWEEP_OPTIONS = {"feed", "plot", "form", "out", "force", "as_csv", "as_json"}
 
 
 def predict(  # noqa: PLR0913 - one parameter per option

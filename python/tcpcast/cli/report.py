@@ -11,6 +11,7 @@ import typer
 
 from tcpcast.cli.reports import (
     check_report_files,
+    has_figures,
     reproducing_command,
     write_reports,
     write_reports_on_captures,
@@ -40,7 +41,7 @@ COMPRESSION_SUFFIXES = (".gz", ".zst")
 def report(  # noqa: PLR0913 - one parameter per option
     *,
     sources: list[str],
-    out: str | None,
+    out: list[str] | None,
     engine: list[str] | None,
     changes: list[str] | None,
     seed: int | None,
@@ -49,36 +50,31 @@ def report(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Write the report of a scenario, saved answers, a sweep or captures."""
-    target = out if out is not None else f"{_source_stem(sources[0])}.html"
-    if not target.endswith((".html", ".md")):
-        raise TcpcastError(f"--out {target}: the name must end in .html or .md")
-    html, markdown = (target, None) if target.endswith(".html") else (None, target)
+    reports = out or [f"{_source_stem(sources[0])}.html"]
     protect_inputs(*sources)
-    check_report_files(html, markdown, force=force)
+    check_report_files(reports, force=force)
     given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}
     saved = _find_only_source(sources, is_saved_answers_file, "saved answers")
     if saved is not None:
         _reject_options(given, f"{saved} contains saved answers")
-        raise typer.Exit(_write_report_on_answers(saved, html, markdown, force=force))
+        raise typer.Exit(_write_report_on_answers(saved, reports, force=force))
     folder = _find_only_source(sources, contains_sweep, "a sweep")
     if folder is not None:
         _reject_options(given, f"{folder} contains a finished sweep")
-        raise typer.Exit(_write_report_on_sweep(folder, html, markdown, force=force))
+        raise typer.Exit(_write_report_on_sweep(folder, reports, force=force))
     captured = _find_captures(sources)
     if captured is not None:
         _reject_options(given, f"{sources[0]} is a capture")
-        captures, code = _read_captures(captured, trail=html is not None)
-        write_reports_on_captures(
-            captures, ["tcpcast", "report", *sources], html, markdown, force=force
-        )
+        captures, code = _read_captures(captured, trail=has_figures(reports))
+        write_reports_on_captures(captures, ["tcpcast", "report", *sources], reports, force=force)
         raise typer.Exit(code)
 
     scenario = read_scenario(sources[0], changes, seed)
-    names, drawn = read_engine_option(engine), html is not None
+    names, drawn = read_engine_option(engine), has_figures(reports)
     answers = run_engines(scenario, names, threads, feed, force=force, over_time=drawn)
     again = reproducing_command(sources[0], answers, changes, seed, feed)
-    write_reports_on_run(compare_all(answers), scenario, again, html, markdown, force=force)
+    write_reports_on_run(compare_all(answers), scenario, again, reports, force=force)
     raise typer.Exit(exit_code(answers))
 
 
@@ -107,9 +103,7 @@ def _find_only_source(
     return found[0] if found else None
 
 
-def _write_report_on_answers(
-    saved: Path, html: str | None, markdown: str | None, *, force: bool
-) -> int:
+def _write_report_on_answers(saved: Path, reports: Sequence[str], *, force: bool) -> int:
     """Write the report of saved answers, and return the exit code."""
     answers = read_saved_answers(saved)
     # The answers contain the scenario, but not its file name and the options of the command.
@@ -120,20 +114,18 @@ def _write_report_on_answers(
     )
     again = f"{shlex.join(['tcpcast', 'report', str(saved)])}\n"
     again += f"# to recompute the answers, save the scenario above as {file} and run:\n{rerun}"
-    write_reports_on_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
+    write_reports_on_run(compare_all(answers), answers.scenario, again, reports, force=force)
     return 1 if any(answer.incomplete_reason is not None for answer in answers) else 0
 
 
-def _write_report_on_sweep(
-    folder: Path, html: str | None, markdown: str | None, *, force: bool
-) -> int:
+def _write_report_on_sweep(folder: Path, reports: Sequence[str], *, force: bool) -> int:
     """Write the report on a sweep in a folder, and return the exit code."""
     results = read_sweep(folder)
     file = f"{results.sweep.scenario.name}.toml"
     again = f"{shlex.join(['tcpcast', 'report', str(folder)])}\n"
     again += f"# to recompute the sweep, save the scenario above as {file} and run:\n"
     again += shlex.join(["tcpcast", "sweep", file, "--out", "NEW"])
-    write_reports(partial(sweep_document, results, again), html, markdown, force=force)
+    write_reports(partial(sweep_document, results, again), reports, force=force)
     return 1 if results.interrupted else sweep_exit_code(results)
 
 

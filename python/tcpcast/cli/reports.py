@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast import output
 from tcpcast.cli.streams import print_message
+from tcpcast.errors import TcpcastError
 from tcpcast.extras import import_matplotlib
 
 if TYPE_CHECKING:
@@ -26,13 +27,35 @@ documents: list[Document] | None = None
 """In a worker process, a list that receives the reports instead of files."""
 
 
-def check_report_files(html: str | None, markdown: str | None, *, force: bool) -> None:
+def has_figures(reports: Sequence[str] | None) -> bool:
+    """Return True if one of the reports contains figures."""
+    return any(path.endswith(".html") for path in reports or ())
+
+
+def check_report_files(reports: Sequence[str] | None, *, force: bool) -> None:
     """Raise before the work starts if reports cannot be written."""
-    for path in (html, markdown) if documents is None else ():
-        if path is not None:
+    for path in reports or ():
+        if not path.endswith((".html", ".md")):
+            raise TcpcastError(f"--out {path}: the name must end in .html or .md")
+        if documents is None:
             output.check_file_is_writable(path, kind=output.REPORT_KIND, force=force)
-    if html is not None:
+    if has_figures(reports):
         import_matplotlib()
+
+
+def split_folder_from_reports(out: Sequence[str] | None) -> tuple[str | None, list[str]]:
+    """Return the folder among the outputs of a command, if any, and the reports.
+
+    Raises
+    ------
+    TcpcastError
+        There are several folders.
+    """
+    reports = [path for path in out or () if path.endswith((".html", ".md"))]
+    folders = [path for path in out or () if path not in reports]
+    if len(folders) > 1:
+        raise TcpcastError(f"--out {folders[0]} and --out {folders[1]}: write one folder")
+    return next(iter(folders), None), reports
 
 
 def write_figures(
@@ -49,37 +72,31 @@ def write_figures(
 
 
 def write_reports_on_captures(
-    captures: Sequence[Capture],
-    again: Sequence[str],
-    html: str | None,
-    markdown: str | None,
-    *,
-    force: bool,
+    captures: Sequence[Capture], again: Sequence[str], reports: Sequence[str] | None, *, force: bool
 ) -> None:
     """Write the reports on captures, and print their file names; ``again`` reproduces them."""
-    if captures and (html, markdown) != (None, None):
+    if captures and reports:
         from tcpcast.report.full_report import captures_document  # noqa: PLC0415
 
         document = partial(captures_document, captures, shlex.join(again))
-        write_reports(document, html, markdown, force=force)
+        write_reports(document, reports, force=force)
 
 
-def write_reports_on_run(  # noqa: PLR0913 - what to write, and where
+def write_reports_on_run(  # noqa: PLR0913 - the run, and what to write
     compared: ComparedAnswers,
     scenario: Scenario,
     again: str,
-    html: str | None,
-    markdown: str | None,
+    reports: Sequence[str] | None,
     *,
     force: bool,
     amount_bytes: float | None = None,
 ) -> None:
     """Write the requested reports on the answers to a scenario, and print their names."""
-    if (html, markdown) != (None, None):
+    if reports:
         from tcpcast.report.full_report import run_document  # noqa: PLC0415
 
         document = partial(run_document, compared, scenario, again, amount_bytes=amount_bytes)
-        write_reports(document, html, markdown, force=force)
+        write_reports(document, reports, force=force)
 
 
 def reproducing_command(
@@ -122,25 +139,21 @@ def typed_command_text(context: typer.Context) -> str:
 
 
 def write_reports(
-    document: Callable[[bool], Document], html: str | None, markdown: str | None, *, force: bool
+    document: Callable[[bool], Document], reports: Sequence[str] | None, *, force: bool
 ) -> None:
     """Write the requested reports, and print their names.
 
     ``document`` returns the report; its argument is True if the report should contain figures.
     """
     if documents is not None:
-        documents.append(document(html is not None))
+        documents.append(document(has_figures(reports)))
         return
     from tcpcast.report.html import html_page  # noqa: PLC0415 - rarely needed
     from tcpcast.report.markdown import markdown_page  # noqa: PLC0415
 
     mark = output.REPORT_KIND.mark.decode()
-    if html is not None:
-        _write_and_print_file_name(html, html_page(document(True), mark), force=force)
-    if markdown is not None:
-        _write_and_print_file_name(markdown, markdown_page(document(False), mark), force=force)
-
-
-def _write_and_print_file_name(path: str, text: str, *, force: bool) -> None:
-    output.write_text(path, text, kind=output.REPORT_KIND, force=force)
-    print_message(f"wrote {path}")
+    for path in reports or ():
+        page = html_page if path.endswith(".html") else markdown_page
+        text = page(document(page is html_page), mark)
+        output.write_text(path, text, kind=output.REPORT_KIND, force=force)
+        print_message(f"wrote {path}")

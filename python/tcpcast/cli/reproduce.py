@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
+from tcpcast.cli.reports import (
+    check_report_files,
+    split_folder_from_reports,
+    typed_command_text,
+    write_reports,
+)
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import MachineError, TcpcastError
 
@@ -27,20 +32,20 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     name: str,
     quick: bool,
-    output: str | None,
+    out: list[str] | None,
     scenarios: str | None,
     measurements: list[str] | None,
-    html: str | None,
     as_json: bool,
     threads: int | None,
     force: bool,
 ) -> None:
     """Print computed and published results of a paper side by side, and write a page."""
-    folder = Path(output or f"{name}-paper")
+    directory, reports = split_folder_from_reports(out)
+    folder = Path(directory or f"{name}-paper")
     run = _reproduction_of(name, measurements or [])
     if scenarios is not None:
         run = functools.partial(run, scenarios=Path(scenarios))
-    check_report_files(html, None, force=force)
+    check_report_files(reports, force=force)
     report = _run_reproduction(run, folder, quick=quick, threads=threads, force=force)
     if as_json:
         from tcpcast.report.json import encode
@@ -54,9 +59,9 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
         print_message(f"wrote {report.page}")
     if scenarios is not None and not (report.interrupted or report.write_errors):
         print_message(f"wrote scenarios and their index.csv to {scenarios}")
-    if not report.interrupted and html is not None:
+    if not report.interrupted:
         document = functools.partial(report.document, typed_command_text(context))
-        write_reports(document, html, None, force=force)
+        write_reports(document, reports, force=force)
     for reason in report.write_errors:
         print_message(reason)
     raise typer.Exit(_exit_code(report))

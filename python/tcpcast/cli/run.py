@@ -12,6 +12,7 @@ from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import (
     check_report_files,
+    has_figures,
     reproducing_command,
     write_figures,
     write_reports_on_run,
@@ -64,8 +65,7 @@ def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
     as_csv: bool,
     plot: str | None,
     form: str,
-    html: str | None,
-    markdown: str | None,
+    out: list[str] | None,
     print_scenario: bool,
     threads: int | None,
     every: bool,
@@ -90,10 +90,10 @@ def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
         from tcpcast.report.figures import check_figure_files, figure_file_names  # noqa: PLC0415
 
         check_figure_files(plot, figure_file_names(form), force=force)
-    check_report_files(html, markdown, force=force)
-    if any(each is not None for each in (plot, html, markdown)):
+    check_report_files(out, force=force)
+    if plot is not None or out:
         ignore_broken_pipe()
-    drawn = plot is not None or html is not None
+    drawn = plot is not None or has_figures(out)
     if accept_late and "kernel" not in (engines or ()):
         raise TcpcastError("--accept-late requires the engine kernel; add --engine kernel")
     answers = run_engines(
@@ -114,7 +114,7 @@ def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
         figures = iter_figures(answers, scenario)
         write_figures(figures, plot, form, "no answer has a table to draw", force=force)
     written: dict[str, Any] = {"amount_bytes": amount_bytes, "force": force}
-    write_reports_on_run(compared, scenario, again(answers), html, markdown, **written)
+    write_reports_on_run(compared, scenario, again(answers), out, **written)
     raise typer.Exit(exit_code(answers))
 
 

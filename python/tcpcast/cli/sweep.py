@@ -13,7 +13,14 @@ import typer
 from tcpcast import sweeps
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, typed_command_text, write_figures, write_reports
+from tcpcast.cli.reports import (
+    check_report_files,
+    has_figures,
+    split_folder_from_reports,
+    typed_command_text,
+    write_figures,
+    write_reports,
+)
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
@@ -69,27 +76,26 @@ def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
     context: typer.Context,
     plot: str | None,
     form: str,
-    html: str | None,
-    markdown: str | None,
     force: bool,
     as_csv: bool,
     as_json: bool,
     replications: int | None = None,
     feed: str | None = None,
-    out: str | None = None,
+    out: list[str] | None = None,
     processes: int | None = None,
     dask: str | None = None,
     level: list[str] | None = None,
 ) -> None:
     """Run a sweep, print its table or write it into a folder, write figures and reports; exit."""
-    _check_format_options(out, as_csv=as_csv, as_json=as_json)
+    folder, reports = split_folder_from_reports(out)
+    _check_format_options(folder, as_csv=as_csv, as_json=as_json)
     how: dict[str, Any] = {"engines": engines, "replications": replications, "feed": feed}
-    outputs = _RequestedOutputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
+    outputs = _RequestedOutputs(plot, reports, _parse_levels(level, plot, reports), form, force)
     plan = prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
     with progress_bar(scenario.name) as progress:
         results = sweeps.sweep(
-            scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **how
+            scenario, varied, out=folder, processes=processes, dask=dask, progress=progress, **how
         )
     _print_sweep(results, as_csv=as_csv, as_json=as_json)
     if plan is not None:
@@ -107,11 +113,11 @@ def _check_format_options(out: str | None, *, as_csv: bool, as_json: bool) -> No
         )
 
 
-def _parse_levels(typed: list[str] | None, plot: str | None, html: str | None) -> Levels:
+def _parse_levels(typed: list[str] | None, plot: str | None, reports: Sequence[str]) -> Levels:
     if not typed:
         return {}
-    if plot is None and html is None:
-        raise TcpcastError("--level requires a figure; add --plot DIR or --html FILE")
+    if plot is None and not has_figures(reports):
+        raise TcpcastError("--level requires a figure; add --plot DIR or --out FILE.html")
 
     from tcpcast.report.sweep_figures import read_levels  # noqa: PLC0415
 
@@ -123,8 +129,7 @@ class _RequestedOutputs:
     """The requested figures and reports."""
 
     plot: str | None
-    html: str | None
-    markdown: str | None
+    reports: Sequence[str]
     levels: Levels
     form: str
     force: bool
@@ -132,7 +137,7 @@ class _RequestedOutputs:
     @property
     def are_wanted(self) -> bool:
         """True if a figure or a report was requested."""
-        return any(each is not None for each in (self.plot, self.html, self.markdown))
+        return self.plot is not None or bool(self.reports)
 
     def check(self, plan: PreparedSweep | None) -> None:
         """Raise before the work starts if an output cannot be drawn or written."""
@@ -141,19 +146,19 @@ class _RequestedOutputs:
             from tcpcast.report.sweep_figures import check_sweep_figures  # noqa: PLC0415
 
             check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
-        check_report_files(self.html, self.markdown, force=self.force)
+        check_report_files(self.reports, force=self.force)
 
     def write(self, results: SweepResults, again: str) -> None:
         """Write the requested files, and print their names."""
         if self.plot is not None:
             self._draw_figures(results, self.plot)
-        if (self.html, self.markdown) == (None, None):
+        if not self.reports:
             return
 
         from tcpcast.report.sweep_report import sweep_document  # noqa: PLC0415
 
         document = functools.partial(sweep_document, results, again, levels=self.levels)
-        write_reports(document, self.html, self.markdown, force=self.force)
+        write_reports(document, self.reports, force=self.force)
 
     def _draw_figures(self, results: SweepResults, folder: str) -> None:
         from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415

@@ -14,7 +14,12 @@ from tcpcast.captures.capture_tables import TABLE_NAMES, restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.groups import GROUPINGS
 from tcpcast.cli.options import check_one_format, read_positive_duration
-from tcpcast.cli.reports import check_report_files, write_figures, write_reports_on_captures
+from tcpcast.cli.reports import (
+    check_report_files,
+    has_figures,
+    write_figures,
+    write_reports_on_captures,
+)
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.errors import CaptureError, MachineError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
@@ -28,7 +33,8 @@ from tcpcast.report.trace_verdict import summary_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
 
 DEFAULT_ROWS = 20
@@ -56,8 +62,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
     max_connections: int | None,
     models: bool,
     scenario: str | None,
-    html: str | None,
-    markdown: str | None,
+    out: list[str] | None,
     plot: str | None,
     form: str,
     parquet: str | None,
@@ -67,10 +72,10 @@ def trace(  # noqa: PLR0913 - one parameter per option
     _check_format_options(files, second_capture, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
     _check_rows(worst, table, everything=everything, models=models, as_csv=as_csv, as_json=as_json)
-    if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
+    if any((plot, parquet, scenario, out)):
         ignore_broken_pipe()
     protect_inputs(*(0 if f == "-" else f for f in (*files, second_capture) if f is not None))
-    check_report_files(html, markdown, force=force)
+    check_report_files(out, force=force)
     check_table_name(table)
     check_output_folders(plot, parquet, force=force)
     check_scenario(scenario, files, force=force)
@@ -78,7 +83,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
     code = 0
     captures: list[Capture] = []
     for file in files:
-        points = PLOT_POINTS if plot is not None else REPORT_POINTS if html is not None else 0
+        points = PLOT_POINTS if plot is not None else REPORT_POINTS if has_figures(out) else 0
         capture, own_code = read_capture(file, second_capture, connection, points, max_connections)
         code = max(code, own_code)
         if capture is not None:
@@ -108,9 +113,9 @@ def trace(  # noqa: PLR0913 - one parameter per option
         tables = [grouped(capture) for capture in captures] if grouped is not None else None
         _print_json_or_csv(captures, table or "connections", tables, models, worst, as_json=as_json)
     write_figures_and_parquet(captures, plot, form, parquet, force=force)
-    out = ["--html", html] if html is not None else ["--markdown", markdown or ""]
-    again = _reproducing_arguments(files, second_capture, connection, max_connections, out)
-    write_reports_on_captures(captures, again, html, markdown, force=force)
+    written = [word for path in out or () for word in ("--out", path)]
+    again = _reproducing_arguments(files, second_capture, connection, max_connections, written)
+    write_reports_on_captures(captures, again, out, force=force)
     write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)

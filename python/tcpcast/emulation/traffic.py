@@ -87,7 +87,20 @@ def run_traffic(
     try:
         with start_link(pickle.dumps(dict(traffic))) as (lines, _):
             for word, value in lines:
-                _handle_message(outcome, word, value)
+                match word:
+                    case "fault":
+                        raise MachineError(value)
+                    case "snapshot":
+                        outcome.snapshots.append(json.loads(value))
+                    case "transfer":
+                        outcome.transfers.append(json.loads(value))
+                    case "punctuality":
+                        outcome.punctuality = json.loads(value)
+                        outcome.distortion = outcome.punctuality["distortion"]
+                    case "ended":
+                        outcome.final_report = json.loads(value)
+                    case "device" | "distortion" | "capture_fault":
+                        setattr(outcome, word, value)
                 if word in ("snapshot", "transfer", "punctuality"):
                     outcome.stop_reason = on_progress(outcome)
                 if outcome.stop_reason is not None:
@@ -98,20 +111,3 @@ def run_traffic(
     if outcome.final_report is None:
         raise WorkerDied("the link's process ended without a result")
     return outcome
-
-
-def _handle_message(outcome: TrafficOutcome, word: str, value: str) -> None:
-    match word:
-        case "fault":
-            raise MachineError(value)
-        case "snapshot":
-            outcome.snapshots.append(json.loads(value))
-        case "transfer":
-            outcome.transfers.append(json.loads(value))
-        case "punctuality":
-            outcome.punctuality = json.loads(value)
-            outcome.distortion = outcome.punctuality["distortion"]
-        case "ended":
-            outcome.final_report = json.loads(value)
-        case "device" | "distortion" | "capture_fault":
-            setattr(outcome, word, value)

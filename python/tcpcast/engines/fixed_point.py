@@ -39,7 +39,7 @@ from tcpcast.scenario.traffic import Bulk, OnOff
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Counts, Floats, Table
-    from tcpcast.engines import RunOptions
+    from tcpcast.engines.options import RunOptions
     from tcpcast.engines.packet.counters import Estimates
     from tcpcast.scenario import Scenario
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
     from tcpcast.array_types import Table
-    from tcpcast.engines import RunOptions
+    from tcpcast.engines.options import RunOptions
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.return_path import ReturnLink

@@ -27,7 +27,7 @@ from tcpcast.errors import DomainError, MachineError, TcpcastError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcpcast.engines import RunOptions
+    from tcpcast.engines.options import RunOptions
     from tcpcast.scenario import Scenario
 
 ENGINE_GROUP, MODEL_GROUP = "tcpcast.engines", "tcpcast.models"

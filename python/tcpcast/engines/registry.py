@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tcpcast.answer import Answer
-    from tcpcast.engines import RunOptions
+    from tcpcast.engines.options import RunOptions
     from tcpcast.scenario import Scenario
 
 CROSS_TRAFFIC_OMITTED = "the formula ignores cross traffic"

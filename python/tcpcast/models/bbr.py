@@ -120,7 +120,17 @@ def bbr_bound(
     pipe = capacity * rtt
     several = count > 1
     if with_loss_based_flows:
-        share = _share_with_loss_based_flows(pipe, buffer, count)
+        # BBR's share at which its data in flight reach the maximum of 2 BDP. Let the other flows
+        # have the share x of a full buffer of q packets and of the BDP B. BBR has (1 - x)(q + B) in
+        # flight. While it measures the RTT, x q + 4 N packets are queued, and the maximum is 2 (1 -
+        # x)(x q + 4 N + B). The data in flight reach this maximum at x = 1/2 - B/(2 q) - 4 N/q.
+        if not np.all(np.isfinite(buffer) & (buffer > pipe)):
+            raise DomainError(
+                "buffer_pkts must be finite and greater than bottleneck_pps x rtt_s, because the "
+                "analysis assumes that loss-based flows fill the buffer"
+            )
+        others = 0.5 - pipe / (2 * buffer) - MIN_WINDOW_PKTS * count / buffer
+        share = np.asarray(1 - np.maximum(others, 0.0))
         queue = buffer
     else:
         share = np.ones(())
@@ -141,20 +151,3 @@ def bbr_bound(
             regime=regime,
         )
     )
-
-
-def _share_with_loss_based_flows(pipe: Floats, buffer: Floats, count: Floats) -> Floats:
-    """Return BBR's share at which its data in flight reach the maximum of 2 BDP.
-
-    Let the other flows have the share x of a full buffer of q packets and of the BDP B. BBR has
-    (1 - x)(q + B) in flight. While it measures the RTT, x q + 4 N packets are queued, and the
-    maximum is 2 (1 - x)(x q + 4 N + B). The data in flight reach this maximum at x = 1/2 - B/(2 q)
-    - 4 N/q.
-    """
-    if not np.all(np.isfinite(buffer) & (buffer > pipe)):
-        raise DomainError(
-            "buffer_pkts must be finite and greater than bottleneck_pps x rtt_s, because the "
-            "analysis assumes that loss-based flows fill the buffer"
-        )
-    others = 0.5 - pipe / (2 * buffer) - MIN_WINDOW_PKTS * count / buffer
-    return np.asarray(1 - np.maximum(others, 0.0))

@@ -8,7 +8,7 @@ from tcpcast.captures import iter_plain_rows
 from tcpcast.report.document import Paragraph
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
 
 DIRECTION_TEXTS = {
     "before-after": "towards the second tap",

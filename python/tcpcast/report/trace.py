@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import capture_json_before_tables, iter_plain_rows, iter_rows_with_advice
 from tcpcast.captures.advice import (
     advise_each_direction,
     cause_or_limit_keys,
     share_of_main_limit,
+)
+from tcpcast.captures.capture import (
+    capture_json_before_tables,
+    iter_plain_rows,
+    iter_rows_with_advice,
 )
 from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.failed_connections import (
@@ -56,7 +60,8 @@ from tcpcast.report.verdict import verdict_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
     from tcpcast.report.document import Part
 
     Array = np.ndarray[Any, Any]

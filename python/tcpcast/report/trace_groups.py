@@ -21,7 +21,7 @@ from tcpcast.report.trace_cells import (
 )
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
     from tcpcast.report.document import Part
     from tcpcast.report.trace_cells import Array
 

@@ -17,7 +17,7 @@ from tcpcast.report.trace_cells import number_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
     from tcpcast.captures.models import ModelResults
     from tcpcast.report.document import Part
 

@@ -27,7 +27,8 @@ from tcpcast.report.verdict import verdict_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
     from tcpcast.report.document import Part
 
 MAX_ADVISED = 3

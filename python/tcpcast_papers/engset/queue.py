@@ -167,7 +167,17 @@ def _queue_figure_section(
     figure, axes = drawing.create_panels(len(panels), width=5.6, height=4.3)
     for panel, variants in zip(axes, panels, strict=True):
         _draw_queue(panel, runs, variants)
-        section.rows += _queue_rows(runs, variants)
+        rows = []
+        for each in variants:
+            for name, key, unit, factor in (
+                ("mean queue", "queue_mean_pkts", "packets", 1.0),
+                ("utilisation", "utilisation", "%", 100.0),
+            ):
+                expected = factor * getattr(solve_model(each), key)
+                result = runs[each].metrics[key]
+                rows.append(Row.from_metric((each.name, name), unit, None, result, factor))
+                rows.append(Row((each.name, f"model: {name}"), unit, None, expected))
+        section.rows += rows
     section.figures.append(drawing.Plot(figure, file))
     return section
 
@@ -203,17 +213,3 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
 def _legend_text(rate_bps: float, utilisation: float, loss_ratio: float | None) -> str:
     loss = f"{100 * loss_ratio:.2g}" if loss_ratio is not None else "–"
     return f"h {1e-3 * rate_bps:.1f}k, U {100 * utilisation:.1f} %, L {loss} %"
-
-
-def _queue_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
-    rows = []
-    for each in variants:
-        for name, key, unit, factor in (
-            ("mean queue", "queue_mean_pkts", "packets", 1.0),
-            ("utilisation", "utilisation", "%", 100.0),
-        ):
-            expected = factor * getattr(solve_model(each), key)
-            result = runs[each].metrics[key]
-            rows.append(Row.from_metric((each.name, name), unit, None, result, factor))
-            rows.append(Row((each.name, f"model: {name}"), unit, None, expected))
-    return rows

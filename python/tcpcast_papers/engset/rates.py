@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.runs import Runs, SampleSizes
     from tcpcast_papers.engset.sample import Read
     from tcpcast_papers.engset.settings import Setting
-    from tcpcast_papers.published import Line
 
 LOADS = (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 """Open-loop loads of Figure 8."""
@@ -66,14 +65,6 @@ def _figure8_settings(sample_sizes: SampleSizes) -> list[list[Setting]]:
     ]
 
 
-def _simulated_distributions(mean_size_pkts: int) -> list[str]:
-    return [
-        "E",
-        "EP",
-        *([EE_DISTRIBUTIONS[mean_size_pkts]] if mean_size_pkts in EE_DISTRIBUTIONS else []),
-    ]
-
-
 def request(runs: Runs) -> None:
     """Request the settings of Figures 8 to 10 and Table 4."""
     for curve in _figure8_settings(runs.sample_sizes):
@@ -82,7 +73,11 @@ def request(runs: Runs) -> None:
         windows = {44, REDUCED_WINDOW.get(size, 44)}
         runs.request(
             setting_with_window_and_load(size, distribution, window, load)
-            for distribution in _simulated_distributions(size)
+            for distribution in [
+                "E",
+                "EP",
+                *([EE_DISTRIBUTIONS[size]] if size in EE_DISTRIBUTIONS else []),
+            ]
             for window in windows
             for load in WINDOW_LOADS
         )
@@ -271,36 +266,32 @@ def _figure10(runs: Runs, folder: Path) -> Section:
 def _table4(runs: Runs) -> Section:
     section = Section(published.published_table(4).title, ("distribution", "interval", "quantity"))
     for line in published.published_table(4):
-        section.rows += _table4_rows(line, runs)
+        wide, low = (
+            setting_with_window_and_load(12, line["distribution"], 44, 1.0),
+            int(line["low_pkts"]),
+        )
+        label = (line["distribution"], published.interval_text(low, line.integer("high_pkts")))
+        pairs = runs.sample(wide).paired(runs.sample(replace(wide, receiver_window_pkts=12)))
+        shown = (
+            ("files", "files_percent", runs.sample(wide), interval_reader(low, "share", 100)),
+            ("ON time", "on_change_percent", pairs, interval_reader(low, "on_time_s")),
+            (
+                "queue seen",
+                "queue_seen_change_percent",
+                pairs,
+                interval_reader(low, "queue_seen_mean_pkts"),
+            ),
+        )
+        section.rows += [
+            sample.row((*label, name), "%", line.printed(column), read)
+            for name, column, sample, read in shown
+        ]
     section.remarks = [
         "The setting is F12-10M1G-R50-N80. The rows are changes of the ON time, and of the queue "
         "that a packet finds on arrival, from WR = 12 to WR = 44. Small files, which are nearly "
         "all files, wait longer behind the large windows of large files.",
     ]
     return section
-
-
-def _table4_rows(line: Line, runs: Runs) -> list[Row]:
-    wide, low = (
-        setting_with_window_and_load(12, line["distribution"], 44, 1.0),
-        int(line["low_pkts"]),
-    )
-    label = (line["distribution"], published.interval_text(low, line.integer("high_pkts")))
-    pairs = runs.sample(wide).paired(runs.sample(replace(wide, receiver_window_pkts=12)))
-    shown = (
-        ("files", "files_percent", runs.sample(wide), interval_reader(low, "share", 100)),
-        ("ON time", "on_change_percent", pairs, interval_reader(low, "on_time_s")),
-        (
-            "queue seen",
-            "queue_seen_change_percent",
-            pairs,
-            interval_reader(low, "queue_seen_mean_pkts"),
-        ),
-    )
-    return [
-        sample.row((*label, name), "%", line.printed(column), read)
-        for name, column, sample, read in shown
-    ]
 
 
 def _prediction_error_reader(rate_bps: float) -> Read:

@@ -94,7 +94,10 @@ class Setting:
     @property
     def name(self) -> str:
         """The paper's name of the setting, with tokens in a fixed order."""
-        rates = [_rate_as_in_setting_name(r) for r in (self.ingress, self.bottleneck, self.egress)]
+        rates = [
+            r.replace("kbit", "k").replace("mbit", "M").replace("gbit", "G")
+            for r in (self.ingress, self.bottleneck, self.egress)
+        ]
         shown = "".join(rates if rates[0] != "100M" else rates[1:])
         path = f"R{self.rtt_ms:g}" if self.rtt_ms is not None else f"D{self.propagation_ms}"
         tokens = [f"F{self.mean_size_pkts}", f"N{self.sources}", shown, path, self.distribution]
@@ -231,7 +234,12 @@ def read_setting(name: str) -> Setting:
             if key in fields:
                 raise ScenarioError(f"setting '{name}' gives {key} twice; write it once")
             fields[key] = value
-    _add_rates(fields, rates, name)
+    if len(rates) not in {2, 3}:
+        raise ScenarioError(
+            f"setting '{name}' needs the rates of bottleneck and egress, or of ingress, bottleneck "
+            f"and egress, such as 10M2M or 2M10M100M; it gives {len(rates)}"
+        )
+    fields.update(zip(("egress", "bottleneck", "ingress"), reversed(rates), strict=False))
     for key, token in (("mean_size_pkts", "F12"), ("sources", "N134")):
         if key not in fields:
             raise ScenarioError(f"setting '{name}' lacks {key}; add a token such as {token}")
@@ -249,16 +257,3 @@ def _parse_token(token: str, name: str) -> tuple[str, float | str]:
     if match is None:
         raise ScenarioError(f"setting '{name}': cannot read '{token}'; for example {_EXAMPLE_NAME}")
     return _FIELD_OF_TOKEN[match[1]], int(match[2])
-
-
-def _add_rates(fields: dict[str, Any], rates: list[str], name: str) -> None:
-    if len(rates) not in {2, 3}:
-        raise ScenarioError(
-            f"setting '{name}' needs the rates of bottleneck and egress, or of ingress, bottleneck "
-            f"and egress, such as 10M2M or 2M10M100M; it gives {len(rates)}"
-        )
-    fields.update(zip(("egress", "bottleneck", "ingress"), reversed(rates), strict=False))
-
-
-def _rate_as_in_setting_name(rate: str) -> str:
-    return rate.replace("kbit", "k").replace("mbit", "M").replace("gbit", "G")

@@ -61,7 +61,18 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         variants = _settings_of_figure_row(size)
         _draw_states(panels[2 * row], runs, variants)
         _draw_sharing(panels[2 * row + 1], runs, variants)
-        section.rows += _distance_rows(runs, variants)
+        # The total variation distance of each setting's states from the model, in %.
+        rows = []
+        expected = solve_model(variants[0]).probability
+        for each in variants:
+            table = runs[each].tables["states"]
+            seen = np.zeros(len(expected))
+            seen[table["active"].astype(int)] = table["probability"]
+            distance = 50 * float(np.abs(seen - expected).sum())
+            rows.append(
+                Row((each.name, "time in other states than in the model"), "%", None, distance)
+            )
+        section.rows += rows
     section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     section.remarks = [
         "The available text does not contain the settings of the paper's plot. The settings here "
@@ -112,19 +123,6 @@ def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
     axes.set_title(f"{_panel_title(variants[0])}: capacity sharing", fontsize=9)
     axes.set(xlabel="active sources j", ylabel="rate of each (kbit/s)")
     axes.legend(frameon=False, fontsize=7)
-
-
-def _distance_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
-    """Return the total variation distance of each setting's states from the model, in %."""
-    rows = []
-    expected = solve_model(variants[0]).probability
-    for each in variants:
-        table = runs[each].tables["states"]
-        seen = np.zeros(len(expected))
-        seen[table["active"].astype(int)] = table["probability"]
-        distance = 50 * float(np.abs(seen - expected).sum())
-        rows.append(Row((each.name, "time in other states than in the model"), "%", None, distance))
-    return rows
 
 
 def _panel_title(each: Setting) -> str:

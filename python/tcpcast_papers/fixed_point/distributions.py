@@ -124,18 +124,11 @@ def _figure8(runs: Runs, folder: Path) -> Section:
     for panel, words in ((axes, "share of files below"), (density, "density over log10")):
         panel.set(xscale="log", xlabel="goodput of a file, kbit/s", ylabel=words, xlim=(10, 10_000))
     section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
-    section.rows = _level_rows(rate, above)
-    return section
-
-
-def _level_rows(rate_kbit: Floats, above: Floats) -> list[Row]:
-    """Return the share of files that exceed each of some goodputs."""
-    return [
-        Row(
-            ("above", f"{level} kbit/s"), "%", None, 100 * tail_probability(rate_kbit, above, level)
-        )
+    section.rows = [
+        Row(("above", f"{level} kbit/s"), "%", None, 100 * tail_probability(rate, above, level))
         for level in LEVELS_KBIT
     ]
+    return section
 
 
 def tail_probability(rate: Floats, above: Floats, level: float) -> float:

@@ -30,7 +30,11 @@ def implied_loss_percent(sent: Printed, delivered: Printed) -> tuple[float, floa
 def sections(_: Runs, __: Path) -> list[Section]:
     """Return the loss that printed rates imply, next to the printed losses plus timeouts."""
     section = Section("Rates and losses", ("table", "column"), others=("loss alone",))
-    section.rows = [row for number in TABLES for row in _implied_loss_rows(number)]
+    section.rows = [
+        row
+        for number in TABLES
+        for row in [_implied_loss_row(number, column) for column in printed_cells(number)["loss"]]
+    ]
     outside = sum(
         not low - 0.005 <= alone <= high + 0.005
         for row in section.rows
@@ -53,10 +57,6 @@ def contradiction_text(number: int, column: str) -> str:
     if row.verdict is not Verdict.INCONSISTENT:
         return ""
     return f"the send rate implies {row.low:.2f} to {row.high:.2f} %"
-
-
-def _implied_loss_rows(number: int) -> list[Row]:
-    return [_implied_loss_row(number, column) for column in printed_cells(number)["loss"]]
 
 
 def _implied_loss_row(number: int, column: str) -> Row:

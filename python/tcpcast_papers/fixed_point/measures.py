@@ -56,7 +56,9 @@ def measure_quantity(quantity: str, result: Answer, flows: int) -> Metric | None
     if quantity in GOODPUT_LEVELS:
         return _goodput_level(result, GOODPUT_LEVELS[quantity])
     if quantity == "loss" and "by_hop" in result.tables:
-        return _path_loss(result)
+        # The packets lost at any hop, in percent of packets that arrived at the first hop.
+        hops = result.tables["by_hop"]
+        return Metric(100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0]))
     names = {
         "loss": ("loss_ratio", 100.0),
         "timeouts": ("timeout_ratio", 100.0),
@@ -80,12 +82,6 @@ def measure_quantity(quantity: str, result: Answer, flows: int) -> Metric | None
 def value_or_none(metric: Metric | None) -> float | None:
     """Return the value of a metric, or None if there is none."""
     return None if metric is None else metric.value
-
-
-def _path_loss(result: Answer) -> Metric:
-    """Return the packets lost at any hop, in percent of packets that arrived at the first hop."""
-    hops = result.tables["by_hop"]
-    return Metric(100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0]))
 
 
 def _goodput_level(result: Answer, share: float) -> Metric | None:

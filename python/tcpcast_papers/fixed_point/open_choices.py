@@ -89,7 +89,10 @@ def _noise_section(runs: Runs) -> Section:
         ("quantity", "case"),
         others=tuple(f"{1e3 * bin_s:g} ms" for bin_s in OTHER_BINS_S),
     )
-    answers = {case: _noise_answers(runs, case) for case in (2, 3)}
+    answers = {
+        case: [runs[_noise_job(runs, case, bin_s)] for bin_s in (Noise(0).bin_s, *OTHER_BINS_S)]
+        for case in (2, 3)
+    }
     for quantity in QUANTITIES:
         for case, (first, *rest) in answers.items():
             figures = SettingAnswers(first, NOISE_SOURCES, others=tuple(rest))
@@ -115,7 +118,3 @@ def _realised_noise_remark(answers: dict[int, list[Answer]]) -> str:
         cut = 100 * float(table["cut_ratio"][0])
         parts.append(f"case {case}: {mean:.2f} Mbit/s, deviation {spread:.2f}, {cut:.1f} % cut")
     return f"Simulated noise, after rates below 0 were cut: {'; '.join(parts)}."
-
-
-def _noise_answers(runs: Runs, case: int) -> list[Answer]:
-    return [runs[_noise_job(runs, case, bin_s)] for bin_s in (Noise(0).bin_s, *OTHER_BINS_S)]

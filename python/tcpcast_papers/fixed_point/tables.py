@@ -105,7 +105,10 @@ def case_section(runs: Runs, case: int) -> Section:
         for sources in POPULATIONS:
             row = _loop_row(figures[sources], case, line["quantity"], sources)
             if case == 1:
-                row = _with_independent_value(row, line["quantity"], sources)
+                # Add the independent value to a row of Table 3.
+                result = independent_values().lines_with(quantity=line["quantity"])
+                computed = result[0].value(str(sources)) if result else None
+                row = replace(row, others=(*row.others, computed))
             section.rows.append(row)
     section.remarks = list(_REMARKS[case])
     return section
@@ -123,13 +126,6 @@ def _loop_row(figures: SettingAnswers, case: int, quantity: str, sources: int) -
         relative=None if overloaded or fitted else TOLERANCE,
     )
     return replace(row, note=note)
-
-
-def _with_independent_value(row: Row, quantity: str, sources: int) -> Row:
-    """Add the independent value to a row of Table 3."""
-    result = independent_values().lines_with(quantity=quantity)
-    computed = result[0].value(str(sources)) if result else None
-    return replace(row, others=(*row.others, computed))
 
 
 _MAX_RTT_NOTES = {

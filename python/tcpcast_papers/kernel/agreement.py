@@ -149,7 +149,12 @@ def max_difference(cell: Cell, name: str, result: Metric) -> float | None:
 def simulated_metric(cell: Cell, answer: Answer, name: str) -> Metric | None:
     """Return the metric of an answer for a quantity of the kernel, or None."""
     if name.startswith("delivered_by_"):
-        return _delivered_bytes(cell, answer, name)
+        table = answer.tables.get("delivered")
+        if table is None:
+            return None
+        at = list(cell.measured).index(name)
+        low, high = (float(table[end][at]) if end in table else None for end in ("low", "high"))
+        return Metric(float(table["bytes"][at]), low, high)
     result = _DERIVED_METRICS.get(name)
     return answer.metrics.get(name) if result is None else result(cell, answer)
 
@@ -199,15 +204,6 @@ def _completions_per_s(_: Cell, answer: Answer) -> Metric | None:
     if top is None or under is None or not under.value:
         return None
     return scale_metric(top, 1 / under.value)
-
-
-def _delivered_bytes(cell: Cell, answer: Answer, name: str) -> Metric | None:
-    table = answer.tables.get("delivered")
-    if table is None:
-        return None
-    at = list(cell.measured).index(name)
-    low, high = (float(table[end][at]) if end in table else None for end in ("low", "high"))
-    return Metric(float(table["bytes"][at]), low, high)
 
 
 _DERIVED_METRICS: dict[str, Callable[[Cell, Answer], Metric | None]] = {

@@ -116,7 +116,9 @@ class Path:
                 "stack": "pftk-reno",
                 "rules": {"recovery": self.recovery},
                 "delayed_acks": self.delayed_acks,
-                "receiver_window": _window_value(self.window_pkts),
+                "receiver_window": (
+                    "unlimited" if math.isinf(self.window_pkts) else round(self.window_pkts)
+                ),
                 "min_rto": _seconds_text(self.t0_s),
                 "initial_rto": _seconds_text(self.t0_s),
                 "max_rto": _seconds_text(self.longest_backoff * self.t0_s),
@@ -225,7 +227,3 @@ def simulated_windows(fitted: Iterable[float]) -> list[float]:
 
 def _seconds_text(value: float) -> str:
     return f"{value:.9g}s"
-
-
-def _window_value(window: float) -> int | str:
-    return "unlimited" if math.isinf(window) else round(window)

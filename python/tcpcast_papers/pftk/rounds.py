@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tcpcast import _native
@@ -11,8 +11,6 @@ from tcpcast.engines.packet.configuration import make_configuration, to_nanoseco
 from tcpcast.errors import DomainError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from tcpcast_papers.pftk.paths import Path
@@ -62,10 +60,6 @@ def simulate_rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
         raise DomainError(
             f"{seconds:,.0f} s are too long to time every packet; use a smaller number"
         )
-    return _sample_rounds(traces)
-
-
-def _sample_rounds(traces: Mapping[str, Any]) -> Rounds:
     marks = np.array(traces["mark"])
     times = traces["mark_time_ns"].astype(np.int64)
     sent = np.sort(times[marks == "sent"])

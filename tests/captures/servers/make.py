@@ -75,7 +75,7 @@ def transferred(place: Path) -> str | None:
     (place / "ready").unlink(missing_ok=True)
     host = [sys.executable, str(HERE / "host.py")]
     link = [sys.executable, "-m", "tcpcast", "link", str(place / "network.toml")]
-    options = ["--device", "veth", "--force", "--statistics", str(numbers)]
+    options = ["--device", "veth", "--force", "--out", str(numbers)]
     far = ["--server-command", " ".join([*host, "receiver", str(place)])]
     command = [
         "nice",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.emulation.traffic import TrafficOutcome
-    from tcpcast.engines import RunOptions
+    from tcpcast.engines.options import RunOptions
     from tcpcast.scenario import Scenario
 
 MAX_LATE_RUN_S = 3.0

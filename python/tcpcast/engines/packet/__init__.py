@@ -38,7 +38,7 @@ from tcpcast.scenario.cross_checks import find_stream_hop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcpcast.engines import RunOptions
+    from tcpcast.engines.options import RunOptions
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 

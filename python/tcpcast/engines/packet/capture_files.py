@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tcpcast import _native
     from tcpcast.answer import Answer
-    from tcpcast.engines import RunOptions
+    from tcpcast.engines.options import RunOptions
     from tcpcast.scenario import Scenario
 
 _CAPTURE_KIND = OutputKind("capture", bytes.fromhex("4d3cb2a1"))

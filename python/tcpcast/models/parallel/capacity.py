@@ -59,9 +59,11 @@ def limited_rate_pps(
         receiver_window_pkts=receiver_window_pkts,
     )
     rate = per_flow_model(n, rtt, t0, p, b, equations=equations).rate_pps
-    return np.asarray(
-        np.minimum(np.minimum(rate, n * window / rtt), _to_capacity_array(bottleneck_rate_pps))
-    )
+    # C as an array; raise DomainError unless all values are above 0 or ``inf``.
+    array = np.asarray(bottleneck_rate_pps, dtype=np.float64)
+    if not np.all(array > 0):
+        raise DomainError(f"bottleneck_rate_pps must be above 0, not {float(array.min())!r}")
+    return np.asarray(np.minimum(np.minimum(rate, n * window / rtt), array))
 
 
 def flows_to_fill(
@@ -167,11 +169,3 @@ def parallel_tolerated_loss_ratio(
 
     shape = np.broadcast_shapes(*(a.shape for a in (target, n, rtt, t0, b)))
     return bisect_largest_loss_ratio(reached, shape)
-
-
-def _to_capacity_array(values: ArrayLike) -> Floats:
-    """Return C as an array; raise DomainError unless all values are above 0 or ``inf``."""
-    array = np.asarray(values, dtype=np.float64)
-    if not np.all(array > 0):
-        raise DomainError(f"bottleneck_rate_pps must be above 0, not {float(array.min())!r}")
-    return array

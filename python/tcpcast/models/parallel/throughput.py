@@ -198,7 +198,10 @@ def per_flow_model(
     hit = np.asarray(1.0)
     rounds = _mean_rounds(n, p, b, hit)
     window = 2 * n * rounds / b  # (25)
-    timeouts = _timeout_probability(window)
+    # Q_TO of (27), with 1/w for p_lr and without the case w <= 3 of (26).
+    kept = 1 - 1 / np.maximum(window, 1.0)
+    cube = kept**3
+    timeouts = np.asarray(np.minimum(1.0, (1 - cube) * (1 + cube - kept**window)))
     if equations:
         timeouts = np.where(window <= 3, 1.0, timeouts)  # (26)
     return _rate_with_timeouts(
@@ -217,13 +220,6 @@ def _mean_rounds(
     linear = u * (2 * hit - n)
     root = np.sqrt(u * (24 * n * n + u * (n - 2 * hit) ** 2))
     return np.asarray((linear + root) / (6 * n * n * p))
-
-
-def _timeout_probability(w: Floats) -> Floats:
-    """Return Q_TO of (27), with 1/w for p_lr and without the case w <= 3 of (26)."""
-    kept = 1 - 1 / np.maximum(w, 1.0)
-    cube = kept**3
-    return np.asarray(np.minimum(1.0, (1 - cube) * (1 + cube - kept**w)))
 
 
 def _rate_with_timeouts(

@@ -18,7 +18,8 @@ from tcpcast.report.trace import worst_first_order
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 

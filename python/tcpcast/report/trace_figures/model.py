@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from tcpcast.captures import Capture, Table
+    from tcpcast.array_types import Table
+    from tcpcast.captures import Capture
     from tcpcast.report.chart import Drawable
 
     Counts = np.ndarray[Any, np.dtype[np.int64]]

@@ -24,7 +24,7 @@ from tcpcast.report.trace_figures.sequence import WINDOW_COLOUR
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
     from tcpcast.report.chart import Drawable
     from tcpcast.report.trace_figures.direction_data import Direction
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from tcpcast.captures import Table
+    from tcpcast.array_types import Table
     from tcpcast.report.chart import Drawable
     from tcpcast.report.trace_figures.direction_data import Direction
 
