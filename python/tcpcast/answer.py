@@ -179,20 +179,7 @@ Step = dict[str, Any]
 """A quantity in the derivation of an answer: ``symbol``, ``value``, ``unit`` and ``source``."""
 
 Kind = Literal["formula", "simulation", "measurement"]
-"""Whether an answer was calculated, simulated or measured in a capture."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureInputs:
-    """Inputs of formulas that are measured in a capture, in addition to the metrics of its answer.
-
-    ``fed`` contains quantities by name, None if the capture does not reveal a quantity. ``replay``
-    contains the tables of the scenario that reproduces the capture; empty if no scenario could be
-    derived.
-    """
-
-    fed: dict[str, float | None]
-    replay: dict[str, Any]
+"""Whether an answer was calculated, simulated, or measured with a real kernel."""
 
 
 @dataclass(slots=True)
@@ -211,9 +198,8 @@ class Answer:
     intermediate quantities, and ``domain`` holds by name the quantities that bound the validated
     domain. For simulations, ``seed`` and ``replications`` are the parameters of the run,
     ``warmup_s`` is the length of the warm-up (None without warm-up), chosen by ``warmup_rule``, and
-    ``measured_s`` is the time after the warm-up, summed over replications. For captures,
-    ``captured`` holds the inputs of the formulas. In JSON, these fields are in ``provenance``,
-    which records the origin of the answer for people.
+    ``measured_s`` is the time after the warm-up, summed over replications. In JSON, these
+    fields are in ``provenance``, which records the origin of the answer for people.
     """
 
     engine: str
@@ -235,7 +221,6 @@ class Answer:
     seed: int | None = None
     warmup_s: float | None = None
     warmup_rule: str | None = None
-    captured: CaptureInputs | None = None
 
     @property
     def applies(self) -> bool:
@@ -375,10 +360,7 @@ class Answer:
         way = {"regime": self.regime, "steps": self.steps, "domain": self.domain}
         inputs: dict[str, Any] = {name: value for name, value in way.items() if value}
         run = {"seed": self.seed, "warmup_s": self.warmup_s, "warmup_rule": self.warmup_rule}
-        inputs |= {name: value for name, value in run.items() if value is not None}
-        if self.captured is not None:
-            inputs |= {"fed": self.captured.fed, "replay": self.captured.replay}
-        return inputs
+        return inputs | {name: value for name, value in run.items() if value is not None}
 
 
 def _remove_interval_columns(

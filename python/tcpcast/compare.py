@@ -1,6 +1,6 @@
 """Comparison of answers: one row per metric, one column per engine, and relative differences.
 
-The reference is the last answer of an engine in :data:`REFERENCE_ENGINES`. Without such an answer,
+The reference is the last answer of engine ``packet``. Without such an answer,
 the reference is the last answer that was simulated or measured or has intervals. Without intervals,
 the reference is the last answer. The difference of another engine is ``(engine - reference) /
 reference``. For ratios in per cent, the difference is ``engine - reference`` in percentage points,
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcpcast.answer import Answer, Kind
-
-REFERENCE_ENGINES = frozenset({"packet", "trace"})
-"""Engines whose answer is the reference in any position of the list."""
 
 TOO_FEW_FILES = "too few files"
 TOO_FEW_VALUES = "too few values"
@@ -242,7 +239,7 @@ def reference_index(answers: Sequence[Answer]) -> int | None:
     if len(answers) < 2:
         return None
     observed = [i for i, a in enumerate(answers) if is_observed(a)]
-    exact = [i for i in observed if answers[i].engine in REFERENCE_ENGINES]
+    exact = [i for i in observed if answers[i].engine == "packet"]
     return (exact or observed or [len(answers) - 1])[-1]
 
 

@@ -136,7 +136,7 @@ class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rat
     reason
         The reason.
     *suggestions
-        Requests that the engine may accept; ``tcpcast.engines`` checks them before they are shown.
+        Requests that avoid this reason; another reason may remain.
     """
 
     def __init__(self, reason: str, *suggestions: Suggestion) -> None:

@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from contextlib import chdir
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import MachineError
 
@@ -60,13 +60,31 @@ def import_arrow(what: str) -> ModuleType:
         ) from missing
 
 
-def notebook_html(result: object) -> str:
-    """Return a result as HTML for notebooks, formatted as in reports.
+class TabularResult:
+    """A result with a main table: HTML in notebooks, and an Arrow stream for other packages."""
 
-    Results do not depend on the package that formats them, which a notebook loads.
-    """
-    notebook = importlib.import_module("tcpcast.report.notebook")
-    return str(notebook.result_html(result))
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Return the result as HTML for notebooks, formatted as in reports."""
+        # Results do not depend on the package that formats them, which a notebook loads.
+        notebook = importlib.import_module("tcpcast.report.notebook")
+        return str(notebook.result_html(self))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the main table as an Arrow stream, for example for ``polars.DataFrame(result)``.
+
+        Raises
+        ------
+        MachineError
+            pyarrow is not installed.
+        """
+        table = self._make_arrow_table(import_arrow("Arrow tables"))
+        return table.__arrow_c_stream__(requested_schema)
+
+    def _make_arrow_table(self, arrow: ModuleType) -> Any:
+        """Return the main table as a ``pyarrow.Table``."""
+        raise NotImplementedError
 
 
 def import_dataframe_package(name: str) -> ModuleType:

@@ -219,18 +219,7 @@ def test_options_that_need_packets_are_refused(
     assert f"{option[0]} requires a capture" in capsys.readouterr().err
 
 
-def test_a_log_is_an_answer_beside_models(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A scenario may refer to a log; unknown metrics are absent, and no scenario is derived."""
-    file = tmp_path / "scenario.toml"
-    log = json.dumps(str(LOGS / "loss.txt"))
-    traffic = f'[traffic]\nkind = "capture"\nfile = {log}\nconnection = "0"\n'
-    file.write_text(f'name = "x"\n{traffic}', encoding="utf-8")
-    assert main(["run", str(file), "--engine", "trace", "--json"]) == 0
-    (answer,) = json.loads(capsys.readouterr().out)["answers"]
-    assert answer["metrics"]["retransmit_ratio"]["value"] == pytest.approx(9 / 579)
-    assert answer["metrics"]["td_indications"]["value"] is None
+def test_a_log_does_not_give_a_scenario() -> None:
     with pytest.raises(CaptureError, match="a scenario requires a capture"):
         make_replay_scenario(trace(LOGS / "loss.txt"))
 

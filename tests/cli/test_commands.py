@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve", "mcp"),
-    *("reproduce", "link", "new", "engines", "schema", "completion", "man"),
+    *("reproduce", "link", "new", "engines", "schema"),
 ]
 
 
@@ -81,7 +81,7 @@ def test_engines_lists_all_engines_as_table_and_json(capsys: Capture) -> None:
     rows = json.loads(capsys.readouterr().out)["engines"]
     names = [r["engine"] for r in rows]
     assert names[0] == "engset"
-    assert {"packet", "mean-field", "fixed-point", "trace"} < set(names)
+    assert {"packet", "mean-field", "fixed-point"} < set(names)
     assert {"mathis", "td-only", "pftk-approx", "pftk", "parallel"} < set(names)
     for row in rows:
         assert row["engine"] in table

@@ -135,7 +135,7 @@ def test_engines_lists_plugins_and_reports_broken_ones(site: Path) -> None:
         ),
         ("broken", "cannot be imported", 3),
         ("pip", "no engine 'pip'; did you mean 'pipe'? The engines are: engset,", 2),
-        ("nobody", "trace, pipe, lost,", 2),
+        ("nobody", "kernel, pipe, lost,", 2),
     ],
 )
 def test_run_reports_error_of_broken_plugin(name: str, words: str, code: int, site: Path) -> None:

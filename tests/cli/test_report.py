@@ -320,12 +320,16 @@ def test_saved_answers_are_read_without_loss(scenario: Scenario, tmp_path: Path)
     other.mark_incomplete("interrupted")
     other.tables["words"] = {"word": np.array(["a", "b"])}
     refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="no flows")
-    answers = Answers([one, other, refused], scenario)
+    kernel = Answer("kernel", kind="measurement", metrics={"t0_s": Metric(1.0)})
+    answers = Answers([one, other, refused, kernel], scenario)
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(answers.to_json()))
     saved = read_saved_answers(path)
     assert saved.scenario == scenario
-    assert [answer.kind for answer in saved] == ["formula", "simulation", "formula"]
+    assert [answer.kind for answer in saved] == [
+        *("formula", "simulation", "formula"),
+        "measurement",
+    ]
     assert saved.to_json() == answers.to_json()
 
 

@@ -89,7 +89,12 @@ def test_run_with_only_inapplicable_engine_exits_2(
     assert main(["run", "web-10mbit", "--engine", "pftk", "--json"]) == 2
     out, err = capsys.readouterr()
     assert json.loads(out)["answers"] == [
-        {"engine": "pftk", "not_applicable": "it needs bulk flows"}
+        {
+            "engine": "pftk",
+            "not_applicable": "it needs bulk flows; use engine packet",
+            "reason": "it needs bulk flows",
+            "suggestions": [{"engine": "packet"}],
+        }
     ]
     assert "it needs bulk flows" in err
 
@@ -195,7 +200,7 @@ def test_set_seed_and_threads_reach_engine(install: Callable[..., None]) -> None
         (["--set", "network.bottleneck.buffer=0pkt"], ["network.bottleneck.buffer"]),
         (["--set", "traffic.size.minimum=20pkt"], ["traffic.size", "minimum"]),
         (["--set", "network.rtt=50"], ["network.rtt", "50ms"]),
-        (["--set", "traffic.kind=capture"], ["traffic.kind", "capture"]),
+        (["--set", "traffic.kind=capture"], ["traffic.kind", "tcpcast trace FILE --models"]),
     ],
 )
 def test_bad_input_exits_2_with_key_or_option_name(

@@ -396,7 +396,7 @@ def test_capture_without_data_prints_note_instead_of_figures(
     capture.connections = {name: column[:0] for name, column in capture.connections.items()}
     assert write_capture_figures([capture], tmp_path / "none") == []
     assert not (tmp_path / "none").exists()
-    trace_files = pytest.importorskip("tcpcast.cli.trace_files")
+    trace_files = pytest.importorskip("tcpcast.cli.trace")
     trace_files.write_figures_and_parquet(
         [capture], str(tmp_path / "none"), "png", None, force=False
     )

@@ -47,7 +47,6 @@ COMMANDS = [
     "predict --rtt 50ms --loss 1% --json --plot figures",
     "plan buffer web-10mbit",
     "trace --help",
-    "man",
 ]
 KERNEL = "run bufferbloat --engine kernel --set run.duration=3s --set run.warmup=1s"
 LINKS = {"link --rtt 50ms --rate 10mbit -- true": 3, KERNEL: 2}

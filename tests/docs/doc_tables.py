@@ -17,7 +17,6 @@ from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
 from tcpcast.engines.registry import (
-    CAPTURES_FAMILY,
     FAMILIES,
     FIXED_POINT_FAMILY,
     MEASUREMENT_FAMILY,
@@ -34,7 +33,6 @@ from tcpcast.scenario import (
     PRESETS,
     Arrivals,
     Bulk,
-    CapturedFlows,
     FairQueue,
     FixedPoint,
     GilbertElliott,
@@ -117,7 +115,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, TokenBucket, OpportunityRate,
-        GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, CapturedFlows, Tcp,
+        GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep,
     )
@@ -172,12 +170,7 @@ def keys(name: str) -> str:
     schema = _schema()
     table = schema if name == "Scenario" else schema["$defs"][name]
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
-    other = table.get("else", {})
-    needed = {
-        *table.get("required", []),
-        *other.get("required", []),
-        *(key for either in other.get("anyOf", [])[:1] for key in either["required"]),
-    }
+    needed = {*table.get("required", []), *(["traffic"] if name == "Scenario" else [])}
     rows = []
     repeated = keys(EXTENDED[name]) if name in EXTENDED else ""
     for key, entry in table["properties"].items():
@@ -375,7 +368,6 @@ BEST_FOR = {
     POPULATION_FAMILY: "up to ten million users at the cost of a few thousand",
     SIMULATION_FAMILY: "everything else, and to check any formula: the reference",
     MEASUREMENT_FAMILY: "the TCP of the machine itself",
-    CAPTURES_FAMILY: "what really happened on a path",
 }
 """Typical questions for each family of engines."""
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # modules that all tests share
 
-import doc_installed
 import doc_notebook
 import doc_notices
 from doc_figures import figures, look_alike
@@ -69,7 +68,6 @@ def main() -> None:
     """Update the named pages, or all."""
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
     if not chosen:
-        doc_installed.write()
         doc_notices.write()
         chosen = [*pages(), *doc_notebook.notebooks()]
     for page in chosen:

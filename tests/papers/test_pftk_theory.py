@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tcpcast.errors import DomainError
-from tcpcast.models.block_evaluation import VALUES_PER_BLOCK
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 from tcpcast.models.pftk import (
@@ -21,6 +20,7 @@ from tcpcast.models.pftk import (
     unlimited_window_pkts,
     window_limit_loss_ratio,
 )
+from tcpcast.models.pftk.closed_form import VALUES_PER_BLOCK
 
 TABLE_2 = np.array(
     [  # packets sent, loss indications, RTT, T0; one row per connection of an hour

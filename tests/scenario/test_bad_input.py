@@ -13,7 +13,7 @@ from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
 LINE = re.compile(
-    r"[\w.-]+: .+(; (write|leave|set|did you mean|the keys here are)|unknown key).+", re.DOTALL
+    r"[\w.-]+: .+(; (write|leave|run|set|did you mean|the keys here are)|unknown key).+", re.DOTALL
 )
 
 
@@ -342,7 +342,9 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.handshake=tcp", "tcp.handshake: rfc-newreno has no handshake"),
         (
             "traffic.kind=capture",
-            "traffic.kind: a capture needs no other tables; leave out network, tcp, run",
+            "traffic.kind: a scenario does not read captures; run tcpcast trace FILE --models to "
+            "compare a capture with formulas, or tcpcast trace FILE --scenario NAME.toml to "
+            "simulate it",
         ),
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),

@@ -252,11 +252,6 @@ def test_isolated_transfers_reject_cross_traffic() -> None:
         scenario(NOISE, **alone)
 
 
-def test_capture_rejects_cross_traffic() -> None:
-    with pytest.raises(ScenarioError, match="leave out cross"):
-        Scenario.from_dict({"traffic": {"kind": "capture", "file": "a.pcap"}, "cross": [NOISE]})
-
-
 @pytest.mark.parametrize(
     ("rows", "error"),
     [

@@ -25,8 +25,7 @@ def test_schema_is_valid() -> None:
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     json.dumps(SCHEMA, allow_nan=False)
-    assert "required" not in SCHEMA
-    assert SCHEMA["else"]["required"] == ["network"]
+    assert SCHEMA["required"] == ["network"]
 
 
 def test_schema_requires_run_except_for_isolated_transfers() -> None:

@@ -51,11 +51,12 @@ from tcpcast.captures.verdict import (
 )
 from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
-from tcpcast.extras import import_arrow, notebook_html
+from tcpcast.extras import TabularResult
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import ModuleType
 
 __all__ = ["Capture", "Table", "iter_plain_rows", "trace", "trace_document"]
 
@@ -68,7 +69,7 @@ OS_ERROR_SUFFIX = re.compile(r" \(os error \d+\)$")
 
 
 @dataclass(slots=True)
-class Capture:
+class Capture(TabularResult):
     """The results of one capture as tables of numpy columns.
 
     A table is a dict of columns of equal length, suitable for :class:`pandas.DataFrame` and
@@ -171,20 +172,9 @@ class Capture:
             f" directions={self.connections['src'].size}{partial}>"
         )
 
-    def _repr_html_(self) -> str:
-        """Return the report with few rows, for notebooks."""
-        return notebook_html(self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the directions as an Arrow stream, for example for ``polars.DataFrame(capture)``.
-
-        Raises
-        ------
-        MachineError
-            pyarrow is not installed.
-        """
-        table = to_arrow_table(import_arrow("Arrow tables"), self.file, self.connections)
-        return table.__arrow_c_stream__(requested_schema)
+    def _make_arrow_table(self, arrow: ModuleType) -> Any:
+        """Return the directions."""
+        return to_arrow_table(arrow, self.file, self.connections)
 
     def advice(self) -> np.ndarray[Any, Any]:
         """Return one sentence per direction: why it was slow, and what to change first.

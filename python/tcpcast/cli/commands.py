@@ -453,28 +453,11 @@ SCHEMA = Command(
     "",
     "tcpcast schema > scenario.schema.json",
 )
-COMPLETION = Command(
-    "completion",
-    "Print a completion script for a shell.",
-    'For zsh: eval "$(tcpcast completion zsh)" in ~/.zshrc. For fish: write to\n'
-    "~/.config/fish/completions/tcpcast.fish.",
-    "tcpcast completion bash > ~/.local/share/bash-completion/completions/tcpcast",
-    (
-        Argument(
-            "shell",
-            "SHELL",
-            "Shell.",
-            type=Literal["bash", "zsh", "fish"],
-        ),
-    ),
-)
-MAN = Command("man", "Print the manual page.", "", "tcpcast man | man -l -")
-
 COMMANDS = {
     each.name: each
     for each in (
         *(RUN, PREDICT, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
-        *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA, COMPLETION, MAN),
+        *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA),
     )
 }
 """The commands, in the order of ``tcpcast --help``."""

@@ -10,6 +10,12 @@ from typer.core import TyperGroup
 
 from tcpcast.errors import TcpcastError
 
+FORMER_COMMANDS = {
+    "completion": "for bash, write _TCPCAST_COMPLETE=source_bash tcpcast (also _zsh, _fish)",
+    "man": "write tcpcast --help",
+}
+"""What to write instead of commands of earlier versions."""
+
 MAX_SUMMARY_LENGTH = 1000
 """Maximum number of characters of a summary in a list of commands."""
 
@@ -51,6 +57,8 @@ class Commands(TyperGroup):
 
     def _unknown_command_message(self, path: str, name: str, known: list[str]) -> str:
         typed = f"{path} {name}".removeprefix("tcpcast ")
+        if typed in FORMER_COMMANDS:
+            return f"there is no command {typed}; {FORMER_COMMANDS[typed]}"
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         return f"no command '{typed}'{hint} Commands: {', '.join(known)}"

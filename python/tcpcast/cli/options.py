@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcpcast.cli.complete import complete_engine_list, complete_scenario_key, scenario_files
+from tcpcast.cli.complete import complete_engine_list, complete_scenario_key, complete_scenario_name
 from tcpcast.command_option import Argument, Option
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.units import parse_duration
@@ -13,7 +13,7 @@ FILE = Argument(
     "file",
     "FILE|NAME",
     "Scenario file, packaged scenario (see `tcpcast new`), or - for standard input.",
-    completion=scenario_files,
+    completion=complete_scenario_name,
 )
 CHANGES = Option(
     "changes",

@@ -34,7 +34,6 @@ from tcpcast.report.text import print_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.errors import Suggestion
     from tcpcast.report.prediction import Prediction
 
 
@@ -109,11 +108,10 @@ def _predict_points(
     After an interrupt, return the finished predictions, or raise if there are none.
     """
     predictions: list[Prediction] = []
-    known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
     with progress_bar("path") as progress:
         for done, point in enumerate(points):
             advance = _progress_of_point(progress, done, len(points)) if packet else None
-            how = RunOptions(progress=advance, tables=tables, known_suggestions=known)
+            how = RunOptions(progress=advance, tables=tables)
             try:
                 predictions.append(predict_point(options, point, packet=packet, run_options=how))
             except KeyboardInterrupt:

@@ -14,7 +14,6 @@ from tcpcast.cli.reports import check_report_files, reproducing_command, write_r
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
-from tcpcast.engines import check_engine_accepts
 from tcpcast.errors import NotApplicable, TcpcastError
 from tcpcast.report.json import answers_document, encode
 from tcpcast.report.metric_rows import csv_text
@@ -129,9 +128,10 @@ def _print_duration(scenario: Scenario) -> None:
     Prints nothing if the kernel does not support the scenario.
     """
     from tcpcast.engines.kernel import estimate_duration_s  # noqa: PLC0415 - loads the simulator
+    from tcpcast.engines.kernel.config import raise_if_unsupported  # noqa: PLC0415
 
     try:
-        check_engine_accepts("kernel", scenario)
+        raise_if_unsupported(scenario)
     except NotApplicable:
         return
     expected, limit = estimate_duration_s(scenario), scenario.run.max_wall_s

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
+import difflib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from tcpcast import output
 from tcpcast.captures import trace as read
-from tcpcast.captures.capture_tables import restrict_to_directions
+from tcpcast.captures.capture_tables import TABLE_NAMES, restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
-from tcpcast.cli.options import check_one_format
+from tcpcast.captures.groups import GROUPINGS
+from tcpcast.cli.options import check_one_format, read_positive_duration
 from tcpcast.cli.reports import check_report_files, write_reports_on_captures
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
-from tcpcast.cli.trace_files import (
-    check_output_folders,
-    check_table_name,
-    write_figures_and_parquet,
-)
-from tcpcast.cli.trace_groups import make_grouping
-from tcpcast.cli.trace_scenario import check_scenario, write_scenario
-from tcpcast.errors import CaptureError, TcpcastError
+from tcpcast.errors import CaptureError, MachineError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.protected_inputs import protect_inputs
 from tcpcast.report.document import BLANK_LINE
+from tcpcast.report.parquet import check_parquet, write_parquet
 from tcpcast.report.text import print_parts
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
 from tcpcast.report.trace_verdict import summary_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tcpcast.captures import Capture, Table
+
 
 DEFAULT_ROWS = 20
 """Maximum number of rows of a table without ``--all``."""
@@ -265,3 +264,118 @@ def _print_json_or_csv(  # noqa: PLR0913 - what to print
     for capture in captures:
         for warning in capture.warnings:
             print_message(f"{capture.file}: {warning}")
+
+
+def make_grouping(
+    group_by: str | None, rtt: str | None, table: str | None
+) -> Callable[[Capture], Table] | None:
+    """Return a function that groups the flows of a capture; None without ``--group-by``.
+
+    Raises before a capture is read if the options are invalid.
+    """
+    if group_by is None:
+        if rtt is not None:
+            raise TcpcastError(
+                "--rtt sets the minimum time between loss events of a group, so it requires "
+                "--group-by; add --group-by"
+            )
+        return None
+    if table is not None:
+        raise TcpcastError("--group-by and --table cannot be combined; omit one of them")
+
+    if group_by not in GROUPINGS:
+        raise TcpcastError(
+            f"--group-by {group_by}: must be {', '.join(GROUPINGS[:-1])} or {GROUPINGS[-1]}"
+        )
+    apart = None if rtt is None else read_positive_duration("--rtt", rtt, "60ms")
+    return lambda capture: capture.groups(group_by, rtt_s=apart)
+
+
+def check_table_name(table: str | None) -> None:
+    """Raise before a capture is read if a table does not exist."""
+    if table is None:
+        return
+
+    if table not in TABLE_NAMES:
+        near = difflib.get_close_matches(table, TABLE_NAMES, n=1)
+        text = (
+            f"there is no table {table!r}; write {', '.join(TABLE_NAMES[:-1])} or {TABLE_NAMES[-1]}"
+        )
+        raise TcpcastError(text + (f" (did you mean {near[0]!r}?)" if near else ""))
+
+
+def check_output_folders(plot: str | None, parquet: str | None, *, force: bool) -> None:
+    """Raise before a capture is read if an output cannot be written."""
+    for option, folder in (("--plot", plot), ("--parquet", parquet)):
+        if folder == "":
+            raise TcpcastError(
+                f"{option}: the name of the folder is empty; write, for example, figures"
+            )
+    if plot is not None:
+        from tcpcast.report.figures import check_figure_files  # noqa: PLC0415
+
+        check_figure_files(plot)
+    if parquet is not None:
+        check_parquet(parquet, force=force)
+
+
+def write_figures_and_parquet(
+    captures: Sequence[Capture], plot: str | None, form: str, parquet: str | None, *, force: bool
+) -> None:
+    """Write figures and Parquet files, and print their names."""
+    paths = []
+    if plot is not None and captures:
+        from tcpcast.report.trace_figures import write_capture_figures as draw  # noqa: PLC0415
+
+        paths += draw(captures, plot, force=force, form=form)
+        if not paths:
+            print_message("no figure was written, because no direction has data")
+    if parquet is not None and captures:
+        paths += write_parquet(captures, parquet, force=force)
+    for path in paths:
+        print_message(f"wrote {path}")
+
+
+def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> None:
+    """Raise before a capture is read if the scenario cannot be written."""
+    if target is None:
+        return
+    if len(files) > 1:
+        raise TcpcastError("--scenario requires exactly one FILE")
+    if target in {"", "-"}:
+        raise TcpcastError(
+            f'--scenario: "{target}" is not a file name; write, for example, slow.toml '
+            "(standard output is used for the report)"
+        )
+    if not Path(target).parent.is_dir():
+        raise MachineError(
+            f"cannot write {target}: the folder {Path(target).parent} does not "
+            "exist; create it, or use another name"
+        )
+    output.check_file_is_writable(target, force=force)
+
+
+def write_scenario(
+    captures: Sequence[Capture], target: str | None, connection: str | None, *, force: bool
+) -> None:
+    """Write the scenario of a capture, and print warnings about differences.
+
+    The scenario covers the direction with the most data or, if ``connection`` is given, all
+    directions of the capture, which is already restricted.
+    """
+    if target is None or not captures:
+        return
+
+    (capture,) = captures
+    kept = (
+        capture
+        if connection is not None
+        else restrict_to_directions(capture, select_directions(capture))
+    )
+    from tcpcast.captures.replay import make_replay_scenario  # noqa: PLC0415
+
+    written = make_replay_scenario(kept, Path(target).stem)
+    output.write_text(target, written.text, force=force)
+    for warning in written.warnings:
+        print_message(f"{target}: {warning}")
+    print_message(f"wrote {target}; try: tcpcast run {target}")

@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 from typer.main import get_group
 
 from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
-from tcpcast.cli.complete import make_value_completion
+from tcpcast.cli.complete import complete_stack
 from tcpcast.cli.group import Commands
 from tcpcast.command_option import Argument
 
@@ -93,7 +93,7 @@ def _typer_parameter(row: Option) -> inspect.Parameter:
     if row is CONTEXT_OPTION:
         return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     facts: dict[str, Any] = {"help": row.help_text, "metavar": row.metavar or None}
-    completion = row.completion or make_value_completion(row.keys)
+    completion = row.completion or (complete_stack if "tcp.stack" in row.keys else None)
     facts |= {"autocompletion": completion, "min": row.minimum}
     if isinstance(row, Argument):
         info = typer.Argument(row.default, **facts)

@@ -7,17 +7,14 @@ formulas are in :data:`tcpcast.engines.formula.FORMULAS`.
 from __future__ import annotations
 
 import difflib
-import functools
 import time
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Status, texts_to_notes
-from tcpcast.engines.accepted_suggestions import filter_accepted_suggestions
+from tcpcast.answer import Answer, Status, texts_to_notes
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
-    CAPTURES_FAMILY,
     FIXED_POINT_FAMILY,
     MEASUREMENT_FAMILY,
     PLUGINS_FAMILY,
@@ -56,9 +53,7 @@ class RunOptions:
     of ``packet`` for plots over time and of completion times. If ``tables`` is False, the caller
     shows only metrics, and formulas may leave out the scenario's digest and tables that take as
     long to compute as the metrics. ``accept_late`` lets ``kernel`` continue although this machine
-    is too busy for its link. If ``suggestions`` is False, a refusal contains only its reason, which
-    saves checks in a sweep. ``known_suggestions`` is a cache of checked suggestions by engine and
-    reason, shared by all points of a sweep.
+    is too busy for its link.
     """
 
     threads: int | None = None
@@ -68,8 +63,6 @@ class RunOptions:
     over_time: bool = False
     tables: bool = True
     accept_late: bool = False
-    suggestions: bool = True
-    known_suggestions: dict[tuple[str, str], tuple[Suggestion, ...]] | None = None
 
     def __post_init__(self) -> None:
         """Validate and convert the number of threads."""
@@ -99,7 +92,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.packet",
         "packet",
         "exact packet-level simulation",
-        "every scenario with a bottleneck rate or a limited receiver window, except captures",
+        "every scenario with a bottleneck rate or a limited receiver window",
         SIMULATION_FAMILY,
         "within its 95 % intervals; the reference for the other engines",
         any_packet_size=True,
@@ -138,15 +131,6 @@ REGISTRY: dict[str, EngineEntry] = {
         any_packet_size=True,
         plot_style=("black", 3),
     ),
-    "trace": EngineEntry(
-        "tcpcast.engines.capture",
-        "trace",
-        "values measured in a packet capture",
-        'traffic of kind "capture"',
-        CAPTURES_FAMILY,
-        "for values that one capture point can measure; each answer warns about its limits",
-        plot_style=("black", 4),
-    ),
 }
 
 FEEDS = ("scenario", "measured")
@@ -163,8 +147,7 @@ def answer(
     """Answer a scenario by each named engine, in the given order.
 
     If ``engines`` is None, every engine is run that runs by default and covers the scenario. Models
-    of another stack are left out; for a capture, models of another congestion control than the
-    capture appears to have.
+    of another stack are left out.
 
     If a requested engine does not cover the scenario, its answer contains the reason. If an engine
     of another package fails and other engines were requested too, its answer contains the error.
@@ -176,8 +159,7 @@ def answer(
     feed
         Source of the inputs of path formulas: ``"scenario"``, or ``"measured"`` for p, RTT and T0
         of the simulation. ``packet`` then runs first. If ``packet`` was not requested, its answer
-        is the last in the list. For traffic of kind ``capture`` the inputs are always the
-        measurements of ``trace``.
+        is the last in the list.
 
     Raises
     ------
@@ -195,29 +177,20 @@ def answer(
     options = options or RunOptions()
     answers: dict[str, Answer] = {}
     order = names
-    measures = "trace" if scenario.captured is not None else "packet"
-    measured = feed == "measured" or (
-        measures == "trace" and any(map(_accepts_measured_inputs, names))
-    )
-    if measured:
-        names = [*names, *([measures] if measures not in names else [])]
-        order = [measures, *(name for name in names if name != measures)]
+    if feed == "measured":
+        names = [*names, *(["packet"] if "packet" not in names else [])]
+        order = ["packet", *(name for name in names if name != "packet")]
     for name in order:
-        if engines is None and _is_for_other_congestion_control(
-            REGISTRY[name], answers.get("trace")
-        ):
-            continue
         result = _run_engine(
             name,
             scenario,
             options,
-            answers.get(measures) if measured else None,
+            answers.get("packet") if feed == "measured" else None,
             is_only_engine=len(order) == 1,
         )
-        if not result.applies and engines is not None:
-            checks = functools.partial(check_engine_accepts, feed=feed)
-            suggest = functools.partial(filter_accepted_suggestions, check=checks, requested=order)
-            _keep_accepted_suggestions(result, scenario, options, suggest)
+        if not result.applies:
+            others = (each for each in result.suggestions if each.engine not in order)
+            result.suggestions = tuple(others) or _SUGGEST_PACKET * ("packet" not in order)
         if engines is not None or result.applies:
             answers[name] = result
         if result.interrupted:
@@ -237,21 +210,6 @@ def _list_engine_names(engines: str | Sequence[str]) -> list[str]:
         ) from None
 
 
-def _is_for_other_congestion_control(entry: EngineEntry, captured: Answer | None) -> bool:
-    """Return True if a formula is not for the congestion control that a capture appears to have."""
-    from tcpcast.scenario.modern_tcp import DEFAULT_STACK, get_congestion_control  # noqa: PLC0415 - pydantic
-
-    if captured is None or captured.captured is None or not isinstance(entry, Formula):
-        return False
-    tcp = captured.captured.replay.get("tcp", {"stack": DEFAULT_STACK})
-    return not entry.is_for_control(get_congestion_control(tcp["stack"]))
-
-
-def _accepts_measured_inputs(name: str) -> bool:
-    entry = REGISTRY[name]
-    return isinstance(entry, Formula) and entry.accepts_measured
-
-
 def check_engine_names(names: Sequence[str]) -> None:
     """Raise UnknownEngine, with the closest name, unless each name is in the registry."""
     for name in names:
@@ -264,56 +222,13 @@ def may_simulate(engines: str | Sequence[str] | None) -> bool:
     return not names or not all(isinstance(REGISTRY.get(name), Formula) for name in names)
 
 
-def _keep_accepted_suggestions(
-    refused: Answer,
-    scenario: Scenario,
-    options: RunOptions,
-    suggest: Callable[[str, Scenario, Sequence[Suggestion]], tuple[Suggestion, ...]],
-) -> None:
-    """Replace suggestions by the accepted ones, cached by engine and reason."""
-    known = {} if options.known_suggestions is None else options.known_suggestions
-    key = refused.engine, refused.reason
-    if options.suggestions and key not in known:
-        known[key] = suggest(refused.engine, scenario, refused.suggestions)
-    refused.suggestions = known[key] if options.suggestions else ()
-
-
 def check_feed(feed: str) -> None:
     """Raise TcpcastError unless ``feed`` is one of :data:`FEEDS`."""
     if feed not in FEEDS:
         raise TcpcastError(f"feed must be 'scenario' or 'measured', not '{feed}'")
 
 
-_LOSS_METRICS = ("loss_indication_ratio", "loss_event_ratio_cumulative", "loss_ratio")
-_PLACEHOLDER_METRICS = dict.fromkeys((*_LOSS_METRICS, "timeout_ratio"), Metric(0.01)) | {
-    "rtt_mean_s": Metric(0.1)
-}
-"""Placeholder metrics of a simulation, to check a formula that needs measured inputs."""
-
-
-def check_engine_accepts(
-    name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "scenario"
-) -> None:
-    """Raise NotApplicable unless an engine accepts a scenario; simulates and measures nothing.
-
-    ``other_feed`` replaces ``feed``; with "measured", placeholder inputs with some loss are used.
-    """
-    entry = REGISTRY.get(name)
-    if entry is None:
-        raise NotApplicable(f"there is no engine {name}")
-    entry.check_equal_packet_sizes(scenario)
-    if not isinstance(entry, Formula):
-        entry.raise_if_unsupported(scenario)
-    elif scenario.captured is not None:
-        raise NotApplicable("the capture has not been read")
-    elif (other_feed or feed) == "measured":
-        REGISTRY["packet"].raise_if_unsupported(scenario)
-        measured = Answer("packet", metrics=dict(_PLACEHOLDER_METRICS))
-        entry.run(scenario, RunOptions(tables=False), measured)
-    elif entry.can_check_without_run():
-        entry.raise_if_unsupported(scenario)
-    else:
-        entry.run(scenario, RunOptions(tables=False), None)
+_SUGGEST_PACKET = (Suggestion(engine="packet"),)
 
 
 def _run_engine(
@@ -353,6 +268,7 @@ _HINTS_FOR_UNKNOWN_NAMES = {
     "reno": '; engine packet simulates the stacks "linux-reno" and "rfc-newreno".',
     "ns2": "; the simulator is engine packet.",
     "simul": "; the simulator is engine packet.",
+    "trace": "; to compare a capture with formulas, run: tcpcast trace FILE --models.",
 }
 """Engines to suggest for unknown names, by a part of the name."""
 

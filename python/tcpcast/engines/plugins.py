@@ -4,8 +4,7 @@ The entry point group ``tcpcast.engines`` contains engines: callables ``answer(s
 Answer``. The group ``tcpcast.models`` contains path models: callables that return the packets per
 second of one flow, from any of the parameters in :data:`MODEL_PARAMETERS`. Engines and models are
 selected by the name of the entry point. Their optional attribute ``applies`` describes their
-domain. An engine may have ``metrics``, the units of its own metrics by name, and ``check``,
-which raises NotApplicable for an unsupported scenario.
+domain. An engine may have ``metrics``, the units of its own metrics by name.
 """
 
 from __future__ import annotations
@@ -17,18 +16,17 @@ import sys
 import threading
 import traceback
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.plugin_answer import exception_text, has_short_text, validate_plugin_answer
+from tcpcast.answer import Answer
 from tcpcast.engines.registry import PLUGINS_FAMILY, EngineEntry
-from tcpcast.errors import DomainError, MachineError, NotApplicable, TcpcastError
+from tcpcast.errors import DomainError, MachineError, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
@@ -59,23 +57,6 @@ class PluginEntry(EngineEntry):
         function: Callable[..., Any] = self.point.load()
         return function
 
-    def raise_if_unsupported(self, scenario: Scenario) -> None:
-        """Raise NotApplicable unless the engine accepts a scenario, without a run.
-
-        A path model accepts every scenario that has its inputs. An engine may have a callable
-        attribute ``check`` that raises NotApplicable; without it, this method always raises.
-        """
-        if self.is_model:
-            from tcpcast.engines.formula.collect_inputs import collect_path_inputs  # noqa: PLC0415 - imports numpy
-
-            collect_path_inputs(self.point.name, scenario, None)
-            return
-        accepts = getattr(self.load(), "check", None)
-        if not callable(accepts):
-            raise NotApplicable("this engine can check a scenario only by running it")
-        with self._wrap_plugin_errors():
-            accepts(scenario)
-
     def run(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
         """Answer a scenario.
 
@@ -87,15 +68,30 @@ class PluginEntry(EngineEntry):
             The engine raised an exception that is not a TcpcastError; the message contains its
             location.
         TcpcastError
-            Its return value is not a valid answer.
+            Its return value is not an answer.
         """
-        given = self._call_plugin(scenario, options, measured)
-        try:
-            answer = validate_plugin_answer(given, self.units)
-        except TcpcastError as error:
-            raise TcpcastError(f"engine '{self.point.name}' of {self.package} {error}") from error
-        except Exception as error:
-            raise self._plugin_error(error) from error
+        import numpy as np  # noqa: PLC0415 - slow; completion only needs the names
+
+        function = self.load()
+        with self._wrap_plugin_errors():
+            answer = (
+                _answer_by_path_model(self.point.name, function, scenario, measured)
+                if self.is_model
+                else function(scenario, options)
+            )
+            if not isinstance(answer, Answer):
+                raise TcpcastError(
+                    f"engine '{self.point.name}' of {self.package} returned "
+                    f"{type(answer).__name__}; it must return tcpcast.Answer"
+                )
+            answer.metrics = {
+                name: replace(m, value=float(m.value), unit=m.unit or self.units.get(name, ""))
+                for name, m in answer.metrics.items()
+            }
+            answer.tables = {
+                name: {column: np.asarray(values) for column, values in table.items()}
+                for name, table in answer.tables.items()
+            }
         answer.engine = self.point.name
         answer.provenance = {
             **answer.provenance,
@@ -104,32 +100,20 @@ class PluginEntry(EngineEntry):
         }
         return answer
 
-    def _call_plugin(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
-        function = self.load()
-        with self._wrap_plugin_errors():
-            if self.is_model:
-                return _answer_by_path_model(self.point.name, function, scenario, measured)
-            return function(scenario, options)
-
     @contextmanager
     def _wrap_plugin_errors(self) -> Iterator[None]:
         """Redirect the package's standard output to standard error, and wrap its exceptions."""
         try:
             with _redirect_output_to_stderr():
                 yield
-        except TcpcastError as error:
-            if has_short_text(error):
-                raise
-            raise self._plugin_error(error) from error
+        except TcpcastError:
+            raise
         except (Exception, SystemExit) as error:
-            raise self._plugin_error(error) from error
-
-    def _plugin_error(self, error: BaseException) -> MachineError:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        return MachineError(
-            f"engine '{self.point.name}' of {self.package} failed: {exception_text(error)} "
-            f"({frame.filename}, line {frame.lineno})"
-        )
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            raise MachineError(
+                f"engine '{self.point.name}' of {self.package} failed: {type(error).__name__}: "
+                f"{error} ({frame.filename}, line {frame.lineno})"
+            ) from error
 
 
 @contextmanager
@@ -175,7 +159,8 @@ def import_plugin(point: metadata.EntryPoint) -> PluginEntry:
         function = point.load()
     except (Exception, SystemExit) as error:
         raise MachineError(
-            f"engine '{point.name}' of {package} cannot be imported: {exception_text(error)}"
+            f"engine '{point.name}' of {package} cannot be imported: {type(error).__name__}: "
+            f"{error}"
         ) from error
     if not callable(function):
         raise MachineError(f"engine '{point.name}' of {package} is not callable: {point.value}")

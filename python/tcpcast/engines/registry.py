@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ FIXED_POINT_FAMILY = "fixed point"
 POPULATION_FAMILY = "scaled population"
 SIMULATION_FAMILY = "packet-level simulation"
 MEASUREMENT_FAMILY = "real kernel"
-CAPTURES_FAMILY = "captures"
 
 FORMULA_BY_CONTROL = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Formula engines of congestion controls other than Reno."""
@@ -52,11 +50,13 @@ FAMILIES = (
         POPULATION_FAMILY,
         SIMULATION_FAMILY,
         MEASUREMENT_FAMILY,
-        CAPTURES_FAMILY,
     ),
     PLUGINS_FAMILY,
 )
 """Kinds of engines, in the order of ``tcpcast engines``."""
+
+TRAFFIC_BY_FAMILY = {PATH_FAMILY: "bulk", TRANSFERS_FAMILY: "transfers", USERS_FAMILY: "on-off"}
+"""Kind of traffic that the formulas of a family describe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +100,6 @@ class EngineEntry:
         function: Callable[..., Any] = getattr(importlib.import_module(self.module), self.function)
         return function
 
-    def raise_if_unsupported(self, scenario: Scenario) -> None:
-        """Raise NotApplicable unless the engine accepts a scenario, without a run."""
-        if not self.can_check_without_run():
-            raise NotApplicable("this engine can check a scenario only by running it")
-        importlib.import_module(self.module).raise_if_unsupported(scenario)
-
-    def can_check_without_run(self) -> bool:
-        """Return True if the engine can be checked without a run."""
-        return hasattr(importlib.import_module(self.module), "raise_if_unsupported")
-
     def run(
         self,
         scenario: Scenario,
@@ -132,7 +122,7 @@ class Formula(EngineEntry):
     """Entry of an engine with a closed form: ``function`` takes a scenario, returns an Answer.
 
     ``source`` is the publication. If ``accepts_measured``, the function also takes the ``packet``
-    answer (for a capture, the ``trace`` answer), or None to use the scenario's values. If
+    answer, or None to use the scenario's values. If
     ``stack`` is not Reno, the formula is evaluated by default only for scenarios with that stack;
     requested by name, it answers any scenario. ``controls`` are the congestion controls that a
     model of Reno's window covers. If ``has_optional_tables``, the function also takes
@@ -151,24 +141,9 @@ class Formula(EngineEntry):
         """Return True if the formula runs by default."""
         if control_or_policer_refusal(self, scenario) is not None:
             return False
-        if scenario.captured is not None:  # the congestion control is not known yet
-            return self.runs_by_default and self.stack in ("", *FORMULA_BY_CONTROL)
         tcp = scenario.populations[0].tcp
         controls = {"bbr": ("bbr", "bbr3")}.get(self.stack, (self.stack,))
         return self.runs_by_default and (self.stack in {"", tcp.stack} or tcp.control in controls)
-
-    def raise_if_unsupported(self, scenario: Scenario) -> None:
-        """Raise NotApplicable unless the formula covers a scenario, without solving it."""
-        if (refusal := control_or_policer_refusal(self, scenario)) is not None:
-            raise refusal
-        super(Formula, self).raise_if_unsupported(scenario)
-
-    def is_for_control(self, control: str) -> bool:
-        """Return True if the formula runs by default for captures of a congestion control.
-
-        CUBIC's window is often that of Reno; BBR's rate does not depend on losses.
-        """
-        return self.stack in {"reno": ("",), "bbr": ("bbr",)}.get(control, ("", "cubic"))
 
     def run(
         self,
@@ -177,7 +152,7 @@ class Formula(EngineEntry):
         measured: Answer | None,
     ) -> Answer:
         """Answer a scenario, with the simulator's p, RTT and T0 if ``measured`` is given."""
-        from tcpcast.engines.formula.domain_check import mark_values_outside_domain  # noqa: PLC0415 - imports numpy
+        from tcpcast.models.domain import outside_domain_reason  # noqa: PLC0415 - imports numpy
 
         refusal = control_or_policer_refusal(self, scenario)
         if refusal is not None:
@@ -192,7 +167,7 @@ class Formula(EngineEntry):
         feed_measured = (SUGGEST_MEASURED_FEED,) if self.accepts_measured else ()
         if scenario.cross and measured is None:
             answer.warn(Note(CROSS_TRAFFIC_OMITTED, kind="model", suggestions=feed_measured))
-        if scenario.captured is None and scenario.network.has_return and measured is None:
+        if scenario.network.has_return and measured is None:
             answer.warn(Note(RETURN_PATH_OMITTED, kind="model", suggestions=feed_measured))
         if self.accepts_measured:
             feed = "scenario" if measured is None else "measured"
@@ -205,7 +180,9 @@ class Formula(EngineEntry):
                 else warn_about_varying_path(scenario, accepts_measured=self.accepts_measured)
             )
         )
-        mark_values_outside_domain(answer)
+        if why := outside_domain_reason(answer.engine, **answer.domain):
+            answer.mark_untrusted()
+            answer.notes.insert(0, Note(f"outside the domain of the model: {why}", kind="outside"))
         answer.provenance |= {"version": _native_version(), "formula": self.source}
         if options.tables:
             answer.provenance["scenario"] = scenario.digest()
@@ -232,16 +209,13 @@ def _native_version() -> str:
 def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplicable | None:
     """Return the reason to refuse a model: a congestion control other than Reno, or a policer.
 
-    The result is None if the model applies, and for captures, whose stack is unknown.
+    The result is None if the model applies.
     """
-    groups = () if scenario.captured is not None else scenario.populations
-    if any(group.has_start_or_stop for group in groups):
+    if any(group.has_start_or_stop for group in scenario.populations):
         return NotApplicable(
             "the flows of the model never start or stop, but a class of the scenario has start or "
             "stop times"
         )
-    if scenario.captured is not None:
-        return None
     if has_policer_instead_of_queue(entry, scenario):
         return NotApplicable(
             "the formula models a queue, but network.bottleneck.rate is a policer without a queue"
@@ -253,12 +227,25 @@ def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplica
     ]
     if not others:
         return None
-    formula = FORMULA_BY_CONTROL.get(others[0].control, "") if entry.family == PATH_FAMILY else ""
+    suggestions = []
+    if all(g.traffic.kind == TRAFFIC_BY_FAMILY[entry.family] for g in scenario.populations):
+        formula = FORMULA_BY_CONTROL.get(others[0].control, "")
+        if formula and entry.family == PATH_FAMILY:
+            suggestions.append(Suggestion(engine=formula))
+        stack = presets_covered_by_reno_model(entry)[0]
+        suggestions.append(Suggestion(changes_to_set_stack(scenario, stack)))
     return NotApplicable(
         f"the formula models the window of Reno, but the scenario's stack is {others[0].stack}",
-        *([Suggestion(engine=formula)] if formula else []),
-        Suggestion(changes_to_set_stack(scenario, presets_covered_by_reno_model(entry)[0])),
+        *suggestions,
     )
+
+
+def changes_to_set_stack(scenario: Scenario, stack: str) -> dict[str, str]:
+    """Return the changes that give a stack to all senders."""
+    owners = [f"class.{entry.name}." for entry in scenario.classes if entry.tcp is not None]
+    all_own = len(owners) == len(scenario.classes) > 0
+    keys = [*([] if all_own else ["tcp.stack"]), *(f"{owner}tcp.stack" for owner in owners)]
+    return dict.fromkeys(keys, stack)
 
 
 def has_policer_instead_of_queue(entry: Formula, scenario: Scenario) -> bool:
@@ -284,8 +271,6 @@ def presets_covered_by_reno_model(entry: Formula) -> tuple[str, ...]:
 
 def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
     """Return warnings about varying rates and delays, which formulas replace by constants."""
-    if scenario.captured is not None:
-        return []
     network, warnings = scenario.network, []
     for on in network.links(network.ingress, network.egress):
         rate = on.link.varying

@@ -10,31 +10,26 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from tcpcast.engines import REGISTRY, check_engine_accepts
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack, filter_accepted_suggestions
+from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import (
-    FIXED_POINT_FAMILY,
     FORMULA_BY_CONTROL,
-    PATH_FAMILY,
     PLUGINS_FAMILY,
-    POPULATION_FAMILY,
-    TRANSFERS_FAMILY,
-    USERS_FAMILY,
+    TRAFFIC_BY_FAMILY,
     Formula,
     control_or_policer_refusal,
     has_policer_instead_of_queue,
     models_congestion_control,
     presets_covered_by_reno_model,
 )
-from tcpcast.errors import TcpcastError, refusal_text
 from tcpcast.scenario.classic_tcp import TAHOE
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     from tcpcast.scenario import Scenario
 
@@ -79,12 +74,6 @@ the scenarios of ``reproduce kernel`` that are in the formula's domain. The comp
 are in tests/agreement: test_modern_transfers.py, and test_paper_senders.py for ``tfrc``."""
 
 _UNCHECKED = StackSupport(SupportLevel.UNCHECKED, "applies, but is not validated for this stack")
-_FAMILIES_BY_TRAFFIC = {
-    "bulk": (PATH_FAMILY,),
-    "transfers": (TRANSFERS_FAMILY,),
-    "on-off": (USERS_FAMILY, FIXED_POINT_FAMILY, POPULATION_FAMILY),
-}
-"""Families of engines by kind of traffic."""
 
 
 def get_stack_support(engine: str, stack: str) -> StackSupport:
@@ -141,27 +130,18 @@ def _get_formula_support(
     return next((result for holds, result in verdicts if holds), APPLIES)
 
 
-def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
+def find_omitted_formulas(scenario: Scenario) -> dict[str, list[str]]:
     """Return the formulas that a run leaves out because of the scenario's stack, by reason.
 
-    The result includes only formulas for the scenario's kind of traffic, and none for a capture,
-    whose stack is unknown. Checking ``suggestions`` takes as long as the formulas.
+    The result includes only formulas for the scenario's kind of traffic.
     """
-    if scenario.captured is not None:
-        return {}
-    families = _FAMILIES_BY_TRAFFIC.get(scenario.populations[0].traffic.kind, ())
+    kind = scenario.populations[0].traffic.kind
     omitted: dict[str, list[str]] = {}
     for name, entry in REGISTRY.items():
-        if not isinstance(entry, Formula) or entry.family not in families:
+        if not isinstance(entry, Formula) or TRAFFIC_BY_FAMILY[entry.family] != kind:
             continue
         if (why := control_or_policer_refusal(entry, scenario)) is not None:
-            text = why.reason
-            if suggestions:
-                accepted = filter_accepted_suggestions(
-                    name, scenario, why.suggestions, check_engine_accepts
-                )
-                text = refusal_text(text, accepted)
-            omitted.setdefault(text, []).append(name)
+            omitted.setdefault(str(why), []).append(name)
     return omitted
 
 
@@ -188,15 +168,13 @@ def omitted_formulas_text(*scenarios: Scenario, requested: Collection[str] = ())
             if other is None or name in requested or not isinstance(entry, Formula):
                 continue
             stack = stack or other
-            presets = (
-                by
-                for by in presets_covered_by_reno_model(entry)
-                if _answers_for_stack(name, scenario, by)
-            )
-            back.setdefault(tuple(presets), []).append(name)
+            back.setdefault(presets_covered_by_reno_model(entry), []).append(name)
     if not back:
         return ""
-    parts = "; ".join(f"{', '.join(names)}{_presets_text(by)}" for by, names in back.items())
+    parts = "; ".join(
+        f"{', '.join(names)} (use tcp.stack = {' or '.join(map(quote, presets))})"
+        for presets, names in back.items()
+    )
     return (
         f"these formulas are omitted, because they model the window of Reno, not of {stack}: "
         f"{parts}"
@@ -215,20 +193,3 @@ def find_unsupported_stack(name: str, scenario: Scenario) -> str | None:
         return None
     stacks = (g.tcp.stack for g in groups if not models_congestion_control(entry, g.tcp.control))
     return next(stacks, None)
-
-
-def _answers_for_stack(name: str, scenario: Scenario, stack: str) -> bool:
-    """Return True if a formula answers a scenario with another stack."""
-    try:
-        check_engine_accepts(name, scenario.with_changes(changes_to_set_stack(scenario, stack)))
-    except TcpcastError:
-        return False
-    return True
-
-
-def _presets_text(names: Sequence[str]) -> str:
-    """Return the presets that include omitted models, in brackets."""
-    if not names:
-        return ""
-    quoted = " or ".join(f'"{name}"' for name in names)
-    return f" (use tcp.stack = {quoted})"

@@ -130,7 +130,7 @@ def _run_formula_with_measured_inputs(steady: Answers) -> Answer | None:
 def select_path_formulas(kind: str) -> list[str]:
     """Return the formulas for a kind of traffic on one path, in the order of the registry."""
     family = {"bulk": PATH_FAMILY, "transfers": TRANSFERS_FAMILY}[kind]
-    return [name for name, row in FORMULAS.items() if row.accepts_measured and row.family == family]
+    return [name for name, row in FORMULAS.items() if row.family == family]
 
 
 def _run_engines(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import UNITS, columns_as_json, finite_or_none
-from tcpcast.extras import import_arrow, notebook_html
+from tcpcast.extras import TabularResult
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import numpy as np
 
     from tcpcast.answer import Answer, Metric, Note
@@ -24,7 +26,7 @@ MAX_DISAGREEMENT = 0.2
 
 
 @dataclass(slots=True)
-class Plan:
+class Plan(TabularResult):
     """The answer to an inverse question.
 
     Attributes
@@ -125,28 +127,15 @@ class Plan:
         """Return the question and the answer on one line."""
         return f"<Plan {self.question}: {self.value:.6g} {self.unit}>"
 
-    def _repr_html_(self) -> str:
-        """Return the report without the scenario, for notebooks."""
-        return notebook_html(self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the first table as an Arrow stream, for example for ``polars.DataFrame(plan)``.
-
-        Without tables, the stream has one row with ``value``, ``low``, ``high`` and ``unit``.
-
-        Raises
-        ------
-        MachineError
-            pyarrow is not installed.
-        """
-        arrow = import_arrow("Arrow tables")
+    def _make_arrow_table(self, arrow: ModuleType) -> Any:
+        """Return the first table, or else one row with value, interval and unit."""
         answer = {name: [finite_or_none(getattr(self, name))] for name in ("value", "low", "high")}
         table = next(iter(self.tables.values()), answer | {"unit": [self.unit]})
         columns = {
             name: arrow.array(values, *([arrow.float64()] if name in answer else []))
             for name, values in table.items()
         }
-        return arrow.table(columns).__arrow_c_stream__(requested_schema)
+        return arrow.table(columns)
 
     @property
     def has_model(self) -> bool:

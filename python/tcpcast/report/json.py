@@ -32,7 +32,7 @@ def answers_document(compared: ComparedAnswers, scenario: Scenario) -> dict[str,
     engines = {answer.engine for answer in compared.answers}
     left = [
         {"engine": name, "why": reason}
-        for reason, names in find_omitted_formulas(scenario, suggestions=True).items()
+        for reason, names in find_omitted_formulas(scenario).items()
         for name in names
         if name not in engines
     ]

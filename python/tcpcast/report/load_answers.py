@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tcpcast.answer import (
     UNITS,
     Answer,
-    CaptureInputs,
     Kind,
     Metric,
     Note,
@@ -21,7 +20,7 @@ from tcpcast.answer import (
 )
 from tcpcast.captures.log_formats import HEAD_BYTES, log_program
 from tcpcast.engines import REGISTRY
-from tcpcast.engines.registry import CAPTURES_FAMILY, Formula
+from tcpcast.engines.registry import MEASUREMENT_FAMILY, Formula
 from tcpcast.errors import ScenarioError, Suggestion, TcpcastError
 from tcpcast.report.answers import Answers
 from tcpcast.scenario import Scenario
@@ -138,7 +137,7 @@ def read_saved_answers(path: Path) -> Answers:
         raise ScenarioError(f"{path}: scenario: {error}") from None
     answers = [_load_answer(saved) for saved in document.answers]
     for answer in answers:
-        if answer.kind == "simulation":
+        if answer.kind != "formula":
             answer.replications = scenario.run.replications
     return Answers(answers, scenario)
 
@@ -154,9 +153,6 @@ def _load_note(saved: _SavedNote) -> Note:
 
 def _load_answer(saved: _SavedAnswer) -> Answer:
     origin = saved.provenance
-    captured = None
-    if isinstance(origin.get("fed"), dict) and isinstance(origin.get("replay"), dict):
-        captured = CaptureInputs(origin["fed"], origin["replay"])
     regime, steps, domain = origin.get("regime"), origin.get("steps"), origin.get("domain")
     notes = [_load_note(note) for note in saved.notes] or texts_to_notes(saved.warnings)
     status = Status.DONE if saved.incomplete_reason is None else Status.PARTIAL
@@ -181,7 +177,6 @@ def _load_answer(saved: _SavedAnswer) -> Answer:
         seed=_value_if_of_type(origin.get("seed"), int),
         warmup_s=_value_if_of_type(origin.get("warmup_s"), float),
         warmup_rule=_value_if_of_type(origin.get("warmup_rule"), str),
-        captured=captured,
     )
 
 
@@ -191,10 +186,7 @@ def _value_if_of_type(value: Any, kind: type[_ScalarType]) -> _ScalarType | None
     return kind(value) if is_integer or type(value) is kind else None
 
 
-_PROVENANCE_FIELDS = (
-    *("regime", "steps", "domain", "seed", "warmup_s", "warmup_rule"),
-    *("fed", "replay"),
-)
+_PROVENANCE_FIELDS = ("regime", "steps", "domain", "seed", "warmup_s", "warmup_rule")
 """Provenance entries that are separate fields of an answer."""
 
 
@@ -204,7 +196,7 @@ def _kind_of_answer(saved: _SavedAnswer) -> Kind:
     if entry is None:
         simulated = any(metric.low is not None for metric in saved.metrics.values())
         return "simulation" if simulated else "formula"
-    if entry.family == CAPTURES_FAMILY:
+    if entry.family == MEASUREMENT_FAMILY:
         return "measurement"
     return "formula" if isinstance(entry, Formula) else "simulation"
 

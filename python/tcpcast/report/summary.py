@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from tcpcast.answer import Answer
-    from tcpcast.scenario import CapturedFlows, Population, Scenario, Transfers
+    from tcpcast.scenario import Population, Scenario, Transfers
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.rate import VaryingRate
 
@@ -30,9 +30,7 @@ MAX_CROSS_TRAFFIC_LINKS = 2
 
 
 def describe_scenario(scenario: Scenario) -> str:
-    """Return traffic, path and TCP stack in one sentence; for a capture, its source."""
-    if scenario.captured is not None:
-        return _capture_text(scenario.captured)
+    """Return traffic, path and TCP stack in one sentence."""
     people = scenario.populations
     parts = [_senders_text(p) + (f" ({p.name})" if len(people) > 1 else "") for p in people]
     if len(people) > 2:
@@ -93,17 +91,6 @@ def caveats_of_answer(answer: Answer) -> list[Note]:
     )
     others = (note for note in answer.notes if str(note) != answer.incomplete_reason)
     return [*partial, *others, *texts_to_notes(answer.write_errors, "file")]
-
-
-def _capture_text(traffic: CapturedFlows) -> str:
-    which = traffic.connection
-    if which is None:
-        which = "the direction with the most data"
-    elif isinstance(which, int):
-        which = f"connection {which}"
-    elif which == "all":
-        which = "all connections"
-    return f"captured in {traffic.file}, {which}"
 
 
 def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:

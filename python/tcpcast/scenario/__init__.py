@@ -1,6 +1,5 @@
 """The scenario, which is the input of every engine: network, traffic, TCP and run."""
 
-from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
 from tcpcast.scenario.classic_tcp import PRESETS
@@ -36,7 +35,6 @@ __all__ = [
     "Bernoulli",
     "Buffer",
     "Bulk",
-    "CapturedFlows",
     "Distribution",
     "FairQueue",
     "FixedPoint",

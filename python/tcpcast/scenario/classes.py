@@ -17,7 +17,6 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_inherited_keys, has_timestamps
 from tcpcast.scenario.name_patterns import Name
@@ -137,7 +136,7 @@ class Population:
 
     name: str
     count: int
-    traffic: OnOff | Bulk | Transfers | CapturedFlows
+    traffic: OnOff | Bulk | Transfers
     rtt_s: float
     ingress: Link
     egress: Link
@@ -358,12 +357,6 @@ def _find_start_stop_errors(user_class: UserClass) -> list[Any]:
 def _find_sender_count_errors(user_class: UserClass) -> list[Any]:
     errors = []
     traffic = user_class.traffic
-    if isinstance(traffic, CapturedFlows):
-        message = (
-            'a capture has no classes; write traffic of kind "capture" at the top '
-            "level, without classes"
-        )
-        return [make_error_at(message, "traffic", "kind")]
     key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
     for name in COUNT_KEYS.values():
         given = getattr(user_class, name) is not None
@@ -423,7 +416,7 @@ def make_population(user_class: UserClass, network: Network, tcp: Tcp) -> Popula
 
 
 def make_sole_population(
-    network: Network, traffic: OnOff | Bulk | Transfers | CapturedFlows, tcp: Tcp
+    network: Network, traffic: OnOff | Bulk | Transfers, tcp: Tcp
 ) -> Population:
     """Return the one population of a scenario without classes."""
     packet, links = network.packet, (network.ingress, network.egress)

@@ -1,8 +1,9 @@
 """Cross traffic: packets of other senders at a hop, which do not respond to losses."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -17,8 +18,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.cross_recording import FILE_ADVICE, MAX_ROWS, read_recording
-from tcpcast.scenario.csv_file import read_file_of_table
+from tcpcast.scenario.csv_file import data_rows, read_csv, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, integer_annotation
@@ -30,6 +30,60 @@ from tcpcast.scenario.table import (
     make_missing_kind_error,
     make_validation_error,
 )
+
+MAX_ROWS = 100_000
+_COLUMNS = ["time_s", "bytes"]
+FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
+
+
+def read_recording(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
+    """Read times and bytes from a CSV file.
+
+    Parameters
+    ----------
+    name
+        The file's name as typed.
+    folder
+        Base folder of a relative name; None for the current folder.
+
+    Returns
+    -------
+    times_s, sizes
+        Times in seconds and sizes in bytes: two lists of equal length, 1 to 100,000.
+
+    Raises
+    ------
+    UnitError
+        The file does not exist, contains no or too many rows, or a cell is not a number or is
+        negative.
+    """
+    return read_csv(name, folder, FILE_ADVICE, _read_times_and_bytes)
+
+
+def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
+    times: list[float] = []
+    sizes: list[float] = []
+    for number, cells in data_rows(rows):
+        if not times and [cell.lower() for cell in cells] == _COLUMNS:
+            continue
+        if len(cells) != len(_COLUMNS):
+            raise UnitError(
+                f"{name}, line {number}: {len(cells)} columns; write two columns: time_s and bytes"
+            )
+        where = f"{name}, line {number}"
+        time, size = (read_number_cell(cell, where, "write seconds and bytes") for cell in cells)
+        times.append(time)
+        sizes.append(size)
+        if len(times) > MAX_ROWS:
+            raise UnitError(
+                f"{name} has more than {MAX_ROWS} rows; add up the bytes of each interval of 10 ms"
+            )
+    if not times:
+        raise UnitError(
+            f'{name} contains no rows; write the header line "time_s,bytes", and rows of numbers'
+        )
+    return times, sizes
+
 
 CROSS_MODELS = ("poisson", "fgn", "pareto", "trace")
 MAX_CROSS_SOURCES = 100_000

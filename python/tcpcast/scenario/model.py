@@ -20,7 +20,6 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.changes import apply_changes, check_changes
 from tcpcast.scenario.classes import (
     MAX_CLASSES,
@@ -44,11 +43,6 @@ from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.name_patterns import Title
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.probes import Probes
-from tcpcast.scenario.required_tables import (
-    MEASURED_TABLES,
-    add_required_tables_to_schema,
-    ends_by_itself,
-)
 from tcpcast.scenario.run import Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
@@ -62,16 +56,17 @@ from tcpcast.scenario.table import (
 )
 from tcpcast.scenario.table_reuse import (
     copy_as_plain_tables,
-    is_captured,
     revalidate_changed_tables,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import Traffic, Transfers
-from tcpcast.scenario.validation_context import get_traffic_kind, make_context
-
-_PLACEHOLDERS = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
-"""Placeholders for the tables that a capture scenario lacks; no engine reads them."""
+from tcpcast.scenario.validation_context import (
+    add_required_tables_to_schema,
+    ends_by_itself,
+    get_traffic_kind,
+    make_context,
+)
 
 
 class _ScenarioInput(NamedTuple):
@@ -209,14 +204,14 @@ class Scenario(Table):
     def _complete_tables(cls, data: Any, info: ValidationInfo) -> Any:
         if not isinstance(data, Mapping):
             return data
-        if not is_captured(data):
-            data = {"run": {}, **data} if ends_by_itself(data) else data
-            return merge_classes(data, get_validation_context(info))
-        unused = [name for name in MEASURED_TABLES if name in data]
-        if unused:
-            message = f"a capture needs no other tables; leave out {', '.join(unused)}"
+        if get_traffic_kind(data) == "capture":
+            message = (
+                "a scenario does not read captures; run tcpcast trace FILE --models to compare a "
+                "capture with formulas, or tcpcast trace FILE --scenario NAME.toml to simulate it"
+            )
             raise make_key_error(message, "traffic", "kind")
-        return {**data, **_PLACEHOLDERS}
+        data = {"run": {}, **data} if ends_by_itself(data) else data
+        return merge_classes(data, get_validation_context(info))
 
     @model_validator(mode="after")
     def _check_consistency_of_tables(self) -> Self:
@@ -272,11 +267,6 @@ class Scenario(Table):
         if isinstance(self.traffic, Transfers) and self.traffic.isolated and not self.classes:
             return self.traffic
         return None
-
-    @property
-    def captured(self) -> CapturedFlows | None:
-        """The traffic if it is a capture, otherwise None; captures ignore network, TCP and run."""
-        return self.traffic if isinstance(self.traffic, CapturedFlows) else None
 
     @property
     def arriving_load(self) -> float | None:
@@ -392,8 +382,6 @@ class Scenario(Table):
         packets, and file names are replaced by the values in the files.
         """
         tables = self.model_dump(by_alias=True, exclude_none=True)
-        if self.captured is not None:
-            return {name: table for name, table in tables.items() if name not in MEASURED_TABLES}
         for name in ("class", "cross"):
             if not tables[name]:
                 del tables[name]
@@ -453,8 +441,6 @@ class Scenario(Table):
 
     def __repr__(self) -> str:
         """Return name, number of senders, rate of the bottleneck and RTT on one line."""
-        if self.captured is not None:
-            return f"<Scenario {self.name}: capture {self.captured.file}>"
         kinds = ", ".join(
             f"{p.count} {p.traffic.kind}" if p.traffic.kind != "transfers" else "transfers"
             for p in self.populations

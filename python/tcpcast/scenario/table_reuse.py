@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tcpcast.scenario.captured_flows import CAPTURE
 from tcpcast.scenario.classes import TRAFFIC_ADAPTER
 
 if TYPE_CHECKING:
@@ -52,12 +51,6 @@ def _copy_as_plain_value(value: Any, before: Any) -> Any:
     return value
 
 
-def is_captured(tables: Mapping[str, Any]) -> bool:
-    """Return True if the traffic is of kind ``capture``."""
-    traffic = tables.get("traffic")
-    return isinstance(traffic, Mapping) and traffic.get("kind") == CAPTURE
-
-
 def revalidate_changed_tables(
     before: Scenario, own: Mapping[str, Any], source: Mapping[str, Any], context: ValidationContext
 ) -> dict[str, Any] | None:
@@ -83,7 +76,7 @@ def revalidate_changed_tables(
         A table has errors; their locations are relative to that table.
     """
     changed = [name for name in {**own, **source} if source.get(name) is not own.get(name)]
-    if is_captured(own) or before.classes or not set(changed) <= set(_SEPARATE_TABLES):
+    if before.classes or not set(changed) <= set(_SEPARATE_TABLES):
         return None  # classes and cross traffic depend on other tables
     tables = {name: getattr(before, name) for name in type(before).model_fields}
     for name in changed:

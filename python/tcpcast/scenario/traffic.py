@@ -1,4 +1,4 @@
-"""The traffic: on/off sources, endless bulk flows, single transfers, or a capture."""
+"""The traffic: on/off sources, endless bulk flows, or single transfers."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -19,7 +19,6 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.byte_sizes import FileInBytes, is_in_bytes, write_size
-from tcpcast.scenario.captured_flows import CAPTURE, CapturedFlows
 from tcpcast.scenario.distributions import (
     Constant,
     Distribution,
@@ -70,7 +69,7 @@ DISTRIBUTIONS = (
     "uniform",
     "empirical",
 )
-TRAFFIC_KINDS = ("on-off", "bulk", "transfers", CAPTURE)
+TRAFFIC_KINDS = ("on-off", "bulk", "transfers")
 
 Count = Annotated[int, *integer_annotation(1, MAX_SOURCES)]
 
@@ -451,13 +450,13 @@ def _check_traffic_kind(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
-        message = 'missing; write kind = "on-off", "bulk", "transfers" or "capture"'
+        message = 'missing; write kind = "on-off", "bulk" or "transfers"'
         raise make_validation_error([make_missing_key_error(message, "kind")])
     return check_selecting_key(value, "kind", "kind of traffic", TRAFFIC_KINDS)
 
 
 Traffic = Annotated[
-    OnOff | Bulk | Transfers | CapturedFlows,
+    OnOff | Bulk | Transfers,
     Field(discriminator="kind"),
     BeforeValidator(_check_traffic_kind),
 ]

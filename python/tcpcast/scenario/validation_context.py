@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.metrics import METRICS
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.network import HEADER_BYTES
-from tcpcast.scenario.required_tables import ends_by_itself
 from tcpcast.scenario.table import ValidationContext, table_or_empty
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -54,3 +53,28 @@ def get_class_keys(data: Mapping[str, Any]) -> frozenset[str]:
 def _get_class_tables(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     entries = data.get("class")
     return [table_or_empty(entry) for entry in entries] if isinstance(entries, list) else []
+
+
+def add_required_tables_to_schema(schema: dict[str, Any]) -> None:
+    """Add the required tables to the JSON Schema."""
+    own = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
+    each = {"required": ["class"], "properties": {"class": {"minItems": 1, "items": own}}}
+    apart = {"traffic", "run"}
+    alone = {"required": ["kind"], "properties": {"kind": {"const": "transfers"}}}
+    schema["required"] = [name for name in schema["required"] if name not in apart]
+    schema["allOf"] = [{"anyOf": [{"required": ["traffic"]}, each]}]
+    # Isolated transfers determine the length of the run.
+    schema["if"] = {
+        "properties": {"traffic": alone | {"not": {"required": ["arrivals"]}}},
+        "required": ["traffic"],
+        "not": {"required": ["class"]},
+    }
+    schema["else"] = {"required": ["run"]}
+
+
+def ends_by_itself(source: Mapping[str, Any]) -> bool:
+    """Return True if the traffic determines the length of the run, so ``[run]`` is optional."""
+    traffic = source.get("traffic")
+    if not isinstance(traffic, Mapping) or source.get("class"):
+        return False
+    return traffic.get("kind") == "transfers" and "arrivals" not in traffic

@@ -182,7 +182,7 @@ def prepare_sweep(
     assert table is not None
     names = tuple(table.engines) or None
     check_engine_names(names or ())
-    base = source.with_changes({"sweep": None, **(_NO_PROBES if source.captured is None else {})})
+    base = source.with_changes({"sweep": None, **_NO_PROBES})
     seed = base.run.seed
     grid = make_grid(table, seed)
     check_swept_keys(base, grid)

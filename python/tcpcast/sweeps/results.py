@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import MachineError
-from tcpcast.extras import import_arrow, import_dataframe_package, notebook_html
+from tcpcast.extras import TabularResult, import_dataframe_package
 from tcpcast.sweeps.table import (
     import_sweep_packages,
     is_metric_column,
@@ -17,10 +17,11 @@ from tcpcast.sweeps.table import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
+    from types import ModuleType
 
 
 @dataclass(slots=True)
-class SweepResults:
+class SweepResults(TabularResult):
     """Rows per cell, replication and engine, in the order of the cells.
 
     ``parts`` are files, or Arrow streams in memory. ``statuses`` has the number of rows by status:
@@ -49,20 +50,9 @@ class SweepResults:
         where = "" if self.folder is None else f" in {self.folder}"
         return f"<Results of a sweep{where}: {self.counts()}>"
 
-    def _repr_html_(self) -> str:
-        """Return the verdict and the first rows, for notebooks."""
-        return notebook_html(self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows as an Arrow stream, for example for ``polars.DataFrame(results)``.
-
-        Raises
-        ------
-        MachineError
-            pyarrow is not installed.
-        """
-        import_arrow("Arrow tables")
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+    def _make_arrow_table(self, arrow: ModuleType) -> Any:  # noqa: ARG002 - as in other results
+        """Return the rows."""
+        return self.to_arrow()
 
     def counts(self) -> str:
         """Return the number of rows by status as text."""

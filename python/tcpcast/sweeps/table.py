@@ -117,7 +117,7 @@ def make_answer_row(variant: CellReplication, answer: Answer) -> AnswerRow:
         variant,
         answer.engine,
         answer.status.value if answer.status in STATUSES else PARTIAL,
-        answer.not_applicable or answer.incomplete_reason,
+        answer.reason or None,
         not untrusted and not has_warnings if metrics else None,
         untrusted,
         answer.regime,

@@ -110,7 +110,7 @@ def answer_batch(
     _check_version(spec.version)
     rows: list[AnswerRow] = []
     watch = None if stopped is None else _make_stop_callback(stopped)
-    options = RunOptions(threads=1, progress=watch, tables=bool(spec.classes), suggestions=False)
+    options = RunOptions(threads=1, progress=watch, tables=bool(spec.classes))
     for variant in variants:
         if stopped is not None and stopped():
             raise KeyboardInterrupt

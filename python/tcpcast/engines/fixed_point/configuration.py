@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.packet.configuration import to_nanoseconds
 from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.local_loop import open_loop_load
 from tcpcast.scenario.cross_checks import find_stream_hop
@@ -29,7 +29,7 @@ MIN_FLOWS_PER_REFERENCE = 10
 
 def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable, with suggestions, if a scenario is not supported."""
-    if scenario.captured is not None or scenario.isolated_transfers is not None:
+    if scenario.isolated_transfers is not None:
         raise NotApplicable(
             'a fixed point needs competing sources; write traffic of kind "on-off" or "bulk"'
         )
@@ -69,7 +69,11 @@ def raise_if_unsupported(scenario: Scenario) -> None:
             )
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
-            losses = {f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")}
+            losses: dict[str, str | None] = {
+                f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")
+            }
+            if math.isinf(scenario.network.bottleneck.rate_bps):
+                losses["network.bottleneck.rate"] = "10mbit"  # the loss was the only limit
             raise NotApplicable(
                 "in a fixed point, packets are lost only in the shared queue, but the scenario "
                 "has random loss",

@@ -93,7 +93,6 @@ FORMULAS: dict[str, Formula] = {
         "another stack",
         family=PATH_FAMILY,
         source="Cardwell et al. 2017; Hock et al. 2017",
-        accepts_measured=True,
         stack="bbr",
         is_upper_bound=True,
         plot_style=("orange", 2),

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
-from tcpcast.engines.formula.capture_inputs import path_scenario_of_capture
 from tcpcast.engines.formula.collect_inputs import (
     IDLE_RTT_SOURCE,
     find_limiting_link,
@@ -24,20 +23,18 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
+def bbr(scenario: Scenario) -> Answer:
     """Predict by the bound of BBR, version 1: the link's rate times the delivered share.
 
     The loss is always the path's own loss, not the loss of a simulation with another TCP,
-    because BBR causes other losses and queues. For a capture, the path comes from the scenario that
-    reproduces the capture. Metrics: ``send_rate_pps``, ``goodput_pps`` and ``goodput_bps``, totals
-    over all flows. The rate of each flow is at most W_max/RTT.
+    because BBR causes other losses and queues. Metrics: ``send_rate_pps``, ``goodput_pps`` and
+    ``goodput_bps``, totals over all flows. The rate of each flow is at most W_max/RTT.
 
     Raises
     ------
     NotApplicable
         Several classes, traffic that is not bulk, no link with a rate.
     """
-    scenario = path_scenario_of_capture("BBR's bound", scenario, measured)
     group = require_one_class("BBR's bound", scenario, "bulk")
     limit = find_limiting_link(scenario, group)
     if limit is None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
-from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
 from tcpcast.engines.formula.collect_inputs import (
     MIN_LOSS,
     added_latency_to_one_rtt_s,
@@ -38,7 +37,6 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         Several classes, traffic that is not transfers, no loss.
     """
-    scenario = transfer_scenario_of_capture(MODEL_NAME, scenario, measured)
     sizes = np.asarray(require_listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
     inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"]["value"], inputs["RTT"]["value"]

@@ -1,10 +1,9 @@
-"""Inputs of a path formula: from the scenario, from a simulation of it, or from a capture.
+"""Inputs of a path formula: from the scenario, or from a simulation of it.
 
 ``--feed scenario``: p is the specified loss, RTT the RTT of the idle path, T0 the larger of
 ``tcp.min_rto`` and RTT, b is 2 with delayed ACKs, otherwise 1. ``--feed measured``: p, RTT and T0
 are the ``packet`` answer's loss indication ratio, mean RTT and mean first timeout. No link then
-limits the rate, because the measured values already include the effects of links. Traffic of kind
-``capture`` always uses the measurements of engine ``trace`` (:mod:`.capture_inputs`).
+limits the rate, because the measured values already include the effects of links.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.capture_inputs import path_inputs_of_capture, transfer_steps_of_capture
 from tcpcast.engines.formula.input_types import (
     LinkCapacity,
     PathInputs,
@@ -51,10 +49,9 @@ def collect_path_inputs(
     model
         Name of the formula for error messages.
     scenario
-        One class of bulk flows, or a capture.
+        One class of bulk flows.
     measured
-        The ``packet`` answer that contains p, RTT and T0, or None to use the scenario's values. For
-        a capture, the ``trace`` answer.
+        The ``packet`` answer that contains p, RTT and T0, or None to use the scenario's values.
     accepts_no_loss
         True: p may be 0.
 
@@ -63,8 +60,6 @@ def collect_path_inputs(
     NotApplicable
         Several classes, traffic that is not bulk, no loss.
     """
-    if scenario.captured is not None:
-        return path_inputs_of_capture(model, measured)
     group = require_one_class(model, scenario, "bulk")
     warnings: list[str] = []
     if measured is None:
@@ -240,11 +235,8 @@ def require_listed_sizes(model: str, scenario: Scenario) -> list[int]:
 def collect_transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, Step]:
     """Return the derivation steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
 
-    p is the loss per packet: specified, or ``loss_ratio`` of the ``packet`` answer, or the
-    retransmission ratio of a capture.
+    p is the loss per packet: specified, or ``loss_ratio`` of the ``packet`` answer.
     """
-    if measured is not None and measured.captured is not None:
-        return {entry["symbol"]: entry for entry in transfer_steps_of_capture(measured)}
     group = scenario.populations[0]
     loss, keys = get_specified_loss(scenario, group)
     steps = [make_step("p", loss, "1", keys or "no random loss specified")]

@@ -101,11 +101,6 @@ def engset(scenario: Scenario) -> Answer:
     )
 
 
-def raise_if_unsupported(scenario: Scenario) -> None:
-    """Raise NotApplicable unless TCP-Engset covers a scenario, without solving the model."""
-    class_inputs(scenario)
-
-
 def engset_inputs(scenario: Scenario) -> EngsetInputs:
     """Return the inputs of TCP-Engset for a scenario with one class.
 

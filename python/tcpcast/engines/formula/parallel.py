@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Note
 from tcpcast.engines.formula import rate_answers
-from tcpcast.engines.formula.capture_inputs import get_capture_value
 from tcpcast.engines.formula.collect_inputs import collect_path_inputs, get_specified_loss
 from tcpcast.engines.formula.input_types import get_positive_metric, make_step
 from tcpcast.engines.registry import SUGGEST_MEASURED_FEED
@@ -155,9 +154,7 @@ def _solve_loss_event_ratio(inputs: PathInputs, lost: float) -> float:
 
 
 def _get_measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r as measured by ``packet`` or ``trace``, and their sources."""
-    if scenario.captured is not None:
-        return _get_captured_loss(measured)
+    """Return p_e and p_r as measured by ``packet``, and their sources."""
     group = scenario.populations[0]
     elsewhere = [on.key for on in group.links(scenario.network) if on.link.loss and not on.measured]
     if elsewhere:
@@ -175,14 +172,3 @@ def _get_measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, flo
             )
         losses.append(value)
     return losses[0], losses[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
-
-
-def _get_captured_loss(measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r of a capture; one capture point shows only retransmissions."""
-    events = get_positive_metric(measured, "loss_event_ratio_cumulative")
-    events = events or get_positive_metric(measured, "loss_indication_ratio")
-    lost = get_capture_value(measured, "loss_ratio")
-    if not events or not lost:
-        raise NotApplicable("algorithm 2 needs losses, but the capture shows none")
-    repeated = "capture: necessary retransmissions, an estimate"
-    return events, lost, "capture: loss_event_ratio_cumulative", repeated

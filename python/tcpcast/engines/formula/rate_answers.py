@@ -81,9 +81,9 @@ def warn_if_rate_exceeds_window(inputs: PathInputs, one_pps: float) -> list[str]
 
 
 def warn_about_other_stacks(control: str, scenario: Scenario) -> list[str]:
-    """Warn if a formula describes another TCP than the scenario's; captures match any TCP."""
+    """Warn if a formula describes another TCP than the scenario's."""
     tcp = scenario.populations[0].tcp
-    if tcp.control == control or scenario.captured is not None:
+    if tcp.control == control:
         return []
     name = control.upper()
     return [f"the values of this model are for {name}, but the scenario's stack is {tcp.stack}"]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
-from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
 from tcpcast.engines.formula.collect_inputs import (
     added_latency_to_one_rtt_s,
     collect_transfer_inputs,
@@ -99,7 +98,6 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         lacks, a loss above :data:`MAX_LOSS`, sizes with a mean of more than
         :data:`MAX_MEAN_LOSSES` lost packets.
     """
-    scenario = transfer_scenario_of_capture(MODEL_NAME, scenario, measured)
     sizes = np.asarray(require_listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
     inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"], inputs["RTT"]

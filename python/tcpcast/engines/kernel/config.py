@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.engines.kernel.file_transfers import count_senders
 from tcpcast.engines.packet.configuration import to_nanoseconds
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
@@ -224,11 +224,6 @@ def raise_if_unsupported(scenario: Scenario) -> None:
 
 
 def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
-    if scenario.captured is not None:
-        yield NotApplicable(
-            'traffic of kind "capture" is already measured', Suggestion(engine="trace")
-        )
-        return
     yield from _find_unsupported_traffic(scenario)
     files = scenario.probes.pcap
     if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):

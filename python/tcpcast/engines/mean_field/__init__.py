@@ -15,12 +15,12 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.mean_field.scaling import scale_results
 from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.engines.packet.network_scale import NetworkScale
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue

@@ -23,7 +23,6 @@ from tcpcast.engines.packet import (
     interval_notes,
     metric_estimates,
     model_notes,
-    packet_sizes,
     reliability,
     startup_curves,
     tables,
@@ -33,10 +32,12 @@ from tcpcast.engines.packet.capture_files import CaptureFiles, check_all_capture
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
 from tcpcast.engines.packet.steady_state import no_steady_state_reason
+from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tcpcast.engines import RunOptions
     from tcpcast.engines.packet.config_types import Config
@@ -88,30 +89,14 @@ class _WarmUpResult:
     ended: EndReason = RUN_DONE
 
 
-def raise_if_unsupported(scenario: Scenario) -> None:
-    """Raise NotApplicable for a capture, or if the sources do not fit into free memory."""
-    _check_not_a_capture(scenario)
-    packet_sizes.check_packet_sizes(scenario)
-    check_memory(scenario, make_configuration(scenario, 0.0))
-
-
-def _check_not_a_capture(scenario: Scenario) -> None:
-    if scenario.captured is not None:
-        raise NotApplicable(
-            'traffic of kind "capture" cannot be simulated; to derive a scenario from the '
-            f"capture, run tcpcast trace {scenario.captured.file} --scenario NAME.toml",
-            Suggestion(engine="trace"),
-        )
-
-
 def packet(scenario: Scenario, options: RunOptions) -> Answer:
     """Simulate a scenario at packet level.
 
     Parameters
     ----------
     scenario
-        Any scenario except for a capture. The scenario reader has already rejected flows without
-        any limit of their rate, and runs without an end.
+        Any scenario. The scenario reader has already rejected flows without any limit of their
+        rate, and runs without an end.
     options
         Threads and progress; they do not change results.
 
@@ -130,10 +115,9 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     TcpcastError
         A capture file exists, and ``options.force`` is not set.
     NotApplicable
-        Traffic of kind ``capture``; sources or replications that do not fit into free memory.
+        Sources or replications that do not fit into free memory.
     """
-    _check_not_a_capture(scenario)
-    packet_sizes.check_packet_sizes(scenario)
+    check_packet_sizes(scenario)
     if not options.over_time:
         return simulate_with_configuration(scenario, options, make_configuration)
     return simulate_with_configuration(scenario, options, time_series.make_configuration_over_time)
@@ -426,3 +410,37 @@ def _provenance(
     return provenance | {
         "interval": "95 %; times are based on independent transfers, and other metrics on batches"
     }
+
+
+def check_packet_sizes(scenario: Scenario) -> None:
+    """Raise NotApplicable if the simulator needs packets of one size for the scenario."""
+    keys = [f"class.{name}.packet" for name in scenario.packet_size_classes]
+    for reason, *instead in _find_features_for_one_size(scenario) if keys else ():
+        raise NotApplicable(f"{keys[0]}: {reason}", *instead, Suggestion(dict.fromkeys(keys)))
+
+
+def _find_features_for_one_size(
+    scenario: Scenario,
+) -> Iterator[tuple[str, *tuple[Suggestion, ...]]]:
+    """Yield reasons, each with suggested changes."""
+    if scenario.has_loss_feedback:
+        changes = changes_to_set_stack(scenario, "rfc-newreno")
+        yield "max-plus-reno supports only packets of one size", Suggestion(changes)
+    network = scenario.network
+    if any(link.is_policer for link in (network.bottleneck, *network.hops)):
+        yield ("a policer supports only packets of one size",)
+    for hop in network.hops:
+        if hop.buffer.unit == "bytes" and not hop.shared:
+            key = f"network.hop.{hop.name}.buffer"
+            packets = f"{network.buffer_pkts(hop):.0f}pkt"
+            yield (
+                f"{key}: a buffer in bytes is supported at a hop with shared = false only if all "
+                "packets have one size",
+                Suggestion({key: packets}),
+            )
+    places = [find_stream_hop(network, stream) for stream in scenario.cross]
+    if any(place is not None and not place.shared for place in places):
+        yield (
+            "cross traffic at a hop with shared = false supports only packets of one size",
+            Suggestion({"cross": None}),
+        )

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.packet.cross_traffic import stream_configs
 from tcpcast.engines.packet.equilibrium import initial_class_states
-from tcpcast.engines.packet.loss_config import bottleneck_loss_config, link_loss_config
+from tcpcast.engines.packet.loss_config import (
+    bottleneck_loss_config,
+    link_loss_config,
+    loss_model_config,
+)
 from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale, subtract_delays
 from tcpcast.engines.packet.queue_config import buffer_capacity, buffer_limit_bytes, queue_config
-from tcpcast.engines.packet.return_path import return_link_config
 from tcpcast.scenario.byte_sizes import FileInBytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.queue import FairQueue
@@ -279,8 +282,6 @@ def _traffic_config(group: Population, start: tuple[float, float] | None) -> Con
         }
     if traffic.kind == "transfers":
         return _transfers_config(traffic, payload)
-    if traffic.kind == "capture":
-        raise TypeError("traffic of kind capture cannot be simulated")
     stop = None if math.isinf(group.stop_s) else group.stop_s
     return {"bulk": {"start": _start_time_config(group), "stop": stop}}
 
@@ -341,4 +342,21 @@ def _access_link_config(network: Network, group: Population, link: Link) -> Conf
         "delay_ns": to_nanoseconds(link.delay_s or 0.0),
         "limit_pkts": buffer_capacity(packets, link.rate, group.packet_bytes),
         "loss": link_loss_config(link),
+    }
+
+
+def return_link_config(scenario: Scenario) -> Config | None:
+    """Return the return link; None if ACKs neither queue nor get lost.
+
+    If ACKs can only get lost, the link has the rate of the bottleneck and an unlimited buffer.
+    """
+    network = scenario.network
+    if not network.has_return:
+        return None
+    room, link = network.return_buffer_acks, network.return_link
+    return {
+        "rate_bps": None if math.isinf(network.return_bps) else max(1, round(network.return_bps)),
+        "buffer_pkts": buffer_capacity(room, network.return_bps, network.ack_bytes),
+        "queue": "drop-tail" if link is None else queue_config(scenario, link),
+        "loss": loss_model_config(network.ack_loss),
     }

@@ -1,1 +1,0 @@
-complete --command tcpcast --no-files --arguments "(env _TCPCAST_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) tcpcast)" --condition "env _TCPCAST_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) tcpcast"
