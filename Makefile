@@ -44,8 +44,8 @@ $(UV): | $(BIN)/python
 $(READY): $(BUILT_FROM) | $(UV)
 	@sh .ci/check-tools "$(PYTHON)"
 	@echo "Building tcpcast into .venv; the first time takes some minutes."
-	@$(UV) sync --quiet --frozen --extra plot --extra parquet --extra sweep --extra web \
-		--extra mcp --group docs --compile-bytecode
+	@$(UV) sync --quiet --frozen --extra papers --extra plot --extra parquet --extra sweep \
+		--extra web --extra mcp --group docs --compile-bytecode
 	@$(BIN)/python -m compileall -q python/tcpcast python/tcpcast_papers
 	@touch $@ $(DEMO)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.sweeps.folder import read_wall_times
+from tcpcast.sweeps.database import DATABASE_FILE
 
 from benches.row import Row
 
@@ -40,7 +42,8 @@ def rows() -> Iterator[Row]:
             began = time.perf_counter()
             tcpcast.sweep(scenario, vary, engines=engine, processes=1, out=out)
             took = time.perf_counter() - began
-            options = sum(row[3] for record in read_wall_times(out) for row in record["wall_s"])
+            with closing(sqlite3.connect(out / DATABASE_FILE)) as database:
+                (options,) = database.execute("SELECT sum(wall_s) FROM answers").fetchone()
         yield Row(f"sweep without {engine}", "ms per cell", (took - options) / cells * 1e3, target)
     vary = {
         "network.rtt": "10ms..200ms log 100",

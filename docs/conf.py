@@ -47,7 +47,7 @@ html_theme = "furo"
 html_title = "tcpcast"
 # `make playground` builds the script, which contains the simulator as WebAssembly.
 PLAYGROUND = ROOT / "out" / "playground"
-PLOTS = ROOT / "python" / "tcpcast" / "web" / "static" / "vendor" / "uPlot.min.css"
+PLOTS = ROOT / "docs" / "playground" / "vendor" / "uPlot.min.css"
 html_static_path = ["static"]
 if PLAYGROUND.exists():
     html_static_path += [str(PLAYGROUND), str(PLOTS)]

@@ -35,7 +35,7 @@ COLOURS = 96
 """Colours of each PNG file, which keep text and lines sharp."""
 WAIT_MS = 300_000
 """Long, because a busy machine needs much time for a simulation."""
-QUESTION = "#question=users&sources=60&rate=50mbit&size=200KB&off=3s&access=50mbit&buffer=250pkt"
+QUESTION = "#form=run&file=office-50mbit&across=traffic.sources"
 
 
 @contextmanager
@@ -70,8 +70,8 @@ def local_page(browser: Browser, width: int = 1200, scheme: str = "light") -> by
             tab.goto(start.partition("?")[0].rpartition("/")[0] + "/" + QUESTION)
             tab.reload()
             tab.locator("#answer:not(.stale) #verdict").wait_for()
-            tab.click("#simulate")
-            tab.locator("#simulation", has_text="simulated: 5 points").wait_for()
+            tab.click("#run")
+            tab.locator("#state", has_text="simulated").wait_for()
             picture = tab.screenshot()
         server.terminate()
     return picture

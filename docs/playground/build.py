@@ -1,8 +1,8 @@
 """Write the script of the playground: ``build.py MODULE.wasm OUT.js``, run by ``make playground``.
 
 A page that is opened from a file may not fetch other files or import modules. So the script
-contains everything: the WebAssembly module (gzip in base64), the experiments, the plots of
-``tcpcast serve``, and the page itself.
+contains everything: the WebAssembly module (gzip in base64), the experiments, the plots, and the
+page itself.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-STATIC = HERE.parents[1] / "python" / "tcpcast" / "web" / "static"
 MODULES = (
-    STATIC / "vendor" / "uPlot.esm.js",
-    STATIC / "elements.js",
-    STATIC / "drawing.js",
-    STATIC / "plot.js",
+    HERE / "vendor" / "uPlot.esm.js",
+    HERE / "elements.js",
+    HERE / "drawing.js",
+    HERE / "plot.js",
     HERE / "playground.js",
 )
 """Each one imports only earlier ones."""

@@ -22,10 +22,13 @@ __all__ = [
     "TIME_SERIES_CELLS",
     "Simulation",
     "__version__",
+    "gamma_quantile",
     "read_trace",
     "run_bytes",
     "run_link",
     "run_traffic",
+    "student_quantile",
+    "student_tail_probability",
 ]
 
 __version__: str
@@ -83,6 +86,9 @@ class Simulation:
     def begin_capture(self, index: int, path: str | PathLike[str]) -> None: ...
     def end_capture(self, index: int) -> bool: ...
 
+def student_quantile(freedom: float, level: float) -> float: ...
+def student_tail_probability(t: float, freedom: float) -> float: ...
+def gamma_quantile(shape: float, level: float) -> float: ...
 def run_bytes(config: Config, replications: int) -> int: ...
 def read_trace(
     source: str | PathLike[str] | bytes | None = None,

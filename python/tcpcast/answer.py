@@ -339,13 +339,17 @@ class Answer:
                 listed = [each.to_json() for each in self.suggestions]
                 given |= {"reason": self.reason, "suggestions": listed}
             return given
+        way = {"regime": self.regime, "steps": self.steps, "domain": self.domain}
+        inputs: dict[str, Any] = {name: value for name, value in way.items() if value}
+        run = {"seed": self.seed, "warmup_s": self.warmup_s, "warmup_rule": self.warmup_rule}
         body: dict[str, Any] = {
             "engine": self.engine,
             "wall_s": self.wall_s,
             "warnings": self.warnings,
             "metrics": {name: _metric_as_json(name, m) for name, m in self.metrics.items()},
             "tables": {name: {"columns": columns_as_json(t)} for name, t in self.tables.items()},
-            "provenance": self.provenance | self._inputs_and_derivation(),
+            "provenance": self.provenance
+            | (inputs | {name: value for name, value in run.items() if value is not None}),
         }
         if self.notes:  # the warnings with the fields by which reports select
             body["notes"] = [note.to_json() for note in self.notes]
@@ -354,13 +358,6 @@ class Answer:
         if self.write_errors:
             body["write_errors"] = list(self.write_errors)
         return body
-
-    def _inputs_and_derivation(self) -> dict[str, Any]:
-        """Return the part of ``provenance`` that contains the inputs and the derivation."""
-        way = {"regime": self.regime, "steps": self.steps, "domain": self.domain}
-        inputs: dict[str, Any] = {name: value for name, value in way.items() if value}
-        run = {"seed": self.seed, "warmup_s": self.warmup_s, "warmup_rule": self.warmup_rule}
-        return inputs | {name: value for name, value in run.items() if value is not None}
 
 
 def _remove_interval_columns(

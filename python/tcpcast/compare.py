@@ -1,10 +1,9 @@
 """Comparison of answers: one row per metric, one column per engine, and relative differences.
 
-The reference is the last answer of engine ``packet``. Without such an answer,
-the reference is the last answer that was simulated or measured or has intervals. Without intervals,
-the reference is the last answer. The difference of another engine is ``(engine - reference) /
-reference``. For ratios in per cent, the difference is ``engine - reference`` in percentage points,
-because "3 % more than 2 % loss" is ambiguous. Untrusted values are shown but never compared.
+The reference is the most trusted answer (:func:`order_by_trust`), in any order of the engines. The
+difference of another engine is ``(engine - reference) / reference``. For ratios in per cent, the
+difference is ``engine - reference`` in percentage points, because "3 % more than 2 % loss" is
+ambiguous. Untrusted values are shown but never compared.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpcast.answer import Metric, unit_of_metric
+from tcpcast.engines import REGISTRY
+from tcpcast.engines.registry import Formula
 from tcpcast.metrics import METRICS, sort_metrics
 from tcpcast.readable_units import count_text
 
@@ -23,6 +24,20 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcpcast.answer import Answer, Kind
+
+TRUSTED_ENGINES = ("packet", "kernel", "pftk", "pftk-approx", "short", "restart-sqrt")
+"""Engines that are trusted more than others of their kind, most trusted first."""
+
+MAIN_METRICS = {
+    "on-off": "connection_rate_bps",
+    "transfers": "completion_time_s",
+    "bulk": "goodput_bps",
+}
+"""The metric of the verdict by kind of traffic; with a handshake, transfers are judged by
+``total_time_s``."""
+
+MIN_DIFFERENCE = 5e-4
+"""Minimum relative difference between values without intervals: with three digits, it shows."""
 
 TOO_FEW_FILES = "too few files"
 TOO_FEW_VALUES = "too few values"
@@ -61,13 +76,21 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Rows in report order; ``reference`` is an index in ``engines``, None for a single engine."""
+    """Rows in report order, and the engines with the kinds of their answers.
+
+    ``order`` holds the indices of the engines, the most trusted first.
+    """
 
     engines: tuple[str, ...]
-    reference: int | None
+    order: tuple[int, ...]
     rows: tuple[ComparisonRow, ...]
     kinds: tuple[Kind, ...]
     """Kind of each engine's answer: calculated, simulated or measured."""
+
+    @property
+    def reference(self) -> int | None:
+        """Index of the engine that others are compared with, None for a single engine."""
+        return self.order[0] if len(self.order) > 1 else None
 
     @property
     def compared_columns(self) -> tuple[int, ...]:
@@ -234,13 +257,54 @@ def _goodput_percentiles(answer: Answer) -> dict[float, Metric]:
     }
 
 
-def reference_index(answers: Sequence[Answer]) -> int | None:
-    """Return the index of the reference answer, None for fewer than two answers."""
-    if len(answers) < 2:
-        return None
-    observed = [i for i, a in enumerate(answers) if is_observed(a)]
-    exact = [i for i in observed if answers[i].engine == "packet"]
-    return (exact or observed or [len(answers) - 1])[-1]
+def order_by_trust(answers: Sequence[Answer]) -> tuple[int, ...]:
+    """Return the indices of answers, the most trusted first, in any order of the answers.
+
+    Trusted values precede others, simulated and measured values precede those of formulas, and
+    estimates precede bounds. A formula for another stack is not trusted.
+    """
+
+    def rank(index: int) -> tuple[Any, ...]:
+        metrics = answers[index].metrics
+        main = [metric for name, metric in metrics.items() if name in MAIN_METRICS.values()]
+        trusted = [metric.trusted for metric in main or metrics.values()]
+        return (
+            not (trusted and all(trusted)),
+            not is_observed(answers[index]),
+            engine_rank(answers[index].engine),
+        )
+
+    return tuple(sorted(range(len(answers)), key=rank))
+
+
+def engine_rank(engine: str) -> tuple[bool, bool, int, str]:
+    """Return a key to sort engines by trust: simulations, estimates of formulas, then bounds."""
+    place = TRUSTED_ENGINES.index(engine) if engine in TRUSTED_ENGINES else len(TRUSTED_ENGINES)
+    return is_formula(engine), is_upper_bound(engine), place, engine
+
+
+def is_formula(engine: str) -> bool:
+    """Return True for an engine with a closed form."""
+    return isinstance(REGISTRY.get(engine), Formula)
+
+
+def is_upper_bound(engine: str) -> bool:
+    """Return True if the values of an engine are bounds."""
+    entry = REGISTRY.get(engine)
+    return isinstance(entry, Formula) and entry.is_upper_bound
+
+
+def differ_significantly(larger: Metric, smaller: Metric) -> bool | None:
+    """Return True if two values differ beyond their intervals; values of formulas have none.
+
+    None if this cannot be tested, because an interval is withheld.
+    """
+    if larger.low is None or smaller.high is None:
+        is_exact = larger.interval_warning is smaller.interval_warning is None
+        return (
+            larger.value > smaller.value + MIN_DIFFERENCE * abs(smaller.value) if is_exact else None
+        )
+    return larger.low > smaller.high
 
 
 def is_observed(answer: Answer) -> bool:
@@ -261,12 +325,12 @@ def _select_answers_with_metrics(answers: Iterable[Answer]) -> list[Answer]:
 def _compare_rows(
     answers: Sequence[Answer], metrics_by_answer: Sequence[Mapping[str, Metric]]
 ) -> Comparison:
-    reference, rows = reference_index(answers), []
+    order, rows = order_by_trust(answers), []
     for name in sort_metrics(name for each in metrics_by_answer for name in each):
         given = tuple(f.get(name) for f in metrics_by_answer)
         if any(g is not None for g in given):
-            rows.append(_make_comparison_row(name, given, reference))
-    return _make_comparison(answers, reference, tuple(rows))
+            rows.append(_make_comparison_row(name, given, order))
+    return _make_comparison(answers, order, tuple(rows))
 
 
 def _compare_by_subject(
@@ -276,34 +340,34 @@ def _compare_by_subject(
     subjects: Mapping[_Key, str],
 ) -> Comparison:
     """Compare one metric for several subjects; ``metrics_by_answer`` has one mapping per answer."""
-    reference = reference_index(answers)
+    order = order_by_trust(answers)
     rows = tuple(
         _make_comparison_row(
-            name, tuple(each.get(key) for each in metrics_by_answer), reference, subject
+            name, tuple(each.get(key) for each in metrics_by_answer), order, subject
         )
         for key, subject in subjects.items()
     )
-    return _make_comparison(answers, reference, rows)
+    return _make_comparison(answers, order, rows)
 
 
 def _make_comparison(
-    answers: Sequence[Answer], reference: int | None, rows: tuple[ComparisonRow, ...]
+    answers: Sequence[Answer], order: tuple[int, ...], rows: tuple[ComparisonRow, ...]
 ) -> Comparison:
-    kinds = tuple(_answer_kind(answer) for answer in answers)
-    return Comparison(tuple(a.engine for a in answers), reference, rows, kinds)
+    kinds = tuple(answer_kind(answer) for answer in answers)
+    return Comparison(tuple(a.engine for a in answers), order, rows, kinds)
 
 
-def _answer_kind(answer: Answer) -> Kind:
+def answer_kind(answer: Answer) -> Kind:
     """Return the kind of an answer; answers of plugins with intervals count as simulated."""
     return "simulation" if answer.kind == "formula" and is_observed(answer) else answer.kind
 
 
 def _make_comparison_row(
-    name: str, given: tuple[Metric | None, ...], reference: int | None, subject: str = ""
+    name: str, given: tuple[Metric | None, ...], order: tuple[int, ...], subject: str = ""
 ) -> ComparisonRow:
-    reference_metric = None if reference is None else given[reference]
+    reference_metric = given[order[0]]
     differences = tuple(
-        None if i == reference else _compute_difference(name, g, reference_metric)
+        None if i == order[0] else _compute_difference(name, g, reference_metric)
         for i, g in enumerate(given)
     )
     return ComparisonRow(name, given, differences, subject)
@@ -363,18 +427,14 @@ def _metric_from_cell(
     if f"{name}_low" in table:
         columns = (name, f"{name}_low", f"{name}_high")
         value, low, high = (float(table[column][row]) for column in columns)
-        lacking = _interval_warning(table, name, row)
+        if f"{name}_interval_warning" in table:
+            lacking = str(table[f"{name}_interval_warning"][row]) or None
+        else:
+            is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())
+            lacking = TOO_FEW_FILES if is_of_files else TOO_FEW_VALUES
         bound = float(table.get(f"{name}_at_least", {row: math.nan})[row])
         at_least = None if math.isnan(bound) else bound
         return replace(
             make_metric_with_interval(value, low, high, lacking), trusted=trusted, at_least=at_least
         )
     return Metric(float(table[name][row]), trusted=trusted)
-
-
-def _interval_warning(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
-    """Return the reason for a missing interval; None if unknown or if no interval is expected."""
-    if f"{name}_interval_warning" in table:
-        return str(table[f"{name}_interval_warning"][row]) or None
-    is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())
-    return TOO_FEW_FILES if is_of_files else TOO_FEW_VALUES

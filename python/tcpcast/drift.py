@@ -89,7 +89,9 @@ def find_trend(units: Floats, replications: int) -> tuple[float, float]:
         return (0.0 if lowest else 1.0), change
     of_one = rest / (replications * cosines - 1)
     t = abs(lowest) * math.sqrt(replications / of_one)
-    return intervals.student_tail_probability(t, freedom), change
+    from tcpcast import _native  # noqa: PLC0415 - formulas have no intervals
+
+    return _native.student_tail_probability(t, freedom), change
 
 
 def count_independent_units(units: Floats, replications: int) -> float:

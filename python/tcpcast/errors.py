@@ -168,12 +168,6 @@ class UnknownMetric(_UnknownName):
     """A metric that an answer does not have; the message contains similar names or all names."""
 
 
-class QueryStopped(TcpcastError):  # noqa: N818 - incomplete rather than a fault
-    """A query that exceeded its time limit."""
-
-    exit_code = 1
-
-
 class WorkerDied(TcpcastError):  # noqa: N818 - says what happened
     """A process ended without a result, or had an internal error."""
 

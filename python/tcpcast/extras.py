@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
 is_own_process = False
@@ -85,6 +86,11 @@ class TabularResult:
     def _make_arrow_table(self, arrow: ModuleType) -> Any:
         """Return the main table as a ``pyarrow.Table``."""
         raise NotImplementedError
+
+
+def verdict_text(findings: Sequence[object]) -> str:
+    """Return findings as the sentence of reports, which results do not depend on."""
+    return str(importlib.import_module("tcpcast.report.verdict").verdict_text(findings))
 
 
 def import_dataframe_package(name: str) -> ModuleType:

@@ -15,15 +15,12 @@ from tcpcast.answer import Metric, finite_or_none, unit_of_metric
 if TYPE_CHECKING:
     from tcpcast.answer import Kind
 
-Claim = Literal[
-    "value", "largest", "smallest", "alike", "untested", "differs", "error", "met", "text"
-]
+Claim = Literal["value", "largest", "smallest", "alike", "untested", "error", "met", "text"]
 """What a finding states: ``value``, the value of its subject; ``largest`` and ``smallest``, an
-extreme of a comparison; ``alike``, no significant difference in ``metric`` (in any, if it is "");
-``untested``, a difference that cannot be tested without intervals; ``differs``, a significant
-difference in ``metric`` beside a main metric without one; ``error``, the relative difference of a
-formula (``subject``) from the basis; ``met``, a target that ``value`` meets already; ``text``, only
-``subject``."""
+extreme of a comparison; ``alike``, no significant difference in ``metric`` (in no other metric, if
+it is ""); ``untested``, a difference that cannot be tested without intervals; ``error``, the
+relative difference of a formula (``subject``) from the basis; ``met``, a target that ``value``
+meets already; ``text``, only ``subject``."""
 
 NO_VALUE = Metric(math.nan)
 """Value of a finding without a number."""
@@ -55,7 +52,7 @@ class Finding:
     limit
         What limits the value: a key of :data:`tcpcast.limit_names.LIMIT_NAMES`, or "".
     place
-        Values of varied keys to which the value belongs, by the name of the key, as text.
+        Values of varied keys to which the value belongs: key, value and unit.
     count
         Number of senders in ``subject``, which determines the form of the verb.
     evidence
@@ -72,7 +69,7 @@ class Finding:
     kind: Kind = "simulation"
     bound: Literal["", "at most", "at least"] = ""
     limit: str = ""
-    place: tuple[tuple[str, str], ...] = ()
+    place: tuple[tuple[str, Any, str], ...] = ()
     count: int = 1
     evidence: str = ""
     action: str = ""
@@ -99,6 +96,6 @@ class Finding:
             for name in ("subject", "metric", "basis", "bound", "limit", "evidence", "action")
         }
         kind = {"kind": self.kind} if self.basis else {}
-        place = {"place": dict(self.place)} if self.place else {}
+        place = {"place": {key: value for key, value, _ in self.place}} if self.place else {}
         given = {name: text for name, text in texts.items() if text}
         return {"claim": self.claim} | given | kind | place | numbers

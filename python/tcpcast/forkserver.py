@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-PRELOAD = "tcpcast.preload"
+_PRELOADED = "tcpcast.sweeps.worker"
 """Module with the imports of every worker."""
 
-
-_SAFE_PATH = "PYTHONSAFEPATH"
+_ENVIRONMENT = {
+    "PYTHONSAFEPATH": "1",  # imports nothing from the current directory, as python -P
+    "OPENBLAS_NUM_THREADS": "1",  # the forkserver has one thread, and each worker one core
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",
+}
 
 
 @contextmanager
-def use_safe_import_path() -> Iterator[None]:
-    """Start interpreters that import nothing from the current directory, as ``python -P`` does.
+def worker_environment() -> Iterator[None]:
+    """Set environment variables for interpreters that start in the block.
 
-    ``multiprocessing`` starts ``python -c ...`` without a parameter for options, so the environment
-    variable is set during the ``with`` block.
+    ``multiprocessing`` starts ``python -c ...`` without a parameter for options.
     """
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = before or "1"
+    added = _ENVIRONMENT.keys() - os.environ.keys()
+    os.environ.update({name: _ENVIRONMENT[name] for name in added})
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
+        for name in added:
+            del os.environ[name]
 
 
 def get_start_context(preload: Sequence[str] = ()) -> Any:
@@ -44,7 +44,7 @@ def get_start_context(preload: Sequence[str] = ()) -> Any:
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     result = multiprocessing.get_context("forkserver")
-    result.set_forkserver_preload([PRELOAD, *preload])
+    result.set_forkserver_preload([_PRELOADED, *preload])
     return result
 
 
@@ -62,7 +62,7 @@ def start_forkserver() -> None:
     # Only this process handles Ctrl-C; the forkserver and its workers ignore SIGINT.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with use_safe_import_path():
+        with worker_environment():
             forkserver.ensure_running()
     finally:
         signal.signal(signal.SIGINT, before)

@@ -25,37 +25,12 @@ MetricKey = TypeVar("MetricKey", bound="Hashable")
 CONFIDENCE_LEVEL = 0.95
 """Confidence of every interval."""
 
-STUDENT_QUANTILES: dict[float, float] = dict(
-    enumerate(
-        (
-            *(12.706204736174694, 4.302652729749462, 3.1824463052837078, 2.7764451051977934),
-            *(2.5705818356363146, 2.4469118511449786, 2.364624251592784, 2.306004135204166),
-            *(2.262157162798205, 2.228138851986274, 2.200985160091639, 2.1788128296672284),
-            *(2.1603686564627913, 2.144786687917804, 2.131449545559776, 2.1199052992212546),
-            *(2.1098155778333156, 2.1009220402410382, 2.0930240544083087, 2.085963447265864),
-            *(2.0796138447276795, 2.0738730679040254, 2.0686576104190486, 2.0638985616280245),
-            *(2.0595385527532972, 2.0555294386428735, 2.0518305164802846, 2.0484071417952454),
-            *(2.045229642132703, 2.0422724563012378, 2.039513446396408, 2.0369333434601016),
-        ),
-        start=1,
-    )
-)
-"""Student's t quantile for 95 % intervals, by degrees of freedom. This table and
-:data:`GARWOOD_INTERVALS` avoid the import of ``scipy.special``, which takes as long as simulating
-ten minutes of a path."""
+UPPER_LEVEL = (1.0 + CONFIDENCE_LEVEL) / 2.0
+NORMAL_QUANTILE = 1.959963984540054
+"""Quantile of the normal distribution at :data:`UPPER_LEVEL`."""
 
-GARWOOD_INTERVALS: dict[float, tuple[float, float]] = {
-    1: (0.025317807984289897, 5.571643390938898),
-    2: (0.24220927854396507, 7.22468766772396),
-    3: (0.6186721228956015, 8.767273069742323),
-    4: (1.089865373626325, 10.241588675403694),
-    5: (1.623486390118421, 11.66833207932267),
-    6: (2.201894253490851, 13.059474022518685),
-    7: (2.814363051519867, 14.422675361702376),
-    8: (3.4538321767485023, 15.763189220193313),
-    9: (4.115373097378334, 17.084803451419166),
-}
-"""Both ends of the exact interval of the mean of a Poisson count, by count (Garwood 1936)."""
+_MAX_FREEDOM, _MAX_SHAPE = 500.0, 10_000.0
+"""Degrees of freedom, and shape of a gamma distribution, above which an expansion is precise."""
 
 MAX_COSINES = 8
 """Number of low frequencies for the variance of one run. The number is small enough to include
@@ -210,7 +185,7 @@ def skew_corrected_half_widths(
     error: float, freedom: float, skewed: float, size: int
 ) -> tuple[float, float]:
     """Return the half-widths of a mean of ``size`` skewed values, given its standard error."""
-    quantile = _student_quantile(freedom)
+    quantile = student_quantile(freedom)
     b = skewed / (6.0 * math.sqrt(size))
     if abs(b) < 1e-6:  # the limit G(z) = z is more precise than the quotient
         return error * quantile, error * quantile
@@ -219,40 +194,46 @@ def skew_corrected_half_widths(
     return error * float(below), -error * float(above)
 
 
-def _student_quantile(freedom: float) -> float:
-    if freedom in STUDENT_QUANTILES:
-        return STUDENT_QUANTILES[freedom]
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow import
+def student_quantile(freedom: float) -> float:
+    """Return the upper end of the central 95 % of Student's t.
 
-    return float(stdtrit(freedom, (1.0 + CONFIDENCE_LEVEL) / 2.0))
-
-
-def student_tail_probability(t: float, freedom: int) -> float:
-    """Return the probability that Student's t exceeds ``t`` in absolute value.
-
-    Uses the finite sums for integer degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4),
-    because ``scipy.special`` is slow to import.
+    For many degrees of freedom, an expansion (Abramowitz and Stegun, 26.7.5).
     """
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2
-    term, total = (cosine if odd else 1.0), 0.0
-    for k in range(2 + odd, freedom + 1, 2):
-        total += term
-        term *= cosine**2 * (k - 1) / k
-    within = sine * total
-    if odd:
-        within = 2.0 / math.pi * (angle + within)
-    return max(0.0, 1.0 - within)
+    if freedom <= _MAX_FREEDOM:
+        from tcpcast import _native  # noqa: PLC0415 - formulas have no intervals
+
+        return _native.student_quantile(freedom, UPPER_LEVEL)
+    x = NORMAL_QUANTILE
+    terms = (
+        x,
+        (x**3 + x) / 4.0,
+        (5.0 * x**5 + 16.0 * x**3 + 3.0 * x) / 96.0,
+        (3.0 * x**7 + 19.0 * x**5 + 17.0 * x**3 - 15.0 * x) / 384.0,
+        (79.0 * x**9 + 776.0 * x**7 + 1482.0 * x**5 - 1920.0 * x**3 - 945.0 * x) / 92160.0,
+    )
+    return math.fsum(term / freedom**power for power, term in enumerate(terms))
 
 
-def _garwood_interval(count: float) -> tuple[float, float]:
-    if count in GARWOOD_INTERVALS:
-        return GARWOOD_INTERVALS[count]
-    from scipy.special import gammaincinv  # noqa: PLC0415 - slow import
+def _gamma_quantile(shape: float, x: float) -> float:
+    """Return a quantile of the gamma distribution, at the level of the normal quantile ``x``.
 
-    tail = (1.0 - CONFIDENCE_LEVEL) / 2.0
-    return float(gammaincinv(count, tail)), float(gammaincinv(count + 1.0, 1.0 - tail))
+    For a large shape, the expansion of chi-square for 2 ``shape`` degrees of freedom: H. Goldberg
+    and H. Levine, Annals of Mathematical Statistics 17 (1946).
+    """
+    if shape <= _MAX_SHAPE:
+        from tcpcast import _native  # noqa: PLC0415 - formulas have no intervals
+
+        return _native.gamma_quantile(shape, UPPER_LEVEL if x > 0 else 1.0 - UPPER_LEVEL)
+    freedom, root = 2.0 * shape, 2.0 * math.sqrt(shape)
+    terms = (
+        freedom,
+        root * x,
+        2.0 * (x**2 - 1.0) / 3.0,
+        (x**3 - 7.0 * x) / (9.0 * root),
+        (-6.0 * x**4 - 14.0 * x**2 + 32.0) / (405.0 * freedom),
+        (9.0 * x**5 + 256.0 * x**3 - 433.0 * x) / (4860.0 * root * freedom),
+    )
+    return math.fsum(terms) / 2.0
 
 
 def include_poisson_interval(
@@ -261,7 +242,13 @@ def include_poisson_interval(
     """Widen an interval to include the exact interval of a Poisson count (Garwood 1936)."""
     if count == 0.0:
         return 0.0, -math.log(1.0 - CONFIDENCE_LEVEL) / total
-    exact_low, exact_high = (end / total for end in _garwood_interval(count))
+    exact_low, exact_high = (
+        end / total
+        for end in (
+            _gamma_quantile(count, -NORMAL_QUANTILE),
+            _gamma_quantile(count + 1.0, NORMAL_QUANTILE),
+        )
+    )
     if not math.isfinite(high):
         return exact_low, exact_high
     return min(low, exact_low), max(high, exact_high)

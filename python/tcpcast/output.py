@@ -154,7 +154,17 @@ def atomic_file(
         raise MachineError(str(refusal)) from refusal
     try:
         yield temporary
-        _rename_to_final_name(temporary, given, replaces=replaces)
+        if replaces:
+            os.replace(temporary, given)
+        else:
+            try:
+                os.link(temporary, given)  # unlike a rename, a link never replaces a file
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links, such as FAT
+                if os.path.lexists(given):
+                    raise
+                os.rename(temporary, given)
     except OSError as error:
         raise _unwritable_error(given, error) from error
     finally:
@@ -190,41 +200,31 @@ def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
     In SVG, text remains text, and curves with very many points become images.
     """
     from matplotlib import rc_context  # noqa: PLC0415 - optional, and slow to import
-
-    _escape_texts(figure)
-    written = io.BytesIO()
-    with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
-        # About characters that are missing in the font, and panels without space for all labels.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        warnings.filterwarnings("ignore", message="constrained_layout not applied")
-        if format_name == "svg":
-            _rasterize_large_artists(figure)
-        figure.savefig(written, format=format_name, metadata=_FIGURE_METADATA[format_name])
-    return written.getvalue()
-
-
-def _rasterize_large_artists(figure: Figure) -> None:
-    from matplotlib.collections import Collection  # noqa: PLC0415 - optional, and slow to import
-    from matplotlib.lines import Line2D  # noqa: PLC0415
-
-    for drawn in figure.findobj(lambda artist: isinstance(artist, Line2D | Collection)):
-        if isinstance(drawn, Collection):
-            points = len(drawn.get_paths())
-        elif isinstance(drawn, Line2D):
-            points = len(drawn.get_path())
-            if drawn.get_marker() in {"None", "", " ", None}:
-                points //= 20
-        drawn.set_rasterized(points > _MAX_POINTS)
-
-
-def _escape_texts(figure: Figure) -> None:
-    """Escape control characters in the text of a figure, and disable formulas for dollar signs."""
     from matplotlib.text import Text  # noqa: PLC0415 - optional, and slow to import
 
     for text in figure.findobj(Text):
         if isinstance(text, Text) and not text.get_text().startswith(_TICK_LABEL_PREFIX):
             text.set_text(escape_control_characters(text.get_text()))
             text.set_parse_math("$" not in text.get_text())
+    written = io.BytesIO()
+    with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
+        # About characters that are missing in the font, and panels without space for all labels.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
+        if format_name == "svg":
+            from matplotlib.collections import Collection  # noqa: PLC0415 - optional, and slow to import
+            from matplotlib.lines import Line2D  # noqa: PLC0415
+
+            for drawn in figure.findobj(lambda artist: isinstance(artist, Line2D | Collection)):
+                if isinstance(drawn, Collection):
+                    points = len(drawn.get_paths())
+                elif isinstance(drawn, Line2D):
+                    points = len(drawn.get_path())
+                    if drawn.get_marker() in {"None", "", " ", None}:
+                        points //= 20
+                drawn.set_rasterized(points > _MAX_POINTS)
+        figure.savefig(written, format=format_name, metadata=_FIGURE_METADATA[format_name])
+    return written.getvalue()
 
 
 def write_text(
@@ -332,21 +332,6 @@ def _create_temporary_file(folder: Path) -> Path:
     path = folder / f".tcpcast-{secrets.token_hex(8)}"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     return path
-
-
-def _rename_to_final_name(temporary: Path, path: Path, *, replaces: bool) -> None:
-    """Rename a complete file; an existing file is overwritten only with ``replaces``."""
-    if replaces:
-        os.replace(temporary, path)
-        return
-    try:
-        os.link(temporary, path)  # unlike a rename, a link never replaces a file
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links, such as FAT
-        if os.path.lexists(path):
-            raise
-        os.rename(temporary, path)
 
 
 def _unwritable_error(path: Path, error: OSError) -> MachineError:

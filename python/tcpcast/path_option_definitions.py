@@ -83,18 +83,18 @@ class PathOptionValues:
         default="1",
         keys=("traffic.flows",),
         example="1..100",
-        form_field=FormField("Flows", "Number of flows that share the path.", "8", "1", "1000"),
+        form_field=FormField("Flows", "Number of flows that share the path.", "1", "1", "1000"),
     )
     size: str | None = _option_field(
         "SIZE",
-        "Also predict the time of a transfer of this size.",
+        "Predict the time of a transfer of this size; with --flows, of this total.",
         keys=("traffic.size",),
         example="10KB..1MB",
         form_field=FormField(
             "Size",
             "Size of one file, or total size of the files of a web page on one connection, such as "
-            "2.5MB.",
-            "100KB",
+            "2.5MB; if empty, only the rate is predicted.",
+            "",
             "1KB",
             "10MB",
         ),

@@ -68,7 +68,25 @@ def protect_inputs(*files: Name) -> None:
         This process is restricted, and a file is outside the permitted folders or not regular.
     """
     for file in files:
-        _check_readable(file)
+        if _readable is not None:
+            if isinstance(file, int):
+                raise TcpcastError("standard input cannot be read here; write the name of a file")
+            try:
+                target = os.path.realpath(file)
+                is_below = any(
+                    os.path.commonpath((target, folder)) == folder for folder in _readable
+                )
+                mode = (
+                    os.stat(target).st_mode if is_below and os.path.exists(target) else stat.S_IFREG
+                )
+            except (OSError, ValueError):  # the name is not possible, or the file has been removed
+                is_below, mode = False, stat.S_IFREG
+            if not is_below:
+                raise TcpcastError(f"{os.fsdecode(file)}: {_refusal}")
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise TcpcastError(
+                    f"{os.fsdecode(file)}: a pipe or a device; write the name of a file"
+                )
     remembered = _remembered.get()
     if remembered is not None:
         for file in files:
@@ -81,24 +99,6 @@ def is_protected_input(file: Name) -> bool:
     with suppress(OSError, ValueError):
         return _file_identity(file) in (_remembered.get() or ())
     return False
-
-
-def _check_readable(file: Name) -> None:
-    """Raise if this process may not read a file; a missing file is not an error here."""
-    if _readable is None:
-        return
-    if isinstance(file, int):
-        raise TcpcastError("standard input cannot be read here; write the name of a file")
-    try:
-        target = os.path.realpath(file)
-        is_below = any(os.path.commonpath((target, folder)) == folder for folder in _readable)
-        mode = os.stat(target).st_mode if is_below and os.path.exists(target) else stat.S_IFREG
-    except (OSError, ValueError):  # the name is not possible, or the file has been removed
-        is_below, mode = False, stat.S_IFREG
-    if not is_below:
-        raise TcpcastError(f"{os.fsdecode(file)}: {_refusal}")
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise TcpcastError(f"{os.fsdecode(file)}: a pipe or a device; write the name of a file")
 
 
 def _file_identity(file: Name) -> tuple[int, int]:

@@ -82,7 +82,8 @@ def estimate_exceeded_value(
     if at_value is None or at_value.low is None or rarer < statistics.MIN_EVENTS:
         return Estimate(value, None, None, math.inf, units)
     first = float(ends[int(np.searchsorted(whole, 0.0, side="right")) - 1])
-    last = float(ends[int(np.searchsorted(whole, total, side="left"))])
+    # The last sum may differ from the total by a rounding error.
+    last = float(ends[int(np.searchsorted(whole[:-1], total, side="left"))])
     low = _bisect_last_passing_value(value, first, test.may_be_as_low_as)
     high = _bisect_last_passing_value(value, last, test.may_be_as_high_as)
     half_width = max(value - low, high - value)

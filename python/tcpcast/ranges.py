@@ -78,7 +78,10 @@ def expand_range(
     digits = (
         max(SIGNIFICANT_DIGITS, 2 - math.floor(math.log10(step))) if exact else SIGNIFICANT_DIGITS
     )
-    rounded = (_round_value(value, digits, whole=quantity.whole) for value in between)
+    rounded = (
+        (float(round(value)) if quantity.whole else float(f"{value:.{digits - 1}e}"))
+        for value in between
+    )
     inner = dict.fromkeys(value for value in rounded if first < value < last)
     return [low, *(quantity.write(value) for value in inner), high]
 
@@ -151,19 +154,10 @@ def _check_order(
         what = f"is in descending order; write {high_text}..{low_text}"
     elif first == 0 and not linear:
         what = "begins at 0, but the values of a range have a constant ratio; write "
-        what += _advice_for_zero(quantity, last)
+        start = max(round(last / 100), 1) if quantity.whole else last / 100
+        advice = [f"{quantity.write(start)}..{quantity.write(last)}"] if start < last else []
+        advice += ["lin for equal steps"] if quantity.has_linear_steps else []
+        what += ", or ".join(advice) or quantity.range_example
     else:
         return
     raise UnitError(f"{quantity.option}: {quote(text)} {what}")
-
-
-def _advice_for_zero(quantity: Quantity, last: float) -> str:
-    """Return the advice for a range that begins at 0."""
-    start = max(round(last / 100), 1) if quantity.whole else last / 100
-    advice = [f"{quantity.write(start)}..{quantity.write(last)}"] if start < last else []
-    advice += ["lin for equal steps"] if quantity.has_linear_steps else []
-    return ", or ".join(advice) or quantity.range_example
-
-
-def _round_value(value: float, digits: int, *, whole: bool) -> float:
-    return float(round(value)) if whole else float(f"{value:.{digits - 1}e}")

@@ -172,7 +172,8 @@ def split_units(
     batches = max(1, min(math.ceil(TOTAL_BATCHES / len(tables)), fewest_slots))
     units = []
     for replication, table in enumerate(tables):
-        edges = table[_batch_edges(len(table) - 1, batches)]
+        slots = len(table) - 1
+        edges = table[np.rint(np.linspace(0, slots, batches + 1)).astype(np.intp)]
         if totals is not None:
             edges[-1] = np.asarray(totals[replication], dtype=np.float64)
         units.append(np.diff(edges, axis=0))
@@ -256,6 +257,9 @@ def estimate_ratio(
     if (y >= 0.0).all():
         low = max(low, 0.0)
     high = min(high, max(maximum, value))
+    seen = x > 0.0
+    ratios = np.round(y[seen] / x[seen], 12)
+    commonest = max(Counter(ratios.tolist()).values())
     values = (
         value,
         low,
@@ -266,7 +270,7 @@ def estimate_ratio(
         pairs,
         few,
         skewness_term,
-        _differing_units(y, x),
+        (None if commonest == 1 else ratios.size - commonest),
     )
     return Estimate(*values, pseudo_values=pseudo_values, replications=replications)
 
@@ -422,10 +426,6 @@ def required_run_length(
     return length * min(growth, MAX_GROWTH)
 
 
-def _batch_edges(slots: int, batches: int) -> NDArray[np.intp]:
-    return np.rint(np.linspace(0, slots, batches + 1)).astype(np.intp)
-
-
 def _as_columns(
     numerators: ArrayLike, denominators: ArrayLike, replications: int
 ) -> tuple[Floats, Floats]:
@@ -452,14 +452,6 @@ def _pseudo_values(y: Floats, x: Floats) -> Floats:
     if np.ptp(pseudo_values) <= 1e-11 * n * np.abs(pseudo_values).max():
         return np.full_like(pseudo_values, pseudo_values.mean())
     return pseudo_values
-
-
-def _differing_units(y: Floats, x: Floats) -> int | None:
-    """Count the units that differ from the most frequent ratio; None if no ratio occurs twice."""
-    seen = x > 0.0
-    ratios = np.round(y[seen] / x[seen], 12)
-    commonest = max(Counter(ratios.tolist()).values())
-    return None if commonest == 1 else ratios.size - commonest
 
 
 def _max_relative_half_width(target: float) -> float:

@@ -77,7 +77,26 @@ def parse_rate(value: object) -> float:
     number, unit = _split_quantity(value, "rate", '"10mbit"')
     match = _RATE.fullmatch(unit)
     if match is None:
-        raise UnitError(_bad_rate_text(value, number, unit))
+        byte = _BYTE_RATE.fullmatch(unit)
+        if byte is not None and not byte[2]:
+            prefix = (byte[1] or "").lower()
+            if "B" in unit or "yte" in unit:
+                bad_rate_text = (
+                    f'{quote(value)} is in bytes; write "{decimal_text(number * 8)}{prefix}bit"'
+                )
+            else:
+                bad_rate_text = (
+                    f"{quote(value)} may mean bits or bytes; write "
+                    f'"{decimal_text(number)}{prefix}bit" for bits or '
+                    f'"{decimal_text(number * 8)}{prefix}bit" for bytes'
+                )
+        else:
+            near = _nearest_unit(unit.lower(), RATE_UNITS)
+            bad_rate_text = (
+                f"{quote(value)} is not a rate (bit, kbit, mbit, gbit or tbit); "
+                f'write "{decimal_text(number)}{near or "mbit"}"'
+            )
+        raise UnitError(bad_rate_text)
     rate = number * RATE_UNITS[f"{match[1] or match[2] or ''}bit".lower()]
     return _check_range(rate, value, Decimal(1), MAX_RATE, ("1bit", "10tbit"))
 
@@ -104,7 +123,15 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
     """
     number, unit = _split_quantity(value, "time", f'"{example}"', zero_needs_no_unit=True)
     if unit and unit not in TIME_UNITS:
-        raise UnitError(_bad_time_text(value, number, unit))
+        if any(c.isdigit() for c in unit):
+            written = 'one number and one unit, such as "90s"'
+        elif unit in ("m", "M"):
+            text = decimal_text(number)
+            written = f'"{text}min" for minutes or "{text}ms" for milliseconds'
+        else:
+            near = TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
+            written = f'"{decimal_text(number)}{near or "ms"}"'
+        raise UnitError(f"{quote(value)} is not a time (ns, us, ms, s, min or h); write {written}")
     seconds = number * TIME_UNITS[unit or "s"]
     return _check_range(seconds, value, Decimal(0), MAX_TIME, ("0s", "100000000s"))
 
@@ -367,13 +394,29 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
     if isinstance(value, str):
         text = value
     elif isinstance(value, numbers.Real) and not isinstance(value, bool):
-        text = _number_text(value, what, example)
+        needs = f"write, for example, {example}"
+        if isinstance(value, numbers.Integral):
+            whole = int(value)
+            if abs(whole) >= 10**_MAX_LENGTH:
+                raise UnitError(f"{quote(whole)} is too large for a {what}; {needs}")
+            text = str(whole)
+        else:
+            if not math.isfinite(value):
+                raise UnitError(f"{quote(value)} is not a {what}; {needs}")
+            text = repr(float(value))
     else:
         raise UnitError(f"{quote(value)} is not a {what}; write, for example, {example}")
     match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         check_leading_digit(text, what, example, bare=bare)
-        raise UnitError(_not_a_number_text(value, what, example))
+        words, needs = str(value).strip().lower(), f"write, for example, {example}"
+        if words in ("inf", "infinity", "infinite", "none", "unlimited"):
+            not_a_number_text = (
+                f"{quote(value)} is not a {what} here; {needs}, or leave the key out"
+            )
+        else:
+            not_a_number_text = f"{quote(value)} is not a {what}; {needs}"
+        raise UnitError(not_a_number_text)
     sign, digits, unit = match[1], match[2], match[3] or ""
     number = Decimal(digits.replace("_", ""))
     if sign == "-" and number != 0:
@@ -396,56 +439,6 @@ def _likely_unit(number: Decimal, what: str, example: str) -> str:
     if what == "time" and number < 1:
         return "s"
     return example.strip('"').lstrip("0123456789.")
-
-
-def _number_text(value: numbers.Real, what: str, example: str) -> str:
-    """Return the text of a number, including numpy scalars."""
-    needs = f"write, for example, {example}"
-    if isinstance(value, numbers.Integral):
-        whole = int(value)
-        if abs(whole) >= 10**_MAX_LENGTH:
-            raise UnitError(f"{quote(whole)} is too large for a {what}; {needs}")
-        return str(whole)
-    if not math.isfinite(value):
-        raise UnitError(f"{quote(value)} is not a {what}; {needs}")
-    return repr(float(value))
-
-
-def _not_a_number_text(value: object, what: str, example: str) -> str:
-    words, needs = str(value).strip().lower(), f"write, for example, {example}"
-    if words in ("inf", "infinity", "infinite", "none", "unlimited"):
-        return f"{quote(value)} is not a {what} here; {needs}, or leave the key out"
-    return f"{quote(value)} is not a {what}; {needs}"
-
-
-def _bad_rate_text(value: object, number: Decimal, unit: str) -> str:
-    byte = _BYTE_RATE.fullmatch(unit)
-    if byte is not None and not byte[2]:
-        prefix = (byte[1] or "").lower()
-        if "B" in unit or "yte" in unit:
-            return f'{quote(value)} is in bytes; write "{decimal_text(number * 8)}{prefix}bit"'
-        return (
-            f"{quote(value)} may mean bits or bytes; write "
-            f'"{decimal_text(number)}{prefix}bit" for bits or '
-            f'"{decimal_text(number * 8)}{prefix}bit" for bytes'
-        )
-    near = _nearest_unit(unit.lower(), RATE_UNITS)
-    return (
-        f"{quote(value)} is not a rate (bit, kbit, mbit, gbit or tbit); "
-        f'write "{decimal_text(number)}{near or "mbit"}"'
-    )
-
-
-def _bad_time_text(value: object, number: Decimal, unit: str) -> str:
-    if any(c.isdigit() for c in unit):
-        written = 'one number and one unit, such as "90s"'
-    elif unit in ("m", "M"):
-        text = decimal_text(number)
-        written = f'"{text}min" for minutes or "{text}ms" for milliseconds'
-    else:
-        near = TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
-        written = f'"{decimal_text(number)}{near or "ms"}"'
-    return f"{quote(value)} is not a time (ns, us, ms, s, min or h); write {written}"
 
 
 def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str, Decimal]) -> str:

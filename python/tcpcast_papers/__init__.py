@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from tcpcast.errors import MachineError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,7 +23,20 @@ PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
 
 
 def paper(name: str) -> Callable[..., Report]:
-    """Return the ``reproduce`` function of a paper of :data:`PAPERS`."""
-    module = importlib.import_module(f"tcpcast_papers.{name.replace('-', '_')}.description")
+    """Return the ``reproduce`` function of a paper of :data:`PAPERS`.
+
+    Raises
+    ------
+    MachineError
+        scipy is not installed.
+    """
+    try:
+        module = importlib.import_module(f"tcpcast_papers.{name.replace('-', '_')}.description")
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "scipy":
+            raise
+        raise MachineError(
+            f"the paper {name} needs scipy, which is not installed: pip install 'tcpcast[papers]'"
+        ) from missing
     reproduce: Callable[..., Report] = module.reproduce
     return reproduce

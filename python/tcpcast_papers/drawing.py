@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tcpcast.output import save_figure
-from tcpcast.report.chart import Points, Series, new_figure, style_axes
+from tcpcast.report.chart import Axis, Points, Series, new_figure, percent_tick, style_axes
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -107,13 +106,6 @@ def thin_points(
 
 def set_loss_axis(axes: Axes, low: float, high: float, label: str) -> None:
     """Set a logarithmic x axis of loss from ``low`` to ``high``, with ticks in percent."""
-    steps: tuple[int, ...] = (1, 2, 5)
-    if high > 30 * low:
-        steps = (1,) if high > 1000 * low else (1, 3)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [step * 10.0**decade for decade in decades for step in steps]
     axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
-    axes.minorticks_off()
     axes.tick_params(axis="x", labelsize=8)
-    axes.set(xlim=(low, high), xlabel=label)
+    Axis(label, low, high, log=True, ticks=percent_tick).apply(axes, "x")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tcpcast
 from scipy.optimize import brentq
-from tcpcast.cli import main
 from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C, RANDOM_LOSS_FACTOR, cubic_response
 from tcpcast.scenario import Scenario
 
@@ -75,11 +74,3 @@ def test_long_fast_path_differs_by_random_losses_only() -> None:
     assert -0.25 < formula["send_rate_pps"] / sent - 1 < -0.08
     # The losses of one window are one loss indication; with random intervals the rates agree.
     assert RANDOM_LOSS_FACTOR * measured["send_rate_pps"] == pytest.approx(sent, rel=0.06)
-
-
-def test_predict_names_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
-    path = ["--rtt", "138ms", "--loss", "0.01%", "--rate", "1gbit"]
-    assert main(["predict", *path, "--packet"]) == 0
-    output = " ".join(capsys.readouterr().out.split())
-    assert "by simulation; limited by loss" in output
-    assert "the formula assumes periodic losses, but with random losses, CUBIC sends 13%" in output

@@ -10,8 +10,7 @@ import pytest
 import tcpcast
 from tcpcast.cli.run import exit_code
 from tcpcast.compare import compare_classes, compare_goodput_percentiles
-from tcpcast.engines.fixed_point import convergence
-from tcpcast.engines.fixed_point.configuration import compute_offered_load
+from tcpcast.engines.fixed_point import ConvergenceResult, compute_offered_load
 from tcpcast.scenario import Scenario
 from tcpcast_papers.fixed_point.settings import NOISES, Length, LocalLoop
 from test_many_sources import local_loop, simulate_local_loop, within
@@ -88,7 +87,7 @@ def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
 ) -> None:
     """A short run can pass the tests by chance above the threshold, where schemes are invalid."""
     module = importlib.import_module("tcpcast.engines.fixed_point")
-    monkeypatch.setattr(module, "run_convergence_tests", lambda *_: convergence.ConvergenceResult())
+    monkeypatch.setattr(module, "run_convergence_tests", lambda *_: ConvergenceResult())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
     small = simulate(with_options(local_loop(400, **short), steps=2))
     assert small.incomplete_reason is None

@@ -13,8 +13,9 @@ from capture_file import Captured, CaptureFiles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast import _native
-from tcpcast.engines.packet import interval_notes, metric_estimates
+from tcpcast.engines.packet import metric_estimates, notes
 from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.engines.packet.counters import read_snapshot
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -161,23 +162,19 @@ def test_single_flow_has_almost_one_event_per_indication() -> None:
 
 def test_excess_of_indications_has_a_warning() -> None:
     scenario = make_scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
-    counters = metric_estimates.read_snapshot(
-        scenario, advance_simulation(make_configuration(scenario, 0.0), 10)
-    )
+    counters = read_snapshot(scenario, advance_simulation(make_configuration(scenario, 0.0), 10))
     assert (
         metric_estimates.estimate_metrics(scenario, counters)["loss_event_ratio_cumulative"]
         is not None
     )
     assert not [
-        text
-        for text in interval_notes.make_interval_notes({}, counters, {})
-        if "loss_event" in str(text)
+        text for text in notes.make_interval_notes({}, counters, {}) if "loss_event" in str(text)
     ]
     reduced = dataclasses.replace(counters, loss_events=None)
     assert (
         metric_estimates.estimate_metrics(scenario, reduced)["loss_event_ratio_cumulative"] is None
     )
-    (warning,) = interval_notes.make_interval_notes({}, reduced, {})
+    (warning,) = notes.make_interval_notes({}, reduced, {})
     assert str(warning).startswith("loss_event_ratio_cumulative is omitted")
 
 

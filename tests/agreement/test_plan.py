@@ -1,393 +1,588 @@
-"""Plans: exact inverses of the models, and answers of the search by simulation."""
+"""Plans: which scenarios the solver runs, and its answers for formulas and simulations."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tcpcast.answer import Answer, Metric, Note, Status, texts_to_notes
-from tcpcast.engines import answer
-from tcpcast.engines.formula.engset import engset_inputs
-from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.plan import capacity, curve_table, plan_buffer, plan_rate, plan_users, verification
+import tcpcast
+from tcpcast.answer import Answer, Metric, Note, Status
+from tcpcast.engines import RunOptions, answer
+from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
+from tcpcast.plan import probes, solve
+from tcpcast.plan.questions import QUESTIONS
+from tcpcast.plan.solver import merge_run_warnings
+from tcpcast.plan.varied import split_in_proportion
+from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario import Scenario, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Measure = Callable[[Scenario], dict[str, Any]]
+    Install = Callable[..., list[Scenario]]
+
+CAPPED = Path(__file__).with_name("connection_cap.toml")
 
 
 def web(**changes: Any) -> Scenario:
-    """134 web users share a 10 Mbit/s link: the setting of Tables 6 and 10."""
+    """134 web users share a 10 Mbit/s link."""
     return load("web-10mbit", changes={key.replace("__", "."): v for key, v in changes.items()})
 
 
-def rate_with(sources: int) -> float:
-    return replace(engset_inputs(web()), sources=sources).solve().rate_bps
-
-
-# ---------------------------------------------------------------- inverses of the model
-
-
-def test_planned_buffer_is_the_inverse_of_the_loss() -> None:
-    """The rule's buffer has at most the requested loss; one packet less has more."""
-    plan = plan_buffer(web(traffic__sources=98), loss=0.0491)
-    assert plan.value == 200  # Table 6: a loss of 4.91 %
-    for packets, meets_target in ((plan.value, True), (plan.value - 1, False)):
-        changed = web(traffic__sources=98, network__bottleneck__buffer=f"{packets}pkt")
-        (result,) = answer(changed, ["engset"])
-        assert (result["loss_ratio"] <= 0.0491) == meets_target
-
-
-def test_other_buffer_rules_agree_with_table_5() -> None:
-    """600 ms and 300 ms of 2, 10 and 50 Mbit/s."""
-    for rate, packets in (("2mbit", (100, 50)), ("10mbit", (500, 250)), ("50mbit", (2500, 1250))):
-        scenario = web(network__bottleneck__rate=rate)
-        rules = plan_buffer(scenario).tables["rules"]
-        buffers = dict(zip(rules["rule"].tolist(), rules["buffer_pkts"].tolist(), strict=True))
-        assert (buffers["bandwidth x 600 ms"], buffers["bandwidth x 300 ms"]) == packets
-    assert rules["delay_s"][3:5] == pytest.approx([0.6, 0.3])
-
-
-def test_grid_contains_the_values_of_the_paper() -> None:
-    """202 packets for 10 Mbit/s, F = 500, 50 ms, N = 3.04 rounded up; eq. 13 gives 229.5."""
-    grid = plan_buffer(web()).tables["grid"]
-    assert len(grid["rtt_s"]) == 16
-    row = int(np.flatnonzero((grid["mean_size_pkts"] == 500) & (grid["rtt_s"] == 0.05))[0])
-    assert grid["sources_exact"][row] == pytest.approx(3.04, abs=0.005)
-    assert [int(grid[f"sources_{mode}"][row]) for mode in ("floor", "round", "ceil")] == [3, 3, 4]
-    assert grid["plain_ceil_pkts"][row] == pytest.approx(201.8, abs=0.05)
-    assert grid["buffer_ceil_pkts"][row] == pytest.approx(229.5, abs=0.05)
-    fast = plan_buffer(web(network__bottleneck__rate="50mbit")).tables["grid"]
-    assert fast["plain_ceil_pkts"][row] == pytest.approx(308.8, abs=0.05)
-    assert fast["buffer_ceil_pkts"][row] == pytest.approx(350.5, abs=0.05)
-
-
-def test_grid_omits_rtts_below_the_transmission_time() -> None:
-    """At 200 kbit/s a packet takes 60 ms, more than a round trip of 50 ms."""
-    slow = web(network__bottleneck__rate="200kbit", network__rtt="400ms", traffic__sources=3)
-    grid = plan_buffer(slow).tables["grid"]
-    assert set(grid["rtt_s"].tolist()) == {0.3}
-    assert np.isnan(grid["buffer_floor_pkts"][grid["sources_floor"] == 0]).all()
-
-
-def test_buffer_for_few_sources_is_one_packet_with_a_warning() -> None:
-    plan = plan_buffer(web(traffic__sources=5))
-    assert plan.value == 1
-    assert any("without queueing" in w for w in map(str, plan.warnings))
-
-
-def test_buffer_rule_warns_above_its_load() -> None:
-    assert any("164%" in w for w in map(str, plan_buffer(web()).warnings))
-    assert plan_buffer(web(traffic__sources=82)).warnings == []
-
-
-@pytest.mark.parametrize("rate_bps", [154.9e3, 300e3, 547.8e3, 799e3])
-def test_planned_users_are_the_exact_maximum(rate_bps: float) -> None:
-    plan = plan_users(web(), rate_bps=rate_bps)
-    max_users = int(plan.value)
-    assert rate_with(max_users) >= rate_bps > rate_with(max_users + 1)
-    table = plan.tables["model"]
-    assert table["sources"].tolist() == [max_users - 1, max_users, max_users + 1]
-    assert table["connection_rate_bps"][1] == pytest.approx(rate_with(max_users))
-
-
-def test_planned_users_agree_with_table_6() -> None:
-    """82 sources get 547.8 kbit/s and are the maximum for that rate, rounded down."""
-    assert plan_users(web(), rate_bps=547.7e3).value == 82
-    assert plan_users(web(), rate_bps=154.9e3).value == 134
-
-
-def test_users_are_independent_of_the_start_of_the_search() -> None:
-    values = {plan_users(web(traffic__sources=n), rate_bps=2e5).value for n in (1, 134, 100_000)}
-    assert len(values) == 1
-
-
-@pytest.mark.parametrize("rate_bps", [100e3, 154.905e3, 400e3, 700e3])
-def test_planned_rate_is_the_minimum(rate_bps: float) -> None:
-    plan = plan_rate(web(), rate_bps=rate_bps)
-
-    def rate_at(link_bps: float) -> float:
-        (result,) = answer(web(network__bottleneck__rate=f"{link_bps:.0f}bit"), ["engset"])
-        return result["connection_rate_bps"]
-
-    assert rate_at(plan.value) >= rate_bps * (1 - 1e-6)
-    assert rate_at(plan.value * 0.9999) < rate_bps
-
-
-def test_planned_rate_gives_the_target_in_the_engine() -> None:
-    (result,) = answer(web(), ["engset"])
-    plan = plan_rate(web(), rate_bps=result["connection_rate_bps"])
-    assert plan.value == pytest.approx(10e6, rel=1e-6)
-
-
-def test_planned_rate_shortens_the_rtt_if_delays_are_given() -> None:
-    """With delays given, a faster link shortens the round trip; with rtt it does not."""
-    network = {
-        "ingress": {"rate": "100mbit"},
-        "bottleneck": {"rate": "1mbit", "delay": "20ms", "buffer": "2bdp"},
-        "egress": {"rate": "2mbit"},
+def arriving(rate: str = "8/s", **changes: Any) -> Scenario:
+    """Downloads of 100 KB arrive at a link of 10 Mbit/s."""
+    arrivals = {"distribution": "poisson", "rate": rate}
+    tables = {
+        "network": {"rtt": "30ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
+        "traffic": {"kind": "transfers", "size": "100KB", "arrivals": arrivals},
+        "run": {"duration": "100s", "warmup": "10s"},
     }
-    traffic = web().resolved()["traffic"]
-    scenario = Scenario.from_dict(
-        {
-            "network": network,
-            "traffic": traffic,
-            "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
-            "run": {"transfers": 100},
-        }
-    )
-    plan = plan_rate(scenario, rate_bps=300e3)
-    changed = scenario.with_changes({"network.bottleneck.rate": f"{plan.value}bit"})
-    (result,) = answer(changed, ["engset"])
-    assert result["connection_rate_bps"] == pytest.approx(300e3, rel=1e-6)
-    middle = plan.tables["model"]["bottleneck_bps"] == plan.value
-    assert plan.tables["model"]["loss_ratio"][middle] == pytest.approx([result["loss_ratio"]])
+    return Scenario.from_dict(tables).with_changes(changes)
 
 
-def test_planned_rate_is_independent_of_an_unlimited_bottleneck() -> None:
-    open_ended = web(network__bottleneck__rate="unlimited")
-    bounded = web(network__bottleneck__rate="1gbit")
-    assert plan_rate(open_ended, rate_bps=3e5).value == plan_rate(bounded, rate_bps=3e5).value
-
-
-def test_rate_is_limited_by_transmission_within_the_round_trip() -> None:
-    """One source needs almost no rate; the transmission time of a packet sets the minimum."""
-    plan = plan_rate(web(traffic__sources=1), rate_bps=1e3)
-    assert any("exceeds the round-trip time of the scenario" in w for w in map(str, plan.warnings))
-    slower = {"network.bottleneck.rate": f"{plan.value * 0.99:.0f}bit"}
-    with pytest.raises(ValueError, match="transmission"):
-        web(traffic__sources=1).with_changes(slower)
-
-
-def test_rate_is_the_minimum_of_a_non_monotonic_curve() -> None:
-    """3 sources get 727 kbit/s over 1.49 Mbit/s, and 634 over a faster link."""
-    few = web(traffic__sources=3)
-    for target in (650e3, 700e3):
-        plan = plan_rate(few, rate_bps=target)
-        assert plan.value < 1.495e6
-        (warning,) = (text for text in map(str, plan.warnings) if "miss the target again" in text)
-        assert re.search(r"up to 1\.[5-9]\d* Mbit/s", warning)
-    plan = plan_rate(few, rate_bps=500e3)
-    assert not any("miss the target again" in text for text in map(str, plan.warnings))
-
-
-def test_impossible_targets_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DomainError, match="800 kbit/s"):
-        plan_users(web(), rate_bps=900e3)
-    with pytest.raises(DomainError, match="unlimited bottleneck"):
-        plan_rate(web(), rate_bps=5e6)
-    with pytest.raises(DomainError, match="above 0"):
-        plan_users(web(), rate_bps=0)
-    with pytest.raises(DomainError, match="loss: 150%"):
-        plan_buffer(web(), loss=1.5)
-    with pytest.raises(DomainError, match="which no buffer reduces"):
-        plan_buffer(web(network__bottleneck__loss="1%"))
-    monkeypatch.setattr(capacity, "MAX_SOURCES", 100_000)
-    with pytest.raises(DomainError, match="100,000 sources"):
-        plan_users(web(network__bottleneck__rate="1000gbit"), rate_bps=1)
-
-
-def test_plan_is_serialised_as_json() -> None:
-    plan = plan_buffer(web(network__bottleneck__buffer="unlimited"), loss=0.01)
-    body = json.loads(json.dumps(plan.to_json(), allow_nan=False))
-    assert body["value"] == plan.value
-    assert body["tables"]["rules"]["columns"]["buffer_pkts"][3] == 500
-    users = plan_users(web(network__bottleneck__buffer="unlimited"), rate_bps=3e5).to_json()
-    assert users["tables"]["model"]["columns"]["loss_ratio"] == [None] * 3
-
-
-# ---------------------------------------------------------------- search by simulation
-
-
-MetricFunction = Callable[[Scenario], tuple[str, float]]
+def bulk(**changes: Any) -> Scenario:
+    """A CUBIC flow over 100 Mbit/s with random loss."""
+    tables = {
+        "network": {"rtt": "80ms", "bottleneck": {"rate": "100mbit", "loss": "0.5%"}},
+        "traffic": {"kind": "bulk", "flows": 1},
+        "run": {"duration": "60s"},
+    }
+    return Scenario.from_dict(tables).with_changes(changes)
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[MetricFunction], list[Scenario]]:
-    """Replace the simulator by a function and record the simulated scenarios."""
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Replace the simulator by a function of the scenario, and record the scenarios."""
 
-    def install(figure: MetricFunction) -> list[Scenario]:
+    def install(measure: Measure, rtol: float = 0.02, notes: list[Note] | None = None) -> Any:
         scenarios: list[Scenario] = []
 
-        def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
-            del options
+        def run(scenario: Scenario, engines: list[str], options: RunOptions) -> list[Answer]:
             assert engines == ["packet"]
+            assert isinstance(options, RunOptions)
             scenarios.append(scenario)
-            name, value = figure(scenario)
-            metric = Metric(value, value * 0.98, value * 1.02)
-            about = [
-                Note(f"{metric} is short", (metric,), kind="check")
-                for metric in (name, "jain_index")
-            ]
-            warnings = [*texts_to_notes(["simulated"]), *about]
-            return [Answer(engine="packet", metrics={name: metric}, notes=warnings)]
+            measured = measure(scenario)
+            known = {k: v for k, v in measured.items() if not isinstance(v, (dict, Metric))}
+            metrics = {k: Metric(v, v * (1 - rtol), v * (1 + rtol)) for k, v in known.items()}
+            metrics |= {k: v for k, v in measured.items() if isinstance(v, Metric)}
+            tables = {k: v for k, v in measured.items() if isinstance(v, dict)}
+            found = Answer("packet", metrics=metrics, tables=tables, kind="simulation")
+            found.notes = list(notes or [])
+            return [found]
 
-        monkeypatch.setattr(verification, "answer", run)
+        monkeypatch.setattr(probes, "answer", run)
         return scenarios
 
     return install
 
 
-def test_buffer_is_verified_by_simulation(
-    simulated: Callable[[MetricFunction], list[Scenario]],
-) -> None:
+# ---------------------------------------------------------------- formulas
+
+
+def test_formula_meets_the_target_only_on_one_side_of_its_answer() -> None:
+    cases: list[tuple[str, Scenario, dict[str, Any], str, str]] = [
+        ("buffer", web(traffic__sources=80), {"loss": 0.009}, "engset", "loss_ratio"),
+        ("users", web(), {"rate_bps": 300e3}, "engset", "connection_rate_bps"),
+        ("rate", web(), {"rate_bps": 400e3}, "engset", "connection_rate_bps"),
+        ("max-loss", load("one-path"), {"goodput_bps": 5e6}, "pftk", "goodput_bps"),
+        ("max-loss", bulk(), {"goodput_bps": 5e6}, "cubic-response", "goodput_bps"),
+        ("streams", bulk(), {"utilisation": 0.95}, "cubic-response", "utilisation"),
+    ]
+    for question, scenario, target, engine, metric in cases:
+        plan = solve(question, scenario, engine=engine, **target)
+        low, high = plan.bracket
+        assert low is not None
+        assert high is not None
+        assert plan.value == (high if QUESTIONS[question].smallest else low)
+        assert high - low <= (1 if QUESTIONS[question].integer else 2e-9 * high)
+        first, last = (
+            metrics[0] - plan.target
+            for metrics in (
+                plan.tables["values"][metric][plan.tables["values"][plan.column] == end]
+                for end in (low, high)
+            )
+        )
+        assert first * last <= 0
+        assert (plan.low, plan.high, plan.engine) == (None, None, engine)
+        assert plan.scenario is not None
+        if metric != "utilisation":
+            (found,) = answer(plan.scenario, [engine])
+            assert found[metric] == pytest.approx(plan.target, rel=0.02)
+
+
+def test_formula_agrees_with_table_6() -> None:
+    """Table 6: 98 sources and 200 packets lose 4.91 %; 82 sources get 547.8 kbit/s."""
+    plan = solve("buffer", web(traffic__sources=98), engine="engset", loss=0.0491)
+    assert (plan.value, plan.bracket) == (None, (199, 200))  # the loss is too large to be trusted
+    for target, users in ((547.7e3, 82), (154.9e3, 134)):
+        assert solve("users", web(), engine="engset", rate_bps=target).value == users
+    (found,) = answer(web(), ["engset"])
+    plan = solve("rate", web(), engine="engset", rate_bps=found["connection_rate_bps"])
+    assert plan.value == pytest.approx(10e6, rel=1e-6)
+
+
+def test_planned_rate_shortens_the_rtt_if_delays_are_given() -> None:
+    network = {
+        "ingress": {"rate": "100mbit"},
+        "bottleneck": {"rate": "1mbit", "delay": "20ms", "buffer": "2bdp"},
+        "egress": {"rate": "2mbit"},
+    }
+    tables = web().resolved()
+    scenario = Scenario.from_dict(
+        {
+            "network": network,
+            "traffic": tables["traffic"],
+            "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
+            "run": {"transfers": 100},
+        }
+    )
+    plan = solve("rate", scenario, engine="engset", rate_bps=300e3)
+    changed = scenario.with_changes({"network.bottleneck.rate": f"{plan.value}bit"})
+    assert changed.rtt_s < scenario.rtt_s
+    (found,) = answer(changed, ["engset"])
+    assert found["connection_rate_bps"] == pytest.approx(300e3, rel=1e-6)
+
+
+def test_formula_outside_its_domain_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(scenario: Scenario, *_: object) -> list[Answer]:
+        loss = Metric(math.exp(-scenario.buffer_pkts / 50), trusted=False)
+        return [Answer("engset", metrics={"loss_ratio": loss})]
+
+    monkeypatch.setattr(probes, "answer", run)
+    plan = solve("buffer", web(), engine="engset")
+    assert (plan.value, plan.exit_code, plan.bracket) == (None, 1, (230, 231))
+    text = verdict_text(plan.findings)
+    assert text.startswith("The formula engset gives no answer: ")
+    assert "use --engine packet" in text
+    assert not plan.to_json()["trusted"]
+
+
+# ---------------------------------------------------------------- search by simulation
+
+
+def test_buffer_is_searched_by_simulation(simulated: Install) -> None:
     """A loss of exp(-B/50): 1 % needs 231 packets."""
-    scenarios = simulated(lambda s: ("loss_ratio", math.exp(-s.buffer_pkts / 50)))
-    plan = plan_buffer(web(), loss=0.01, verify=True, transfers=30_000)
-    assert plan.simulated is not None
-    assert 231 <= plan.simulated <= 232
-    table = plan.tables["simulated"]
-    buffers = table["buffer_pkts"].tolist()
-    assert buffers == sorted(buffers)
-    assert {plan.value, plan.simulated} <= set(buffers)
+    notes = [Note(f"{name} is small", (name,), kind="model") for name in ("loss_ratio", "jain")]
+    notes.append(Note("short", ("loss_ratio",), kind="check"))  # concerns one run, not the answer
+    scenarios = simulated(lambda s: {"loss_ratio": math.exp(-s.buffer_pkts / 50)}, notes=notes)
+    plan = solve("buffer", web())
+    assert plan.value in {231, 232}
+    assert plan.low is not None
+    assert plan.high is not None
+    assert plan.low <= 231 <= plan.high <= 1.1 * plan.low
+    table = plan.tables["values"]
     assert table["loss_ratio"] == pytest.approx(np.exp(-table["buffer_pkts"] / 50))
     assert table["low"] == pytest.approx(table["loss_ratio"] * 0.98)
-    assert len(plan.verified) == len(buffers) == len(scenarios) <= 14
-    assert {s.run.transfers for s in scenarios} == {30_000}
-    assert list(map(str, plan.warnings[1:])) == ["simulated", "loss_ratio is short"]
+    assert len(plan.runs) == len(table["low"]) <= 14
+    assert len({s.run.seed for s in scenarios}) == len(scenarios)
+    assert list(map(str, plan.warnings)) == ["loss_ratio is small"]
+    assert plan.scenario is not None
+    assert plan.scenario.buffer_pkts == plan.value
+    body = json.loads(json.dumps(plan.to_json(), allow_nan=False))
+    assert (body["value"], body["low"], body["high"]) == (plan.value, plan.low, plan.high)
+    assert body["bracket"]["low"] < body["value"] + 2
 
 
-def test_users_are_verified_by_simulation(
-    simulated: Callable[[MetricFunction], list[Scenario]],
-) -> None:
-    """N users get 30 Mbit/s over N each: 100 sources get 300 kbit/s."""
-    scenarios = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
-    plan = plan_users(web(), rate_bps=300e3, verify=True)
-    assert plan.value == 102
-    assert plan.simulated == 100
-    assert (plan.simulated_low, plan.simulated_high) == (98, 102)
-    assert scenarios[0].senders == 102
-    assert len(scenarios) <= 9
-    assert plan.tables["simulated"]["sources"].tolist() == sorted(s.senders for s in scenarios)
-    assert plan.simulated_metric is not None
-    assert plan.simulated_metric.value == pytest.approx(300e3)
+def test_rules_of_thumb_agree_with_table_5(simulated: Install) -> None:
+    """600 ms and 300 ms of 2, 10 and 50 Mbit/s."""
+    simulated(lambda s: {"loss_ratio": math.exp(-s.buffer_pkts / 50)})
+    for rate, packets in (("2mbit", (100, 50)), ("10mbit", (500, 250)), ("50mbit", (2500, 1250))):
+        rules = solve("buffer", web(network__bottleneck__rate=rate)).tables["rules"]
+        assert tuple(rules["buffer_pkts"][:2]) == packets
+        assert rules["delay_s"][:2] == pytest.approx([0.6, 0.3])
 
 
-def test_users_are_searched_further_if_the_model_is_far_off(
-    simulated: Callable[[MetricFunction], list[Scenario]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(curve_table, "CURVE_POINTS", 2)  # tables that take long for many sources
-    for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
-        simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
-        plan = plan_users(web(), rate_bps=300e3, verify=True)
-        assert plan.simulated == pytest.approx(own, rel=0.01)
-    simulated(lambda _: ("connection_rate_bps", 1e9))
-    plan = plan_users(web(), rate_bps=300e3, verify=True)
-    assert plan.simulated is None
-    assert any("outside" in w for w in map(str, plan.warnings))
-    assert len(plan.verified) == 10
+def test_runs_become_longer_near_the_answer(simulated: Install) -> None:
+    """Short runs of 8 files are too noisy here: each stage is 4 times as long."""
+
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        length = scenario.run.transfers or 0
+        noise = 1 + 0.3 * math.sin(scenario.run.seed) * max(200_000 / length - 1, 0.0) ** 0.5
+        value = 42e6 / scenario.senders * noise
+        return {"connection_rate_bps": Metric(value, value * 0.7, value * 1.3)}
+
+    scenarios = simulated(measure)
+    solve("users", web(), rate_bps=700e3)
+    lengths = [s.run.transfers or 0 for s in scenarios]
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 1
+    assert lengths[0] * 12 == pytest.approx(1e6, rel=0.01)
 
 
-def test_users_of_a_class_are_verified_by_simulation(
-    simulated: Callable[[MetricFunction], list[Scenario]],
-) -> None:
-    scenarios = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
-    one = web().with_changes({"class": [{"name": "all", "sources": 134}]})
-    assert plan_users(one, rate_bps=300e3, verify=True).simulated == 100
-    assert {s.populations[0].name for s in scenarios} == {"all"}
+def test_result_depends_only_on_scenario_and_seed() -> None:
+    short = web(run__transfers=10_000, traffic__sources=80)
+    plans = [
+        solve("buffer", short.with_changes({"run.seed": seed}), options=RunOptions(threads=threads))
+        for seed, threads in ((1, 1), (1, 2), (2, 1))
+    ]
+    first, same, other = (
+        [plan.value, plan.low, *plan.tables["values"]["loss_ratio"]] for plan in plans
+    )
+    assert first == same
+    assert first != other
 
 
-def test_rate_is_verified_by_simulation(
-    simulated: Callable[[MetricFunction], list[Scenario]],
-) -> None:
-    """Each user gets a fortieth of the link: 300 kbit/s need 12 Mbit/s."""
-    scenarios = simulated(lambda s: ("connection_rate_bps", s.network.bottleneck.rate_bps / 40))
-    plan = plan_rate(web(), rate_bps=300e3, verify=True)
-    assert plan.simulated == pytest.approx(12e6, rel=1e-3)
-    assert plan.value in [s.network.bottleneck.rate_bps for s in scenarios]
+def test_all_classes_grow_in_proportion(simulated: Install) -> None:
+    """Near users share 30 Mbit/s with all; far users get two thirds of the near users' rate."""
+
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        rates = np.array([30e6, 20e6]) / scenario.senders
+        columns = {"name": np.array(["near", "far"]), "connection_rate_bps": rates}
+        ends = {f"connection_rate_bps_{k}": rates * f for k, f in (("low", 0.99), ("high", 1.01))}
+        return {"connection_rate_bps": float(rates.mean()), "by_class": columns | ends}
+
+    scenarios = simulated(measure)
+    both = load("two-classes")
+    plan = solve("users", both, rate_bps=100e3)
+    assert plan.value == pytest.approx(200, rel=0.02)
+    assert all(abs(s.populations[0].count - 0.6 * s.senders) <= 1 for s in scenarios)
+    assert plan.value is not None
+    near = round(0.6 * plan.value)
+    assert plan.recommendation == (
+        f"{plan.value} sources are {near} of near, {plan.value - near} of far."
+    )
+    assert plan.question.endswith("in each class")
+    scenarios.clear()
+    plan = solve("users", both, rate_bps=100e3, class_name="near")
+    assert plan.value == pytest.approx(160, rel=0.02)
+    assert {s.populations[1].count for s in scenarios} == {40}
+    assert "Only class near grows; unchanged: far." in plan.notes
+    fast = solve("rate", both, rate_bps=25e4, class_name="near").tables["values"]
+    assert fast["connection_rate_bps"][0] == pytest.approx(3e5)
 
 
-def test_interrupted_check_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = iter(range(10))
-
-    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
-        del engines, options
-        metrics = {"loss_ratio": Metric(math.exp(-scenario.buffer_pkts / 50))}
-        return [
-            Answer(
-                engine="packet",
-                metrics=metrics,
-                status=Status.INTERRUPTED if next(runs) == 2 else Status.DONE,
-            )
-        ]
-
-    monkeypatch.setattr(verification, "answer", run)
-    plan = plan_buffer(web(), verify=True)
-    assert plan.interrupted
-    assert plan.simulated is None
-    assert len(plan.verified) == 3
-    # The third run did not finish, so its value is not an end of the bracket.
-    buffers = plan.tables["simulated"]["buffer_pkts"]
-    losses = [metrics["loss_ratio"] for metrics in plan.verified]
-    assert plan.target is not None
-    ends = plan.to_json()["bracket"]
-    known = {int(b): p for b, p in zip(buffers, losses, strict=True)}
-    assert len({*ends.values()} - {None}) >= 1
-    for end, is_above in (("low", True), ("high", False)):
-        if ends[end] is not None:
-            assert (known[int(ends[end])] > plan.target[1]) == is_above
+def test_split_adds_up_and_keeps_all_classes() -> None:
+    for total in range(3, 200):
+        split = split_in_proportion({"a": 60, "b": 40, "c": 1}, total, integer=True)
+        assert sum(split.values()) == total
+        assert min(split.values()) >= 1
+    assert split_in_proportion({"a": 3.0, "b": 1.0}, 2.0, integer=False) == {"a": 1.5, "b": 0.5}
 
 
-def test_check_outside_the_domain_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
-        del scenario, engines, options
-        return [Answer(engine="packet", status=Status.NOT_APPLICABLE, reason="no such network")]
+def test_share_of_files_is_read_from_the_slowest_class(simulated: Install) -> None:
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        (share,) = scenario.probes.goodput_shares
+        rate = np.array([30e6, 20e6]) / scenario.senders / share
+        table = {"name": np.array(["near", "far"]), "share": np.array([share, share])}
+        table |= {"goodput_bps": rate, "low": 0.99 * rate, "high": 1.01 * rate}
+        return {"connection_rate_bps": 1.0, "file_goodput_by_class": table}
 
-    monkeypatch.setattr(verification, "answer", run)
-    with pytest.raises(NotApplicable, match="no such network"):
-        plan_buffer(web(), verify=True)
-
-
-# ---------------------------------------------------------------- comparison with the packet engine
-
-
-def test_simulation_agrees_on_the_users() -> None:
-    """At this load the error of the model is about 1 %, and that of the number of sources also."""
-    plan = plan_users(web(), rate_bps=200e3, verify=True, transfers=15_000)
-    assert plan.simulated == pytest.approx(plan.value, rel=0.03)
-    table = plan.tables["simulated"]
-    assert np.all(table["low"] <= table["connection_rate_bps"])
-    assert np.all(table["connection_rate_bps"] <= table["high"])
-    assert np.all(np.diff(table["connection_rate_bps"]) < 0)
+    simulated(measure)
+    plan = solve("users", load("two-classes"), share=0.8, above_bps=1e5)
+    assert plan.value == pytest.approx(250, rel=0.02)
+    assert "80 % of files above 100 kbit/s" in plan.question
+    assert plan.quantity == "goodput that 80 % of the files reach"
 
 
-def test_simulation_agrees_on_the_link_rate() -> None:
-    plan = plan_rate(web(), rate_bps=200e3, verify=True, transfers=15_000)
-    assert plan.simulated == pytest.approx(plan.value, rel=0.02)
+def test_runs_of_few_users_have_enough_files(simulated: Install) -> None:
+    scenarios = simulated(lambda s: {"connection_rate_bps": 20e6 / s.senders})
+    solve("users", load("office-50mbit"), rate_bps=5e6)
+    for scenario in scenarios:
+        files = scenario.senders * ((scenario.run.duration_s or 0) - 20) / 3
+        assert files >= 2000
 
 
-def test_check_ends_at_max_wall() -> None:
-    limited = web(run__max_wall="1ms")
-    for plan in (
-        plan_buffer(limited, verify=True),
-        plan_users(limited, rate_bps=200e3, verify=True),
-        plan_rate(limited, rate_bps=200e3, verify=True),
+def test_time_per_file_of_each_kind_of_traffic(simulated: Install) -> None:
+    isolated = arriving().with_changes(
+        {"traffic": {"kind": "transfers", "size": "1MB", "count": 20}, "run": {"seed": 1}}
+    )
+    for scenario, metric in (
+        (web(), "on_time_s"),
+        (arriving(**{"tcp.handshake": "none"}), "completion_time_s"),
+        (isolated, "total_time_s"),
+        (arriving(**{"tcp.handshake": "tls13"}), "total_time_s"),
     ):
-        assert plan.incomplete
-        assert not plan.interrupted
-        assert plan.simulated is None
-        # The truncated run is shown as far as it got, and no other run was started.
-        assert len(plan.verified) <= 1
-        assert "run.max_wall was reached before the check finished" in map(str, plan.warnings)
+        simulated(lambda s, metric=metric: {metric: 5e6 / s.network.bottleneck.rate_bps})
+        plan = solve("rate", scenario, time_s=0.5)
+        assert plan.metric == metric
+        assert plan.value == pytest.approx(10e6, rel=0.02)
+    simulated(lambda s: {"on_time_s": 0.01 * s.senders})
+    assert solve("users", web(), time_s=0.5).value == pytest.approx(50, abs=2)
+    with pytest.raises(NotApplicable, match="requires files"):
+        solve("max-loss", bulk(), time_s=1.0)
+    with pytest.raises(NotApplicable, match="have only a time per file; use --time"):
+        solve("rate", isolated, rate_bps=1e6)
 
 
-@pytest.mark.long
-def test_simulation_agrees_on_the_buffer_of_table_10() -> None:
-    """Table 10: 200 packets lose 2.55 %, 300 lose 0.18 %; at this load the rule requires 959."""
-    plan = plan_buffer(web(), loss=0.01, verify=True, transfers=200_000)
-    assert plan.simulated is not None
-    assert 200 < plan.simulated < 300
-    assert plan.value == 959
-    at_rule = plan.tables["simulated"]["buffer_pkts"] == plan.value
-    assert plan.tables["simulated"]["loss_ratio"][at_rule] < 0.001
+def test_overloaded_runs_miss_the_target() -> None:
+    """12.3 arrivals/s fill the link: runs with more have no mean time, or one that grows."""
+    plan = solve("users", arriving(), time_s=0.5)
+    assert plan.value is not None
+    assert 9 < plan.value < 12
+    assert plan.unit == "transfers/s"
+    assert plan.scenario is not None
+    assert plan.scenario.arriving_load == pytest.approx(0.084 * plan.value, rel=1e-6)
+    plan = solve("rate", arriving(), time_s=0.5)
+    assert plan.value == pytest.approx(8.3e6, rel=0.1)
+    assert math.inf in plan.tables["values"]["total_time_s"]
+    with pytest.raises(DomainError, match="the link is overloaded"):
+        solve("buffer", arriving("15/s"), loss=0.01)
 
 
-@pytest.mark.parametrize("loss", [0.0, 1.0])
-def test_invalid_target_loss_is_reported_as_typed(loss: float) -> None:
-    with pytest.raises(
-        DomainError, match=r"^loss: (0|100)% is not a target; write a ratio above 0%"
-    ):
-        plan_buffer(load("web-10mbit"), loss=loss)
+def test_unfinished_transfers_miss_the_target(simulated: Install) -> None:
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        if scenario.senders > 100:
+            return {"on_time_s": Metric(math.nan, at_least=9.0)}
+        return {"on_time_s": 0.01 * scenario.senders}
+
+    simulated(measure)
+    assert solve("users", web(), time_s=0.5).value == pytest.approx(50, abs=2)
+
+
+def test_burst_of_a_policer_is_planned(simulated: Install) -> None:
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        burst = scenario.network.bottleneck.rate_rule.burst  # type: ignore[union-attr]
+        return {"utilisation": 1 - 10_000 / burst}
+
+    simulated(measure, rtol=1e-4)
+    plan = solve("buffer", load("policed-line"), utilisation=0.9)
+    assert (plan.unit, plan.column) == ("byte", "burst_bytes")
+    assert plan.value == pytest.approx(100_000, rel=0.02)
+    text = verdict_text(plan.findings)
+    assert text == "The smallest burst for a utilisation of 90 % is 100.0 kB (99.9 to 100.1)."
+
+
+# ---------------------------------------------------------------- limits of the search
+
+
+def test_smallest_value_may_be_enough_already(simulated: Install) -> None:
+    simulated(lambda _: {"utilisation": 0.99}, rtol=0.001)
+    plan = solve("streams", bulk())
+    assert (plan.value, plan.at_limit, plan.exit_code) == (1, True, 0)
+    assert plan.bracket == (None, 1)
+    assert verdict_text(plan.findings).endswith("is 1 flow; this is enough already.")
+    simulated(lambda _: {"loss_ratio": 1e-5})
+    plan = solve("buffer", web())
+    assert (plan.value, plan.exit_code) == (1, 0)
+
+
+def test_slowest_link_transmits_a_packet_within_the_round_trip(simulated: Install) -> None:
+    simulated(lambda _: {"connection_rate_bps": 1e6})
+    plan = solve("rate", web(traffic__sources=1), rate_bps=1e3)
+    assert plan.at_limit
+    assert plan.value is not None
+    with pytest.raises(ValueError, match="transmission"):
+        web(traffic__sources=1, network__bottleneck__rate=f"{0.99 * plan.value:.0f}bit")
+
+
+def test_largest_population_may_meet_the_target(simulated: Install) -> None:
+    simulated(lambda _: {"connection_rate_bps": 1e6})
+    plan = solve("users", web(), rate_bps=1e5)
+    assert (plan.value, plan.at_limit, plan.exit_code) == (300_000, True, 0)
+    assert plan.bracket == (300_000, None)
+
+
+def test_unreachable_targets_are_rejected(simulated: Install) -> None:
+    scenarios = simulated(lambda s: {"connection_rate_bps": 8e5 / s.senders})
+    with pytest.raises(DomainError, match=r"1 Mbit/s cannot be reached: with one source, .* 800"):
+        solve("users", web(), rate_bps=1e6)
+    assert [s.senders for s in scenarios] == [1]
+    with pytest.raises(DomainError, match="with an unlimited bottleneck"):
+        solve("rate", web(), rate_bps=1e6)
+    simulated(lambda _: {"utilisation": 0.5})
+    with pytest.raises(DomainError, match="4,096, it is 50 %"):
+        solve("streams", bulk())
+    with pytest.raises(DomainError, match=r"a link of 100 Mbit/s carries at most 96\.5"):
+        solve("max-loss", bulk(), goodput_bps=97e6)
+    with pytest.raises(DomainError, match="which no buffer reduces"):
+        solve("buffer", web(network__bottleneck__loss="1%"))
+
+
+def test_rate_without_interval_rejects_no_target(simulated: Install) -> None:
+    """Regression: one source with too few files, by chance below the target, caused a refusal."""
+
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        if scenario.senders == 1:
+            return {"connection_rate_bps": Metric(1e4)}
+        return {"connection_rate_bps": 20e6 / scenario.senders}
+
+    simulated(measure)
+    assert solve("users", web(), rate_bps=4e5).value == pytest.approx(50, rel=0.05)
+
+
+def test_flat_curve_is_undecided(simulated: Install) -> None:
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        noise = 1 + 0.05 * math.sin(scenario.run.seed)
+        easy = 4.0 if scenario.senders == 1 else 1.0
+        return {"connection_rate_bps": easy * 2e5 * (scenario.senders / 125) ** -0.02 * noise}
+
+    simulated(measure, rtol=0.08)
+    plan = solve("users", web(), rate_bps=2e5)
+    assert (plan.value, plan.undecided, plan.exit_code) == (None, True, 1)
+    assert plan.low is not None
+    assert plan.high is not None
+    assert plan.low < 125 < plan.high
+    text = verdict_text(plan.findings)
+    assert "lies between" in text
+    assert "too short for a narrower range" in text
+    assert any("--set run.transfers=" in warning for warning in map(str, plan.warnings))
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 6])
+@pytest.mark.parametrize("by_exception", [False, True])
+def test_stopped_search_states_its_range(
+    after: int, by_exception: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenarios: list[int] = []
+
+    def run(scenario: Scenario, *_: object) -> list[Answer]:
+        if len(scenarios) == after:
+            if by_exception:
+                raise KeyboardInterrupt
+            return [Answer("packet", status=Status.INTERRUPTED)]
+        scenarios.append(scenario.senders)
+        rate = Metric(30e6 / scenario.senders, 29.9e6 / scenario.senders, 30.1e6 / scenario.senders)
+        return [Answer("packet", metrics={"connection_rate_bps": rate}, kind="simulation")]
+
+    monkeypatch.setattr(probes, "answer", run)
+    plan = solve("users", web(), rate_bps=157e3)
+    assert (plan.value, plan.interrupted, plan.exit_code) == (None, True, 130)
+    assert plan.tables["values"]["sources"].tolist() == sorted(scenarios)
+    passing = [n for n in scenarios if 30e6 / n >= 157e3]
+    failing = [n for n in scenarios if 30e6 / n < 157e3]
+    assert plan.bracket == (max(passing, default=None), min(failing, default=None))
+    assert plan.to_json()["bracket"] == {"low": plan.bracket[0], "high": plan.bracket[1]}
+    text = verdict_text(plan.findings)
+    known = {0: "is unknown", 1: "is at least 1 ", 2: "is at least 134", 3: "at least 191"}
+    assert known.get(after, "lies between") in text
+    assert text.endswith("; interrupted.")
+
+
+def test_search_ends_at_max_wall() -> None:
+    plan = solve("users", load("office-50mbit", changes={"run.max_wall": "1ms"}), rate_bps=5e6)
+    assert (plan.value, plan.incomplete, plan.exit_code) == (None, True, 1)
+    assert "run.max_wall was reached before the search finished" in map(str, plan.warnings)
+
+
+def test_rare_losses_make_runs_longer(simulated: Install) -> None:
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        loss = scenario.network.bottleneck.loss
+        p = 1e-9 if loss is None else loss.mean_ratio()
+        return {"goodput_bps": min(5e6 * (p / 1.2e-3) ** -0.7, 1e9)}
+
+    scenarios = simulated(measure)
+    unlimited = bulk(**{"network.bottleneck": {"loss": "1%"}, "tcp.stack": "rfc-newreno"})
+    plan = solve("max-loss", unlimited, goodput_bps=5e6)
+    assert plan.value == pytest.approx(1.2e-3, rel=0.01)
+    assert plan.recommendation.startswith("This is one packet in 8")
+    for scenario in scenarios:
+        loss = scenario.network.bottleneck.loss
+        assert loss is not None
+        warm_up, duration = scenario.run.warmup_s or 0, scenario.run.duration_s or 0
+        rate = math.sqrt(1.5 / loss.mean_ratio()) / 0.08
+        if rate * duration < 0.9e7:
+            assert warm_up * rate * loss.mean_ratio() >= 4.9
+            assert (duration - warm_up) * rate * loss.mean_ratio() >= 90
+
+
+def test_too_large_simulations_are_refused() -> None:
+    with pytest.raises(NotApplicable, match="million packets; use a lower rate, or a formula"):
+        solve("streams", bulk(**{"network.bottleneck": {"rate": "1000gbit"}}))
+
+
+# ---------------------------------------------------------------- with the packet engine
+
+
+def test_connections_with_a_cap_fill_the_link() -> None:
+    """Regression: "a total window of 25 packets fills the link, so one flow suffices"."""
+    plan = solve("streams", load(CAPPED))
+    assert (plan.value, plan.low, plan.high) == (5, 5, 5)
+    assert plan.bracket == (4, 5)
+    assert plan.tables["values"]["utilisation"][:4] == pytest.approx([0.2, 0.4, 0.6, 0.8], abs=0.01)
+    assert solve("streams", load(CAPPED), utilisation=0.5).value == 3
+
+
+def test_windows_limit_each_stream() -> None:
+    small = {"network.bottleneck": {"rate": "10mbit"}, "tcp.receiver_window": "6KB"}
+    plan = solve("streams", bulk(**small, **{"network.rtt": "30ms"}))
+    assert plan.value == 7
+    bbr = bulk(**{"tcp.stack": "linux-bbr", "network.rtt": "50ms"})
+    assert solve("streams", bbr).value == 1
+
+
+def test_two_classes_of_flows_fill_the_link() -> None:
+    near = {"name": "near", "flows": 2, "rtt": "20ms"}
+    two = bulk(**{"traffic": {"kind": "bulk"}, "class": [{"name": "far", "flows": 1}, near]})
+    two = two.with_changes({"network.bottleneck.rate": "20mbit"})
+    both, far = (solve("streams", two, class_name=name).value for name in (None, "far"))
+    assert both is not None
+    assert far is not None
+    assert both in {far + 1, far + 2, far + 3}
+    more = [two.with_changes({"class.far.flows": n}) for n in (int(far) - 1, int(far) + 1)]
+    low, high = (tcpcast.run(each, "packet")[0]["utilisation"] for each in more)
+    assert low < 0.95 < high
+
+
+def test_answer_meets_its_target_in_another_simulation() -> None:
+    """An independent run with the answer inserted, longer than the runs of the search."""
+    slow = bulk(**{"network.bottleneck.rate": "20mbit"})
+    cases: list[tuple[str, Scenario, dict[str, Any], float]] = [
+        ("users", web(run__transfers=20_000), {"rate_bps": 3e5}, 0.1),
+        ("buffer", web(traffic__sources=80, run__transfers=20_000), {"loss": 0.01}, 0.2),
+        ("max-loss", slow, {"goodput_bps": 5e6}, 0.1),
+    ]
+    for question, scenario, target, rel in cases:
+        plan = solve(question, scenario, **target)
+        assert plan.scenario is not None
+        (found,) = answer(plan.scenario.with_changes({"run.seed": 5}), ["packet"])
+        assert found[plan.metric] == pytest.approx(plan.target, rel=rel), question
+
+
+def test_interval_contains_the_answers_of_other_seeds() -> None:
+    short = web(run__transfers=8000, traffic__sources=80)
+    plans = [
+        solve("users", short.with_changes({"run.seed": seed}), rate_bps=3e5) for seed in range(5)
+    ]
+    covered = [a.low <= b.value <= a.high for a in plans for b in plans]  # type: ignore[operator]
+    assert sum(covered) >= 0.9 * len(covered)
+
+
+# ---------------------------------------------------------------- questions and errors
+
+
+@pytest.mark.parametrize(
+    ("question", "scenario", "arguments", "error", "words"),
+    [
+        ("buffers", "web-10mbit", {}, DomainError, "use buffer, users, rate"),
+        ("users", "web-10mbit", {}, DomainError, "missing target"),
+        ("users", "web-10mbit", {"share": 0.9}, DomainError, "share and above_bps"),
+        ("users", "web-10mbit", {"loss": 0.9}, DomainError, "no target of plan users"),
+        ("users", "web-10mbit", {"rate_bps": 0}, DomainError, "above 0"),
+        ("users", "web-10mbit", {"rate_bps": math.nan}, DomainError, "above 0"),
+        ("buffer", "web-10mbit", {"loss": 1.5}, DomainError, "below 100 %"),
+        ("users", "lossy-path", {"rate_bps": 1e5}, NotApplicable, 'kind "on-off"'),
+        ("streams", "web-10mbit", {}, NotApplicable, 'kind "bulk"'),
+        ("streams", "one-path", {}, NotApplicable, "a link with a rate"),
+        ("users", "two-classes", {"rate_bps": 1e5, "class_name": "x"}, DomainError, '"near"'),
+        ("rate", "two-classes", {"rate_bps": 1e5, "class_name": "x"}, DomainError, '"near"'),
+        ("users", "web-10mbit", {"rate_bps": 1e5, "class_name": "x"}, DomainError, "no classes"),
+        ("users", "web-10mbit", {"rate_bps": 1e5, "engine": "x"}, UnknownEngine, "no engine"),
+        ("users", "web-10mbit", {"rate_bps": 1e5, "engine": "pftk"}, NotApplicable, "bulk"),
+    ],
+)
+def test_invalid_questions_are_rejected(
+    question: str, scenario: str, arguments: dict[str, Any], error: Any, words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        solve(question, load(scenario), **arguments)
+
+
+def test_former_functions_name_the_solver() -> None:
+    with pytest.raises(ImportError, match=r"use tcpcast\.plan\.solve\('max-loss'"):
+        from tcpcast.plan import plan_max_loss  # noqa: F401, PLC0415
+
+
+def test_warnings_of_runs_are_counted_by_kind() -> None:
+    def short(seconds: int) -> Answer:
+        note = Note(f"{seconds} s are needed", ("loss_ratio",), kind="check")
+        other = Note("too short", ("jain_index",), kind="check")
+        return Answer("packet", notes=[note, other])
+
+    result = merge_run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
+    assert list(map(str, result)) == ["in 2 of 3 runs: 70 s are needed"]
+    assert result[0].kind == "check"

@@ -46,6 +46,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "timeout_rule": "max(tcp.min_rto, RTT)",
         "is_modern": False,
         "handshake": None,
+        "control": "reno",
     }
     inputs = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
     traffic = SimpleNamespace(
@@ -66,7 +67,9 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         captured=None,
         packet_size_classes=(),
         populations=[population],
-        network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
+        network=SimpleNamespace(
+            bottleneck=bottleneck, packet_bytes=1500, buffer_pkts=lambda _: 100.0
+        ),
         tcp=sender,
     )
 

@@ -98,7 +98,7 @@ def refusal_of(name: str, scenario: Scenario, feed: str = "") -> NotApplicable |
         return None
     if feed and scenario.isolated_transfers is None:
         scenario = scenario.with_changes(SHORT)
-    answers = answer(scenario, [name], RunOptions(tables=False), feed=feed or "scenario")
+    answers = answer(scenario, [name], RunOptions(), feed=feed or "scenario")
     (result,) = (each for each in answers if each.engine == name)
     return None if result.applies else NotApplicable(result.reason, *result.suggestions)
 

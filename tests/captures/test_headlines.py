@@ -21,7 +21,7 @@ import pytest
 from tcpcast.captures import trace
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.subject import capture_subject
-from tcpcast.captures.verdict import capture_verdict, directions_without_service
+from tcpcast.captures.verdict import directions_without_service
 from tcpcast.cli import main
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.full_report import captures_document
@@ -70,7 +70,7 @@ REPORTED_ANSWERS = {
 
 def check_headline(path: Path, answer: Answer) -> None:
     capture = trace(path)
-    subject, verdict = capture_subject(capture), capture_verdict(capture)
+    subject, verdict = capture_subject(capture), capture.verdict()
     assert subject.kind == answer.kind, verdict
     limit = LIMIT_NAMES.get(subject.limit, subject.limit)
     assert limit in answer.limits, verdict
@@ -100,7 +100,7 @@ def test_headline_of_each_reported_capture(name: str) -> None:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_headline_is_the_same_in_every_output(name: str) -> None:
     capture = trace(HEADLINES / f"{name}.pcap.gz")
-    verdict, subject = capture_verdict(capture), capture_subject(capture).to_json()
+    verdict, subject = capture.verdict(), capture_subject(capture).to_json()
     assert plain_text(capture_parts(capture), 10_000).splitlines()[0] == verdict
     document = captures_document([capture], "tcpcast report x")
     assert verdict in markdown_page(document, "mark").replace("\\", "")
@@ -135,7 +135,7 @@ def test_parallel_flows_have_their_total_rate() -> None:
     # The link carries 4 Mbit/s with 52 B of headers in 1500 B; some packets are sent twice.
     assert subject.throughput_bps == pytest.approx(4e6 * 1448 / 1500, rel=0.06)
     assert subject.bytes == capture.connections["bytes"][list(subject.directions)].sum()
-    assert "4 parallel flows from 10.0.0.1 to 10.128.0.1 send" in capture.verdict()
+    assert "4 parallel flows from 10.0.0.1 to 10.128.0.1 together send" in capture.verdict()
 
 
 def test_a_rst_on_the_only_connection_leads() -> None:

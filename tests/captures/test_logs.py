@@ -19,7 +19,6 @@ import pytest
 from tcpcast.captures import trace
 from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.captures.subject import capture_subject
-from tcpcast.captures.verdict import capture_verdict
 from tcpcast.cli import main
 from tcpcast.errors import CaptureError
 from tcpcast.report.full_report import captures_document
@@ -90,7 +89,7 @@ def test_values_of_iperf3_are_those_it_prints() -> None:
 @pytest.mark.parametrize("name", ["parallel.json", "loss.txt", "reverse.json"])
 def test_the_same_verdict_is_in_every_output(name: str) -> None:
     capture = trace(LOGS / name)
-    verdict = capture_verdict(capture)
+    verdict = capture.verdict()
     assert plain_text(capture_parts(capture), 10_000).splitlines()[0] == verdict
     document = captures_document([capture], "tcpcast report log")
     assert verdict.replace("<", "&lt;") in markdown_page(document, "mark")

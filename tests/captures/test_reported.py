@@ -113,7 +113,7 @@ CASES = (
             ),
             (1, 1, "timeout", 17.8),
         ),
-        ("takes 17.8 s; without retransmission of lost packets", "T0 = 17.8 s"),
+        ("takes 17.8 s; the main cause is retransmission of lost packets", "T0 = 17.8 s"),
         (
             "18 B to 192.0.2.10:40000 at 5.39 bit/s, limited by the application",
             "the server's processing time",

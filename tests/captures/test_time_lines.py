@@ -187,7 +187,9 @@ def assert_one_verdict(capture: Capture) -> None:
     verdict = capture.verdict()
     document = captures_document([capture], "tcpcast report service.pcap")
     assert plain_text(capture_parts(capture), 10_000).startswith(verdict)
-    assert markdown_page(document, "mark").count(verdict.replace("<", "&lt;")) == 1
+    assert (
+        markdown_page(document, "mark").count(verdict.replace("<", "&lt;").replace(">", "\\>")) == 1
+    )
     page = html_page(document, "mark")
     assert escape(verdict) in page
     found = json.loads("\n".join(json_lines([capture])))

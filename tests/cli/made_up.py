@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from tcpcast.answer import Answer, Metric, texts_to_notes
+from tcpcast.report.answers import Answers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.scenario import Scenario
 
 
 def simulated() -> Answer:
@@ -76,3 +84,9 @@ def with_classes(answer: Answer) -> Answer:
         "loss_ratio": np.array([0.04, 0.05]),
     }
     return answer
+
+
+def write_answer_figures(
+    answers: list[Answer], scenario: Scenario, folder: Path, form: str = "png"
+) -> list[Path]:
+    return Answers(answers, scenario).plot(folder, form=form)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric, Status
@@ -27,12 +29,6 @@ def test_simulated_answer_is_reference_at_any_position() -> None:
         assert comparison.engines[comparison.reference] == "packet"
 
 
-def test_last_of_two_simulated_answers_is_reference() -> None:
-    one, other = simulated(), simulated()
-    one.engine, other.engine = "mean-field", "fluid"
-    assert compare_metrics([one, other, calculated()]).reference == 1
-
-
 def test_exact_simulation_is_reference_for_other_simulations() -> None:
     other = simulated()
     other.engine = "mean-field"
@@ -53,14 +49,21 @@ def test_stopped_engine_is_left_out_of_file_and_class_tables() -> None:
     assert compare_classes([complete, withheld])["near"].engines == ("packet",)
 
 
-def test_last_of_two_formulas_is_reference() -> None:
-    a = Answer("a", metrics={"on_time_s": Metric(2.0)})
-    b = Answer("b", metrics={"on_time_s": Metric(1.0)})
-    comparison = compare_metrics([a, b])
-    assert comparison.reference == 1
-    difference = comparison.rows[0].differences[0]
-    assert difference is not None
-    assert difference.amount == pytest.approx(1.0)
+def test_most_trusted_formula_is_reference_in_any_order() -> None:
+    formulas = [
+        Answer("pftk", metrics={"goodput_bps": Metric(1.0)}),
+        Answer("parallel", metrics={"goodput_bps": Metric(2.0)}),
+        Answer("bbr-bound", metrics={"goodput_bps": Metric(3.0)}),
+        Answer("td-only", metrics={"goodput_bps": Metric(4.0, trusted=False)}),
+    ]
+    for answers in itertools.permutations(formulas):
+        comparison = compare_metrics(answers)
+        assert comparison.reference is not None
+        order = [comparison.engines[index] for index in comparison.order]
+        assert order == ["pftk", "parallel", "bbr-bound", "td-only"]
+        (row,) = comparison.rows
+        amounts = {d.amount for d in row.differences if d is not None}
+        assert amounts == {1.0, 2.0}
 
 
 def test_difference_is_relative_or_in_points_for_ratios() -> None:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import tcpcast
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from tcpcast.compare import compare_all
 from tcpcast.engines import REGISTRY
 from tcpcast.report.chart import MAX_LEGEND_ENTRIES
-from tcpcast.report.figure_titles import class_goodput_title, flow_names
+from tcpcast.report.figure_titles import flow_names
 from tcpcast.report.figures import iter_figures
 from tcpcast.report.palette import class_styles, stack_colour
-from tcpcast.report.quantity import UNTRUSTED_MARK, scale_for_metric
-from tcpcast.report.sweep_cells import MetricGrid, make_swept_key
-from tcpcast.report.sweep_titles import sweep_figure_title
+from tcpcast.report.sweep_figures import iter_sweep_figures
+from tcpcast.report.verdict import verdict_text
+from tcpcast.verdict import main_findings
 
 from cli.made_up import calculated, simulated
 
@@ -30,9 +27,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("matplotlib")
 
-KEY = "network.bottleneck.loss"
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-METRIC = "goodput_bps"
 
 
 def numbers(text: str) -> list[float]:
@@ -90,31 +85,6 @@ def test_every_figure_of_a_run_has_few_legend_entries_and_its_set_up() -> None:
         )
 
 
-def classes(values: list[float], half: float) -> Answer:
-    answer = simulated()
-    of_class = np.array(values)
-    answer.tables["by_class"] = {
-        "name": np.array(["cubic", "bbr"]),
-        "sources": np.array([2, 2]),
-        METRIC: of_class,
-        f"{METRIC}_low": of_class - half,
-        f"{METRIC}_high": of_class + half,
-    }
-    return answer
-
-
-def test_a_class_takes_a_share_only_if_the_intervals_are_disjoint() -> None:
-    scenario = tcpcast.load("cubic-and-bbr")
-    text = class_goodput_title(classes([4e6, 36e6], 1e6), scenario)
-    assert text == "The 2 flows of bbr take 90 % of the goodput"
-    text = class_goodput_title(classes([19e6, 21e6], 2e6), scenario)
-    assert text.startswith("No significant difference in goodput: 21 Mbit/s (bbr)")
-    withheld = classes([4e6, 36e6], math.nan)
-    withheld.tables["by_class"][f"{METRIC}_interval_warning"] = np.array(["", "too few files"])
-    text = class_goodput_title(withheld, scenario)
-    assert text == "Goodput by class, without reliable intervals: 36 Mbit/s (bbr), 4 Mbit/s (cubic)"
-
-
 def test_each_engine_has_a_colour_and_each_class_that_of_its_control() -> None:
     looks = [(entry.family, entry.plot_style) for entry in REGISTRY.values()]
     assert len(set(looks)) == len(looks)
@@ -130,85 +100,27 @@ def test_flows_are_named_by_their_class() -> None:
     assert names == ["cubic 1", "cubic 2", "bbr 1", "bbr 2"]
 
 
-Values = st.lists(st.floats(1e5, 1e9), min_size=2, max_size=6)
+def test_the_title_of_a_run_is_its_verdict_without_intervals() -> None:
+    changes = {"run.duration": "5s", "run.warmup": "1s", "run.replications": 1}
+    shown = tcpcast.run(tcpcast.load("cubic-and-bbr", changes=changes), ["packet"])
+    title = " ".join(shown.plot()["rates"].get_suptitle().split())
+    findings = main_findings(compare_all(shown), shown.scenario)
+    assert f"{title}." == verdict_text(findings, intervals=False)
 
 
-def curve(values: list[float], half: float, marks: list[str] | None = None) -> MetricGrid:
-    value = np.array(values)
-    low, high = value * (1 - half), value * (1 + half)
-    empty = np.full(value.shape, "", dtype=np.object_)
-    given_marks = empty if marks is None else np.array(marks, dtype=np.object_)
-    return MetricGrid("packet", True, value, low, high, given_marks, empty)
-
-
-def message(cells: MetricGrid, levels: list[float] | None = None) -> tuple[str, float]:
-    x = make_swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio")
-    scale = scale_for_metric(METRIC, float(cells.value.max()))
-    return sweep_figure_title(METRIC, [cells], [x], scale, levels or []), scale.factor
-
-
-@settings(max_examples=200, deadline=None)
-@given(Values, st.floats(0, 0.6))
-def test_a_sweep_names_a_difference_only_if_the_intervals_are_disjoint(
-    values: list[float], half: float
-) -> None:
-    cells = curve(values, half)
-    text, factor = message(cells)
-    most, least = int(np.argmax(cells.value)), int(np.argmin(cells.value))
-    is_disjoint = cells.low[most] > cells.high[least]
-    claims = any(word in text for word in ("falls", "rises", "lies between"))
-    assert claims == is_disjoint
-    assert ("does not differ" in text) != claims
-    stated = [each for each in numbers(text) if each not in {1, 2, 3, 4, 5, 6}]
-    known = np.concatenate([cells.value / factor, 0.1 * np.arange(1, len(values) + 1)])
-    assert all(is_drawn(each, known) for each in stated), text
-
-
-@settings(max_examples=200, deadline=None)
-@given(Values, st.floats(0, 0.6), st.floats(1e5, 1e9))
-def test_a_level_is_crossed_only_beyond_the_intervals(
-    values: list[float], half: float, level: float
-) -> None:
-    cells = curve(values, half)
-    text, _ = message(cells, [level])
-    if "\u2265" in text:
-        first = round(numbers(text.partition("\u2265")[2])[0] / 0.1) - 1
-        rest = slice(first, None)
-        is_below = "below" in text
-        clear = cells.high[rest] < level if is_below else cells.low[rest] > level
-        assert clear.all()
-        before = cells.high[first - 1] < level if is_below else cells.low[first - 1] > level
-        assert not before
-
-
-def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
-    keys = [make_swept_key(key, [0.01, 0.02], "ratio") for key in (KEY, "network.ack_loss")]
-    for half, word in ((0.01, "ranges from"), (0.5, "does not differ")):
-        flat = curve([2e6, 3e6, 4e6, 4.5e6], half)
-        parts = {name: getattr(flat, name).reshape(2, 2) for name in ("value", "low", "high")}
-        marks = np.full((2, 2), "", dtype=np.object_)
-        cells = replace(flat, **parts, marks=marks, interval_warnings=marks)
-        text = sweep_figure_title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
-        assert text.startswith(f"The goodput {word}")
-        assert numbers(text) == [2, 4.5]
-
-
-def test_a_map_without_intervals_names_no_difference() -> None:
-    keys = [make_swept_key(key, [0.01, 0.02], "ratio") for key in (KEY, "network.ack_loss")]
-    values, empty = np.array([[2e6, 3e6], [4e6, 4.5e6]]), np.full((2, 2), "", dtype=np.object_)
-    none = np.full((2, 2), np.nan)
-    cells = MetricGrid("packet", True, values, none, none, empty, empty)
-    text = sweep_figure_title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
-    assert text == "The goodput is 2 to 4.5 Mbit/s, without reliable intervals"
-
-
-def test_untrusted_values_are_not_named() -> None:
-    text, _ = message(curve([9e8, 3e6, 2e6], 0.01, [UNTRUSTED_MARK, "", ""]))
-    assert text == "The goodput falls from 3 Mbit/s (loss 0.2 %) to 2 Mbit/s (loss 0.3 %)"
-
-
-def test_values_without_intervals_are_not_compared() -> None:
-    cells = curve([3e6, 2e6], 0.01)
-    cells.low[:] = cells.high[:] = np.nan
-    text, _ = message(cells)
-    assert text == "The goodput is 2 to 3 Mbit/s, without reliable intervals"
+def test_the_title_of_a_sweep_is_its_verdict_without_intervals() -> None:
+    columns: dict[str, Any] = {
+        "network.bottleneck.loss": [0.001, 0.01],
+        "engine": ["packet"] * 2,
+        "goodput_bps": [3e6, 2e6],
+        "goodput_bps_low": [2.9e6, 1.9e6],
+        "goodput_bps_high": [3.1e6, 2.1e6],
+    }
+    table = pytest.importorskip("pyarrow").table(columns)
+    keys = {"network.bottleneck.loss": "ratio"}
+    ((metric, figure),) = iter_sweep_figures(table, keys, "", {})
+    assert metric == "goodput_bps"
+    title = " ".join(figure.get_suptitle().split())
+    assert title == (
+        "The goodput is largest with loss 0.1 %: 3.0 Mbit/s, and smallest with loss 1 %: 2.0 Mbit/s"
+    )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.answer import UNITS, Answer, Metric, NoteKind, Status
+from tcpcast.finding import Claim
 from tcpcast.report.json import encode
 
 from cli.made_up import calculated, simulated
@@ -83,14 +84,29 @@ INAPPLICABLE = {
     "required": ["engine", "not_applicable"],
     "additionalProperties": False,
 }
+FINDING = {
+    "type": "object",
+    "properties": {
+        "claim": {"enum": list(get_args(Claim))},
+        **{name: {"type": "string"} for name in ("subject", "metric", "basis", "unit", "action")},
+        **{name: {"type": "string"} for name in ("bound", "limit", "evidence")},
+        **{name: {"type": ["number", "null"]} for name in ("value", "low", "high")},
+        "kind": {"enum": ["formula", "simulation", "measurement"]},
+        "place": {"type": "object"},
+        "trusted": {"type": "boolean"},
+    },
+    "required": ["claim"],
+    "additionalProperties": False,
+}
 DOCUMENT = {
     "type": "object",
     "properties": {
         "scenario": {"type": "object", "required": ["name", "network", "traffic", "tcp", "run"]},
         "verdict": {"type": ["string", "null"]},
+        "findings": {"type": "array", "items": FINDING},
         "answers": {"type": "array", "items": {"oneOf": [APPLICABLE, INAPPLICABLE]}},
     },
-    "required": ["scenario", "verdict", "answers"],
+    "required": ["scenario", "verdict", "findings", "answers"],
     "additionalProperties": False,
 }
 

@@ -41,8 +41,8 @@ PREDICT = ["predict", "--rtt", "60ms", "--loss", "1%"]
 PREDICTIONS = [
     [],
     ["--rate", "1gbit", "--explain"],
-    ["--size", "100kB"],
-    ["--stack", "rfc-reno", "--size", "9kB"],
+    ["--loss", "0%", "--rate", "20mbit", "--size", "100kB"],
+    ["--loss", "0%", "--rate", "20mbit", "--stack", "rfc-reno", "--size", "9kB"],
 ]
 
 
@@ -94,8 +94,7 @@ assert "scipy.optimize" not in sys.modules
 
 def test_link_loads_no_scipy() -> None:
     code = (
-        "from tcpcast.cli import link; "
-        "from tcpcast.engines.kernel.emulated_path import path_configuration"
+        "from tcpcast.cli import link; from tcpcast.engines.kernel.config import path_configuration"
     )
     assert heavy_after(code) == [{"numpy", "pydantic", "tcpcast._native"}]
 
@@ -104,7 +103,7 @@ def test_command_imports_no_other_command() -> None:
     code = f"""
 import sys
 {MAIN.format(arguments=PREDICT)}
-others = "run plan sweep query trace report serve mcp reproduce link new engines schema"
+others = "plan sweep query trace report serve mcp reproduce link new engines schema"
 assert not [name for name in others.split() if f"tcpcast.cli.{{name}}" in sys.modules]
 # No search for plugins in all installed packages, no tokenizer for signatures.
 assert "tokenize" not in sys.modules or not sys.modules["tokenize"]._compile.cache_info().currsize

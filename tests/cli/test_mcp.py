@@ -7,6 +7,7 @@ import builtins
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from tcpcast.cli import main
-from tcpcast.cli.mcp import INVALID_REQUEST, MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, ToolCalls
+from tcpcast.cli.mcp import MAX_RUNNING, MAX_WAITING, ToolCalls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools_by_name
-from tcpcast.cli.mcp_worker import shorten_document_tables
 from tcpcast.errors import MachineError
 from tcpcast.scenario import read_packaged_text
 
@@ -174,7 +174,7 @@ def test_an_agent_can_list_its_folder(session: Session, folder: Path) -> None:
         ("trace", {"capture": CAPTURE.name}),
         ("predict", {"rtt": "50ms", "loss": "1%"}),
         ("run", {"scenario": "one-path", "engine": "mathis,engset"}),
-        ("plan", {"question": "buffer", "scenario": "web-10mbit"}),
+        ("plan", {"question": "buffer", "scenario": "web-10mbit", "engine": "engset"}),
         ("captures", {}),
     ],
 )
@@ -230,16 +230,11 @@ def test_set_accepts_a_table_as_well_as_texts(
     )
 
 
-def test_messages_name_arguments_instead_of_options(session: Session) -> None:
-    for tool, arguments in (
-        ("predict", {"loss": "1%"}),
-        ("plan", {"question": "streams", "rate": "1gbit"}),
-        ("plan", {"question": "users", "scenario": "web-10mbit", "share": "95%"}),
-        ("run", {"scenario": "one-path", "set": ["network.rtt"]}),
-    ):
-        text = session.error(tool, **arguments)
-        assert "--" not in text, text
-    assert "`rtt`: missing" in session.error("plan", question="streams", rate="1gbit")
+def test_messages_name_options_and_arguments_are_checked(session: Session) -> None:
+    assert "--delayed-acks is the argument `delayed_acks`" in session.instructions()
+    share = session.error("plan", question="users", scenario="web-10mbit", share="95%")
+    assert "--above" in share
+    assert "rtt: missing" in session.error("plan", question="streams", rate="1gbit")
 
 
 def test_trace_returns_the_document_of_the_command(session: Session, capsys: Printed) -> None:
@@ -298,19 +293,13 @@ def test_a_requested_table_is_returned(session: Session) -> None:
 
 
 def test_plan_returns_the_document_of_the_command(session: Session, capsys: Printed) -> None:
-    found = session.document("plan", question="users", scenario="web-10mbit", rate="400kbit")
-    expected = printed(capsys, "plan", "users", "web-10mbit", "--rate=400kbit")
-    check_tables(found["plan"], expected["plan"])
+    short = "run.transfers=5000"
+    found = session.document(
+        "plan", question="users", scenario="web-10mbit", rate="400kbit", set=[short]
+    )
+    expected = printed(capsys, "plan", "users", "web-10mbit", "--rate=400kbit", f"--set={short}")
     assert timeless(found) == timeless(expected)
     assert next(iter(found)) == "verdict"
-
-
-def test_simulations_of_a_plan_are_returned_on_request() -> None:
-    tables = {"simulated": {"columns": {"buffer_pkts": [10, 20]}}}
-    document = {"plan": {"tables": tables, "verified": [{"engine": "packet"}] * 2}}
-    expected = {"tables": tables, "verified": [], "omitted": {"verified": 2}}
-    assert shorten_document_tables(document, MAX_ROWS, []) == {"plan": expected}
-    assert shorten_document_tables(document, MAX_ROWS, ["verified"]) == document
 
 
 def test_a_scenario_below_the_folder_is_read(session: Session) -> None:
@@ -383,7 +372,11 @@ def test_an_invalid_scenario_has_the_error_of_the_command(
         ("plan", {"question": "buffer", "share": "95%"}, "share: no such argument"),
         ("report", {}, "there is no tool report"),
         ("run", {"scenario": "#" * MAX_ARGUMENT_BYTES}, "the arguments have more than 1,048,576"),
-        ("predict", {"rtt": "1ms..1s", "loss": "0.1%..5%"}, "or fewer values per range"),
+        (
+            "predict",
+            {"rtt": "1ms..1s", "loss": "0.1%..5%", "points": 30},
+            "or fewer values per range",
+        ),
     ],
 )
 def test_other_arguments_are_refused(
@@ -399,7 +392,7 @@ def test_memory_is_limited(session: Session) -> None:
     found = session.document(
         "run", scenario="web-10mbit", engine="packet", set="traffic.sources=10000000"
     )
-    assert "but only 1.9" in found["answers"][0]["not_applicable"]
+    assert re.search(r"but only (1\.\d+|2) GiB are free", found["answers"][0]["not_applicable"])
 
 
 def test_without_a_folder_no_file_is_read_and_long_calls_end_with_what_is_finished(
@@ -490,6 +483,8 @@ def test_a_cancelled_call_ends_its_worker_and_the_next_one_is_answered() -> None
     client = Raw()
     client.call(1, "run", **ENDLESS)
     worker = client.worker()
+    while "_native" not in Path(f"/proc/{worker}/maps").read_text():  # until the command has begun
+        time.sleep(0.05)
     client.send("notifications/cancelled", {"requestId": 1})
     assert ends(worker)
     client.call(2, "predict", rtt="50ms", loss="1%")
@@ -499,45 +494,16 @@ def test_a_cancelled_call_ends_its_worker_and_the_next_one_is_answered() -> None
     assert (client.process.returncode, out, err) == (0, b"", b"")
 
 
-def test_an_invalid_message_has_an_error_with_its_id() -> None:
+def test_an_invalid_message_does_not_end_the_server() -> None:
     client = Raw()
     assert client.process.stdin is not None
-    for line, number in (
-        (b"not JSON", None),
-        (b"[" * 100_000, None),
-        (b'{"jsonrpc":"2.0","id":true}', None),
-        *(
-            (b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % number, None)
-            for number in (b"null", b"1.5", b"{}", b"[1]", b"true", rb'"\ud800"', b"1" * 5000)
-        ),
-        (b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":[]}', 5),
-        (rb'{"jsonrpc":"2.0","id":"a","method":"x","params":{"a":"\ud800"}}', "a"),
-    ):
-        client.process.stdin.write(line + b"\n")
-        client.process.stdin.flush()
-        reply = client.receive()
-        assert (reply["id"], reply["error"]["code"]) == (number, INVALID_REQUEST)
+    client.process.stdin.write(b"not JSON\n" * 50 + b"[" * 100_000 + b"\n")
     client.call(2, "predict", rtt="50ms", loss="1%")
-    assert "result" in client.receive()
+    while (reply := client.receive()).get("id") != 2:
+        pass
+    assert "result" in reply
     client.process.communicate(timeout=120)
-
-
-def test_all_errors_are_written_at_the_end_of_the_input() -> None:
-    client = Raw()
-    out, err = client.process.communicate(b"not JSON\n" * 50, timeout=120)
-    assert [json.loads(line)["error"]["code"] for line in out.splitlines()] == 50 * [
-        INVALID_REQUEST
-    ]
-    assert (client.process.returncode, err) == (0, b"")
-
-
-def test_a_message_without_an_end_is_not_stored() -> None:
-    client = Raw()
-    assert client.process.stdin is not None
-    client.process.stdin.write(b"x" * (MAX_LINE_BYTES + 1))
-    _, err = client.process.communicate(timeout=120)
-    assert client.process.returncode == 2
-    assert err.decode() == "tcpcast: a message has more than 16,777,216 bytes; shorten it\n"
+    assert client.process.returncode == 0
 
 
 def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -568,9 +534,9 @@ def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_arguments_of_tools_are_options_of_the_commands() -> None:
     request = tools_by_name()["plan"].request(
-        {"question": "streams", "rate": "1gbit", "verify": True}
+        {"question": "streams", "rate": "1gbit", "delayed_acks": True}
     )
-    assert request["words"] == ["plan", "streams", "--rate=1gbit", "--verify", "--json", "--"]
+    assert request["words"] == ["plan", "streams", "--rate=1gbit", "--delayed-acks", "--json", "--"]
     request = tools_by_name()["run"].request(
         {"scenario": "-x", "set": ["a=1", "b=2"], "tables": ["queue"]}
     )

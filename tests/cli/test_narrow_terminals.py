@@ -22,11 +22,11 @@ WIDTHS = (60, 80)
 UNLIMITED = 10_000
 COMMAND_LINES = [
     "engines",
-    "predict --loss 1% --rtt 50ms --rate 10mbit --size 100pkt",
+    "predict --rtt 50ms --rate 10mbit --size 100pkt",
     "predict --loss 1%..2% --rtt 50ms --rate 10mbit",
-    "plan buffer web-10mbit --loss 1%",
-    "plan streams --loss 1% --rtt 50ms --rate 100mbit",
-    "plan max-loss --rtt 50ms --goodput 10mbit",
+    "plan buffer web-10mbit --loss 1% --engine engset",
+    "plan streams --loss 1% --rtt 50ms --rate 100mbit --engine cubic-response",
+    "plan max-loss --rtt 50ms --goodput 10mbit --engine cubic-response",
     *(f"run {name} --engine ENGINES" for name in ("web-10mbit", "lossy-path", "short-transfers")),
     "sweep web-10mbit --engine engset --vary traffic.sources=50,100 --vary network.rtt=20ms,50ms",
 ]

@@ -16,7 +16,10 @@ def test_figures_are_indexed_by_position_and_name() -> None:
     assert figures["queue"] is figures[2]
     assert len(figures[:2]) == 2
     title = " ".join(figures["states"].get_suptitle().split())
-    assert title == "90 % of the time, 51 to 78 of 134 users are active, by the formula engset"
+    assert title == (
+        "90 % of the time, the number of active users lies between 51 and 78 users (by the formula "
+        "engset)"
+    )
     with pytest.raises(
         KeyError, match="there is no figure 'windows'; the figures are states, sharing, queue"
     ):
@@ -27,7 +30,7 @@ def test_notebook_shows_figures_with_titles() -> None:
     shown = tcpcast.run("web-10mbit", ["engset"]).plot()._repr_html_()
     assert shown.count("<svg") == shown.count("</figure>") == 3
     captions = re.findall("<figcaption>([^<]*)</figcaption>", shown)
-    assert any("packets are in the" in caption for caption in captions)
+    assert any("of the queue is" in caption for caption in captions)
 
 
 def test_answers_without_tables_have_no_figures() -> None:

@@ -13,7 +13,7 @@ import polars
 import pyarrow
 import pytest
 import tcpcast
-from tcpcast.plan import plan_streams
+from tcpcast.plan import solve
 from tcpcast.report import notebook
 from tcpcast.scenario import Scenario
 
@@ -37,7 +37,7 @@ def capture() -> Any:
 
 
 def plan() -> Any:
-    return plan_streams(Scenario.from_dict(PATH))
+    return solve("streams", Scenario.from_dict(PATH), engine="pftk")
 
 
 def sweep() -> Any:
@@ -87,13 +87,8 @@ def test_arrow_stream_of_each_result_has_its_values() -> None:
     traced, found, swept = capture(), plan(), sweep()
     assert pyarrow.table(traced)["bytes"].to_pylist() == traced.connections["bytes"].tolist()
     assert pyarrow.table(traced)["file"].to_pylist() == [str(TRANSFER)]
-    name, first = next(iter(found.tables.items()))
-    assert pyarrow.table(found).column_names == list(first), name
+    assert pyarrow.table(found).column_names == list(found.tables["values"])
     assert pyarrow.table(swept).equals(swept.to_arrow())
-    lone = replace(found, tables={}, low=None)
-    assert pyarrow.table(lone).to_pylist() == [
-        {"value": found.value, "low": None, "high": found.high, "unit": found.unit}
-    ]
 
 
 def test_missing_pyarrow_is_reported_with_its_extra() -> None:

@@ -10,7 +10,6 @@ import pytest
 import typer
 from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
 from tcpcast.command_option import Argument
-from tcpcast.path_option_definitions import PATH_OPTIONS
 
 
 def value_type(annotation: object) -> object:
@@ -48,16 +47,3 @@ def test_flags_are_off_by_default() -> None:
         if not row.metavar:
             assert not isinstance(row, Argument)
             assert not row.default
-
-
-def test_web_page_has_field_for_each_path_option() -> None:
-    from tcpcast.web.questions import QUESTIONS  # noqa: PLC0415 - heavy
-
-    keys = {
-        key
-        for name in ("path", "flows", "transfer")
-        for f in QUESTIONS[name].fields
-        for key in f.keys
-    }
-    assert {row.flag for row in PATH_OPTIONS.values() if row.form_field} <= keys
-    assert {key for row in PATH_OPTIONS.values() if row.form_field for key in row.keys} <= keys

@@ -64,9 +64,10 @@ def commands(target: str) -> dict[str, list[str]]:
     }
     figure = {
         "states.png": ["run", "web-10mbit", "--engine=engset", "--plot", folder or "."],
-        "rate-loss.png": ["predict", "--rtt=1s", "--loss=1%", "--plot", folder or "."],
+        "goodput_bps.png": [*RANGE, "--plot", folder or "."],
         "streams.png": [
-            "plan", "streams", "--rate=1gbit", "--rtt=100ms", "--loss=1%", "--plot", folder or ".",
+            "plan", "streams", "--rate=1gbit", "--rtt=100ms", "--loss=1%",
+            "--engine=cubic-response", "--plot", folder or ".",
         ],
         "connections.parquet": ["trace", "in.pcap", "--parquet", folder or "."],
         "one-path.toml": ["new", "one-path"],
@@ -74,7 +75,8 @@ def commands(target: str) -> dict[str, list[str]]:
     return outputs | ({name: figure[name]} if name in figure else {})
 
 
-FILES = ["states.png", "rate-loss.png", "streams.png", "connections.parquet", "one-path.toml"]
+RANGE = ["predict", "--rtt=1s", "--loss=0.1%..1%", "--points=2"]
+FILES = ["states.png", "goodput_bps.png", "streams.png", "connections.parquet", "one-path.toml"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -131,7 +133,7 @@ def test_directory_device_or_pipe_is_not_replaced(cwd: Path, capsys: Text) -> No
 def test_symlink_as_directory_is_rejected_with_its_target(cwd: Path, capsys: Text) -> None:
     (cwd / "elsewhere").mkdir()
     (cwd / "link").symlink_to("elsewhere")
-    assert main(["predict", "--rtt=1s", "--loss=1%", "--plot", "link"]) == 2
+    assert main([*RANGE, "--plot", "link"]) == 2
     assert str(cwd / "elsewhere") in capsys.readouterr().err
     assert not list((cwd / "elsewhere").iterdir())
 
@@ -169,7 +171,9 @@ def test_failed_capture_write_keeps_answer(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output, "_rename_to_final_name", full)
+    monkeypatch.setattr(os, "link", full)
+    monkeypatch.setattr(os, "rename", full)
+    monkeypatch.setattr(os, "replace", full)
     assert main(captured("in.pcap")) == 3
     out, err = capsys.readouterr()
     assert "connection rate" in out

@@ -74,6 +74,18 @@ def test_over_time_figure_has_panel_per_quantity_and_warm_up(scenario: Scenario)
     assert "95 % interval of 4 replications" in legend(figure)
 
 
+def test_windows_of_very_different_flows_have_logarithmic_axis(scenario: Scenario) -> None:
+    example = answer()
+    table = example.tables["windows_over_time"]
+    assert draw_figure(example, scenario, "over-time").axes[0].get_yscale() == "linear"
+    large = {name: 40 * table[name] for name in ("mean_pkts", "low_pkts", "high_pkts")}
+    more = table | large | {"flow": np.full(4, 1)}
+    example.tables["windows_over_time"] = {
+        name: np.concatenate([column, more[name]]) for name, column in table.items()
+    }
+    assert draw_figure(example, scenario, "over-time").axes[0].get_yscale() == "log"
+
+
 def test_over_time_figure_without_intervals_has_no_band(scenario: Scenario) -> None:
     assert not [
         text for text in legend(draw_figure(answer(), scenario, "over-time")) if "95 %" in text
@@ -102,7 +114,7 @@ def test_distribution_starts_at_0_and_tail_at_1(scenario: Scenario) -> None:
     }
     figure = draw_figure(example, scenario, "completion-distribution")
     (line,) = figure.axes[0].lines
-    assert list(np.asarray(line.get_ydata())) == [0, 50, 90, 100]
+    assert list(np.asarray(line.get_ydata())) == [0, 0.5, 0.9, 1]
     assert legend(figure) == ["4 packets (50 transfers)"]
     (line,) = draw_figure(example, scenario, "completion-tail").axes[0].lines
     np.testing.assert_allclose(np.asarray(line.get_ydata()), [1, 0.5, 0.1])

@@ -1,10 +1,8 @@
-"""`tcpcast plan`: printed reports and exit codes."""
+"""`tcpcast plan`: printed reports, figures, exit codes and errors."""
 
 from __future__ import annotations
 
-import functools
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +12,6 @@ from tcpcast import plan as planning
 from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
-from tcpcast.plan.search import SearchResult
-from tcpcast.report.json import encode
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.plan_figures import plan_figure
 from tcpcast.report.text import plain_text as as_text
@@ -25,87 +21,67 @@ from cli.made_up import simulated
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast.scenario import Scenario
-
     Capture = pytest.CaptureFixture[str]
-
-QUALITY = ["users", "local-loop", "--share", "95%", "--above", "200kbit"]
 
 MADE_UP = """\
 web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
 packets, rfc-newreno
 
-The smallest buffer for a loss of 1% is 114 packets, by the model.
-  by the model      114 packets
-  by simulation     57 packets (the model +100 %)
+The smallest buffer for a loss of 1 % is 114 packets (110 to 120).
+The loss ratio is then 0.990 ± 0.040 %, on a curve through 7 runs.
 
-Buffers by different rules
-             buffer  delay
- rule         (pkt)   (ms)
-───────────────────────────
- this paper     114  136.8
- 600 ms         500      –
+A buffer of 171 kB.
 
-Simulated values
-           loss
- buffer   ratio
-  (pkt)     (%)  95 %
-───────────────────────────
-     57  0.9000  0.80–1.10
-    114  0.0200
+Rules of thumb
+         buffer  delay
+ rule     (pkt)   (ms)
+───────────────────────
+ 600 ms     500    600
+
+Values by packet
+          loss
+ buffer  ratio           utilisation
+  (pkt)    (%)  95 %             (%)
+─────────────────────────────────────
+     57  2.000  ± 0.10            99
+    114  0.990  ± 0.040            –
 
    As the paper has it.
  ! the loss is small"""
 
 
-USERS = """\
-web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
-packets, rfc-newreno
-
-The largest population with 95 % of files above 200kbit is 120 sources, between
-115 and 126, by engine packet.
-  by packet         120 sources, between 115 and 126
-  by simulation     118 sources (packet +1.7 %)
-
-File goodput by the number of sources
-                share         g   mean   loss  timeout
-          load  above        95    RTT  ratio    ratio
- sources   (%)    (%)  (kbit/s)    (s)    (%)      (%)
-───────────────────────────────────────────────────────
-      60    50     99       450  0.100  0.000   0.0000
-     120   100     95       200  1.000  0.500   0.1000
-     240   200      0        10      –  5.000   0.2000
-
- ! the run is short"""
-
-
 def made_up_plan(**changes: Any) -> Plan:
     given: dict[str, Any] = {
-        "question": "smallest buffer for a loss of 1%",
-        "value": 114.0,
+        "question": "smallest buffer for a loss of 1 %",
+        "value": 114,
+        "low": 110,
+        "high": 120,
         "unit": "packet",
+        "metric": "loss_ratio",
+        "target": 0.01,
+        "metric_at_value": Metric(0.0099, 0.0095, 0.0103),
+        "fit_runs": 7,
+        "bracket": (57, 114),
+        "column": "buffer_pkts",
+        "axis": "buffer (packets)",
         "tables": {
-            "simulated": {
+            "values": {
                 "buffer_pkts": np.array([57, 114]),
-                "loss_ratio": np.array([0.009, 0.0002]),
-                "low": np.array([0.008, np.nan]),
-                "high": np.array([0.011, np.nan]),
+                "loss_ratio": np.array([0.02, 0.0099]),
+                "low": np.array([0.019, 0.0095]),
+                "high": np.array([0.021, 0.0103]),
+                "utilisation": np.array([0.99, np.nan]),
             },
             "rules": {
-                "rule": np.array(["this paper", "600 ms"]),
-                "buffer_pkts": np.array([114.0, 500.0]),
-                "delay_s": np.array([0.1368, np.nan]),
+                "rule": np.array(["600 ms"]),
+                "buffer_pkts": np.array([500.0]),
+                "delay_s": np.array([0.6]),
             },
         },
-        "headings": {
-            "rules": "Buffers by different rules",
-            "curve": "",
-            "simulated": "Simulated values",
-        },
+        "recommendation": "A buffer of 171 kB.",
         "notes": ["As the paper has it."],
         "warnings": ["the loss is small"],
-        "simulated": 57.0,
-        "verified": [simulated()],
+        "runs": [simulated()],
     }
     return Plan(**{**given, **changes})
 
@@ -113,148 +89,6 @@ def made_up_plan(**changes: Any) -> Plan:
 def test_plan_report_text() -> None:
     report = plan_parts(made_up_plan(), tcpcast.load("web-10mbit"))
     assert as_text(report, 80) == MADE_UP
-
-
-def test_table_without_heading_is_printed_with_its_name() -> None:
-    tables = {"curve": {"buffer_pkts": np.array([3])}, "further": {"buffer_pkts": np.array([4])}}
-    report = plan_parts(made_up_plan(tables=tables), tcpcast.load("web-10mbit"))
-    lines = as_text(report).splitlines()
-    assert "further" in lines
-    assert "curve" not in lines
-
-
-def test_infinite_values_become_null_in_json() -> None:
-    table = {"buffer_pkts": np.array([3.0, np.inf])}
-    plan = made_up_plan(tables={"rules": table}, value=math.inf, high=math.inf, simulated=None)
-    body = json.loads(encode(plan.to_json()))
-    assert body["tables"]["rules"]["columns"]["buffer_pkts"] == [3.0, None]
-    assert body["value"] is body["high"] is body["leading"]["value"] is None
-
-
-def users_plan() -> Plan:
-    return Plan(
-        question="largest population with 95 % of files above 200kbit",
-        value=120,
-        low=115,
-        high=126,
-        unit="sources",
-        engine="packet",
-        simulated=118.0,
-        tables={
-            "curve": {
-                "sources": np.array([60, 120, 240]),
-                "load": np.array([0.5, 1.0, 2.0]),
-                "share_above": np.array([0.99, 0.95, 0.0]),
-                "g_95_bps": np.array([450e3, 200e3, 10e3]),
-                "rtt_mean_s": np.array([0.1, 1.0, np.nan]),
-                "loss_ratio": np.array([0.0, 0.005, 0.05]),
-                "timeout_ratio": np.array([0.0, 0.001, 0.002]),
-            }
-        },
-        headings={"curve": "File goodput by the number of sources"},
-        warnings=["the run is short"],
-    )
-
-
-def test_users_report_text_with_share() -> None:
-    assert as_text(plan_parts(users_plan(), tcpcast.load("web-10mbit")), 80) == USERS
-
-
-def test_users_with_share_options_and_figure(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pytest.importorskip("matplotlib")
-    requested: dict[str, Any] = {}
-
-    @functools.wraps(planning.plan_quality)
-    def plan_quality(scenario: Scenario, **keywords: Any) -> Plan:
-        requested.update(keywords, users=scenario.senders)
-        plan = users_plan()
-        plan.tables["curve"]["mean_bps"] = np.array([5e5, 3e5, 2e4])
-        return plan
-
-    monkeypatch.setattr(planning, "plan_quality", plan_quality)
-    arguments = ["plan", "users", "web-10mbit", "--share", "95%", "--above", "200kbit"]
-    folder = tmp_path / "new"
-    assert main([*arguments, "--engine", "packet", "--plot", str(folder)]) == 0
-    options = requested.pop("options")
-    assert options.threads is None
-    assert requested == {
-        "share": 0.95,
-        "above_bps": 2e5,
-        "engine": "packet",
-        "users": 134,
-    }
-    out, err = capsys.readouterr()
-    assert "between 115 and 126" in out
-    assert f"wrote {folder / 'users.png'}" in err
-    assert (folder / "users.png").read_bytes().startswith(b"\x89PNG")
-    assert main([*arguments, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)["plan"]
-    assert (plan["value"], plan["low"], plan["high"]) == (120, 115, 126)
-    assert plan["engine"] == "packet"
-
-
-def test_users_figure_has_five_panels() -> None:
-    pytest.importorskip("matplotlib")
-    plan = users_plan()
-    curve = plan.tables["curve"]
-    curve["mean_bps"] = np.array([5e5, 3e5, 2e4])
-    drawn = [plan_figure(plan, tcpcast.load("web-10mbit"))]
-    panels = drawn[0].axes[:5]
-    lines = [panel.get_lines()[-1] for panel in panels]
-    for name, scale, line in zip(
-        ("loss_ratio", "timeout_ratio", "rtt_mean_s", "mean_bps", "g_95_bps"),
-        (0.01, 0.01, 1e-3, 1e3, 1e3),
-        lines,
-        strict=True,
-    ):
-        assert line.get_xdata() == pytest.approx([60, 120, 240])
-        assert line.get_ydata() == pytest.approx(curve[name] / scale, nan_ok=True)
-    curve["sources"] *= 10_000
-    drawn.append(plan_figure(plan, tcpcast.load("web-10mbit")))
-    for figure, label, texts in zip(
-        drawn, ("users", "users (millions)"), ({"100", "200"}, {"1", "2"}), strict=True
-    ):
-        figure.draw_without_rendering()
-        assert figure.axes[4].get_xlabel() == label
-        assert texts <= {tick.get_text() for tick in figure.axes[4].get_xticklabels()}
-
-
-def test_undecided_plan_exits_1_without_answer(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = users_plan()
-    plan.low, plan.high, plan.undecided, plan.simulated = 20, 190, True, None
-    monkeypatch.setattr(planning, "plan_quality", lambda *_, **__: plan)
-    assert main(["plan", *QUALITY]) == 1
-    out, _ = capsys.readouterr()
-    assert "by packet         undecided, between 20 and 190 sources" in out
-    assert main(["plan", *QUALITY, "--json"]) == 1
-    body = json.loads(capsys.readouterr().out)["plan"]
-    assert (body["value"], body["low"], body["high"]) == (None, 20, 190)
-    assert body["undecided"] is True
-    assert body["leading"] is None
-    plan.set_simulated_answer(SearchResult(118, 116, 121, metric=Metric(0.01)), "loss_ratio")
-    assert main(["plan", *QUALITY, "--verify"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    (first,) = (index for index, line in enumerate(lines) if "by simulation" in line)
-    assert "118 sources, between 116 and 121" in lines[first]
-    assert "undecided" in lines[first + 2]
-
-
-def test_requested_transfers_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    requested: list[int | None] = []
-
-    @functools.wraps(planning.plan_buffer)
-    def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
-        requested.append(keywords.get("transfers"))
-        return made_up_plan()
-
-    monkeypatch.setattr(planning, "plan_buffer", plan_buffer)
-    assert main(["plan", "buffer", "web-10mbit"]) == 0
-    assert main(["plan", "buffer", "web-10mbit", "--set", "run.transfers=90000"]) == 0
-    assert requested == [None, 90_000]
 
 
 def test_wide_tables_continue_below_with_first_column() -> None:
@@ -269,113 +103,188 @@ def test_wide_tables_continue_below_with_first_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "title", "unit"),
+    ("arguments", "verdict", "unit"),
     [
         (
-            ["buffer", "web-10mbit", "--loss", "0.5%"],
-            "The smallest buffer for a loss of 0.5% is ",
+            ["buffer", "web-10mbit", "--set", "traffic.sources=80"],
+            "The smallest buffer for a loss of 1 % is 100 packets (by the formula engset).",
             "packet",
         ),
-        (["users", "web-10mbit", "--rate", "200kbit"], "The largest population with ", "sources"),
-        (["rate", "web-10mbit", "--rate", "400kbit"], "The bottleneck rate for ", "bit/s"),
+        (
+            ["users", "web-10mbit", "--rate", "300kbit"],
+            "The largest population with a mean rate of 300 kbit/s is 102 sources (by the formula",
+            "sources",
+        ),
+        (
+            ["rate", "web-10mbit", "--rate", "400kbit"],
+            "The smallest link rate with a mean rate of 400 kbit/s is 14.3 Mbit/s (by the formula",
+            "bit/s",
+        ),
     ],
 )
-def test_each_plan_question_is_answered_by_model(
-    arguments: list[str], title: str, unit: str, capsys: Capture
+def test_formulas_answer_questions_about_users(
+    arguments: list[str], verdict: str, unit: str, capsys: Capture
 ) -> None:
-    assert main(["plan", *arguments]) == 0
+    assert main(["plan", *arguments, "--engine", "engset"]) == 0
     out, err = capsys.readouterr()
-    assert title in out
-    assert "by the model" in out
-    assert "by simulation" not in out
+    shown = " ".join(out.split())
+    assert verdict in shown
     assert err == ""
-    assert main(["plan", *arguments, "--json"]) == 0
-    out, err = capsys.readouterr()
-    document = json.loads(out)
-    assert set(document) == {"scenario", "verdict", "plan"}
-    assert document["verdict"].startswith(title)
-    assert document["plan"]["unit"] == unit
-    assert document["plan"]["value"] > 0
-    assert len(err.splitlines()) == len(document["plan"]["warnings"])
+    assert main(["plan", *arguments, "--engine", "engset", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"scenario", "verdict", "findings", "plan"}
+    assert document["verdict"].startswith(verdict)
+    plan, (finding,) = document["plan"], document["findings"]
+    assert plan["unit"] == unit
+    assert finding["value"] == plan["value"] > 0
+    assert finding["basis"] == plan["engine"] == "engset"
 
 
 @pytest.mark.parametrize(
-    ("changes", "code"),
-    [({}, 0), ({"simulated": None}, 1), ({"simulated": None, "interrupted": True}, 130)],
+    ("arguments", "verdict"),
+    [
+        (
+            ["streams", "--rate", "10mbit", "--rtt", "30ms", "--rwnd", "6KB"],
+            "The smallest number of parallel flows that keep the link busy for 95 % of the time is "
+            "7 flows.",
+        ),
+        (
+            ["streams", "--rate", "10mbit", "--rtt", "30ms"],
+            "is 1 flow; this is enough already.",
+        ),
+        (
+            ["max-loss", "--goodput", "5mbit", "--rtt", "30ms", "--set", "run.seed=7"],
+            "The largest loss for a goodput of 5 Mbit/s is ",
+        ),
+    ],
 )
-def test_verification_exit_codes(
-    changes: dict[str, Any], code: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+def test_paths_of_options_are_simulated(
+    arguments: list[str], verdict: str, capsys: Capture
+) -> None:
+    assert main(["plan", *arguments]) == 0
+    assert verdict in " ".join(capsys.readouterr().out.split())
+    assert main(["plan", *arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    scenario, value = document["scenario"], document["plan"]["value"]
+    if arguments[0] == "streams":
+        assert scenario["traffic"]["flows"] == value
+    else:
+        assert float(scenario["network"]["bottleneck"]["loss"][:-1]) == pytest.approx(100 * value)
+        assert scenario["run"]["seed"] == 7
+
+
+def test_options_and_scenario_of_same_path_agree(capsys: Capture) -> None:
+    options = ["--rate", "1gbit", "--rtt", "60ms", "--loss", "1%", "--stack", "rfc-newreno"]
+    values = []
+    for arguments in (["streams", "lossy-path"], ["streams", *options]):
+        assert main(["plan", *arguments, "--engine", "pftk", "--json"]) == 0
+        values.append(json.loads(capsys.readouterr().out)["plan"]["value"])
+    assert values[0] == values[1]
+
+
+def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "bare.toml"
+    file.write_text(
+        '[network]\nrtt = "80ms"\n[traffic]\nkind = "bulk"\nflows = 1\n[run]\nduration = "60s"\n'
+    )
+    words = ["plan", "max-loss", "--goodput", "5mbit", "--engine", "cubic-response", "--json"]
+    assert main([*words, str(file)]) == 0
+    value = json.loads(capsys.readouterr().out)["plan"]["value"]
+    assert main([*words, "--rtt", "80ms"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["value"] == value
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "text"),
+    [
+        ({}, 0, "is 114 packets"),
+        ({"value": None, "undecided": True}, 1, "lies between 110 and 120 packets"),
+        ({"value": None, "incomplete": True}, 1, "lies between 57 and 114 packets; run.max_wall"),
+        ({"value": None, "interrupted": True}, 130, "lies between 57 and 114 packets; interr"),
+        ({"value": 1, "low": None, "high": None, "at_limit": True}, 0, "this is enough already"),
+        ({"value": None, "untrusted": "outside", "engine": "engset"}, 1, "gives no answer: outsi"),
+    ],
+)
+def test_exit_code_and_verdict_agree(
+    changes: dict[str, Any], code: int, text: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requested: dict[str, Any] = {}
 
-    @functools.wraps(planning.plan_buffer)
-    def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
-        requested.update(keywords)
+    def solve(question: str, scenario: tcpcast.Scenario, **keywords: Any) -> Plan:
+        requested.update(keywords, question=question, users=scenario.senders)
         return made_up_plan(**changes)
 
-    monkeypatch.setattr(planning, "plan_buffer", plan_buffer)
-    arguments = ["plan", "buffer", "web-10mbit", "--loss", "2%", "--verify", "--threads", "2"]
+    monkeypatch.setattr(planning, "solve", solve, raising=False)
+    arguments = ["plan", "buffer", "web-10mbit", "--loss", "2%", "--threads", "2"]
     assert main(arguments) == code
-    assert requested["loss"] == pytest.approx(0.02)
-    assert requested["verify"]
-    assert requested["options"].threads == 2
-    assert "114 packets" in capsys.readouterr().out
+    assert requested.pop("options").threads == 2
+    expected = {"question": "buffer", "users": 134, "loss": 0.02, "engine": "packet"}
+    assert requested == expected
+    assert text in " ".join(capsys.readouterr().out.split())
     assert main([*arguments, "--json"]) == code
     plan = json.loads(capsys.readouterr().out)["plan"]
-    assert plan["tables"]["rules"]["columns"]["delay_s"] == [0.1368, None]
+    assert plan["bracket"] == {"low": 57, "high": 114}
+    assert plan["tables"]["values"]["columns"]["utilisation"] == [0.99, None]
+
+
+def test_path_from_options_has_no_default_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float | None] = []
+
+    def solve(_: str, scenario: tcpcast.Scenario, **__: Any) -> Plan:
+        limits.append(scenario.run.max_wall_s)
+        return made_up_plan()
+
+    monkeypatch.setattr(planning, "solve", solve, raising=False)
+    streams = ["plan", "streams", "--rate", "10mbit", "--rtt", "30ms"]
+    assert main(streams) == 0
+    assert main([*streams, "--set", "run.max_wall=9s"]) == 0
+    assert limits == [None, 9.0]
+
+
+PATH = ["--rate", "100mbit", "--rtt", "200ms", "--loss", "0.1%"]
+LOSS = ["max-loss", "--goodput", "50mbit", "--rtt", "80ms"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["users", "web-10mbit", "--rate", "10mbps"], ["--rate", "10mbit"]),
-        (["rate", "web-10mbit"], ["--rate"]),
-        (["users", "web-10mbit"], ["--share and --above", "--rate 200kbit"]),
-        (["users", "web-10mbit", "--share", "95%"], ["--above: missing", "--above 500kbit"]),
-        (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
+        (["users", "web-10mbit"], ["missing target", "--rate 200kbit", "--share 95% --above"]),
+        (["users", "web-10mbit", "--share", "95%"], ["--share: not one target", "--above"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
-            ["--rate: is a target by itself; omit --share and --above"],
+            ["--rate and --share: not one target; use --rate, or --share and --above, or --time"],
         ),
-        (
-            ["users", "web-10mbit", "--rate", "1mbit", "--engine", "packet"],
-            ["--engine: is only for a target with --share and --above; omit it"],
-        ),
-        (
-            ["users", "web-10mbit", "--share", "95", "--above", "1mbit"],
-            ["--share", "write"],
-        ),
+        (["users", "web-10mbit", "--share", "95", "--above", "1mbit"], ["--share", "95%"]),
         (
             ["users", "web-10mbit", "--share", "95%", "--above", "1mbit", "--engine", "engset"],
-            ["'engset'", "packet"],
+            ["engset has no goodput_bps"],
         ),
-        (["users", "lossy-path", "--share", "95%", "--above", "1mbit"], ["on-off"]),
+        (["users", "lossy-path", "--rate", "1mbit"], ["on-off"]),
         (["buffer", "web-10mbit", "--loss", "much"], ["--loss", "1%"]),
-        (["buffer", "web-10mbit", "--loss", "0%"], ["loss"]),
-        (["users", "web-10mbit", "--rate", "10gbit"], ["rate"]),
-        (["buffer", "lossy-path"], ["which no buffer reduces"]),
+        (["buffer", "web-10mbit", "--loss", "0%"], ["above 0 %"]),
+        (["buffer", "web-10mbit", "--verify"], ["no option --verify; a plan is simulated"]),
+        (["users", "web-10mbit", "--rate", "10gbit"], ["10 Gbit/s cannot be reached"]),
         (["buffers"], ["plan buffers", "buffer"]),
         (["buffer", "web-10mbit", "--set", "traffic.sauces=2"], ["traffic.sauces", "sources"]),
         (
-            [*QUALITY, "--set", "probes.goodput_least=3pkt"],
-            ["probes.goodput_least", "complete files of all sizes"],
-        ),
-        ([*QUALITY, "--set", "probes={goodput_packets=3}"], ["probes.goodput_packets"]),
-        ([*QUALITY, "--set", "probes.goodput_shares=['50%']"], ["goodput_shares", "--share"]),
-        ([*QUALITY, "--set", "traffic.sources=3"], ["traffic.sources", "the plan solves for"]),
-        ([*QUALITY, "--set", "run.replications=2"], ["run.replications", "4 or more"]),
-        (
-            ["users", "web-10mbit", "--rate", "1mbit", "--set", "class=[{name='a',sources=3}]"],
-            ["class.0.sources"],
-        ),
-        (
             ["buffer", "web-10mbit", "--set", "network.bottleneck.buffer=9pkt"],
-            ["the plan solves for"],
+            ["plan buffer solves for this key"],
         ),
         (
-            ["rate", "web-10mbit", "--rate", "1mbit", "--set", "network.bottleneck.rate=9mbit"],
-            ["network.bottleneck.rate", "--rate"],
+            ["users", "web-10mbit", "--rate", "1mbit", "--set", "traffic.sources=9"],
+            ["traffic.sources: plan users solves for this key"],
         ),
+        (["streams", *PATH, "--set", "traffic.flows=3"], ["traffic.flows: plan streams solves"]),
+        ([*LOSS, "--set", "network.bottleneck.loss=2%"], ["plan max-loss solves for this key"]),
+        (["streams", "--rtt", "1ms", "--loss", "1%"], ["--rate", "missing", "1gbit"]),
+        (["streams", "lossy-path", "--rtt", "1ms"], ["--rtt", "lossy-path", "--set"]),
+        (["streams", "one-path"], ["a link with a rate"]),
+        ([*["streams", *PATH][:-1], "1%..2%"], ["--loss", "predict"]),
+        (["max-loss", "--rtt", "80ms"], ["missing target; use --goodput 50mbit, or --time 2s"]),
+        (["max-loss", "--goodput", "0mbit", "--rtt", "80ms"], ["--goodput", "above 0"]),
+        ([*LOSS, "--rate", "50mbit"], ["50 Mbit/s cannot be reached", "carries at most"]),
+        ([*LOSS, "--rwnd", "64KiB"], ["cannot be reached: without random loss"]),
     ],
 )
 def test_bad_input_exits_2_with_option_name(
@@ -402,27 +311,63 @@ def test_table_texts_wrap_in_narrow_terminals() -> None:
     )
 
 
+QUICK = ["plan", "streams", *PATH, "--engine", "cubic-response"]
+
+
 def test_plan_writes_html_and_markdown_reports(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    requested = ["plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%"]
-    assert main(requested) == 0
+    assert main(QUICK) == 0
     shown = capsys.readouterr().out
-    reports = ["--html", "a.html", "--markdown", "a.md"]
-    assert main([*requested, *reports]) == 0
+    assert max(map(len, shown.splitlines())) <= 100
+    assert main([*QUICK, "--html", "a.html", "--markdown", "a.md"]) == 0
     assert capsys.readouterr().out == shown
     page, words = (tmp_path / "a.html").read_text(), (tmp_path / "a.md").read_text()
     assert page.count("<svg") == 1
     for text in (page, words):
-        assert "45 flows" in text
-        assert "Rates by the number of flows" in text
-        assert "tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01% --html a.html" in text
+        assert "Values by cubic-response" in text
+        assert "--engine cubic-response" in text
     assert "receiver_window" in words
     (tmp_path / "a.md").write_text("mine")
-    assert main(["plan", "buffer", "web-10mbit", "--markdown", "a.md"]) == 2
+    assert main([*QUICK, "--markdown", "a.md"]) == 2
     assert "--force" in capsys.readouterr().err
-    assert main(["plan", "buffer", "web-10mbit", "--markdown", "b.md", "--set", "run.seed=3"]) == 0
-    command_line = "tcpcast plan buffer web-10mbit --set run.seed=3 --markdown b.md"
-    assert command_line in (tmp_path / "b.md").read_text()
+
+
+def test_figure_has_stable_bytes(tmp_path: Path, capsys: Capture) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "figures"
+    assert main([*QUICK, "--plot", str(folder)]) == 0
+    assert str(folder / "streams.png") in capsys.readouterr().err
+    first = (folder / "streams.png").read_bytes()
+    assert first.startswith(b"\x89PNG")
+    assert main([*QUICK, "--plot", str(folder)]) == 0
+    assert (folder / "streams.png").read_bytes() == first
+    (tmp_path / "file").write_text("not a folder")
+    assert main([*QUICK, "--plot", str(tmp_path / "file")]) == 3
+    assert "not a directory" in capsys.readouterr().err
+
+
+def test_figure_shows_runs_target_and_answer() -> None:
+    pytest.importorskip("matplotlib")
+    web = tcpcast.load("web-10mbit")
+    plan = made_up_plan()
+    plan.runs[0].kind = "simulation"
+    axes = plan_figure(plan, web).axes[0]
+    lines = {str(line.get_label()): line for line in axes.get_lines()}
+    assert lines["target, 1 %"].get_ydata() == pytest.approx([1, 1])
+    assert lines["answer"].get_xdata() == pytest.approx([114, 114])
+    (points,) = (
+        each
+        for each in axes.get_lines()
+        if np.size(each.get_xdata()) == 2
+        and each not in {lines["target, 1 %"], lines["answer"]}
+        and each.get_marker() == "o"
+    )
+    assert points.get_ydata() == pytest.approx([2, 0.99])
+    assert axes.get_xlabel() == "buffer (packets)"
+    assert axes.get_ylabel() == "loss ratio (%)"
+    undecided = made_up_plan(value=None, undecided=True)
+    labels = [str(line.get_label()) for line in plan_figure(undecided, web).axes[0].get_lines()]
+    assert "answer" not in labels

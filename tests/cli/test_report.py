@@ -33,9 +33,7 @@ from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
 from tcpcast.report.trace_verdict import (
-    all_directions,
     captures_verdict_parts,
-    time_shares_by_limit,
 )
 
 from cli.made_up import calculated, simulated
@@ -250,9 +248,9 @@ def test_report_of_capture_directory_has_one_verdict(
     check_page(page)
     assert "in 2 captures" in page
     assert "272 packets" in page.replace("tcpcast", "")
-    for heading in ("Limits of the transfers", "What to change first", "Worst transfers"):
+    for heading in ("What to change first", "Worst transfers"):
         assert f"<h2>{heading}</h2>" in page
-    assert "Limited by the" in page
+    assert "limited by the" in page
     assert page.count("<svg") >= 2
     assert (
         f"tcpcast report &#x27;{folder.name.replace('<', '&lt;').replace('>', '&gt;')}&#x27;"
@@ -361,18 +359,17 @@ def test_report_rejects_bad_answer_files(  # noqa: PLR0917 - fixtures
     assert words in capsys.readouterr().err
 
 
-def test_limit_shares_are_weighted_by_duration() -> None:
+def test_the_limit_of_most_bytes_is_advised_first() -> None:
     one, two = tcpcast.trace(str(TRANSFER)), tcpcast.trace(str(TRANSFER))
-    for capture, seconds, limit in ((one, 30.0, "timeout"), (two, 10.0, "application")):
+    for capture, factor, limit in ((one, 1, "application"), (two, 3, "timeout")):
         table = capture.connections
-        table["duration_s"] = np.array([seconds])
+        table["bytes"] = factor * table["bytes"]
         table["limited_by"] = np.array([limit])
+        table["cause_evident"] = np.array([False])
         for name in [name for name in table if name.startswith("share_")]:
             table[name] = np.array([1.0 if name == f"share_{limit}" else 0.0])
-    table = all_directions([one, two])
-    assert time_shares_by_limit(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
     verdict = text.plain_text(captures_verdict_parts([one, two], 20))
-    assert verdict.index("1. Timeouts: 1 transfer") < verdict.index("2. Application:")
+    assert verdict.index("Timeouts: 1 transfer.") < verdict.index("Application: 1 transfer.")
 
 
 def test_report_of_many_packets_is_small() -> None:

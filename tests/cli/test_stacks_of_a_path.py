@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,8 +11,7 @@ from tcpcast.cli import main
 
 Capture = pytest.CaptureFixture[str]
 LONG_PATH = ("--rtt", "138ms", "--loss", "1e-5", "--rate", "10gbit")
-AMOUNT_PATH = ("--rtt", "80ms", "--loss", "1e-5", "--rate", "10gbit")
-STREAMS = ("plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%")
+STREAMS = ("plan", "streams", "--rate", "9mbit", "--rtt", "9ms", "--loss", "9%")
 
 
 def run_tcpcast(capsys: Capture, *arguments: str, code: int = 0) -> str:
@@ -26,22 +26,16 @@ def in_json(capsys: Capture, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("stack", "headline"),
+    ("stack", "words"),
     [
-        ("linux-reno", "About 32.5 Mbit/s per flow, 520 Mbit/s in total; limited by loss (triple"),
-        ("linux-cubic", "About 113 Mbit/s per flow, 1.8 Gbit/s in total; limited by loss (CUBIC"),
-        ("linux-bbr", "At most 603 Mbit/s per flow, 9.65 Gbit/s in total; limited by the link"),
-        ("dctcp", "No formula is reliable for this path; add --packet."),
+        ("linux-reno", r"[\d.]+ Mbit/s \(by the formula pftk\)"),
+        ("linux-cubic", r"1.8\d* Gbit/s \(by the formula cubic-response\)"),
+        ("linux-bbr", r"at most 9.65\d* Gbit/s \(by the formula bbr-bound\)"),
     ],
 )
-def test_headline_uses_formula_of_stack(stack: str, headline: str, capsys: Capture) -> None:
+def test_headline_uses_formula_of_stack(stack: str, words: str, capsys: Capture) -> None:
     out = run_tcpcast(capsys, "predict", *LONG_PATH, "--flows", "16", "--stack", stack)
-    assert headline in out
-
-
-def test_leading_formula_is_first_in_table(capsys: Capture) -> None:
-    out = run_tcpcast(capsys, "predict", *LONG_PATH, "--stack", "linux-bbr")
-    assert out.index(" bbr-bound ") < out.index(" cubic-response ")
+    assert re.search(f"The 16 flows together get {words}", " ".join(out.split()))
 
 
 def test_predict_json_has_sizing_of_path(capsys: Capture) -> None:
@@ -65,168 +59,38 @@ def test_predict_reports_transfer_time_with_and_without_handshake(
     assert short["metrics"]["completion_time_s"]["value"] == pytest.approx(expected_s)
     assert short["metrics"]["total_time_s"]["value"] == pytest.approx(expected_s + 0.06)
     out = run_tcpcast(capsys, *path)
-    total_s = expected_s + 0.06
-    assert f"transfer of this size takes about {expected_s:.3g} s ({total_s:.3g} s from the" in out
     assert "To fill the link, use" not in out  # without loss, one flow fills it
 
 
-def test_transfer_time_from_goodput_includes_slow_start(
-    capsys: Capture,
-) -> None:
-    path = ("--rtt", "60ms", "--rate", "20mbit", "--loss", "1%", "--size", "10MB")
-    out = run_tcpcast(capsys, "predict", *path)
-    assert out.splitlines()[4].startswith("10 MB takes ")
-    assert "at this goodput, including slow start from 10 packets." in out
-    assert "No formula for the transfer time is reliable" not in out
-    assert "short does not apply: " in out
-    assert (
-        "69.1 packets on average, but the model of short transfers supports at most 30 losses"
-        in " ".join(out.split())
-    )
-
-
-def test_very_large_transfer_has_time(capsys: Capture) -> None:
-    out = run_tcpcast(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")
-    assert "\n2 TB takes 123,957 s (34.4 h) at this goodput, including slow start" in out
-    assert in_json(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")["sizing"]["amount_s"] > 1e5
-    table = run_tcpcast(capsys, "predict", *AMOUNT_PATH, "--size", "1MB..4TB", "--points", "2")
-    assert [line.split()[-3] for line in table.splitlines() if "B  " in line] == ["–", "247,913"]
-
-
-def test_transfer_time_states_number_of_flows(capsys: Capture) -> None:
-    flows = ("predict", *AMOUNT_PATH, "--flows", "16", "--size")
-    assert "500 GB over 16 flows takes 1,937 s at this" in run_tcpcast(capsys, *flows, "500GB")
-    assert "A single transfer of this size takes about 1.41 s" in run_tcpcast(
-        capsys, *flows, "100MB"
-    )
-
-
-def test_transfer_too_long_to_simulate_uses_goodput(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tcpcast.path.prediction.MAX_SIMULATED_PKTS", 100)
-    path = ("--rtt", "60ms", "--rate", "20mbit", "--size", "1MB", "--packet")
-    out = run_tcpcast(capsys, "predict", *path)
-    assert "1 MB takes " not in out  # the formula gives the time
-    out = run_tcpcast(capsys, "predict", *path, "--loss", "20%")
-    assert "by simulation" in out
-    assert "The transfer has too many packets" in " ".join(out.split())
-
-
 def test_hint_lists_stacks_that_formulas_support(capsys: Capture) -> None:
-    out = " ".join(run_tcpcast(capsys, "predict", *AMOUNT_PATH).split())
-    assert "(use --stack linux-reno or --stack pftk-reno)" in out
-
-
-def test_negligible_handshake_time_is_not_shown(capsys: Capture) -> None:
-    path = ("--rtt", "20ms", "--rate", "1mbit", "--size", "10MB")
-    assert "from the SYN" not in run_tcpcast(capsys, "predict", *path)
+    path = ("predict", *LONG_PATH, "--size", "1MB")
+    out = " ".join(run_tcpcast(capsys, *path).split())
+    assert out.count("because they model the window of Reno, not of linux-cubic") == 1
+    out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH).split())
+    assert 'parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno")' in out
 
 
 def test_default_stack_is_linux_cubic(capsys: Capture) -> None:
     for command in (("predict", *LONG_PATH), STREAMS):
-        assert run_tcpcast(capsys, *command) == run_tcpcast(
-            capsys, *command, "--stack", "linux-cubic"
-        )
+        cubic = in_json(capsys, *command, "--stack", "linux-cubic")
+        assert timeless(in_json(capsys, *command)) == timeless(cubic)
 
 
-def test_left_out_models_are_listed_once_with_option(
-    capsys: Capture,
-) -> None:
-    out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH, "--size", "1MB").split())
-    assert out.count("because they model the window of Reno, not of linux-cubic") == 1
-    assert "parallel-cumulative (use --stack linux-reno or" in out
-    assert "left out" not in run_tcpcast(capsys, "predict", *LONG_PATH, "--stack", "linux-reno")
+def timeless(document: dict[str, Any]) -> dict[str, Any]:
+    answers = [{**each, "wall_s": 0} for each in document.get("answers", [])]
+    return {**document, "answers": answers}
 
 
 def test_path_without_rate_has_no_sizing(capsys: Capture) -> None:
     assert "sizing" not in in_json(capsys, "predict", "--rtt", "60ms", "--loss", "1%")
 
 
-def test_streams_through_policer_have_warning_about_drops(capsys: Capture) -> None:
-    plan = in_json(capsys, "plan", "streams", "policed-line", "--set", "network.bottleneck.loss=1%")
-    assert any("but not its drops, which greatly reduce" in w for w in plan["warnings"])
-
-
-def test_streams_of_cubic_use_response_function(capsys: Capture) -> None:
-    plan = in_json(capsys, *STREAMS, "--stack", "linux-cubic")
-    assert plan["value"] == 45
-    columns = plan["tables"]["streams"]["columns"]
-    assert "cubic_bps" in columns
-    assert "parallel_bps" not in columns
-    assert any("BDP 12.5 MB" in note for note in plan["notes"])
-    assert any("pftk" in note and 'use tcp.stack = "linux-reno"' in note for note in plan["notes"])
-
-
-def test_one_bbr_stream_fills_link_up_to_20_percent_loss(capsys: Capture) -> None:
-    assert in_json(capsys, *STREAMS, "--stack", "linux-bbr")["value"] == 1
-    assert main([*STREAMS[:-1], "25%", "--stack", "linux-bbr"]) == 2
-    assert "no number of BBR flows fills the link" in capsys.readouterr().err
-
-
-def test_bbr_streams_are_limited_by_window(capsys: Capture) -> None:
-    # 1 Gbit/s in 100 ms are 8334 packets: nine windows of 1000.
-    plan = in_json(capsys, *STREAMS, "--stack", "linux-bbr", "--rwnd", "1000")
-    assert plan["value"] == 9
-
-
-def test_streams_reject_stack_without_formula(capsys: Capture) -> None:
-    assert main([*STREAMS, "--stack", "dctcp"]) == 2
-    assert "plan streams has no formula for dctcp; write" in capsys.readouterr().err
-
-
-def test_streams_of_linux_cubic_are_verified_by_simulation(capsys: Capture) -> None:
-    path = ("--rate", "20mbit", "--rtt", "50ms", "--loss", "0.5%")
-    plan = in_json(capsys, *("plan", "streams", *path), *("--stack", "linux-cubic", "--verify"))
-    assert plan["simulated"] == pytest.approx(plan["value"], abs=1)
-
-
-@pytest.mark.parametrize(("stack", "model"), [("linux-cubic", "CUBIC"), ("linux-bbr", "BBR")])
-def test_max_loss_uses_formula_of_stack(stack: str, model: str, capsys: Capture) -> None:
-    plan = in_json(
-        capsys,
-        *("plan", "max-loss", "--goodput", "50mbit", "--rtt", "80ms", "--rate", "100mbit"),
-        *("--stack", stack),
-    )
-    assert plan["tables"]["tolerated"]["columns"]["model"][0].startswith(model)
-    if stack == "linux-bbr":
-        assert plan["value"] == pytest.approx(0.2, rel=1e-3)
-
-
-def test_planned_buffer_has_bytes_time_and_rules_of_thumb(
-    capsys: Capture,
-) -> None:
-    plan = in_json(capsys, "plan", "buffer", "web-10mbit")
-    summary = (
-        "959 packets are 1.44 MB, which take 1,151 ms at the link's rate. The BDP is 41.67 packets"
-    )
-    assert plan["recommendation"].startswith(summary)
-    rules = plan["tables"]["rules"]["columns"]
-    assert rules["size_bytes"][0] == 959 * 1500
-    assert rules["buffer_pkts"][-1] == 4  # 41.67/sqrt(134), rounded up
-
-
-@pytest.mark.parametrize(
-    ("stack", "goodput", "is_trusted"),
-    [
-        ("linux-bbr", "300kbit", False),
-        ("linux-bbr", "900kbit", True),
-        ("linux-cubic", "300kbit", False),
-        ("linux-reno", "300kbit", False),
-    ],
-)
-def test_max_loss_above_validated_loss_is_not_trusted(
-    stack: str, goodput: str, is_trusted: bool, capsys: Capture
-) -> None:
-    path = ("--goodput", goodput, "--rate", "1mbit", "--rtt", "20ms", "--stack", stack)
-    plan = in_json(capsys, "plan", "max-loss", *path)
-    assert (plan["value"] <= 0.1) is is_trusted
-    assert (plan["untrusted"] is None) is is_trusted
-
-
-@pytest.mark.parametrize(("loss", "verdict"), [("10%", "At most 43.4 "), ("16%", "No formula is")])
+@pytest.mark.parametrize(("loss", "is_trusted"), [("10%", True), ("16%", False)])
 def test_bound_of_bbr_is_not_trusted_near_its_collapse(
-    loss: str, verdict: str, capsys: Capture
+    loss: str, is_trusted: bool, capsys: Capture
 ) -> None:
     path = ("--rtt", "20ms", "--rate", "50mbit", "--loss", loss, "--stack", "linux-bbr")
-    assert verdict in run_tcpcast(capsys, "predict", *path)
+    document = in_json(capsys, "predict", *path)
+    bound, simulated = document["answers"]
+    assert bound["metrics"]["goodput_bps"].get("trusted", True) is is_trusted
+    assert simulated["engine"] == "packet"

@@ -27,10 +27,10 @@ COMMANDS = [
     "run web-10mbit --engine engset",
     "run web-10mbit --engine engset --json",
     "run web-10mbit --print-scenario",
-    "predict --rtt 100ms --loss 1%",
+    "predict --rtt 100ms --loss 1% --print-scenario",
     "predict --rtt 100ms --loss 1%..2% --points 2 --csv",
-    "plan buffer web-10mbit",
-    "plan streams --rate 1gbit --rtt 100ms --loss 0.01% --json",
+    "plan buffer web-10mbit --engine engset",
+    "plan streams --rate 1gbit --rtt 100ms --loss 0.01% --engine cubic-response --json",
     "trace made.pcap",
     "trace made.pcap --csv",
     "new",
@@ -135,8 +135,11 @@ def first_line(pipe: Path) -> bytes:
     ("command", "figures"),
     [
         ("run web-10mbit --engine engset", ["queue.png", "sharing.png", "states.png"]),
-        ("predict --rtt 100ms --loss 1%", ["rate-loss.png"]),
-        ("plan streams --rate 1gbit --rtt 100ms --loss 0.05%", ["streams.png"]),
+        ("predict --rtt 1s --loss 0.1%..1%", ["goodput_bps.png", "send_rate_pps.png"]),
+        (
+            "plan streams --rate 1gbit --rtt 100ms --loss 1% --engine cubic-response",
+            ["streams.png"],
+        ),
     ],
 )
 def test_figures_are_written_despite_broken_pipe(
@@ -237,7 +240,11 @@ def test_json_is_ascii_in_every_locale(folder: Path) -> None:
 def test_narrow_terminal_cuts_no_numbers(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in ("run web-10mbit --engine engset", "plan buffer web-10mbit", "engines"):
+    for command in (
+        "run web-10mbit --engine engset",
+        "plan buffer web-10mbit --engine engset",
+        "engines",
+    ):
         printed = []
         for width in (columns, "300"):
             monkeypatch.setenv("COLUMNS", width)

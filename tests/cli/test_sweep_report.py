@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 from tcpcast.cli import main
-from tcpcast.sweeps.definition import read_sweep
+from tcpcast.sweeps.database import read_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,10 +66,11 @@ def test_report_of_incomplete_sweep_notes_missing_batches(tmp_path: Path) -> Non
     folder, page = tmp_path / "out", tmp_path / "page.md"
     run = ["--set", "run.duration=21s", "--engine", "packet", "--out", str(folder)]
     assert main(["sweep", "lossy-path", "--vary", "network.rtt=20ms,40ms", *run]) in {0, 1}
-    next(iter(sorted(folder.glob("part-*")))).unlink()
-    assert read_sweep(folder).results.interrupted
+    with closing(sqlite3.connect(folder / "_sweep.sqlite")) as database, database:
+        database.execute("DELETE FROM answers WHERE rowid = 1")
+    assert read_sweep(folder).interrupted
     assert main(["report", str(folder), "--out", str(page)]) == 1
-    assert "incomplete: 1 of 2 batches are done" in page.read_text(encoding="utf-8")
+    assert "incomplete: 1 of 2 runs are done" in page.read_text(encoding="utf-8")
 
 
 def test_report_of_three_keys_has_rows_but_no_figure(tmp_path: Path) -> None:
@@ -101,9 +104,13 @@ def test_level_without_figure_is_rejected(capsys: Capture) -> None:
 
 
 def test_damaged_sweep_directory_is_rejected(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "_sweep.json").write_text('{"sweep": "sha256:0"}', encoding="utf-8")
+    database = tmp_path / "_sweep.sqlite"
+    database.write_text("not a database, but long enough" * 30, encoding="utf-8")
+    assert main(["report", str(tmp_path)]) == 3
+    assert f"{database} is damaged (file is not a database); remove it" in capsys.readouterr().err
+    database.rename(tmp_path / "_sweep.parquet")
     assert main(["report", str(tmp_path)]) == 2
-    assert "its definition cannot be read" in capsys.readouterr().err
+    assert "contains a sweep of a former version" in capsys.readouterr().err
 
 
 def test_sweep_report_shows_three_worst_warnings(tmp_path: Path) -> None:

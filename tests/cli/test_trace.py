@@ -194,6 +194,7 @@ def test_trace_json_has_documented_form(capsys: Output) -> None:
         [
             "file",
             "verdict",
+            "findings",
             "subject",
             "warnings",
             "rest",

@@ -59,8 +59,8 @@ def test_json_has_models_and_connections(capsys: Output) -> None:
     assert trace(TRANSFER, "--models", "--json") == 0
     (document,) = json.loads(capsys.readouterr().out)["captures"]
     assert list(document) == [
-        "file", "verdict", "subject", "warnings", "rest", "limits", "services", "failed",
-        "interruptions", "connections", "models", "model_intervals", "model_errors",
+        "file", "verdict", "findings", "subject", "warnings", "rest", "limits", "services",
+        "failed", "interruptions", "connections", "models", "model_intervals", "model_errors",
     ]  # fmt: skip
     capture = tcpcast.trace(TRANSFER)
     assert document["models"][0]["pftk_pps"] == capture.models()["pftk_pps"][0]

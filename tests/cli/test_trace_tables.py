@@ -66,6 +66,7 @@ def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> Non
     assert list(capture) == [
         "file",
         "verdict",
+        "findings",
         "subject",
         "warnings",
         "rest",

@@ -12,13 +12,12 @@ from tcpcast.answer import Answer, Kind, Metric
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import figures
-from tcpcast.report.figures import write_answer_figures
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.text import plain_text as plain
 from tcpcast.scenario import Scenario
 
-from cli.made_up import simulated
+from cli.made_up import simulated, write_answer_figures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -231,10 +230,8 @@ def test_completion_figure_shows_times_by_size(tmp_path: Path) -> None:
     assert names == ["states.png", "sharing.png", "queue.png"]
 
 
-def test_percentile_bands_have_gaps_for_missing_sizes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There are no transfers of 4 and 16 packets, so 30 packets is a point after a gap."""
+def test_means_have_gaps_for_missing_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are no transfers of 4 and 16 packets."""
     pytest.importorskip("matplotlib")
     saved: list[Any] = []
 
@@ -258,10 +255,10 @@ def test_percentile_bands_have_gaps_for_missing_sizes(
     write_answer_figures([answer], tcpcast.load("short-transfers", changes=changes), tmp_path)
     axes = saved[0].axes[0]
     lines = {line.get_label(): line for line in axes.lines}
-    for name, values in (("_packet, median", p50), ("mean, packet (simulated)", 1.2 * p50)):
-        drawn = np.asarray(lines[name].get_ydata())
-        assert np.isnan(drawn[[2, 4]]).all()
-        assert drawn[[0, 1, 3, 5]] == pytest.approx(1e3 * values)  # in ms
+    drawn = np.asarray(lines["mean, packet (simulated)"].get_ydata())
+    assert np.isnan(drawn[[2, 4]]).all()
+    assert drawn[[0, 1, 3, 5]] == pytest.approx(1e3 * 1.2 * p50)  # in ms
+    assert np.asarray(lines["_packet, median"].get_ydata()) == pytest.approx(1e3 * p50)
     labels = [text.get_text() for text in saved[0].legends[0].get_texts()]
     assert not any("95 % interval" in label for label in labels)  # the table has no intervals
     assert {"median to 95th percentile", "95th to 99th percentile"} <= set(labels)
@@ -269,10 +266,9 @@ def test_percentile_bands_have_gaps_for_missing_sizes(
     assert [line.get_label() for line in tail][:2] == ["packet, 1 packet", "packet, 2 packets"]
     assert np.asarray(tail[0].get_xdata()) == pytest.approx([100, 200, 300])
     assert np.asarray(tail[0].get_ydata()) == pytest.approx([0.5, 0.05, 0.01])
-    # A size between gaps has a vertical line instead of a band.
-    lone = [np.array(c.get_segments()) for c in axes.collections if hasattr(c, "get_segments")]
-    assert [segments[:, 0, 0].tolist() for segments in lone] == [[8, 30]] * 2
-    assert lone[0][1, :, 1] == pytest.approx([600, 1200])
+    bars = [np.array(c.get_segments()) for c in axes.collections if c.get_label()[0] != "_"]
+    assert [segments[:, 0, 0].tolist() for segments in bars] == [sizes.tolist()] * 2
+    assert bars[0][3, :, 1] == pytest.approx([600, 1200])
 
 
 def test_short_transfers_scenario_has_expected_results(capsys: Capture) -> None:

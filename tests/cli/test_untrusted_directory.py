@@ -39,8 +39,8 @@ SETTINGS = {
 
 
 def test_matplotlibrc_in_current_directory_is_ignored(tmp_path: Path) -> None:
-    command = ["predict", "--rtt=50ms", "--loss=1%", "--plot=figures", "--format=svg"]
-    figure = "figures/rate-loss.svg"
+    command = ["predict", "--rtt=50ms", "--loss=0.1%..1%", "--plot=figures", "--format=svg"]
+    figure = "figures/goodput_bps.svg"
     done = started.completed(command, folder=tmp_path, environment=os.environ)
     assert done.returncode == 0, done.stderr
     for name, settings in SETTINGS.items():

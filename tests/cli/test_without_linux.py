@@ -45,7 +45,7 @@ COMMANDS = [
     "engines --json",
     "run web-10mbit --engine engset,packet --set run.transfers=2000",
     "predict --rtt 50ms --loss 1% --json --plot figures",
-    "plan buffer web-10mbit",
+    "plan buffer web-10mbit --engine engset",
     "trace --help",
 ]
 KERNEL = "run bufferbloat --engine kernel --set run.duration=3s --set run.warmup=1s"

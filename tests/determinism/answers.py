@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 from corpus import Case, cases
 from tcpcast.cli import main as tcpcast
+from tcpcast.engines.kernel.config import path_configuration
 from tcpcast.engines.kernel.config import run_arguments as kernel_arguments
-from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.scenario import Scenario
-from tcpcast.web import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,8 +43,6 @@ LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
 """Keys with values that depend on time or machine."""
 
 CALLS: dict[str, Callable[[Any], Any]] = {
-    "page": evaluation.evaluate,
-    "curve": evaluation.evaluate_curve,
     "kernel": lambda scenario: kernel_arguments(Scenario.from_dict(scenario), 0),
     "link": lambda scenario: path_configuration(Scenario.from_dict(scenario)),
 }

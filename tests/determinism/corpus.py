@@ -570,19 +570,19 @@ PREDICTED: dict[str, tuple[str, ...]] = {
     "packet": ("--packet", "--rwnd=40pkt"),
 }
 PLANS: dict[str, tuple[str, ...]] = {
-    "buffer": ("plan", "buffer", "web-10mbit", "--loss=2%"),
-    "buffer-verify": ("plan", "buffer", "web-10mbit", "--loss=2%", "--verify", *settings(WEB)),
-    "users": ("plan", "users", "web-10mbit", "--rate=200kbit"),
-    "users-verify": ("plan", "users", "web-10mbit", "--rate=200kbit", "--verify", *settings(WEB)),
-    "rate": ("plan", "rate", "web-10mbit", "--rate=400kbit"),
-    "streams": ("plan", "streams", CLASSIC, "--rate=100mbit", "--rtt=60ms", "--loss=0.1%"),
-    "streams-verify": (
-        "plan", "streams", CLASSIC, "--rate=20mbit", "--rtt=40ms", "--loss=0.5%", "--verify",
+    "buffer": ("plan", "buffer", "web-10mbit", "--loss=2%", "--engine=engset"),
+    "buffer-packet": ("plan", "buffer", "web-10mbit", "--loss=2%", *settings(WEB)),
+    "users": ("plan", "users", "web-10mbit", "--rate=200kbit", "--engine=engset"),
+    "users-packet": ("plan", "users", "web-10mbit", "--rate=200kbit", *settings(WEB)),
+    "rate": ("plan", "rate", "web-10mbit", "--rate=400kbit", "--engine=engset"),
+    "streams": (
+        "plan", "streams", CLASSIC, "--rate=100mbit", "--rtt=60ms", "--loss=0.1%", "--engine=pftk",
     ),
-    "loss": ("plan", "max-loss", CLASSIC, "--goodput=20mbit", "--rtt=60ms"),
-    "loss-verify": ("plan", "max-loss", CLASSIC, "--goodput=3mbit", "--rtt=60ms", "--verify"),
-    "streams-default": ("plan", "streams", "--rate=100mbit", "--rtt=60ms", "--loss=0.1%"),
-    "loss-default": ("plan", "max-loss", "--goodput=20mbit", "--rtt=60ms"),
+    "streams-packet": ("plan", "streams", CLASSIC, "--rate=20mbit", "--rtt=40ms", "--loss=0.5%"),
+    "loss": ("plan", "max-loss", CLASSIC, "--goodput=20mbit", "--rtt=60ms", "--engine=pftk"),
+    "loss-packet": ("plan", "max-loss", CLASSIC, "--goodput=3mbit", "--rtt=60ms"),
+    "streams-default": ("plan", "streams", "--rate=20mbit", "--rtt=60ms", "--loss=0.5%"),
+    "loss-default": ("plan", "max-loss", "--goodput=3mbit", "--rtt=60ms"),
     "users-default": (
         "plan", "users", "office-50mbit", "--rate=4mbit", "--set=run.duration=30s",
     ),
@@ -631,7 +631,6 @@ def _sweeps() -> Iterator[Case]:
         )
 
 
-QUESTIONS = ("path", "flows", "transfer", "winner", "users", "buffer")
 EMULATED: dict[str, Changes] = {
     "droptail": {"queue": "droptail", "buffer": "40pkt"},
     "codel": {"queue": "codel", "buffer": "1000pkt", "loss": "1%"},
@@ -641,10 +640,6 @@ EMULATED: dict[str, Changes] = {
 
 
 def _called() -> Iterator[Case]:
-    for name in QUESTIONS:
-        given = {"question": name, "values": {}}
-        curve = (("curve", given),) if name != "transfer" else ()
-        yield Case(f"page-{name}", (), calls=(("page", given), *curve))
     for name, bottleneck in EMULATED.items():
         scenario = {
             "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", **bottleneck}},

@@ -9,7 +9,7 @@ import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.engines.packet.metric_estimates import CLASS_COUNTER, LINK_COUNTER
+from tcpcast.engines.packet.counters import CLASS_COUNTER, LINK_COUNTER
 from tcpcast_papers import paper
 from tcpcast_papers.pftk import simulated_traces
 from tcpcast_papers.pftk.bottlenecks import PLOTTED_MODEM_PATH, SHARED_QUEUE_PATH

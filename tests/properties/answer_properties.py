@@ -12,13 +12,15 @@ from tcpcast.compare import compare_all
 from tcpcast.errors import NotApplicable
 from tcpcast.metrics import METRICS
 from tcpcast.report.full_report import run_document
-from tcpcast.report.headline import run_verdict
 from tcpcast.report.html import html_page
 from tcpcast.report.json import answers_document, encode
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import plain_text
+from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.loss import Bernoulli
+from tcpcast.verdict import run_findings
+from verdict_numbers import wrong_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,8 +198,23 @@ def _unfinished_violations(answer: Answer) -> Iterator[str]:
 def _text_violations(scenario: Scenario, answers: Any) -> Iterator[str]:
     """Check the reports: the same verdict in each, no empty table, no value of Python."""
     compared = compare_all(answers)
-    verdict = run_verdict(compared, scenario)
+    findings = run_findings(compared, scenario)
+    verdict = verdict_text(findings)
     document = json.loads(encode(answers_document(compared, scenario)))
+    if wrong := wrong_numbers(verdict, findings):
+        yield f"the verdict has other numbers than its findings: {', '.join(wrong)}"
+    reported = json.dumps(document["answers"])
+    for each in findings:
+        number = each.value.value
+        is_reported = (
+            each.claim == "error"
+            or each.metric == "link_share_ratio"
+            or each.subject == "each flow"
+        )
+        if math.isfinite(number) and not is_reported and json.dumps(number) not in reported:
+            yield f"no answer has the value of {each.subject}: {number}"
+    if verdict_text(run_findings(compare_all(answers[::-1]), scenario)) != verdict:
+        yield "the verdict depends on the order of the engines"
     if (document["verdict"] or "") != verdict:
         yield "the verdict in JSON differs"
     for show_all in (False, True):

@@ -20,12 +20,13 @@ from tcpcast.captures.quantity_text import (
     format_volume,
 )
 from tcpcast.captures.subject import capture_subject
-from tcpcast.captures.verdict import capture_verdict, captures_verdict
+from tcpcast.captures.verdict import capture_findings, captures_findings
 from tcpcast.report.full_report import captures_document
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts, json_lines
+from tcpcast.report.verdict import verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,9 @@ BOUND = "95 % of cases"
 
 
 def numbers(sentence: str) -> set[str]:
-    return {number.rstrip(".,") for number in NUMBER.findall(sentence)}
+    """Return the numbers of a text, without zeros at their ends."""
+    found = {number.rstrip(".,") for number in NUMBER.findall(sentence)}
+    return {number.rstrip("0").rstrip(".") if "." in number else number for number in found}
 
 
 def addresses(capture: Capture) -> set[str]:
@@ -75,6 +78,7 @@ def shown_values(document: dict[str, Any]) -> Iterator[str]:
 def seen_numbers(capture: Capture) -> set[str]:
     """Return the numbers of the report and the JSON document, without the verdict."""
     (document,) = capture.to_json()["captures"]
+    del document["findings"]
     advised = [row["advice"] for row in document["connections"]]
     report = plain_text(capture_parts(capture, verdict=False), 10_000)
     return numbers("\n".join([report, *advised, *shown_values(document)]))
@@ -83,7 +87,7 @@ def seen_numbers(capture: Capture) -> set[str]:
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
 def test_every_number_of_the_verdict_is_in_the_report(path: Path) -> None:
     capture = read(path)
-    sentence = capture_verdict(capture)
+    sentence = capture.verdict()
     assert sentence.endswith(".")
     assert " nan" not in sentence
     assert "  " not in sentence
@@ -103,7 +107,7 @@ def test_an_unknown_limit_is_not_named(path: Path) -> None:
         or capture.services["server"].size
     ):
         return
-    sentence = capture_verdict(capture)
+    sentence = capture.verdict()
     known = [name for name in cause_or_limit_keys(table).tolist() if name != "unknown"]
     assert ("limited by" in sentence) <= bool(known)
     if len(table["src"]) == 1:
@@ -113,7 +117,7 @@ def test_an_unknown_limit_is_not_named(path: Path) -> None:
 
 def test_every_output_begins_with_the_verdict() -> None:
     capture = trace(TRANSFER)
-    verdict = capture_verdict(capture)
+    verdict = capture.verdict()
     assert verdict.startswith(
         "10.99.0.1:47174 sends 192 KiB to 10.99.0.2:5001 at 424 kbit/s "
         "(including retransmissions), limited by the congestion window (71 % of the time; "
@@ -132,7 +136,7 @@ def test_every_output_begins_with_the_verdict() -> None:
 def test_a_group_is_the_subject_if_flows_are_grouped(by: str) -> None:
     capture = trace(TRANSFER)
     groups = capture.groups(by)
-    sentence = capture_verdict(capture, groups)
+    sentence = verdict_text(capture_findings(capture, groups))
     (group,) = iter_plain_rows(groups)
     ends = {"src": " from 10.99.0.1", "dst": " to 10.99.0.2"}
     for name, words in ends.items():
@@ -146,17 +150,19 @@ def test_a_group_is_the_subject_if_flows_are_grouped(by: str) -> None:
 
 def test_the_loss_between_two_taps_is_named_unless_packets_cannot_be_matched() -> None:
     capture = trace(TRANSFER, after=TRANSFER)
-    assert capture_verdict(capture).endswith("no packet was lost between the taps.")
+    assert capture.verdict().endswith("no packet was lost between the taps.")
     capture.between["lost_between"][0], capture.between["loss_ratio_between"][0] = 3, 0.01234
-    assert capture_verdict(capture).endswith("between the taps, 3 packets were lost (1.23 %).")
+    assert capture.verdict().endswith("between the taps, 3 packets were lost (1.23 %).")
     capture.between["loss_ratio_between"][0] = float("nan")
-    assert capture_verdict(capture).endswith("because most packets cannot be matched.")
+    assert capture.verdict().endswith("because most packets cannot be matched.")
 
 
 def test_the_capture_with_the_most_data_is_named() -> None:
     one, two = trace(TRANSFER), trace(TRANSFER.with_suffix(".zst"))
     two.connections["bytes"] = two.connections["bytes"] * 2
-    sentence = captures_verdict([one, two])
-    assert sentence == f"Most data are in {two.file}: {capture_verdict(two)}"
+    sentence = verdict_text(captures_findings([one, two]))
+    assert sentence == f"Most data are in {two.file}: {two.verdict()}"
     one.rest["refused"] = 1
-    assert captures_verdict([one, two]).endswith(" In 1 other capture, connections failed.")
+    assert verdict_text(captures_findings([one, two])).endswith(
+        "; connections of 1 other capture failed."
+    )

@@ -1,7 +1,8 @@
-"""The verdict of a run states only values of its tables and differences that intervals support."""
+"""Verdicts state only values of the answers, and differences that intervals support."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any
@@ -10,17 +11,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, Status
 from tcpcast.compare import compare_all
-from tcpcast.report.headline import MIN_RATE_RATIO, run_verdict, sweep_verdict
-from tcpcast.report.quantity import scale_for_metric
-from tcpcast.report.run import answer_tables
-from tcpcast.report.text import plain_text
+from tcpcast.finding import Finding
+from tcpcast.report.verdict import value_text, verdict_text
 from tcpcast.scenario import Scenario
+from tcpcast.verdict import run_findings, sweep_findings
+from verdict_numbers import wrong_numbers
 
-NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
 VALUES = st.floats(1e3, 1e10)
 WIDTHS = st.floats(0.001, 0.5)
+ALIKE = "does not differ significantly"
+RATE = "goodput_bps"
 
 
 def scenario(kind: str, *names: str, counts: tuple[int, ...] = (7, 7)) -> Scenario:
@@ -48,145 +50,75 @@ METRIC = st.builds(interval, VALUES, WIDTHS, WIDTHS)
 DELAY = st.builds(interval, st.floats(1e-5, 1.0), WIDTHS, WIDTHS)
 
 
-def numbers_of(sentence: str) -> set[str]:
-    return {number.rstrip(".,") for number in NUMBER.findall(sentence)} - {"7"}
+def verdict_on(answers: list[Answer], asked: Scenario) -> str:
+    """Return the verdict, after a check of its numbers and of other orders of the answers."""
+    findings = run_findings(compare_all(answers), asked)
+    sentence = verdict_text(findings)
+    assert not wrong_numbers(sentence, findings), (sentence, findings)
+    for other in itertools.permutations(answers):
+        assert verdict_text(run_findings(compare_all(list(other)), asked)) == sentence
+    return sentence
+
+
+def of_classes(table: dict[str, list[Metric]]) -> list[Answer]:
+    """Return a simulation of the classes a and b with these metrics."""
+    columns: dict[str, Any] = {"name": np.array(["a", "b"])}
+    for name, metrics in table.items():
+        for part, end in (("value", ""), ("low", "_low"), ("high", "_high")):
+            values = [getattr(metric, part) for metric in metrics]
+            columns[name + end] = np.array([math.nan if v is None else v for v in values])
+        warnings = [metric.interval_warning or "" for metric in metrics]
+        columns[f"{name}_interval_warning"] = np.array(warnings)
+    total = {RATE: Metric(sum(metric.value for metric in table[RATE]))}
+    return [Answer("packet", kind="simulation", metrics=total, tables={"by_class": columns})]
 
 
 @given(st.sampled_from(["bulk", "on-off"]), METRIC, DELAY, st.floats(0.5, 2.0))
-def test_verdict_of_a_run_uses_values_of_its_table(
+def test_verdict_of_a_run_uses_values_of_its_answers(
     kind: str, value: Metric, delay: Metric, ratio: float
 ) -> None:
-    run_scenario = scenario(kind)
-    name = "goodput_bps" if kind == "bulk" else "connection_rate_bps"
-    simulated = Answer(
-        "packet", kind="simulation", metrics={name: value, "queue_delay_mean_s": delay}
-    )
+    name = RATE if kind == "bulk" else "connection_rate_bps"
+    metrics = {name: value, "queue_delay_mean_s": delay}
+    simulated = Answer("packet", kind="simulation", metrics=metrics)
     formula = Answer("pftk", metrics={name: Metric(value.value * ratio)})
-    compared = compare_all([formula, simulated])
-    sentence = run_verdict(compared, run_scenario)
-    shown = plain_text([*answer_tables(compared, run_scenario)])
-    cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
-    assert sentence.count("pftk") == 1
-    assert numbers_of(sentence) <= cells, (sentence, shown)
+    bound = Answer("bbr-bound", metrics={name: Metric(value.value * ratio)})
+    other = Answer("mathis", metrics={name: Metric(value.value, trusted=False)})
+    findings = run_findings(compare_all([formula, simulated]), scenario(kind))
+    assert [each.value for each in findings[:2]] == [value, delay]
+    assert verdict_on([formula, simulated, bound, other], scenario(kind)).count("pftk") == 1
 
 
-@given(METRIC, METRIC)
-def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metric) -> None:
-    run_scenario = scenario("bulk", "a", "b")
-    columns = {
-        "name": np.array(["a", "b"]),
-        "goodput_bps": np.array([a.value, b.value]),
-        "goodput_bps_low": np.array([a.low, b.low]),
-        "goodput_bps_high": np.array([a.high, b.high]),
-    }
-    total = Metric(a.value + b.value)
-    answer = Answer(
-        "packet", kind="simulation", metrics={"goodput_bps": total}, tables={"by_class": columns}
-    )
-    compared = compare_all([answer])
-    sentence = run_verdict(compared, run_scenario)
-    assert None not in (a.low, a.high, b.low, b.high)
-    disjoint = a.low > b.high or b.low > a.high  # type: ignore[operator]
-    assert ("the difference is not significant" in sentence) != disjoint
-    if " of the link" in sentence:
-        return  # the shares are checked below
-    shown = plain_text([*answer_tables(compared, run_scenario)])
-    cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
-    assert numbers_of(sentence) <= cells, (sentence, shown)
+RATES = st.builds(interval, st.floats(1e5, 4e6), WIDTHS, WIDTHS)
 
 
-SHARE = re.compile(r"class (\w)(?:,[^%]*?)? (?:takes|gets) ([\d.,]+) % \((.*?)\)", re.IGNORECASE)
-LOW_RATES = st.builds(interval, st.floats(1e5, 4e6), WIDTHS, WIDTHS)
-
-
-def assert_rounded(shown: str, exact: float) -> None:
-    decimals = len(shown.partition(".")[2])
-    assert abs(float(shown) - exact) <= 0.5001 * 10.0**-decimals, (shown, exact)
-
-
-@given(LOW_RATES, LOW_RATES, st.integers(1, 5), st.integers(1, 5))
-def test_shares_of_the_link_follow_from_the_goodput_of_the_table(
+@given(RATES, RATES, st.integers(1, 5), st.integers(1, 5))
+def test_classes_differ_only_if_their_intervals_per_flow_are_disjoint(
     a: Metric, b: Metric, flows_a: int, flows_b: int
 ) -> None:
-    """Shares are stated exactly if the intervals of the goodput per flow are disjoint."""
     asked = scenario("bulk", "a", "b", counts=(flows_a, flows_b))
-    named = {"a": (a, flows_a), "b": (b, flows_b)}
-    columns = {"name": np.array(["a", "b"])} | {
-        f"goodput_bps{end}": np.array([getattr(m, name) for m, _ in named.values()])
-        for end, name in (("", "value"), ("_low", "low"), ("_high", "high"))
-    }
-    total = {"goodput_bps": Metric(a.value + b.value)}
-    answer = Answer("packet", kind="simulation", metrics=total, tables={"by_class": columns})
-    sentence = run_verdict(compare_all([answer]), asked)
-    lows, highs = (
-        {n: getattr(m, end) / count for n, (m, count) in named.items()} for end in ("low", "high")
-    )
-    winner = next(
-        (n for n, o in (("a", "b"), ("b", "a")) if lows[n] > highs[o]),
-        None,
-    )
-    assert (" of the link" in sentence) == (winner is not None), sentence
-    if winner is None:
-        return
-    (other,) = named.keys() - {winner}
-    verb = "takes" if lows[winner] > MIN_RATE_RATIO * highs[other] else "gets"
-    assert sentence.startswith(f"Class {winner} {verb} "), sentence
-    assert ("of the link (buffer 50 packets) with" in sentence) == (flows_a != flows_b), sentence
+    sentence = verdict_on(of_classes({RATE: [a, b]}), asked)
+    ends = [(m.low / n, m.high / n) for m, n in ((a, flows_a), (b, flows_b)) if m.low and m.high]
+    disjoint = ends[0][0] > ends[1][1] or ends[1][0] > ends[0][1]
+    assert (ALIKE in sentence) != disjoint
     group = asked.populations[0]
-    percent = 100 * group.packet_bytes / group.payload_bytes / 10e6
-    stated = SHARE.findall(sentence)
-    assert len(stated) == 2, sentence
-    for name, value, ends in stated:
-        metric, _ = named[name]
-        assert metric.low is not None
-        assert metric.high is not None
-        assert_rounded(value, percent * metric.value)
-        half = (metric.high - metric.low) / 2
-        if "±" in ends:
-            assert_rounded(ends.removeprefix("± "), percent * half)
-        else:
-            low, high = ends.split(" to ")
-            assert_rounded(low, percent * metric.low)
-            assert_rounded(high, percent * metric.high)
+    share = group.packet_bytes / group.payload_bytes / 10e6
+    findings = run_findings(compare_all(of_classes({RATE: [a, b]})), asked)
+    shares = [each.value.value for each in findings if each.metric == "link_share_ratio"]
+    assert sorted(shares) == pytest.approx(sorted([share * a.value, share * b.value]))
 
 
-@given(st.lists(METRIC, min_size=2, max_size=6))
-def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[Metric]) -> None:
-    table: dict[str, Any] = {
-        "network.rtt": [0.01 * index for index in range(1, len(rows) + 1)],
-        "engine": ["packet"] * len(rows),
-        "goodput_bps": [row.value for row in rows],
-        "goodput_bps_low": [row.low for row in rows],
-        "goodput_bps_high": [row.high for row in rows],
-    }
-    sentence = sweep_verdict(table, {"network.rtt": "s"})
-    high = max(rows, key=lambda row: row.value)
-    low = min(rows, key=lambda row: row.value)
-    if " for all values of rtt." in sentence:
-        scale = scale_for_metric("goodput_bps", high.value)
-        assert scale.text(high.value) == scale.text(low.value)
-        return
-    assert f"(rtt = {10 * (rows.index(high) + 1)} ms)." in sentence
-    assert high.low is not None
-    assert low.high is not None
-    assert ("does not differ" in sentence) == (high.low <= low.high)
-
-
-def two_classes(first: Metric, second: Metric) -> str:
-    """Return the verdict on a simulation of two classes."""
-    both = [first, second]
-    columns = {"name": np.array(["a", "b"])} | {
-        f"goodput_bps{end}": np.array([np.nan if v is None else v for v in values])
-        for end, values in (
-            ("", [m.value for m in both]),
-            ("_low", [m.low for m in both]),
-            ("_high", [m.high for m in both]),
-        )
-    }
-    columns["goodput_bps_interval_warning"] = np.array([m.interval_warning or "" for m in both])
-    total = {"goodput_bps": Metric(6e6)}
-    answer = Answer("packet", kind="simulation", metrics=total, tables={"by_class": columns})
-    return run_verdict(compare_all([answer]), scenario("bulk", "a", "b"))
+def test_an_insignificant_difference_is_followed_by_the_metric_that_differs() -> None:
+    same = [interval(2e6, 0.1, 0.1), interval(2.1e6, 0.1, 0.1)]
+    loss = [interval(0.01, 0.1, 0.1), interval(0.03, 0.1, 0.1)]
+    asked = scenario("bulk", "a", "b")
+    sentence = verdict_on(of_classes({RATE: same, "loss_ratio": loss}), asked)
+    assert sentence.endswith(
+        f"the goodput of each flow {ALIKE} (286 to 300 kbit/s), but the loss ratio is largest with "
+        "class b: 3.0 % (2.7 to 3.3), and smallest with class a: 1.0 % (0.9 to 1.1)."
+    )
+    sentence = verdict_on(of_classes({RATE: same}), asked)
+    assert sentence.count("differ") == 1
+    assert sentence.endswith(", nor does any other metric.")
 
 
 @pytest.mark.parametrize("value", [1e6, math.nan])
@@ -195,43 +127,133 @@ def two_classes(first: Metric, second: Metric) -> str:
 )
 def test_classes_without_intervals_are_not_compared(value: float, other: Metric) -> None:
     withheld = Metric(value, interval_warning="the run is too short")
-    for sentence in (two_classes(withheld, other), two_classes(other, withheld)):
-        assert "not significant" not in sentence
+    for metrics in ([withheld, other], [other, withheld]):
+        sentence = verdict_on(of_classes({RATE: metrics}), scenario("bulk", "a", "b"))
         assert sentence.endswith("; without reliable intervals, the difference cannot be tested.")
 
 
-def test_sweep_without_intervals_states_no_difference() -> None:
-    table: dict[str, Any] = {
-        "network.rtt": [0.01, 0.02],
-        "engine": ["packet"] * 2,
-        "goodput_bps": [1e6, 2e6],
-        "goodput_bps_low": [None, 1.9e6],
-        "goodput_bps_high": [None, 2.1e6],
-        "goodput_bps_interval_warning": ["still drifting: make the run longer", None],
+def test_untrusted_values_are_marked_and_bounds_come_last() -> None:
+    doubtful = Answer("mathis", metrics={RATE: Metric(2e6, trusted=False)})
+    why = "a simulation takes 20 s, and runs only with --packet"
+    refused = Answer("packet", status=Status.NOT_APPLICABLE, reason=why)
+    assert verdict_on([doubtful, refused], scenario("bulk")) == (
+        f"No engine gives a trusted value; {why}; the 7 flows together get 2 Mbit/s (by the "
+        "formula mathis, not to be trusted)."
+    )
+    bound = Answer("bbr-bound", metrics={RATE: Metric(4e6)})
+    sentence = verdict_on([doubtful, bound], scenario("bulk"))
+    assert sentence == "The 7 flows together get at most 4 Mbit/s (by the formula bbr-bound)."
+    assert verdict_on([bound, refused], scenario("bulk")) == f"{sentence[:-1]}; {why}."
+    trusted = Answer("pftk", metrics={RATE: Metric(1e6)})
+    sentence = verdict_on([doubtful, trusted, bound], scenario("bulk"))
+    assert sentence == "The 7 flows together get 1 Mbit/s (by the formula pftk)."
+    diverged = Answer("packet", kind="simulation", metrics={RATE: Metric(3e6, trusted=False)})
+    assert verdict_on([diverged, trusted], scenario("bulk")) == sentence
+    bound.mark_untrusted()  # it is for another stack
+    assert verdict_on([bound], scenario("bulk")) == "No engine gives a trusted value."
+
+
+def test_a_formula_that_is_far_off_is_no_difference_in_per_cent() -> None:
+    simulated = Answer("packet", kind="simulation", metrics={RATE: interval(1e6, 0.1, 0.1)})
+    far = Answer("mathis", metrics={RATE: Metric(1.2e8)})
+    sentence = verdict_on([simulated, far], scenario("bulk"))
+    assert sentence.endswith("; no formula applies: the closest, mathis, is 120 times as large.")
+
+
+def columns_of(metrics: list[Metric], name: str = RATE) -> dict[str, Any]:
+    return {
+        "network.rtt": [0.01 * index for index in range(1, len(metrics) + 1)],
+        "engine": ["packet"] * len(metrics),
+        "untrusted": [[] if metric.trusted else [name] for metric in metrics],
+        name: [metric.value for metric in metrics],
+        f"{name}_low": [metric.low for metric in metrics],
+        f"{name}_high": [metric.high for metric in metrics],
+        f"{name}_interval_warning": [metric.interval_warning for metric in metrics],
     }
-    assert sweep_verdict(table, {"network.rtt": "s"}) == (
-        "The goodput lies between 1 Mbit/s (rtt = 10 ms) and 2 Mbit/s (rtt = 20 ms), without "
-        "reliable intervals."
+
+
+def verdict_on_sweep(columns: dict[str, Any]) -> str:
+    findings = sweep_findings(columns, {"network.rtt": "s"})
+    sentence = verdict_text(findings)
+    assert not wrong_numbers(sentence, findings), (sentence, findings)
+    return sentence
+
+
+@given(st.lists(METRIC, min_size=2, max_size=6))
+def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[Metric]) -> None:
+    sentence = verdict_on_sweep(columns_of(rows))
+    high, low = (choose(rows, key=lambda row: row.value) for choose in (max, min))
+    assert high.low is not None
+    assert low.high is not None
+    assert (ALIKE in sentence) == (high.low <= low.high)
+    if ALIKE not in sentence:
+        place = f"largest with round-trip time {10 * (rows.index(high) + 1)} ms"
+        assert place in sentence
+
+
+def test_an_untrusted_row_of_a_sweep_is_named() -> None:
+    """A sweep stated "482.7 Mbit/s for all values", and left out a row with 311.4 Mbit/s."""
+    rows = [Metric(482.7e6, 482.6e6, 482.8e6)] * 3 + [Metric(311.4e6, trusted=False)]
+    assert verdict_on_sweep(columns_of(rows)) == (
+        f"The goodput {ALIKE} (483 Mbit/s), nor does any other metric; the goodput with round-trip "
+        "time 40 ms is 311 Mbit/s (not to be trusted)."
+    )
+    text = "No two values of the sweep are to be trusted."
+    assert verdict_on_sweep(columns_of(rows[2:] + rows[3:])) == text
+    sentence = verdict_on_sweep(columns_of(rows[:2] + rows[3:] * 5))
+    assert sentence.count("311") == 3
+    assert sentence.endswith("2 more values are not to be trusted.")
+
+
+def test_transfers_with_a_handshake_are_judged_by_their_total_time() -> None:
+    """TLS 1.2 and 1.3 take equal times from the first data packet, but not from the SYN."""
+    rows = [Metric(1.2, 1.19, 1.21)] * 2
+    columns = columns_of(rows, "completion_time_s")
+    total = [Metric(1.676, 1.67, 1.68), Metric(1.540, 1.53, 1.55)]
+    columns |= columns_of(total, "total_time_s")
+    assert verdict_on_sweep(columns) == (
+        "The total time is largest with round-trip time 10 ms: 1.676 s (1.670 to 1.680), and "
+        "smallest with round-trip time 20 ms: 1.54 s (1.53 to 1.55)."
+    )
+    columns["total_time_s"][1] = None  # one run has no handshake
+    assert verdict_on_sweep(columns).startswith(f"The completion time {ALIKE} (1.2 s), ")
+
+
+def test_sweep_without_intervals_states_no_difference() -> None:
+    rows = [Metric(1e6, interval_warning="still drifting"), Metric(2e6, 1.9e6, 2.1e6)]
+    assert verdict_on_sweep(columns_of(rows)).endswith(
+        "; without reliable intervals, the difference cannot be tested."
     )
 
 
-def test_shares_need_intervals() -> None:
-    columns = {"name": np.array(["a", "b"]), "goodput_bps": np.array([1e6, 5e6])}
-    total = {"goodput_bps": Metric(6e6)}
-    answer = Answer("packet", kind="simulation", metrics=total, tables={"by_class": columns})
-    assert "of the link" not in run_verdict(compare_all([answer]), scenario("bulk", "a", "b"))
+def test_sweep_takes_the_most_trusted_engine_and_the_mean_of_replications() -> None:
+    rows = columns_of([interval(1e6, 0.1, 0.1), interval(3e6, 0.1, 0.1)] * 2)
+    rows["network.rtt"] = [0.01, 0.02] * 2
+    rows[RATE] = [0.99e6, 2.99e6, 1.01e6, 3.01e6]
+    formula = columns_of([Metric(5e6), Metric(7e6)]) | {"engine": ["pftk"] * 2}
+    for parts in ((rows, formula), (formula, rows)):
+        columns = {name: parts[0][name] + parts[1][name] for name in rows}
+        findings = sweep_findings(columns, {"network.rtt": "s"})
+        means = [each.value.value for each in findings if each.place]
+        assert means[:2] == [3e6, 1e6]
 
 
-def test_untrusted_values_are_marked() -> None:
-    answer = Answer("pftk", metrics={"goodput_bps": Metric(1e6, trusted=False)})
-    assert "not to be trusted" in run_verdict(compare_all([answer]), scenario("bulk"))
-
-
-def test_values_of_formulas_are_marked_and_trusted_ones_preferred() -> None:
-    doubtful = Answer("mathis", metrics={"goodput_bps": Metric(2e6, trusted=False)})
-    trusted = Answer("pftk", metrics={"goodput_bps": Metric(1e6)})
-    sentence = run_verdict(compare_all([doubtful, trusted]), scenario("bulk"))
-    assert sentence.startswith("The 7 flows together get 1.000 Mbit/s (by the formula pftk)")
-    bound = Answer("bbr-bound", metrics={"goodput_bps": Metric(1e6)})
-    sentence = run_verdict(compare_all([bound]), scenario("bulk"))
-    assert sentence == "The 7 flows together get at most 1.000 Mbit/s (by the formula bbr-bound)."
+@pytest.mark.parametrize(
+    ("metric", "value", "text"),
+    [
+        (RATE, Metric(77.8103e6, 75.5075e6, 80.5292e6), "78 Mbit/s (76 to 81)"),
+        (RATE, Metric(77.8103e6), "77.8 Mbit/s"),
+        (RATE, Metric(0.0, 0.0, 0.0), "nothing"),
+        ("on_time_s", Metric(math.nan, at_least=2.0), "at least 2 s"),
+        ("on_time_s", Metric(math.nan, interval_warning="too few: 3"), "unknown (too few)"),
+        ("on_time_s", Metric(2.0, trusted=False), "2 s (not to be trusted)"),
+        ("loss_ratio", Metric(1.5e-5), "0.0015 %"),
+        ("buffer", Metric(93, 88, 98, unit="packet"), "93 packets (88 to 98)"),
+        ("buffer", Metric(math.nan, 80, 120, unit="packet"), "between 80 and 120 packets"),
+        ("flows", Metric(1, unit="flows"), "1 flow"),
+    ],
+)
+def test_digits_follow_the_interval(metric: str, value: Metric, text: str) -> None:
+    finding = Finding("the value", metric, value)
+    assert value_text(finding) == text
+    assert not re.search(r"nan|inf|None", verdict_text([finding]))

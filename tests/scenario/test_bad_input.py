@@ -266,7 +266,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross={}", "cross: is a single table, but must be a list of tables"),
         (
             "cross=[{}]",
-            'cross.0.model: missing; write model = "fgn", "poisson", "pareto" or "trace"',
+            'cross.0.model: missing; write model = "poisson", "fgn", "pareto" or "trace"',
         ),
         (
             "cross=[{model='fgm'}]",
@@ -295,7 +295,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write [[cross]]"),
         (
             "cross=[{model='fgn',mean='3%',sd='2%',hurst=1}]",
-            "cross.0.hurst: 1 is not between 0 and 1; write, for example, 0.7",
+            "cross.0.hurst: 1 is not a Hurst parameter; write a number above 0, at",
         ),
         (
             "cross=[{model='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}]",
@@ -348,7 +348,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
-        ("fixed_point.scheme=3", "fixed_point.scheme: 3 is not a scheme; write 0, 1 or 2"),
+        ("fixed_point.scheme=3", "fixed_point.scheme: 3"),
         ("fixed_point.moments=3", "fixed_point.moments: "),
         ("fixed_point.steps=1", "fixed_point.steps: "),
         ("fixed_point.step=0s", "fixed_point.step: "),
@@ -385,7 +385,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='pie',alpha='fast'}",
-            "network.bottleneck.queue.alpha: 'fast' is not a gain; write a number such as 0.125",
+            'network.bottleneck.queue.alpha: "fast" is not a gain; write a number from 0 to 1e+06',
         ),
         (
             "network.bottleneck.queue={kind='fq_codel',quantum='0B'}",
@@ -640,11 +640,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.correlation=-1.5",
-            "traffic.correlation: -1.5 is not a correlation; write -1 to 1, such as -0.3",
+            "traffic.correlation: -1.5 is not a correlation; write a number from -1 to 1",
         ),
         (
             "traffic.correlation=true",
-            "traffic.correlation: true is not a correlation; write -1 to 1",
+            "traffic.correlation: true is not a correlation; write a number from -1 to 1",
         ),
         ("probes.goodput_shares=95", "probes.goodput_shares: 95 is not a list; write "),
         ("probes.goodput_shares=[]", "probes.goodput_shares: "),

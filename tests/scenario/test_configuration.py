@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast import _native
-from tcpcast.engines.fixed_point.configuration import native_configuration
+from tcpcast.engines.fixed_point import native_configuration
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 from tcpcast.scenario.queue import QUEUE_NAMES

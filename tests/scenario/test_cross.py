@@ -231,7 +231,7 @@ def test_cross_key_of_another_model_is_rejected_with_its_model(
 @pytest.mark.parametrize("hurst", [0, -1, 1, "x", True, float("nan")])
 def test_hurst_exponent_must_be_between_0_and_1(hurst: object) -> None:
     with pytest.raises(
-        ScenarioError, match=r"cross\.0\.hurst: .* not between 0 and 1; write, for example, 0\.7"
+        ScenarioError, match=r"cross\.0\.hurst: .* is not a Hurst parameter; write .* such as 0\.7"
     ):
         scenario(NOISE | {"hurst": hurst})
 

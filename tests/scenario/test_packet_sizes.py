@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import NotApplicable, ScenarioError
-from tcpcast.plan import (
-    plan_buffer,
-    plan_max_loss,
-    plan_quality,
-    plan_rate,
-    plan_rate_quality,
-    plan_streams,
-    plan_users,
-)
+from tcpcast.plan import solve
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.traffic import OnOff
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BULK = """
 [network]
@@ -118,19 +107,17 @@ def test_single_packet_size_engines_reject_mixed_sizes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "plan"),
+    ("text", "question", "target"),
     [
-        (WEB, plan_buffer),
-        (WEB, lambda it: plan_users(it, rate_bps=1e6)),
-        (WEB, lambda it: plan_rate(it, rate_bps=1e6)),
-        (WEB, lambda it: plan_rate_quality(it, share=0.9, above_bps=1e6)),
-        (WEB, lambda it: plan_quality(it, share=0.9, above_bps=1e6)),
-        (BULK, lambda it: plan_max_loss(it, goodput_bps=1e6)),
-        (BULK.replace('buffer = "100pkt"', 'loss = "1%"'), plan_streams),
+        (WEB, "buffer", {}),
+        (WEB, "users", {"rate_bps": 1e6}),
+        (WEB, "rate", {"share": 0.9, "above_bps": 1e6}),
+        (BULK, "max-loss", {"goodput_bps": 1e6}),
+        (BULK, "streams", {}),
     ],
 )
-def test_plans_reject_mixed_packet_sizes(text: str, plan: Callable[[Scenario], object]) -> None:
+def test_plans_reject_mixed_packet_sizes(text: str, question: str, target: dict[str, Any]) -> None:
     with pytest.raises(NotApplicable) as caught:
-        plan(scenario(text))
+        solve(question, scenario(text), **target)
     assert str(caught.value).startswith(f"{KEY}: ")
     assert f"{ONE_SIZE}; leave {KEY} out" in str(caught.value)

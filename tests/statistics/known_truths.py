@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.special import ndtri
-from tcpcast.engines.file_goodput import GoodputCounts, count_goodputs
+from tcpcast.engines.packet.file_goodputs import GoodputCounts, count_goodputs
 from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, split_units
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tcpcast.engines.packet.metric_estimates import (
+from tcpcast.engines.packet.counters import (
     CLASS_COUNTER,
     LINK_COUNTER,
     BatchCounters,

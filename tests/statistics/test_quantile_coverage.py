@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from known_truths import RUNS, SHARES, coverage_of_files
-from tcpcast.engines.file_goodput import BUCKET_COUNT, bucket_edges_bps, count_goodputs
+from tcpcast.engines.packet.file_goodputs import BUCKET_COUNT, bucket_edges_bps, count_goodputs
 from tcpcast.errors import DomainError
 from tcpcast.quantiles import estimate_exceeded_value, tail_shares
 
@@ -50,6 +50,16 @@ def test_few_values_below_give_no_interval() -> None:
     assert result is not None
     assert result.value == 1.0
     assert result.low is None
+
+
+def test_rounding_of_the_total_is_harmless() -> None:
+    """Regression: IndexError if the total exceeds the cumulative sum by a rounding error."""
+    counts = np.random.default_rng(1).random((40, 12))
+    assert counts.sum(axis=1).sum() > np.cumsum(counts.sum(axis=0))[-1]
+    found = estimate_exceeded_value(counts, np.arange(13.0), 0.9)
+    assert found is not None
+    assert found.low is not None
+    assert found.low < found.value < 2
 
 
 def test_tail_counts_start_at_each_bucket() -> None:

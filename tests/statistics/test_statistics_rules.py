@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from tcpcast import intervals
 from tcpcast.errors import DomainError
 from tcpcast.intervals import (
-    GARWOOD_INTERVALS,
-    STUDENT_QUANTILES,
+    NORMAL_QUANTILE,
+    UPPER_LEVEL,
     include_poisson_interval,
     skew_corrected_half_widths,
+    student_quantile,
 )
 from tcpcast.statistics import (
-    MIN_EVENTS,
     Estimate,
     Truncation,
     estimate_mean,
@@ -251,24 +251,17 @@ def test_interval_for_few_events_covers(expected: float) -> None:
     assert covered / runs >= 0.94
 
 
-def test_quantile_tables_agree_with_scipy() -> None:
-    freedom = np.array([*STUDENT_QUANTILES])
-    assert np.array([*STUDENT_QUANTILES.values()]) == pytest.approx(
-        stats.t.ppf(0.975, freedom), rel=1e-13
-    )
-    counts = np.array([*GARWOOD_INTERVALS])
-    assert counts.tolist() == [*range(1, MIN_EVENTS)]
-    expected = np.stack([stats.gamma.ppf(0.025, counts), stats.gamma.ppf(0.975, counts + 1)], 1)
-    assert np.array([*GARWOOD_INTERVALS.values()]) == pytest.approx(expected, rel=1e-13)
-
-
-def test_intervals_beyond_the_tables_are_accurate() -> None:
-    for freedom in (2.5, 32.0, 33.0, 1999.0):
+def test_quantiles_agree_with_scipy() -> None:
+    for freedom in (1, 2, 2.5, 7, 31, 32, 99, 500, 501, 1999, 1e5, 1e9):
+        expected = special.stdtrit(freedom, UPPER_LEVEL)
+        assert student_quantile(freedom) == pytest.approx(expected, rel=1e-12)
         lower, above = skew_corrected_half_widths(2.0, freedom, 0.0, 50)
-        assert (lower, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
-    low, high = include_poisson_interval(30.0, 2.0, math.inf, -math.inf)
-    assert 2 * low == pytest.approx(stats.gamma.ppf(0.025, 30), rel=1e-13)
-    assert 2 * high == pytest.approx(stats.gamma.ppf(0.975, 31), rel=1e-13)
+        assert (lower, above) == pytest.approx((2 * expected,) * 2, rel=1e-12)
+    for count in (1.0, 2.0, 9.0, 30.0, 1000.0, 9_999.0, 10_000.0, 10_001.0, 1e6, 1e9):
+        low, high = include_poisson_interval(count, 2.0, math.inf, -math.inf)
+        assert 2 * low == pytest.approx(special.gammaincinv(count, 1 - UPPER_LEVEL), rel=1e-12)
+        assert 2 * high == pytest.approx(special.gammaincinv(count + 1, UPPER_LEVEL), rel=1e-12)
+    assert pytest.approx(special.ndtri(UPPER_LEVEL), rel=1e-15) == NORMAL_QUANTILE
 
 
 def test_few_events_in_one_unit_have_the_exact_interval() -> None:

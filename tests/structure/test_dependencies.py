@@ -49,14 +49,14 @@ MAY_IMPORT = {
     "readable_units": {"units"},
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
-    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units"},
+    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units", "readable_units"},
     "array_types": set[str](),
     "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
-    "intervals": {"vector_products"},
+    "intervals": {"vector_products", "_native"},
     "statistics": {"errors", "intervals"},
     "quantiles": {"errors", "statistics"},
-    "drift": {"intervals", "vector_products", "statistics"},
+    "drift": {"intervals", "vector_products", "statistics", "_native"},
     "metric_definition": set[str](),
     "metrics": {"metric_definition"},
     "limit_names": set[str](),
@@ -68,7 +68,8 @@ MAY_IMPORT = {
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
-    "plan": ANSWERING | {"compare", "command_option", "path_option_definitions"},
+    "verdict": ANSWERING | {"compare"},
+    "plan": ANSWERING | {"command_option", "interrupts", "path_option_definitions"},
     "ranges": QUESTION,
     "command_option": set[str](),
     "path_option_definitions": {"command_option"},
@@ -76,17 +77,18 @@ MAY_IMPORT = {
     "forkserver": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
-    "report": ANSWERING - {"models"}
-    | {"compare", "plan", "sweeps", "emulation", "path_option_definitions"},
-    "path": ANSWERING | {"report", "ranges", "path_option_definitions"},
+    "report": ANSWERING - {"models"} | {"compare", "verdict", "plan", "sweeps", "emulation"},
+    "path_scenario": ANSWERING | {"sweeps", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
-    "web": ANSWERING | {"compare", "plan", "report", "path", "path_option_definitions", "ranges"},
+    "web": ANSWERING
+    | {"compare", "verdict", "plan", "report", "sweeps", "path_scenario", "ranges"}
+    | {"path_option_definitions"},
     "cli": ANSWERING
-    | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
+    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts"}
+    | {"ranges", "path_scenario"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
-    "preload": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forkserver"},
 }
 """Packages, and the packages that each may import in addition to itself."""
@@ -103,8 +105,8 @@ PRIVATE = {
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.make_configuration",
     "tcpcast.engines.packet.configuration.to_nanoseconds",
-    "tcpcast.engines.packet.metric_estimates.CLASS_COUNTER",
-    "tcpcast.engines.packet.metric_estimates.LINK_COUNTER",
+    "tcpcast.engines.packet.counters.CLASS_COUNTER",
+    "tcpcast.engines.packet.counters.LINK_COUNTER",
     # The whole result of the model; the engine returns its metrics only.
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.
@@ -125,11 +127,11 @@ FROM_OUTSIDE = {
     "forkserver": set[str](),
     "sanitize": set[str](),
     "answer": {"numpy"},
-    "models": {"numpy", "scipy"},
-    "intervals": {"numpy", "scipy"},
+    "models": {"numpy"},
+    "intervals": {"numpy"},
     "array_types": {"numpy"},
     "vector_products": {"numpy"},
-    "statistics": {"numpy", "scipy"},
+    "statistics": {"numpy"},
     "quantiles": {"numpy"},
     "drift": set[str](),
     "captures": {"numpy"},
@@ -250,7 +252,7 @@ CRATE_LIBRARIES = {
         "nix",
         "thiserror",
     },
-    "py": {"libc", "numpy", "pyo3", "serde", "serde_path_to_error"},
+    "py": {"libc", "numpy", "pyo3", "serde", "serde_path_to_error", "statrs"},
     "wasm": {"serde", "serde_json", "serde_path_to_error"},
 }
 

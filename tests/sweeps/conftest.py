@@ -1,4 +1,4 @@
-"""A quick sweep, and the compared files of its folder."""
+"""A quick sweep, and the compared file of its folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.scenario import Scenario
+from tcpcast.sweeps.database import RESULTS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,11 +30,6 @@ def path() -> Scenario:
 
 
 @pytest.fixture
-def contents() -> Callable[[Path], dict[str, bytes]]:
-    """Return the contents of all files in a folder except for the wall times."""
-
-    def read(folder: Path) -> dict[str, bytes]:
-        files = sorted(folder.iterdir())
-        return {file.name: file.read_bytes() for file in files if file.name != "_wall.parquet"}
-
-    return read
+def table() -> Callable[[Path], bytes]:
+    """Return the bytes of the table in a folder."""
+    return lambda folder: (folder / RESULTS_FILE).read_bytes()

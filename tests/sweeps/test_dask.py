@@ -73,7 +73,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, int, IO[str]]]:
 
 
 def test_dead_dask_worker_loses_no_rows(
-    path: Scenario, tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]
+    path: Scenario, tmp_path: Path, table: Callable[[Path], bytes]
 ) -> None:
     shares: list[float] = []
     killed: list[int] = []
@@ -93,7 +93,7 @@ def test_dead_dask_worker_loses_no_rows(
     assert shares[-1] == 1.0
     assert result.statuses == {"answered": 40}
     tcpcast.sweep(path, VARY, engines=["packet", "pftk"], out=tmp_path / "own", processes=1)
-    assert contents(tmp_path / "dask") == contents(tmp_path / "own")
+    assert table(tmp_path / "dask") == table(tmp_path / "own")
 
 
 def test_address_without_scheduler_is_reported(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from starlette.testclient import TestClient
+from tcpcast.cli.serve import ask
 from tcpcast.web.app import create_app
 from tcpcast.web.guard import Access
 
 PORT = 8124
 ORIGIN = f"http://127.0.0.1:{PORT}"
-QUESTION = {"question": "path", "values": {}}
+FORM = "/api/answer/predict"
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def access() -> Access:
 @pytest.fixture
 def client(access: Access) -> TestClient:
     # The lifespan is not started: none of these requests reaches a worker process.
-    return TestClient(create_app(access), base_url=ORIGIN)
+    return TestClient(create_app(access, {}, ask), base_url=ORIGIN)
 
 
 def test_start_url_returns_page_and_cookie(client: TestClient, access: Access) -> None:
@@ -48,7 +49,9 @@ def test_head_request_does_not_consume_start_token(client: TestClient, access: A
     assert client.get(access.start_url).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/static/page.js", "/api/questions"])
+@pytest.mark.parametrize(
+    "path", ["/", "/?token=wrong", "/static/page.js", "/api/forms", "/report.css"]
+)
 def test_requests_without_cookie_are_forbidden(client: TestClient, path: str) -> None:
     response = client.get(path)
     assert response.status_code == 403
@@ -68,15 +71,7 @@ def test_requests_from_other_origins_are_forbidden(
 ) -> None:
     client.get(access.start_url)
     headers = {} if origin is None else {"origin": origin}
-    assert client.post("/api/evaluate", json=QUESTION, headers=headers).status_code == 403
-    assert client.delete("/api/jobs/x", headers=headers).status_code == 403
-
-
-def test_post_rejects_content_type_other_than_json(client: TestClient, access: Access) -> None:
-    client.get(access.start_url)
-    headers = {"origin": ORIGIN, "content-type": "text/plain"}
-    response = client.post("/api/evaluate", content="{}", headers=headers)
-    assert response.status_code == 415
+    assert client.post(FORM, headers=headers).status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/static/page.css", "/api/nothing"])
@@ -103,7 +98,7 @@ def test_static_files_reject_path_traversal(client: TestClient, access: Access) 
 def test_unknown_paths_and_methods_return_json_errors(client: TestClient, access: Access) -> None:
     client.get(access.start_url)
     assert client.get("/api/nothing").json()["error"]["message"] == "Not Found"
-    assert client.get("/api/evaluate").status_code == 405
-    response = client.get("/api/jobs/nothing")
+    assert client.get(FORM).status_code == 405
+    response = client.post(FORM, headers={"origin": ORIGIN})
     assert response.status_code == 404
-    assert "no such job" in response.json()["error"]["message"]
+    assert "the forms are" in response.json()["error"]["message"]

@@ -2,6 +2,7 @@
 //! arithmetic.
 
 mod allocator;
+mod distributions;
 mod emulation;
 mod python_config;
 mod trace;
@@ -464,6 +465,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(distributions::student_quantile, module)?)?;
+    module.add_function(wrap_pyfunction!(distributions::student_tail_probability, module)?)?;
+    module.add_function(wrap_pyfunction!(distributions::gamma_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
     module.add_function(wrap_pyfunction!(emulation::run_link, module)?)?;
     module.add_function(wrap_pyfunction!(emulation::run_traffic, module)?)?;

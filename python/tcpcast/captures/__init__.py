@@ -45,13 +45,13 @@ from tcpcast.captures.tap_comparison import (
 )
 from tcpcast.captures.transfers import service_or_transfer
 from tcpcast.captures.verdict import (
-    capture_verdict,
-    captures_verdict,
+    capture_findings,
+    captures_findings,
     directions_without_service,
 )
 from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
-from tcpcast.extras import TabularResult
+from tcpcast.extras import TabularResult, verdict_text
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Capture(TabularResult):
 
     def verdict(self) -> str:
         """Return the main result of the capture as a sentence."""
-        return capture_verdict(self)
+        return verdict_text(capture_findings(self))
 
     def groups(self, by: str = "pair", rtt_s: float | None = None) -> Table:
         """Return one row per group of flows.
@@ -435,7 +435,7 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
     """Return ``{"verdict": ..., "captures": [...]}`` as in ``tcpcast trace --json``."""
     shown = list(captures)
     return {
-        "verdict": captures_verdict(shown),
+        "verdict": verdict_text(captures_findings(shown)),
         "captures": [
             {
                 **capture_json_before_tables(capture),
@@ -452,10 +452,12 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
 def capture_json_before_tables(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
     """Return the keys of a capture that precede its tables in the JSON document."""
     limits = bytes_by_limit(directions_without_service(capture.connections))
+    findings = capture_findings(capture, groups)
     return {
         "file": capture.file,
         **({"program": capture.program} if capture.program else {}),
-        "verdict": capture_verdict(capture, groups),
+        "verdict": verdict_text(findings),
+        "findings": [finding.to_json() for finding in findings],
         "subject": capture_subject(capture, groups).to_json(),
         "warnings": list(capture.warnings),
         **({"between": list(iter_plain_rows(capture.between))} if capture.between else {}),

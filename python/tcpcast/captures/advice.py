@@ -99,10 +99,10 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
     return result
 
 
-def limit_phrase(found: NamedLimit) -> str:
-    """Return a limit with its share of the time and the second limit, for a sentence."""
+def limit_shares_text(found: NamedLimit) -> str:
+    """Return the limit's share of the time and the second limit in parentheses, or ""."""
     shares = "; ".join(filter(None, (found.share_text, found.second_limit)))
-    return limit_name_with_article(found.limit) + (f" ({shares})" if shares else "")
+    return f" ({shares})" if shares else ""
 
 
 def _action_against_second_limit(table: Table, row: int, limit: str, first: str) -> str:
@@ -124,7 +124,8 @@ def advise_each_direction(table: Table, services: Table | None = None) -> np.nda
         return said
     more = cause_remedies.return_path_remarks(table)
     for row, found in enumerate(limit_of_each_direction(table)):
-        start = "Limit unknown" if found.limit == "unknown" else f"Limited by {limit_phrase(found)}"
+        start = f"Limited by {limit_name_with_article(found.limit)}{limit_shares_text(found)}"
+        start = "Limit unknown" if found.limit == "unknown" else start
         remedy, then = found.remedy, found.second_action
         second = f" {sentence_case(then)}." if then else ""
         said[row] = f"{start}{remedy.evidence}{remedy.rest}{second}{more[row]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -81,16 +81,14 @@ def _count_failures_by_kind(counts: Mapping[str, int]) -> dict[str, int]:
 def main_failure_clause(table: Table, failures: str) -> str:
     """Return ``failures`` (a clause with their number) and the most severe and frequent failure.
 
-    Examples: ``3 of 5 connections failed: 192.0.2.7:8443 did not respond to the SYN; check ...``.
+    Example: ``3 of 5 connections failed (2 connections to ...): 2 SYNs got no response; ...``.
     """
     harmless = table["harmless"]
     groups = [rows for rows in rows_by_server_and_failure_kind(table) if not harmless[rows[0]]]
     if not groups:
         return failures
-    part = select_rows(table, groups[0])
-    size = len(groups[0])
-    reason = _VERDICT_REASONS[str(part["failure"][0])](part)
-    return f"{failures}{f', {size:,} of them because' if len(groups) > 1 else ':'} {reason}"
+    subject, failure = _describe_failure(select_rows(table, groups[0]))
+    return f"{failures} ({subject}): {failure.fact}; {failure.check}"
 
 
 def have_failures_one_kind(counts: Mapping[str, int]) -> bool:
@@ -147,78 +145,92 @@ def failure_sentences(table: Table, max_sentences: int = MAX_SENTENCES) -> list[
     return lines
 
 
+class Failure(NamedTuple):
+    """A kind of failure: the fact as a clause, likely reasons, and what to check as a clause."""
+
+    fact: str
+    reasons: str
+    check: str
+
+
 def _failure_line(table: Table) -> str:
     """Return the sentence on connections of one kind to one server."""
+    subject, failure = _describe_failure(table)
+    reasons = "; ".join(filter(None, failure[1:]))
+    return f"{subject}: {failure.fact}. {reasons}".removesuffix(". ")
+
+
+def _describe_failure(table: Table) -> tuple[str, Failure]:
+    """Return the ends of connections with one kind of failure, and this failure."""
     row = select_rows(table, 0)
     count = table["client"].size
     subject = f"{row['client']} > {row['server']}"
     if count > 1:
         subject = f"{count:,} connections to {row['server']}, first from {row['client']}"
-    return f"{subject}: {_SENTENCE_OF_KIND[str(row['failure'])](row, table)}"
+    return subject, _FAILURES[str(row["failure"])](row, table)
 
 
-def _unanswered_syn_text(row: Row, table: Table) -> str:
+def _unanswered(row: Row, table: Table) -> Failure:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
-    over = f" in {format_time(waited)}" if waited > 0 else ""
+    sent = count_text(tries, "SYN") + (f" in {format_time(waited)}" if waited > 0 else "")
     if row["stage"] == "old_connection":
-        return (
-            f"{count_text(tries, 'SYN')}{over} got only acks of an old connection between the same "
-            "ports (TIME_WAIT, or half-open). Each port must wait until that connection has ended; "
-            "check that the client's RSTs reach the server, and use other source ports"
+        return Failure(
+            f"{sent} got only acks of an old connection between the same ports (TIME_WAIT, or "
+            "half-open)",
+            "Each port must wait until that connection has ended",
+            "check that the client's RSTs reach the server, and use other source ports",
         )
-    return (
-        f"{count_text(tries, 'SYN')}{over} got no response. A firewall drops the SYNs, "
-        "the host is down, or the responses take another path; check the address, the port and the "
-        "firewall"
+    return Failure(
+        f"{sent} got no response",
+        "A firewall drops the SYNs, the host is down, or the responses take another path",
+        "check the address, the port and the firewall",
     )
 
 
-def _refused_text(row: Row, _: Table) -> str:
-    return (
+def _refused(row: Row, _: Table) -> Failure:
+    return Failure(
         f"the {row['by']} responded to the SYN with a RST after "
-        f"{format_time(float(row['waited_s']))}. "
-        "No process listens on the port, the accept queue overflowed, or a firewall rejects "
-        "the connection"
+        f"{format_time(float(row['waited_s']))}",
+        "No process listens on the port, the accept queue overflowed, or a firewall rejects the "
+        "connection",
+        "check the firewall, and that a process listens on the port",
     )
 
 
-def _half_open_text(_: Row, table: Table) -> str:
-    tries = int(table["tries"].sum())
-    return (
-        f"{count_text(tries, 'SYN-ACK')} got no ack from the client. The ack was "
-        "lost or took another path, the client has terminated, or the source address of the SYN is "
-        "forged (a SYN flood)"
+def _half_open(_: Row, table: Table) -> Failure:
+    return Failure(
+        f"{count_text(int(table['tries'].sum()), 'SYN-ACK')} got no ack from the client",
+        "The ack was lost or took another path, the client has terminated, or the source address "
+        "of the SYN is forged (a SYN flood)",
+        "check the return path",
     )
 
 
-def _silent_text(row: Row, _: Table) -> str:
-    other = "client" if row["by"] == "server" else "server"
+def _silent(row: Row, _: Table) -> Failure:
+    by, other = str(row["by"]), "client" if row["by"] == "server" else "server"
+    waited, tries = format_time(float(row["waited_s"])), int(row["tries"])
+    failed = "The path or the host failed, or a firewall dropped the state of the connection"
+    check = "check the path, the host and the firewall"
     if row["stage"] == "idle":
-        return (
-            f"for {format_time(float(row['waited_s']))}, the {row['by']} did not respond to "
-            f"{int(row['tries']):,} keepalive probes of the {other}. The host or the path failed, "
-            "or a firewall dropped the state of the connection"
-        )
-    text = f"the {row['by']} stopped responding {_silence_text(row)}"
+        probed = f"{tries:,} keepalive probes of the {other}"
+        return Failure(f"for {waited}, the {by} did not respond to {probed}", failed, check)
+    silence = format_time(float(row["silence_s"]))
+    phrase = STAGE_PHRASES[str(row["stage"])]
+    fact = f"the {by} stopped responding {silence} before the last packet, {phrase}"
+    largest, last = int(row["window_max_bytes"]), int(row["window_last_bytes"])
+    if has_shrunk_window(largest, last):
+        fact += f", {shrunk_window_clause(largest, last, unscaled=bool(row['window_unscaled']))}"
     if row["stage"] == "closed_window":
-        return (
-            f"{text}. The {other} sent {int(row['tries']):,} window probes without a response. The "
-            f"{row['by']} had not read for long: first check it, then the path"
-        )
+        reasons = f"The {other} sent {tries:,} window probes without a response. The {by} had not "
+        return Failure(fact, f"{reasons}read for long", f"first check the {by}, then the path")
     again = (
-        f"The {other} retransmitted for {format_time(float(row['waited_s']))} and sent the same "
-        f"data {int(row['tries']):,} times without a response; {int(row['lost_bytes']):,} B were "
-        "never acknowledged"
+        f"The {other} retransmitted for {waited} and sent the same data {tries:,} times without a "
+        f"response; {int(row['lost_bytes']):,} B were never acknowledged. "
     )
-    if has_shrunk_window(row["window_max_bytes"], row["window_last_bytes"]):
-        return (
-            f"{text}, {_shrunk_window_clause_of(row)}. {again}. The {row['by']} did not read its "
-            "data in time: first check it, then the path"
-        )
-    return (
-        f"{text}. {again}. The path or the host failed, or a firewall dropped the state of the "
-        "connection"
-    )
+    if has_shrunk_window(largest, last):
+        reasons = f"{again}The {by} did not read its data in time"
+        return Failure(fact, reasons, f"first check the {by}, then the path")
+    return Failure(fact, again + failed, check)
 
 
 MAX_SHRUNK_WINDOW_RATIO = 0.5
@@ -239,84 +251,70 @@ def shrunk_window_clause(largest: int, last: int, *, unscaled: bool) -> str:
     return f"after its window had shrunk from {largest:,} to {last:,} B"
 
 
-def _shrunk_window_clause_of(row: Row) -> str:
-    largest, last = int(row["window_max_bytes"]), int(row["window_last_bytes"])
-    return shrunk_window_clause(largest, last, unscaled=bool(row["window_unscaled"]))
-
-
-def _silence_text(row: Row) -> str:
-    """Return the time of the silence of one end, and the stage of the connection."""
-    phrase = STAGE_PHRASES[str(row["stage"])]
-    return f"{format_time(float(row['silence_s']))} before the last packet, {phrase}"
-
-
-def _reset_text(row: Row, table: Table) -> str:
-    stage, waited = str(row["stage"]), float(np.max(table["waited_s"]))
+def _reset(row: Row, table: Table) -> Failure:
+    stage, by, waited = str(row["stage"]), str(row["by"]), float(np.max(table["waited_s"]))
     lost = int(table["lost_bytes"].sum())
+    check = f"check the log of the {by} at that time"
     if stage == "in_upload":
         upload = int(table["lost_upload_bytes"].sum())
-        return (
+        return Failure(
             f"the server closed the connection {STAGE_PHRASES[stage]}: {upload:,} B of the client "
-            "were never acknowledged. The server rejected the upload or crashed; check its limits "
-            "and its log at that time. A server that has to reject an upload should read the rest "
-            "of it before it closes"
+            "were never acknowledged",
+            "The server rejected the upload or crashed. A server that has to reject an upload "
+            "should read the rest of it before it closes",
+            f"check its limits, and {check}",
         )
-    text = f"reset by the {row['by']} {STAGE_PHRASES[stage]}"
+    fact = f"reset by the {by} {STAGE_PHRASES[stage]}"
     if lost and row["harmless"]:
-        return (
-            f"closed by the client before {lost:,} B of the server reached it. Probably, the "
-            "request was cancelled, or the client did not need the data"
+        return Failure(
+            f"closed by the client before {lost:,} B of the server reached it",
+            "Probably, the request was cancelled, or the client did not need the data",
+            "",
         )
     if stage in STAGES_WITHOUT_LOSS and lost:
-        return (
-            f"{text}, but {lost:,} B were never acknowledged. The {row['by']} closed the "
-            "connection before it had read all data; check its log at that time"
-        )
+        fact += f", but {lost:,} B were never acknowledged"
+        return Failure(fact, f"The {by} closed the connection before it had read all data", check)
     if stage == "in_request" and waited >= MIN_IDLE_TIMEOUT_S:
-        return (
-            f"{text}. The request was sent after {format_time(waited)} of inactivity. The server, "
-            "a "
-            "load balancer or a firewall has a shorter idle timeout than the client. Keepalives "
-            "prevent this reset"
+        return Failure(
+            f"{fact}, after {format_time(waited)} of inactivity before the request",
+            "The server, a load balancer or a firewall has a shorter idle timeout than the client",
+            "keepalives prevent this reset",
         )
-    return text + _RESET_REASONS.get((stage, str(row["by"])), "")
+    reasons = _RESET_REASONS.get((stage, by), "")
+    return Failure(fact, reasons, "" if stage in STAGES_WITHOUT_LOSS else check)
 
 
 _RESET_REASONS = {
-    (
-        "in_request",
-        "server",
-    ): ". The server closed the connection with unread data or crashed, or a "
-    "load balancer reset the connection; check the server's log at that time",
-    ("in_request", "client"): ". The client stopped waiting; compare its timeout with the "
+    ("in_request", "server"): "The server closed the connection with unread data or crashed, or a "
+    "load balancer reset the connection",
+    ("in_request", "client"): "The client stopped waiting: its timeout is shorter than the "
     "server's response time",
-    ("in_response", "client"): ". The client stopped reading, for example because the request was "
+    ("in_response", "client"): "The client stopped reading, for example because the request was "
     "cancelled or timed out",
-    ("in_response", "server"): ". The server aborted the response; check its log at that time",
-    ("handshake", "client"): ". The client gave up, or is a port scanner",
-    ("before_data", "server"): ". The server accepted the connection and closed it immediately, "
-    "for example because of a connection limit or an access list",
-    ("idle", "client"): ". No data are lost. Probably, the client is a health check, or closes "
+    ("in_response", "server"): "The server aborted the response",
+    ("handshake", "client"): "The client gave up, or is a port scanner",
+    ("before_data", "server"): "The server accepted the connection and closed it immediately, for "
+    "example because of a connection limit or an access list",
+    ("idle", "client"): "No data are lost. Probably, the client is a health check, or closes "
     "connections with RST (SO_LINGER 0)",
-    (
-        "idle",
-        "server",
-    ): ". No data are lost. Probably, an idle timeout expired, or the server closes connections "
-    "with RST",
-    ("after_fin", "client"): ". No data are lost",
-    ("after_fin", "server"): ". No data are lost",
+    ("idle", "server"): "No data are lost. Probably, an idle timeout expired, or the server closes "
+    "connections with RST",
+    ("after_fin", "client"): "No data are lost",
+    ("after_fin", "server"): "No data are lost",
 }
 """Likely reasons of a reset, by stage of the connection and side that sent the RST."""
 
 
-def _old_connection_text(row: Row, table: Table) -> str:
+def _old_connection(row: Row, table: Table) -> Failure:
     """Return the delay by an old connection between the same ports."""
-    count, cost = table["client"].size, float(table["waited_s"].max())
-    time = f"up to {format_time(cost)}" if count > 1 else format_time(cost)
-    return (
-        f"the first SYN met an old connection between the same ports (TIME_WAIT, or half-open): "
-        f"the {row['by']} acknowledged the old connection, and the other end reset it and sent "
-        f"the SYN again. This cost {time}. Use other source ports, or keep the connections open"
+    cost = format_time(float(table["waited_s"].max()))
+    most = "up to " if table["client"].size > 1 else ""
+    return Failure(
+        "opened late, because the first SYN met an old connection between the same ports "
+        f"(TIME_WAIT, or half-open); this cost {most}{cost}",
+        f"The {row['by']} acknowledged the old connection, and the other end reset it and sent the "
+        "SYN again",
+        "use other source ports, or keep the connections open",
     )
 
 
@@ -325,86 +323,21 @@ def old_connection_delay_s(table: Table) -> float:
     return float(table["waited_s"][table["failure"] == OLD_CONNECTION].sum())
 
 
-def old_connection_clause(table: Table, count: int) -> str:
-    """Return the delay of ``count`` connections by old ones, and what to change."""
-    rows = table["failure"] == OLD_CONNECTION
-    server = str(table["server"][rows][0])
-    which = f"1 connection to {server}" if count == 1 else f"{count:,} connections, as to {server},"
-    each = "" if count == 1 else "up to "
-    return (
-        f"{which} opened late, because the first SYN met an old connection between the same ports "
-        f"(TIME_WAIT, or half-open); this cost {each}"
-        f"{format_time(float(table['waited_s'][rows].max()))}; use other source ports, or keep the "
-        "connections open"
-    )
+def old_connection_clause(table: Table) -> str:
+    """Return the delay of connections by old ones, and what to change."""
+    rows = np.flatnonzero(table["failure"] == OLD_CONNECTION)
+    subject, failure = _describe_failure(select_rows(table, rows))
+    return f"{subject}: {failure.fact}; {failure.check}"
 
 
-_SENTENCE_OF_KIND = {
-    "unanswered": _unanswered_syn_text,
-    "refused": _refused_text,
-    "half_open": _half_open_text,
-    "silent": _silent_text,
-    "reset": _reset_text,
-    "old_connection": _old_connection_text,
+_FAILURES = {
+    "unanswered": _unanswered,
+    "refused": _refused,
+    "half_open": _half_open,
+    "silent": _silent,
+    "reset": _reset,
+    OLD_CONNECTION: _old_connection,
 }
-
-
-def _failing_side_text(table: Table) -> str:
-    """Return the side that caused a kind of failure, with its address if it is unique."""
-    side = str(table["by"][0])
-    ends = set(table[side].tolist())
-    return f"the {side} {ends.pop()}" if len(ends) == 1 else f"the {side}s"
-
-
-def _unanswered_reason(table: Table) -> str:
-    if table["stage"][0] == "old_connection":
-        return (
-            f"{table['server'][0]} responded to the SYN only with acks of an old connection "
-            "between the same ports; use other source ports, and check that the client's RSTs "
-            "arrive"
-        )
-    return (
-        f"{table['server'][0]} did not respond to the SYN; check the address, the port and the "
-        "firewall"
-    )
-
-
-def _silent_reason(table: Table) -> str:
-    row = select_rows(table, 0)
-    shrunk = has_shrunk_window(row["window_max_bytes"], row["window_last_bytes"])
-    first = row["stage"] == "closed_window" or (row["stage"] != "idle" and shrunk)
-    check = f"first check the {row['by']}" if first else "check the path, the host and the firewall"
-    when = STAGE_PHRASES[str(row["stage"])] if row["stage"] == "idle" else _silence_text(row)
-    windows = f", {_shrunk_window_clause_of(row)}" if first and shrunk else ""
-    return f"{_failing_side_text(table)} stopped responding {when}{windows}; {check}"
-
-
-def _reset_reason(table: Table) -> str:
-    by, stage, lost = table["by"][0], str(table["stage"][0]), int(table["lost_bytes"].sum())
-    side = _failing_side_text(table)
-    check = f"check the log of the {by} at that time"
-    if stage == "in_upload":
-        upload = int(table["lost_upload_bytes"].sum())
-        closed = f"{side} closed the connection {STAGE_PHRASES[stage]}"
-        return f"{closed}, and {upload:,} B of the client were lost; {check}"
-    lost_text = f", and {lost:,} B were lost" if stage in STAGES_WITHOUT_LOSS and lost else ""
-    return f"{side} sent a RST {STAGE_PHRASES[stage]}{lost_text}; {check}"
-
-
-_VERDICT_REASONS = {
-    "unanswered": _unanswered_reason,
-    "refused": lambda table: (
-        f"{_failing_side_text(table)} responded to the SYN with a RST; check the firewall, and "
-        "that a process listens on the port"
-    ),
-    "half_open": lambda table: (
-        f"the SYN-ACK of {table['server'][0]} got no ack; check the return path, and whether the "
-        "source address of the SYN is forged"
-    ),
-    "silent": _silent_reason,
-    "reset": _reset_reason,
-}
-"""Reason and first check for each kind of failure, as clauses of the verdict."""
 
 
 def keepalive_sentence(counts: Mapping[str, int]) -> list[str]:

@@ -128,16 +128,12 @@ def interruption_clause(table: Table, connections: Sequence[int], lasted_s: floa
         return ""
     silent = np.isin(table["connection"], connections)
     silent &= (table["by"] == PATH) | (table["copies"] == 0)
-    found = merged_interruptions(select_rows(table, silent))
+    part = select_rows(table, silent)
+    found = merged_interruptions(part)
     if not found["start_s"].size:
         return ""
     period = select_rows(found, int(np.argmax(found["duration_s"])))
-    if period["duration_s"] < MIN_NAMED_SHARE * lasted_s:
-        return ""
-    start, length = (format_time(float(period[name])) for name in ("start_s", "duration_s"))
-    more = int(period["connections"]) - 1
-    others = f" on {more + 1:,} connections" if more else ""
-    return f"the {period['by']} was silent{others} for {length}, from {start} after the start"
+    return _sentence(part, period) if period["duration_s"] >= MIN_NAMED_SHARE * lasted_s else ""
 
 
 def _sentence(table: Table, period: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ from tcpcast.captures.quantity_text import (
     format_percent,
     format_size_rounded_up,
     format_time,
-    format_times,
     sentence_case,
 )
 from tcpcast.readable_units import count_text
@@ -48,8 +47,9 @@ ACTION_OF_CAUSE = {
     service.RETRANSMISSION: "find where packets are lost, with a second capture at the other end "
     "(--second-capture)",
     service.HELD: "set TCP_NODELAY at the sender, or write each message with one call",
-    service.SERVER: "reduce the server's response time",
-    service.NETWORK: "use fewer or shorter round trips",
+    service.SERVER: "reduce the server's response time; its log shows which requests are slow",
+    service.NETWORK: "use fewer or shorter round trips: move the server closer to its clients, or "
+    "send requests before earlier responses arrive",
     service.WINDOW: "let the client read faster, or raise its receive buffer",
     service.INTERRUPTION: "find what interrupted the path or the server at this time",
     service.NO_RESPONSE: "check the server's log for these requests",
@@ -57,23 +57,6 @@ ACTION_OF_CAUSE = {
     service.UNKNOWN: "begin the capture before the connections start",
 }
 """Clauses that state what to change first, by cause."""
-
-REMEDY_OF_CAUSE = {
-    service.RETRANSMISSION: f"First {ACTION_OF_CAUSE[service.RETRANSMISSION]}. Fewer losses help "
-    "more than a faster server or link.",
-    service.HELD: f"First {ACTION_OF_CAUSE[service.HELD]}.",
-    service.SERVER: f"First {ACTION_OF_CAUSE[service.SERVER]}. The server's log shows which "
-    "requests are slow.",
-    service.NETWORK: f"First {ACTION_OF_CAUSE[service.NETWORK]}: move the server closer to its "
-    "clients, or send requests before earlier responses arrive.",
-    service.WINDOW: f"First {ACTION_OF_CAUSE[service.WINDOW]}.",
-    service.INTERRUPTION: f"First {ACTION_OF_CAUSE[service.INTERRUPTION]}.",
-    service.NO_RESPONSE: f"First {ACTION_OF_CAUSE[service.NO_RESPONSE]}.",
-    service.CLIENT: f"First {ACTION_OF_CAUSE[service.CLIENT]}. The server and the network are not "
-    "the limit.",
-    service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
-    f"network time cannot be separated. {ACTION_OF_CAUSE[service.UNKNOWN].capitalize()}.",
-}
 
 OUTCOME_PHRASES = {
     "client_gave_up": "the client closed the connection after {wait}",
@@ -88,8 +71,6 @@ MIN_COMPONENT_SHARE = 0.005
 """Minimum share of the mean latency for a component to be named."""
 MIN_NAMED_SHARE = 0.05
 """Minimum share of the mean latency for a component to be named in the headline."""
-MIN_DELAYED_ACK_SHARE = 0.25
-"""Minimum share of the held time due to delayed ACKs for them to be mentioned."""
 MAX_REQUESTS_PER_CONNECTION = 1.5
 """Maximum number of requests per connection for the advice to reuse connections."""
 MIN_ROUND_TRIPS = 1.5
@@ -133,9 +114,8 @@ def latency_sentence(row: Row) -> str:
     text += _late_clause(row)
     if cause == service.UNKNOWN:
         return f"{text}; the capture does not show the cause; {ACTION_OF_CAUSE[cause]}"
-    if cause in service.AVOIDABLE_COMPONENTS:
-        text += f"; {_without_cause_clause(row)}"
-    else:
+    text += f"; the main cause is {_cause_text(row)}{_without_cause_clause(row)}"
+    if cause not in service.AVOIDABLE_COMPONENTS:
         seen = [
             f"{COMPONENT_PHRASES[part]} {format_time(float(row[f'{part}_s']))}"
             for part in service.LATENCY_COMPONENTS
@@ -143,7 +123,7 @@ def latency_sentence(row: Row) -> str:
         ]
         if cause == service.NETWORK and 0 < row["network_s"] < MIN_ROUND_TRIPS * row["rtt_s"]:
             seen.append("one round trip")
-        text += f"; the main cause is {CAUSE_PHRASES[cause]} ({', '.join(seen)})"
+        text += f" ({', '.join(seen)})"
     return f"{text}{_client_clause(row)}; {ACTION_OF_CAUSE[cause]}"
 
 
@@ -169,14 +149,22 @@ def _late_reason(row: Row) -> str:
     return f"{text} (median)" if row["late"] > 1 else text
 
 
+def _cause_text(row: Row) -> str:
+    """Return the main cause as a phrase; for an avoidable one, with its share of the requests."""
+    cause = str(row["cause"])
+    if cause not in service.AVOIDABLE_COMPONENTS:
+        return CAUSE_PHRASES[cause]
+    share = format_percent(row[f"with_{cause}"] / row["separable"])
+    return f"{CAUSE_PHRASES[cause]} ({share} of the requests)"
+
+
 def _without_cause_clause(row: Row) -> str:
-    """Return what the mean latency would be without its main, avoidable, cause."""
-    cause, mean = str(row["cause"]), float(row["mean_s"])
-    without = format_time(float(row[f"without_{cause}_mean_s"]))
-    return (
-        f"without {CAUSE_PHRASES[cause]}, the mean would be {without} instead of "
-        f"{format_time(mean)}"
-    )
+    """Return what the mean latency would be without an avoidable cause, or ""."""
+    cause = str(row["cause"])
+    if cause not in service.AVOIDABLE_COMPONENTS:
+        return ""
+    without, mean = (format_time(float(row[key])) for key in (f"without_{cause}_mean_s", "mean_s"))
+    return f"; without it, the mean would be {without} instead of {mean}"
 
 
 def _client_clause(row: Row) -> str:
@@ -257,45 +245,16 @@ SENTENCE_OF_CAUSE = {
 
 
 def _service_verdict(row: Row) -> str:
-    cause = row["cause"]
-    start = "Limit unknown" if cause == service.UNKNOWN else f"Limited by {CAUSE_PHRASES[cause]}"
-    found = [f"{start}{_evidence_text(row)}.", REMEDY_OF_CAUSE[cause]]
+    cause = str(row["cause"])
+    start = "Limit unknown" if cause == service.UNKNOWN else f"Limited by {_cause_text(row)}"
+    if cause in SENTENCE_OF_CAUSE:
+        start += f": {SENTENCE_OF_CAUSE[cause](row)}"
+    else:
+        start += _without_cause_clause(row) + _client_clause(row)
+    found = [f"{start}. {sentence_case(ACTION_OF_CAUSE[cause])}."]
     if cause == service.NETWORK:
         found += _ways_to_save_round_trips(row)
-    if cause in SENTENCE_OF_CAUSE:
-        return " ".join(found)
-    return " ".join([*found, *_slowest_requests(row)])
-
-
-def _evidence_text(row: Row) -> str:
-    """Return a clause with the measured values that prove the cause."""
-    cause, mean = row["cause"], row["mean_s"]
-    if cause in SENTENCE_OF_CAUSE:
-        return f": {SENTENCE_OF_CAUSE[cause](row)}"
-    if cause in service.AVOIDABLE_COMPONENTS:
-        share = row[f"with_{cause}"] / row["separable"]
-        return (
-            f": this cause delays {format_percent(share)} of the "
-            f"requests{_retransmission_reason(cause)}. {sentence_case(_without_cause_clause(row))}"
-            f"{_server_delay_text(row) if cause == service.HELD else ''}{_client_clause(row)}"
-        )
-    text = ""
-    if cause == service.NETWORK:
-        text = f": {format_time(row['network_s'])} of the mean latency of {format_time(mean)}"
-        if row["rtt_s"] > 0:
-            text += (
-                f". The network time is {format_times(row['network_s'] / row['rtt_s'])} the "
-                f"minimum RTT of {format_time(row['rtt_s'])}"
-            )
-    if cause == service.SERVER:
-        text = f": {format_time(row['server_s'])} of the mean latency of {format_time(mean)}"
-    return text + _client_clause(row)
-
-
-def _retransmission_reason(cause: str) -> str:
-    if cause != service.RETRANSMISSION:
-        return ""
-    return ", because they wait for lost packets or because losses have reduced the window"
+    return " ".join(found if cause in SENTENCE_OF_CAUSE else [*found, *_slowest_requests(row)])
 
 
 def _ways_to_save_round_trips(row: Row) -> list[str]:
@@ -314,15 +273,6 @@ def _ways_to_save_round_trips(row: Row) -> list[str]:
             "window, or with persistent connections that keep their window."
         )
     return found
-
-
-def _server_delay_text(row: Row) -> str:
-    if row["delayed_ack_s"] < MIN_DELAYED_ACK_SHARE * row["held_s"]:
-        return ""
-    return (
-        f". The receiver delays its acks by {format_time(row['delayed_ack_s'])} on average over "
-        "all requests"
-    )
 
 
 def _slowest_requests(row: Row) -> list[str]:

@@ -1,24 +1,20 @@
-"""The verdict on a capture: one sentence on its main transfer, service or failure.
+"""The findings on a capture: its main transfer, service or failure.
 
-The sentence is built from the tables of the capture. Its values are also in the report and in the
-JSON document, with the same rounding.
+They are built from the tables of the capture. Their values are also in the report and in the JSON
+document.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.advice import (
-    NamedLimit,
-    cause_or_limit_keys,
-    limit_of_each_direction,
-    limit_phrase,
-)
+from tcpcast.answer import Metric
+from tcpcast.captures.advice import cause_or_limit_keys, limit_of_each_direction, limit_shares_text
 from tcpcast.captures.failed_connections import (
-    OLD_CONNECTION,
     count_failures_with_loss,
     main_failure_clause,
     old_connection_clause,
@@ -26,13 +22,7 @@ from tcpcast.captures.failed_connections import (
 from tcpcast.captures.groups import ANY_HOST
 from tcpcast.captures.interruptions import interruption_clause
 from tcpcast.captures.limit_remedies import FASTER_LINK
-from tcpcast.captures.quantity_text import (
-    format_digits,
-    format_percent,
-    format_rate,
-    format_volume,
-    sentence_case,
-)
+from tcpcast.captures.quantity_text import format_digits, format_percent, format_rate, format_volume
 from tcpcast.captures.service_advice import latency_sentence
 from tcpcast.captures.subject import (
     MIN_MAIN_SHARE,
@@ -41,6 +31,7 @@ from tcpcast.captures.subject import (
     capture_subject,
 )
 from tcpcast.captures.table import select_rows
+from tcpcast.finding import Finding
 from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.readable_units import count_text
 
@@ -56,23 +47,25 @@ MIN_SECOND_LIMIT_SHARE = 0.2
 UNKNOWN = "unknown"
 
 
-def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None = None) -> str:
-    """Return the verdict on the capture with the most data; it names the file among several."""
+def captures_findings(
+    captures: Sequence[Capture], groups: Sequence[Table] | None = None
+) -> list[Finding]:
+    """Return the findings on the capture with the most data; they name the file among several."""
     if not captures:
-        return ""
-    sizes = [int(capture.connections["bytes"].sum()) for capture in captures]
-    largest = int(np.argmax(sizes))
+        return []
+    largest = int(np.argmax([int(capture.connections["bytes"].sum()) for capture in captures]))
     main = captures[largest]
-    verdict = capture_verdict(main, None if groups is None else groups[largest])
+    first, *rest = capture_findings(main, None if groups is None else groups[largest])
     if len(captures) == 1:
-        return verdict
+        return [first, *rest]
     others = [each for each in captures if each is not main and count_failures_with_loss(each.rest)]
-    more = f" In {count_text(len(others), 'other capture')}, connections failed." if others else ""
-    return f"Most data are in {main.file}: {verdict}{more}"
+    text = f"connections of {count_text(len(others), 'other capture')} failed" if others else ""
+    first = replace(first, subject=f"most data are in {main.file}: {first.subject}")
+    return [first, *rest, *_texts(text)]
 
 
-def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
-    """Return the main result of a capture as a sentence on its :class:`Subject`.
+def capture_findings(capture: Capture, groups: Table | None = None) -> list[Finding]:
+    """Return the findings on a capture, on its :class:`Subject` first.
 
     An unknown cause is not stated.
 
@@ -84,7 +77,7 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
         Groups of flows of this capture; the subject is then the group with the most bytes.
     """
     if not capture.segments:
-        return "The capture contains no TCP packets."
+        return _texts("the capture contains no TCP packets")
     subject = capture_subject(capture, groups)
     failures, left = subject.failures, capture.rest.get("directions", 0)
     of_all = (
@@ -93,19 +86,27 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
         else "the connection failed"
     )
     leads = subject.kind == "failures"
-    parts = [
-        main_failure_clause(capture.failed, of_all) if leads else _data_statement(capture, subject),
-        _interruption_statement(capture, subject),
-        _loss_between_statement(capture.between),
-        of_all if failures and not leads else "",
-        f"{left:,} directions with less data are not included" if left else "",
-        "only part of the capture was read" if capture.damaged or capture.interrupted else "",
+    return [
+        *(
+            _texts(main_failure_clause(capture.failed, of_all))
+            if leads
+            else _data_findings(capture, subject)
+        ),
+        *_texts(
+            _interruption_clause(capture, subject),
+            _loss_between_clause(capture.between),
+            of_all if failures and not leads else "",
+            f"{left:,} directions with less data are not included" if left else "",
+            "only part of the capture was read" if capture.damaged or capture.interrupted else "",
+        ),
     ]
-    sentence = "; ".join(filter(None, parts)) + "."
-    return sentence_case(sentence)
 
 
-def _interruption_statement(capture: Capture, subject: Subject) -> str:
+def _texts(*clauses: str) -> list[Finding]:
+    return [Finding(clause, claim="text") for clause in clauses if clause]
+
+
+def _interruption_clause(capture: Capture, subject: Subject) -> str:
     """Return a long silence during the transfers of the verdict, or ""."""
     if subject.kind not in TRANSFER_KINDS:
         return ""
@@ -119,23 +120,24 @@ def directions_without_service(table: Table) -> Table:
     return select_rows(table, table["service"] < 0)
 
 
-def _data_statement(capture: Capture, subject: Subject) -> str:
-    """Return the statement on the data of a capture."""
+def _data_findings(capture: Capture, subject: Subject) -> list[Finding]:
+    """Return the findings on the data of a capture."""
     table, rows = capture.connections, list(subject.directions)
-    if subject.kind == OLD_CONNECTION:
-        return old_connection_clause(capture.failed, capture.rest[OLD_CONNECTION])
-    if subject.kind == "none":
-        return _no_data_statement(capture)
-    if subject.kind == "service":
-        return latency_sentence(select_rows(capture.services, subject.row))
-    if subject.kind == "transfer":
-        return _transfer_statement(table, rows[0], capture.connection_count)
-    if subject.kind == "transfers":
-        return _all_transfers_statement(select_rows(table, rows))
-    return _flows_statement(subject, select_rows(table, rows), table)
+    match subject.kind:
+        case "old_connection":
+            return _texts(old_connection_clause(capture.failed))
+        case "none":
+            return _texts(_no_data_clause(capture))
+        case "service":
+            return _texts(latency_sentence(select_rows(capture.services, subject.row)))
+        case "transfer":
+            return [transfer_finding(table, rows[0], capture.connection_count)]
+        case "transfers":
+            return _all_transfers_findings(select_rows(table, rows))
+    return [_flows_finding(subject, select_rows(table, rows), table)]
 
 
-def _no_data_statement(capture: Capture) -> str:
+def _no_data_clause(capture: Capture) -> str:
     uncaptured = capture.rest.get("uncaptured_bytes", 0)
     if uncaptured:
         return (
@@ -146,68 +148,64 @@ def _no_data_statement(capture: Capture) -> str:
     return f"the {f'{count:,} connections carry' if count > 1 else 'connection carries'} no data"
 
 
-def _transfer_statement(table: Table, row: int, connections: int) -> str:
-    """Return the statement on one direction: bytes, rate, limit and action."""
-    source, destination = str(table["src"][row]), str(table["dst"][row])
+def transfer_finding(table: Table, row: int, connections: int) -> Finding:
+    """Return the finding on one direction: bytes, rate, limit and action."""
     sent = format_volume(float(table["bytes"][row]))
-    bps = float(table["throughput_bps"][row])
-    speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
-    if speed and format_rate(bps) != format_rate(float(table["goodput_bps"][row])):
-        speed += " (including retransmissions)"
     is_most = table["bytes"][row] == table["bytes"].max()
     most = f" ({'the most data ' if is_most else 'one '}of {connections:,} connections)"
-    most = most if connections > 1 else ""
     name = str(table["server_name"][row])
     server = f" (server {name})" if name else ""
-    return (
-        f"{source} sends {sent} to {destination}{server}{most}{speed}"
-        f"{_limit_and_action(table, row)}"
+    bps, goodput = float(table["throughput_bps"][row]), float(table["goodput_bps"][row])
+    found = limit_of_each_direction(select_rows(table, [row]))[0]
+    evidence, _, action = found.remedy
+    return _rate_finding(
+        f"{table['src'][row]} sends {sent} to {table['dst'][row]}{server}"
+        f"{most if connections > 1 else ''}",
+        bps,
+        # With retransmissions, the throughput exceeds the goodput.
+        metric="throughput_bps" if format_rate(bps) == format_rate(goodput) else "send_rate_bps",
+        limit=found.limit,
+        evidence=limit_shares_text(found) + evidence,
+        action="; ".join(filter(None, (action, found.second_action))),
     )
 
 
-def _limit_and_action(table: Table, row: int) -> str:
-    """Return the limit of a direction with its evidence, and the action."""
-    found = _limit_of_row(table, row)
-    evidence, _, action = found.remedy
-    if found.limit == UNKNOWN:
-        return f"; the capture does not show what limits the rate; {action}"
-    actions = "; ".join(filter(None, (action, found.second_action)))
-    return f", limited by {limit_phrase(found)}{evidence}; {actions}"
+def _rate_finding(subject: str, bps: float, *, limit: str, **fields: Any) -> Finding:
+    """Return a finding on the rate of transfers with its limit, if they are known."""
+    if limit == UNKNOWN:
+        limit, fields["evidence"] = "", "; the capture does not show what limits the rate"
+    fields |= {"value": Metric(bps), "claim": "value" if math.isfinite(bps) else "text"}
+    return Finding(subject, kind="measurement", limit=limit, **fields)
 
 
-def _limit_of_row(table: Table, row: int) -> NamedLimit:
-    return limit_of_each_direction(select_rows(table, [row]))[0]
-
-
-def _all_transfers_statement(table: Table) -> str:
+def _all_transfers_findings(table: Table) -> list[Finding]:
     """Return the shares of the bytes per limit, and the largest transfer with the main limit."""
     found = bytes_by_limit(table)
-    limit, shares = str(found["limit"][0]), found["byte_share"].tolist()
-    row = _largest_row_limited_by(table, limit)
-    text = f"{table['src'].size:,} transfers send {format_volume(float(table['bytes'].sum()))}"
-    if limit == UNKNOWN:
-        ends = f"{table['src'][row]} > {table['dst'][row]}"
-        return (
-            f"{text}; for {format_percent(shares[0])} of these bytes, the capture does not show "
-            f"the limit. {ends} is the largest transfer without a known limit; "
-            f"{_limit_of_row(table, row).remedy.action}"
-        )
-    part = ", all" if len(shares) == 1 else f"; {format_percent(shares[0])} of the bytes are"
-    text += f"{part} limited by {limit_name_with_article(limit)}"
-    if len(shares) > 1 and shares[1] >= MIN_SECOND_LIMIT_SHARE:
-        second = limit_name_with_article(str(found["limit"][1]))
-        text += f", and {format_percent(shares[1])} are limited by {second}"
-    return f"{text}; for example, {_transfer_statement(table, row, 1)}"
+    limits, shares = found["limit"].tolist(), found["byte_share"].tolist()
+    texts = [
+        f"{table['src'].size:,} transfers send {format_volume(float(table['bytes'].sum()))}",
+        *(
+            f"for {format_percent(share)} of these bytes, the capture does not show the limit"
+            if limit == UNKNOWN
+            else f"{format_percent(share)} of these bytes are limited by "
+            f"{limit_name_with_article(limit)}"
+            for limit, share in list(zip(limits, shares, strict=True))[:2]
+            if limit == limits[0]
+            or (limit != UNKNOWN != limits[0] and share >= MIN_SECOND_LIMIT_SHARE)
+        ),
+    ]
+    example = transfer_finding(table, largest_row_limited_by(table, limits[0]), 1)
+    return [*_texts(*texts), replace(example, subject=f"for example, {example.subject}")]
 
 
-def _largest_row_limited_by(table: Table, limit: str) -> int:
+def largest_row_limited_by(table: Table, limit: str) -> int:
     """Return the row with the most bytes among those with a limit."""
     rows = [LIMIT_NAMES[key] == LIMIT_NAMES[limit] for key in cause_or_limit_keys(table).tolist()]
     return int(np.argmax(np.where(rows, table["bytes"], -1)))
 
 
-def _flows_statement(subject: Subject, part: Table, table: Table) -> str:
-    """Return the statement on the flows of a group, or on parallel flows.
+def _flows_finding(subject: Subject, part: Table, table: Table) -> Finding:
+    """Return the finding on the flows of a group, or on parallel flows.
 
     ``part`` holds the rows of the subject, ``table`` all rows.
     """
@@ -219,21 +217,26 @@ def _flows_statement(subject: Subject, part: Table, table: Table) -> str:
     )
     is_largest_group = subject.kind == "group" and part["src"].size < table["src"].size
     most = " (the most data of all groups)" if is_largest_group else ""
-    sent = f"send{'s' if subject.flows == 1 else ''} {format_volume(float(subject.bytes))}{most}"
-    bps = subject.throughput_bps
-    speed = f" at {format_rate(bps)}" if math.isfinite(bps) else ""
-    speed += " in total" if speed and parallel else ""
-    found, limit = bytes_by_limit(part), subject.limit
-    if found["byte_share"][0] < MIN_MAIN_SHARE or limit == UNKNOWN:
-        return f"{who} {sent}{speed}; the capture does not show a main limit"
-    action = _limit_of_row(part, _largest_row_limited_by(part, limit)).remedy.action
-    of_one = "for the largest flow, " if subject.flows > 1 and action != FASTER_LINK else ""
-    mostly = "mostly " if found["limit"].size > 1 else ""
-    name = limit_name_with_article(limit)
-    return f"{who} {sent}{speed}, {mostly}limited by {name}; {of_one}{action}"
+    verb = "sends" if subject.flows == 1 else "together send" if parallel else "send"
+    found, limit, action = bytes_by_limit(part), subject.limit, ""
+    if found["byte_share"][0] < MIN_MAIN_SHARE:
+        limit = UNKNOWN
+    if limit != UNKNOWN:
+        row = largest_row_limited_by(part, limit)
+        action = limit_of_each_direction(select_rows(part, [row]))[0].remedy.action
+        is_of_one = subject.flows > 1 and action != FASTER_LINK
+        action = f"for the largest flow, {action}" if is_of_one else action
+    return _rate_finding(
+        f"{who} {verb} {format_volume(float(subject.bytes))}{most}",
+        subject.throughput_bps,
+        metric="throughput_bps",
+        limit=limit,
+        evidence=" for most of the bytes" if found["limit"].size > 1 else "",
+        action=action,
+    )
 
 
-def _loss_between_statement(between: Table) -> str:
+def _loss_between_clause(between: Table) -> str:
     """Return the loss between the two taps in the direction with the largest loss ratio."""
     if not between:
         return ""

@@ -129,6 +129,8 @@ def _flush(out: ErrorRecordingStream) -> int:
 def _former_option_message(command: str, usage: typer.TyperException) -> str | None:
     """Return the message about an option's former name, or None for other errors."""
     typed = getattr(usage, "option_name", None)
+    if (command, typed) == ("plan", "--verify"):
+        return f"there is no option {typed}; a plan is simulated, unless --engine names a formula"
     rows = COMMANDS[command].options if typed and command in COMMANDS else ()
     named = (
         f"there is no option {typed}; write {row.flag}" for row in rows if row.former_flag == typed

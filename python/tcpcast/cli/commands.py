@@ -58,59 +58,58 @@ class Command:
         return "\n\n".join(filter(None, (self.summary, self.details)))
 
 
+_ANSWER_OPTIONS = (
+    ENGINE,
+    CHANGES,
+    SEED,
+    FEED,
+    JSON,
+    CSV,
+    Option("plot", "DIR", "Write figures into a folder."),
+    FIGURE_FORMAT,
+    HTML,
+    MARKDOWN,
+    Option(
+        "print_scenario",
+        "",
+        "Print the scenario with all defaults and exit.",
+        former_flag="--show",
+    ),
+    THREADS,
+    Option("every", "", "Print all values and warnings.", "--all"),
+    Option("explain", "", "Print all values, and the equations of formulas."),
+    Option("accept_late", "", "Accept results of engine kernel even if the machine was too busy."),
+    FORCE,
+)
+"""Options of the commands that answer one scenario."""
+
 RUN = Command(
     "run",
     "Run a scenario with several engines and compare the answers.",
     "Without --engine, every quick engine that applies to the scenario runs.",
     "tcpcast run web-10mbit --engine packet --set traffic.sources=98",
-    (
-        FILE,
-        ENGINE,
-        CHANGES,
-        SEED,
-        FEED,
-        JSON,
-        CSV,
-        Option("plot", "DIR", "Write figures into a folder."),
-        FIGURE_FORMAT,
-        HTML,
-        MARKDOWN,
-        Option(
-            "print_scenario",
-            "",
-            "Print the scenario with all defaults and exit.",
-            former_flag="--show",
-        ),
-        THREADS,
-        Option("every", "", "Print all values and warnings.", "--all"),
-        Option(
-            "accept_late", "", "Accept results of engine kernel even if the machine was too busy."
-        ),
-        FORCE,
-    ),
+    (FILE, *_ANSWER_OPTIONS),
 )
 PREDICT = Command(
     "predict",
     "Predict TCP's rate on a path, and what limits it.",
-    "RTT, loss, rate, buffer, flows and size accept ranges: --loss 0.01%..10%.",
+    "Prints what `tcpcast run` prints for a scenario of these options. Without --packet, it "
+    "simulates only if no formula is reliable and the simulation is quick. RTT, loss, rate, "
+    "buffer, flows and size accept ranges: --loss 0.01%..10%.",
     "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain",
     (
+        CONTEXT_OPTION,
         *PATH_OPTIONS.values(),
         Option("packet", "", "Also simulate the path."),
         Option("count", "N", "Number of values per range; default 10.", "--points", type=int),
-        Option("explain", "", "Show all quantities, equations and warnings."),
-        Option("plot", "DIR", "Write a figure of goodput against loss into a folder."),
-        FIGURE_FORMAT,
-        FORCE,
-        CSV,
-        JSON,
+        *_ANSWER_OPTIONS,
     ),
 )
 PLAN = Command(
     "plan",
     "Find the buffer, users, rate, streams or loss for a target.",
     "",
-    "tcpcast plan buffer web-10mbit --loss 1% --verify",
+    "tcpcast plan buffer web-10mbit --loss 1%",
 )
 SWEEP = Command(
     "sweep",
@@ -141,7 +140,7 @@ SWEEP = Command(
         Option(
             "out",
             "DIR",
-            "Write Parquet files into a folder, or continue an interrupted sweep in it.",
+            "Write the results into a folder, and reuse its answers.",
         ),
         Option(
             "processes",
@@ -185,7 +184,6 @@ QUERY = Command(
             "SQL",
             "SQL query; the table `sweep` contains the results.",
         ),
-        Option("max_wall", "TIME", "Time limit of the query, such as 60s; default none."),
         CSV,
         JSON,
     ),

@@ -12,7 +12,7 @@ from tcpcast.cli.commands import LINK
 from tcpcast.cli.streams import print_message
 from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
-from tcpcast.engines.kernel.emulated_path import path_configuration
+from tcpcast.engines.kernel.config import path_configuration
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
 from tcpcast.output import atomic_file, check_file_is_writable
 from tcpcast.report.emulated_link import link_lines

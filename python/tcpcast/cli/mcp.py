@@ -7,8 +7,7 @@ import json
 import os
 import signal
 import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import tcpcast
 from tcpcast.cli.mcp_tools import (
@@ -18,16 +17,13 @@ from tcpcast.cli.mcp_tools import (
     Tool,
     tools_by_name,
 )
-from tcpcast.cli.mcp_worker import interruption_reason
+from tcpcast.cli.mcp_worker import interruption_reason, list_files, run_command
 from tcpcast.cli.options import read_positive_duration
 from tcpcast.cli.streams import print_message
+from tcpcast.cli.worker import TimeLimitExceeded, run_in_worker
 from tcpcast.errors import MachineError, TcpcastError
-from tcpcast.web.processes import TimeLimitExceeded, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    import anyio
     from mcp.server import ServerRequestContext
     from mcp.types import (
         CallToolRequestParams,
@@ -42,13 +38,8 @@ if TYPE_CHECKING:
 MAX_RUNNING = 2
 MAX_WAITING = 8
 """Maximum number of waiting calls; further calls are refused."""
-GRACE_S = 10.0
-"""Time in seconds after the time limit for a command to return its finished results."""
-MAX_LINE_BYTES = 16 * 2**20
-"""Maximum length of a message from the client in bytes."""
-INVALID_REQUEST, INVALID_PARAMETERS = -32600, -32602
-"""Error codes of JSON-RPC 2.0 for a message that is not a valid request, and for a request whose
-parameters are not valid."""
+INVALID_PARAMETERS = -32602
+"""Error code of JSON-RPC 2.0 for a request whose parameters are not valid."""
 RESOURCES = {
     "tcpcast://engines": (
         ["engines", "--json"],
@@ -57,7 +48,6 @@ RESOURCES = {
     "tcpcast://schema": (["schema"], "JSON Schema of a scenario, with the defaults of its keys."),
 }
 """Commands that print the resources, and their descriptions."""
-_NOT_A_MESSAGE = "not a valid message of JSON-RPC 2.0; write one JSON object per line, in UTF-8"
 
 
 def mcp(*, folder: str | None, max_wall: str) -> None:
@@ -79,18 +69,11 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
         asyncio.run(_serve_tool_calls(ToolCalls(folder and os.path.realpath(folder), limit_s)))
     except* BrokenPipeError:  # the client has ended
         pass
-    except* TcpcastError as errors:
-        raise _first_nested_exception(errors) from None
 
 
 def _exit_process(*_: object) -> NoReturn:
     """End this process; its workers end when their standard input does."""
     os._exit(0)
-
-
-def _first_nested_exception(errors: BaseExceptionGroup[Any]) -> BaseException:
-    first = errors.exceptions[0]
-    return _first_nested_exception(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 async def _serve_tool_calls(calls: ToolCalls) -> None:
@@ -108,74 +91,8 @@ async def _serve_tool_calls(calls: ToolCalls) -> None:
         on_list_resources=_list_resources,
         on_read_resource=calls.read_resource,
     )
-    write_end: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    lines = cast(
-        "anyio.AsyncFile[str]", _valid_messages(BoundedLineReader(sys.stdin.buffer), write_end)
-    )
-    # At the end of input, the server closes `write`; the clone stays open for errors until then.
-    async with stdio_server(stdin=lines) as (read, write), write.clone() as errors:
-        write_end.set_result(errors)
+    async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
-
-
-async def _valid_messages(
-    reader: BoundedLineReader, write_end: asyncio.Future[Any]
-) -> AsyncIterator[str]:
-    """Yield the messages of the client; reply to invalid ones, which the SDK would drop."""
-    import anyio  # noqa: PLC0415 - installed with mcp
-    from mcp.shared.message import SessionMessage  # noqa: PLC0415
-    from mcp.types import ErrorData, JSONRPCError  # noqa: PLC0415
-
-    async for line in anyio.wrap_file(cast("Any", reader)):
-        if _is_valid_message(line):
-            yield line
-            continue
-        error = ErrorData(code=INVALID_REQUEST, message=_NOT_A_MESSAGE)
-        reply = JSONRPCError(jsonrpc="2.0", id=_request_id(line), error=error)
-        with suppress(anyio.BrokenResourceError):  # the client has ended
-            await (await write_end).send(SessionMessage(reply))
-
-
-def _is_valid_message(line: str) -> bool:
-    from mcp.types import JSONRPCNotification, jsonrpc_message_adapter  # noqa: PLC0415
-
-    try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        # The SDK accepts a request whose id has a wrong type as a notification, without a reply.
-        return not isinstance(message, JSONRPCNotification) or "id" not in json.loads(line)
-    except ValueError:
-        return False
-
-
-def _request_id(line: str) -> int | str | None:
-    """Return the id of a request that is invalid for another reason; None without a valid id."""
-    try:
-        identifier = json.loads(line)["id"]
-        str(identifier).encode()  # a text with a lone surrogate cannot be sent
-    except (ValueError, RecursionError, TypeError, LookupError):
-        return None
-    is_valid = isinstance(identifier, int | str) and not isinstance(identifier, bool)
-    return identifier if is_valid else None
-
-
-class BoundedLineReader:
-    """Lines of a stream, each at most :data:`MAX_LINE_BYTES` long."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def readline(self) -> str:
-        """Return the next line, or "" at the end of the stream.
-
-        Raises
-        ------
-        TcpcastError
-            The line is too long.
-        """
-        line = self._stream.readline(MAX_LINE_BYTES + 1)
-        if len(line) > MAX_LINE_BYTES:
-            raise TcpcastError(f"a message has more than {MAX_LINE_BYTES:,} bytes; shorten it")
-        return line.decode("utf-8", errors="replace")
 
 
 async def _list_tools(
@@ -217,17 +134,6 @@ async def _list_resources(
     )
 
 
-def _with_argument_names(tool: Tool, value: Any) -> Any:
-    """Return a document whose texts name arguments of the tool instead of options."""
-    if isinstance(value, str):
-        return tool.with_argument_names(value)
-    if isinstance(value, list):
-        return [_with_argument_names(tool, each) for each in value]
-    if isinstance(value, dict):
-        return {name: _with_argument_names(tool, each) for name, each in value.items()}
-    return value
-
-
 class ToolCalls:
     """Runs each call of a tool in a separate process.
 
@@ -258,14 +164,11 @@ class ToolCalls:
                 )
             found = await self._answer_of_worker(self._worker_request(tool, params.arguments or {}))
         except TcpcastError as error:
-            text = str(error) if tool is None else tool.with_argument_names(str(error))
-            return CallToolResult(content=[TextContent(text=text)], is_error=True)
-        document = _with_argument_names(tool, json.loads(found["document"]))
-        texts = [json.dumps(document, allow_nan=False)]
+            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+        document, texts = json.loads(found["document"]), [found["document"]]
         if found["messages"]:
-            messages = tool.with_argument_names(found["messages"])
-            texts.append(messages)
-            document["messages"] = messages.splitlines()
+            texts.append(found["messages"])
+            document["messages"] = found["messages"].splitlines()
         return CallToolResult(
             content=[TextContent(text=text) for text in texts], structured_content=document
         )
@@ -317,14 +220,9 @@ class ToolCalls:
         return {"do": tool.action, **tool.request(arguments), **self._limits()}
 
     async def _run_in_worker(self, request: dict[str, Any]) -> dict[str, str]:
-        import anyio  # noqa: PLC0415
-
-        worker = await Worker.start("tcpcast.cli.mcp_worker")
+        function = list_files if request["do"] == "list_files" else run_command
         try:
-            found: dict[str, str] = await worker.ask(request, limit_s=self._limit_s + GRACE_S)
+            found: dict[str, str] = await run_in_worker(function, request, limit_s=self._limit_s)
             return found
         except TimeLimitExceeded:
             raise TcpcastError(f"no answer: {interruption_reason(self._limit_s)}") from None
-        finally:
-            with anyio.CancelScope(shield=True):
-                await worker.end()

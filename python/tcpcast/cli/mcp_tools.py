@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from tcpcast.cli.commands import PREDICT, RUN, TRACE
 from tcpcast.cli.mcp_worker import MAX_REQUESTED_ROWS
 from tcpcast.cli.options import CHANGES, FILE, SEED
-from tcpcast.cli.plan_options import VERIFY, list_plan_options
+from tcpcast.cli.plan_options import list_plan_options
 from tcpcast.cli.scenario_args import STANDARD_INPUT
 from tcpcast.command_option import REQUIRED, Argument, Option
 from tcpcast.errors import TcpcastError
@@ -40,9 +40,7 @@ TABLES_OPTION = Option(
     "tables",
     "NAME",
     f"Names of the tables to return, each with up to {MAX_REQUESTED_ROWS:,} rows. Other tables "
-    "are omitted "
-    f"if they have more than {MAX_ROWS} rows; the table `verified` of a plan is omitted unless "
-    "you name it.",
+    f"are omitted if they have more than {MAX_ROWS} rows.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""
@@ -88,20 +86,6 @@ class Tool:
             "properties": {**self.output, "messages": messages},
             "required": list(self.output),
         }
-
-    def with_argument_names(self, text: str) -> str:
-        """Return a text of the command with the names of arguments instead of options."""
-        flags = {
-            row.flag: name
-            for rows in self.questions.values()
-            for name, row in rows.items()
-            if not isinstance(row, Argument)
-        }
-        return re.sub(
-            r"(?<![\w-])--[a-z][a-z-]*",
-            lambda found: f"`{flags[found[0]]}`" if found[0] in flags else found[0],
-            text,
-        )
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
@@ -269,7 +253,7 @@ def tools_by_name() -> dict[str, Tool]:
         return {SCENARIO: replace(row, help=scenario_help)}
 
     def planned(file: Option, *rows: Option) -> dict[str, Option]:
-        more = VERIFY, changes, SEED, TABLES_OPTION
+        more = changes, SEED, TABLES_OPTION
         return scenario(file) | _options_by_argument((*rows, *more))
 
     changes = replace(CHANGES, help=CHANGES_HELP)
@@ -294,7 +278,7 @@ def tools_by_name() -> dict[str, Tool]:
                 "predict",
                 PREDICT_DESCRIPTION,
                 {"": _options_by_argument([*of_predict, TABLES_OPTION])},
-                output={"scenario": {"type": "object"}, "answers": ANSWERS_OUTPUT},
+                output={"answers": ANSWERS_OUTPUT},
             ),
             Tool(
                 "run",
@@ -334,7 +318,8 @@ INSTRUCTIONS = (
     "and simulation, simulates scenarios, and plans buffers, rates and populations. Call "
     "`captures` first to see which files exist, then `trace` for each. The resource "
     "tcpcast://schema is the JSON Schema of a scenario, and tcpcast://engines lists the engines "
-    "with their domains. " + UNITS_HELP + " " + TRUST_HELP
+    "with their domains. Messages name options of the command line: --delayed-acks is the argument "
+    "`delayed_acks`. " + UNITS_HELP + " " + TRUST_HELP
 )
 """Instructions of the server, which a client shows to its agent."""
 
@@ -379,8 +364,8 @@ PLAN_OUTPUT = {
         "incomplete": {"type": "boolean"},
         "bracket": {
             "type": ["object", "null"],
-            "description": "If the search did not finish: the closest values on both sides of the "
-            "answer, null if no run was on this side.",
+            "description": "The closest computed values on both sides of the answer; null without "
+            "such a value.",
             "properties": {"low": _NUMBER, "high": _NUMBER},
         },
     },
@@ -424,7 +409,8 @@ TRACE_DESCRIPTION = (
 )
 PREDICT_DESCRIPTION = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
-    "formulas; the argument `packet` adds a simulation. The verdict states the result. "
+    "formulas, or by simulation if no formula is reliable; the argument `packet` adds a "
+    "simulation. The verdict states the result. "
     f"{TRUST_HELP} {UNITS_HELP}"
 )
 RUN_DESCRIPTION = (
@@ -434,9 +420,8 @@ RUN_DESCRIPTION = (
 )
 PLAN_DESCRIPTION = (
     "Solves for the buffer, the number of users, the link rate, the number of parallel streams, "
-    "or the loss that meets a target. The verdict states the result, and whether it is from a "
-    "model or from a simulation. `verify` checks the result of a model by simulation. The "
-    "questions users and rate have one of two targets: a mean (argument `rate`), or a share of "
-    f"files above a goodput (arguments `share` and `above`). {TRUST_HELP} "
-    f"{UNITS_HELP}"
+    "or the loss that meets a target. The verdict states the result. The answer is simulated, "
+    "unless `engine` names a formula such as engset. The questions users and rate have one of "
+    "three targets: a mean (argument `rate`), a share of files above a goodput (arguments `share` "
+    f"and `above`), or a mean time per file (argument `time`). {TRUST_HELP} {UNITS_HELP}"
 )

@@ -1,42 +1,22 @@
-"""A worker process of ``tcpcast mcp`` that runs one command and returns its JSON document.
+"""What a worker process of ``tcpcast mcp`` does: run a command, or list files."""
 
-The process reads files only below the folder of the server, and writes no files. Its memory is
-limited. At the time limit, the command is interrupted, so that it returns the finished results.
-"""
-
-# ruff: noqa: PLC0415 - the time limit includes imports
 from __future__ import annotations
 
-import _thread
 import gzip
-import io
 import json
 import os
-import signal
 import stat
-import sys
-import threading
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import protected_inputs
+from tcpcast.cli.worker import run_words
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
-from tcpcast.web.worker import process_requests
-
-if sys.platform != "win32":
-    import resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tcpcast.web.worker import Send
-
 MAX_RESULT_BYTES = 256 * 2**10
-MAX_DATA_BYTES = 2 * 2**30
-"""Memory limit of a call in bytes, without the code of libraries."""
-VERIFIED_KEY = "verified"
 MAX_REQUESTED_ROWS = 5_000
 """Maximum number of rows of a requested table."""
 
@@ -51,7 +31,7 @@ CAPTURE_MAGIC = frozenset(
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # noqa: ARG001
+def run_command(request: Mapping[str, Any]) -> dict[str, str]:
     """Run a command, and return its document as text and its messages.
 
     Parameters
@@ -66,29 +46,19 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
     TcpcastError
         The command printed no document; the error contains the messages of the command.
     """
-    _restrict_files_and_memory(request["folder"])
-    limit_s = request["limit_s"]
-    alarm = threading.Timer(limit_s, _thread.interrupt_main, (signal.SIGTERM,))
-    alarm.daemon = True
-    alarm.start()
-    from tcpcast.cli import main
-
-    out, err = io.StringIO(), io.StringIO()
-    sys.stdin = io.StringIO(request["text"])
-    try:
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main(request["words"])
-        messages = err.getvalue().strip()
-        if code == INTERRUPTED_EXIT_CODE:
-            kind = "incomplete" if out.getvalue() else "no"
-            messages = f"{kind} answer: {interruption_reason(limit_s)}"
-        if not out.getvalue():
-            raise TcpcastError(messages)
-        found = shorten_document_tables(
-            json.loads(out.getvalue()), request["rows"], request["tables"]
-        )
-    except MemoryError:
-        raise TcpcastError("out of memory; write a smaller scenario or capture") from None
+    folder, limit_s = request["folder"], request["limit_s"]
+    refusal = "no file may be read; start tcpcast mcp with --folder DIR"
+    if folder is not None:
+        refusal = f"outside the folder {folder} of tcpcast mcp; name a file in this folder"
+    code, output, messages, _ = run_words(
+        request["words"], folder=folder, refusal=refusal, limit_s=limit_s, text=request["text"]
+    )
+    if code == INTERRUPTED_EXIT_CODE:
+        kind = "incomplete" if output else "no"
+        messages = f"{kind} answer: {interruption_reason(limit_s)}"
+    if not output:
+        raise TcpcastError(messages)
+    found = shorten_document_tables(json.loads(output), request["rows"], request["tables"])
     document = json.dumps(found, allow_nan=False)
     if len(document) > MAX_RESULT_BYTES:
         raise TcpcastError(
@@ -98,7 +68,7 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
     return {"document": document, "messages": messages if code else ""}
 
 
-def list_files(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # noqa: ARG001
+def list_files(request: Mapping[str, Any]) -> dict[str, str]:
     """Return the captures and the scenarios below the folder of the server.
 
     Captures are recognised by their content, those in zstd by their name. Symbolic links, pipes and
@@ -175,32 +145,12 @@ def interruption_reason(limit_s: float) -> str:
     )
 
 
-def _restrict_files_and_memory(folder: str | None) -> None:
-    """Restrict files and memory of this process."""
-    from tcpcast.scenario.loading import PACKAGED
-
-    try:
-        os.chdir(folder or PACKAGED)
-    except OSError as error:
-        raise TcpcastError(f"--folder {folder}: {error.strerror}; start the server again") from None
-    if folder is None:
-        refusal = "no file may be read; start tcpcast mcp with --folder DIR"
-    else:
-        refusal = f"outside the folder {folder} of tcpcast mcp; name a file in this folder"
-    protected_inputs.restrict_process(PACKAGED, *filter(None, [folder]), refusal=refusal)
-    if sys.platform != "win32":
-        _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        allowed = MAX_DATA_BYTES if most == resource.RLIM_INFINITY else min(most, MAX_DATA_BYTES)
-        resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
-
-
 def shorten_document_tables(
     document: dict[str, Any], rows: int, wanted: list[str]
 ) -> dict[str, Any]:
     """Return a document with the verdict first and without long tables.
 
-    Each answer or plan gets a key ``omitted`` with the number of rows of each omitted table. In a
-    plan, the list ``verified`` is also omitted, because the table ``simulated`` summarises it.
+    Each answer or plan gets a key ``omitted`` with the number of rows of each omitted table.
     """
     first = {"verdict": document["verdict"]} if "verdict" in document else {}
     found: dict[str, Any] = _without_long_tables(first | document, rows, wanted)
@@ -217,17 +167,8 @@ def _without_long_tables(value: Any, rows: int, wanted: list[str]) -> Any:
     lengths = {name: len(next(iter(each["columns"].values()), ())) for name, each in tables.items()}
     most = {name: MAX_REQUESTED_ROWS if name in wanted else rows for name in lengths}
     omitted = {name: length for name, length in lengths.items() if length > most[name]}
-    changed: dict[str, Any] = {}
     if omitted:
-        changed["tables"] = {name: each for name, each in tables.items() if name not in omitted}
-    if value.get(VERIFIED_KEY) and VERIFIED_KEY not in wanted:
-        omitted[VERIFIED_KEY] = len(value[VERIFIED_KEY])
-        changed[VERIFIED_KEY] = []
-    found = {
-        name: _without_long_tables(each, rows, wanted) for name, each in (value | changed).items()
-    }
+        kept = {name: each for name, each in tables.items() if name not in omitted}
+        value = value | {"tables": kept}
+    found = {name: _without_long_tables(each, rows, wanted) for name, each in value.items()}
     return found | ({"omitted": omitted} if omitted else {})
-
-
-if __name__ == "__main__":
-    process_requests({"run_command": run_command, "list_files": list_files})

@@ -3,8 +3,8 @@
 # ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,7 @@ import typer
 
 from tcpcast.cli.commands import CONTEXT_OPTION
 from tcpcast.cli.group import Commands
-from tcpcast.cli.plan_options import (
-    COMMON,
-    VERIFY,
-    choose_target,
-    list_plan_options,
-    read_target,
-    select_given,
-)
+from tcpcast.cli.plan_options import COMMON, list_plan_options, read_target, select_given
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.cli.typer_commands import set_signature
 from tcpcast.errors import TcpcastError
@@ -27,7 +20,7 @@ from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.plan.questions import QUESTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from tcpcast.plan import Plan
     from tcpcast.plan.questions import Question
@@ -76,79 +69,74 @@ def _make_path_scenario(
     question: Question, given: Mapping[str, Any], changes: Mapping[str, Any], seed: int | None
 ) -> Scenario:
     """Return the scenario of the path that the options describe."""
-    from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
+    from tcpcast.path_scenario import make_path_scenario
+    from tcpcast.ranges import is_range
 
     for row in question.required_path_options:
         if row.name not in given:
             raise TcpcastError(
                 f"{row.flag}: missing; write {row.flag} {row.example}, or name a scenario"
             )
-    options = PathOptions(**{**question.placeholders, **given})
-    for name in options.ranges:
-        raise TcpcastError(f"--{name}: must be one value; only `tcpcast predict` supports ranges")
-    (point,) = expand_points(options, None)
-    # Formulas need no time limit, and the losses determine the duration of a simulated check.
+    options = {**question.placeholders, **given}
+    for name, text in options.items():
+        if isinstance(text, str) and is_range(text):
+            raise TcpcastError(
+                f"--{name}: must be one value; only `tcpcast predict` supports ranges"
+            )
+    # The losses determine the duration of the simulations.
     changed = {"run.max_wall": "unlimited", **changes}
     if seed is not None:
         changed["run.seed"] = seed
-    return make_bulk_scenario(options, point).with_changes(changed)
+    return make_path_scenario(options).with_changes(changed)
 
 
-def _simulation_arguments(
-    solve: Callable[..., Plan],
-    values: Mapping[str, Any],
-    changes: Mapping[str, Any],
-    scenario: Scenario,
-) -> dict[str, Any]:
-    """Return those arguments about the simulations that are given and that the solver accepts."""
-    given = select_given(values, (VERIFY,))
-    if isinstance(transfers := changes.get("run.transfers"), int):
-        given["transfers"] = transfers
-    if "run.duration" in changes:
-        given["least_s"] = scenario.run.duration_s or 0.0
-    accepted = signature(solve).parameters
-    return {name: value for name, value in given.items() if name in accepted}
+def _check_changes(question: Question, changes: Mapping[str, Any], scenario: Scenario) -> None:
+    """Reject a change of the key that the plan solves for.
+
+    With several classes, the numbers of senders determine the proportion of the classes.
+    """
+    patterns = [question.key]
+    if not question.key.startswith("network."):
+        alone = len(scenario.populations) == 1
+        patterns = [f"{where}.{question.key}" for where in ("traffic", "class.*")] if alone else []
+    elif scenario.network.hops:
+        at, last = scenario.network.measured_index, question.key.rpartition(".")[2]
+        hop = scenario.network.hops[at]
+        patterns += [f"network.hop.{each}.{last}" for each in (at, hop.name)]
+    for key in changes:
+        if any(fnmatchcase(key, pattern) for pattern in patterns):
+            raise TcpcastError(f"--set {key}: plan {question.name} solves for this key; omit it")
 
 
 def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]) -> None:
     """Solve, print and write a plan; first check that files can be written."""
-    from tcpcast import plan as solvers
     from tcpcast.cli.progress import progress_bar
     from tcpcast.cli.reports import check_report_files
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.changed_keys import check_changed_keys, note_unused_keys
+    from tcpcast.plan import solve
     from tcpcast.scenario import parse_assignments
 
     check_report_files(values["html"], values["markdown"], force=values["force"])
     figure = None if values["plot"] is None else _checked_figure_file(question, values)
     if (values["html"], values["markdown"], figure) != (None, None, None):
         ignore_broken_pipe()
-    target = choose_target(question, values)
-    arguments, changes = read_target(target, values), parse_assignments(values["changes"] or ())
+    arguments, changes = read_target(question, values), parse_assignments(values["changes"] or ())
     scenario = _read_scenario(question, values, changes)
-    check_changed_keys(target.name_in_messages or question.name, target, changes, scenario)
-    solve = getattr(solvers, target.solver)
-    arguments |= _simulation_arguments(solve, values, changes, scenario)
+    _check_changes(question, changes, scenario)
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=values["threads"], progress=progress)
-        plan = solve(scenario, options=options, **arguments)
-    if values["file"] is not None and values["verify"] and question.required_path_options:
-        plan.notes += note_unused_keys(target, scenario, changes)
+        plan = solve(question.name, scenario, options=options, **arguments)
     scenario = plan.scenario or scenario
     _print_result(plan, scenario, as_json=values["as_json"])
-    _write_reports(plan, scenario, context, figure, question.figure)
-    if plan.interrupted:
-        raise typer.Exit(130)
-    undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
-    unsettled = undecided or ("verify" in arguments and plan.simulated is None)
-    raise typer.Exit(1 if unsettled or plan.incomplete else 0)
+    _write_reports(plan, scenario, context, figure, question.name)
+    raise typer.Exit(plan.exit_code)
 
 
 def _checked_figure_file(question: Question, values: Mapping[str, Any]) -> Path:
     """Return the path of the figure; raise if the file cannot be written."""
     from tcpcast.report.figures import check_figure_files
 
-    folder, name = values["plot"], f"{question.figure}.{values['form']}"
+    folder, name = values["plot"], f"{question.name}.{values['form']}"
     check_figure_files(folder, [name], force=values["force"])
     return Path(folder) / name
 
@@ -164,7 +152,13 @@ def _print_result(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
     from tcpcast.report.plan import plan_verdict
 
     verdict = plan_verdict(plan)
-    print(encode({"scenario": scenario.resolved(), "verdict": verdict, "plan": plan.to_json()}))
+    document = {
+        "scenario": scenario.resolved(),
+        "verdict": verdict,
+        "findings": [each.to_json() for each in plan.findings],
+        "plan": plan.to_json(),
+    }
+    print(encode(document))
     for warning in plan.warnings:
         print_message(warning)
 

@@ -7,27 +7,40 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tcpcast.sanitize import escape_control_characters
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+listener: Callable[[float], None] | None = None
+"""In a worker process, a function that receives the finished share instead of the bar."""
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[float], None] | None]:
-    """Yield a function to call with the finished share, 0 to 1; None unless stderr is a terminal.
+    """Yield a function to call with the finished share, 0 to 1, or None if stderr is no terminal.
 
     The bar appears with the first call, so that fast formulas show no bar. It disappears at the
     end.
     """
     if not sys.stderr.isatty():
-        yield None
+        yield listener
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    from tcpcast.report.terminal import console
-
-    columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console(sys.stderr), transient=True)
-    task = bar.add_task(label, total=1.0)
+    text = TextColumn("{task.description}", markup=False)
+    # Escape sequences go to `styled`, because the stream itself escapes control characters.
+    console = Console(file=getattr(sys.stderr, "styled", sys.stderr), highlight=False)
+    columns = (text, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(escape_control_characters(label), total=1.0)
 
     def advance(share: float) -> None:
         bar.start()

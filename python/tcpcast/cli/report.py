@@ -26,8 +26,7 @@ from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.protected_inputs import protect_inputs
 from tcpcast.report.load_answers import is_saved_answers_file, read_saved_answers
 from tcpcast.report.sweep_report import sweep_document
-from tcpcast.sweeps.definition import read_sweep
-from tcpcast.sweeps.folder import read_definition
+from tcpcast.sweeps.database import contains_sweep, read_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +61,7 @@ def report(  # noqa: PLR0913 - one parameter per option
     if saved is not None:
         _reject_options(given, f"{saved} contains saved answers")
         raise typer.Exit(_write_report_on_answers(saved, html, markdown, force=force))
-    folder = _find_only_source(sources, lambda path: read_definition(path) is not None, "a sweep")
+    folder = _find_only_source(sources, contains_sweep, "a sweep")
     if folder is not None:
         _reject_options(given, f"{folder} contains a finished sweep")
         raise typer.Exit(_write_report_on_sweep(folder, html, markdown, force=force))
@@ -129,13 +128,13 @@ def _write_report_on_sweep(
     folder: Path, html: str | None, markdown: str | None, *, force: bool
 ) -> int:
     """Write the report on a sweep in a folder, and return the exit code."""
-    finished = read_sweep(folder)
-    file = f"{finished.scenario.name}.toml"
+    results = read_sweep(folder)
+    file = f"{results.sweep.scenario.name}.toml"
     again = f"{shlex.join(['tcpcast', 'report', str(folder)])}\n"
     again += f"# to recompute the sweep, save the scenario above as {file} and run:\n"
     again += shlex.join(["tcpcast", "sweep", file, "--out", "NEW"])
-    write_reports(partial(sweep_document, finished, again), html, markdown, force=force)
-    return 1 if finished.results.interrupted else sweep_exit_code(finished.results)
+    write_reports(partial(sweep_document, results, again), html, markdown, force=force)
+    return 1 if results.interrupted else sweep_exit_code(results)
 
 
 def _source_stem(source: str) -> str:

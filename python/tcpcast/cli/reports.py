@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from tcpcast import output
 from tcpcast.cli.streams import print_message
 from tcpcast.extras import import_matplotlib
-from tcpcast.report.html import html_page
-from tcpcast.report.markdown import markdown_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import typer
+    from matplotlib.figure import Figure
 
     from tcpcast.answer import Answer
     from tcpcast.captures import Capture
@@ -23,14 +22,30 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Document
     from tcpcast.scenario import Scenario
 
+documents: list[Document] | None = None
+"""In a worker process, a list that receives the reports instead of files."""
+
 
 def check_report_files(html: str | None, markdown: str | None, *, force: bool) -> None:
     """Raise before the work starts if reports cannot be written."""
-    for path in (html, markdown):
+    for path in (html, markdown) if documents is None else ():
         if path is not None:
             output.check_file_is_writable(path, kind=output.REPORT_KIND, force=force)
     if html is not None:
         import_matplotlib()
+
+
+def write_figures(
+    figures: Iterable[tuple[str, Figure]], folder: str, form: str, missing: str, *, force: bool
+) -> None:
+    """Write figures and print their names, or state that the data in ``missing`` is missing."""
+    from tcpcast.report import figures as files  # noqa: PLC0415 - slow to import
+
+    paths = files.write_figures(figures, folder, force=force, form=form)
+    if not paths:
+        print_message(f"no figure was written, because {missing}")
+    for path in paths:
+        print_message(f"wrote {path}")
 
 
 def write_reports_on_captures(
@@ -112,6 +127,12 @@ def write_reports(
 
     ``document`` returns the report; its argument is True if the report should contain figures.
     """
+    if documents is not None:
+        documents.append(document(html is not None))
+        return
+    from tcpcast.report.html import html_page  # noqa: PLC0415 - rarely needed
+    from tcpcast.report.markdown import markdown_page  # noqa: PLC0415
+
     mark = output.REPORT_KIND.mark.decode()
     if html is not None:
         _write_and_print_file_name(html, html_page(document(True), mark), force=force)

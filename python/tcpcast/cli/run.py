@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -10,19 +10,22 @@ import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, reproducing_command, write_reports_on_run
+from tcpcast.cli.reports import (
+    check_report_files,
+    reproducing_command,
+    write_figures,
+    write_reports_on_run,
+)
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
 from tcpcast.errors import NotApplicable, TcpcastError
-from tcpcast.report.json import answers_document, encode
-from tcpcast.report.metric_rows import csv_text
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import caveats_of_scenario_and_answers
 from tcpcast.report.text import print_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.compare import ComparedAnswers
@@ -30,12 +33,32 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def run(  # noqa: PLR0913 - one parameter per option
+def run(
     *,
     file: str,
     engine: list[str] | None,
     changes: list[str] | None,
     seed: int | None,
+    feed: str,
+    **how: Any,
+) -> None:
+    """Print the answers of engines to a scenario, and write figures and reports."""
+    scenario = read_scenario(file, changes, seed)
+    if scenario.sweep is not None:
+        message = "the table [sweep] is ignored; to run all its combinations, use `tcpcast sweep`"
+        print_message(message)
+
+    def again(answers: Answers) -> str:
+        return reproducing_command(file, answers, changes, seed, feed)
+
+    answer_scenario(scenario, read_engine_option(engine), again, feed=feed, **how)
+
+
+def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
+    scenario: Scenario,
+    engines: Sequence[str] | None,
+    again: Callable[[Answers], str],
+    *,
     feed: str,
     as_json: bool,
     as_csv: bool,
@@ -46,14 +69,22 @@ def run(  # noqa: PLR0913 - one parameter per option
     print_scenario: bool,
     threads: int | None,
     every: bool,
+    explain: bool,
     accept_late: bool,
     force: bool,
+    refused: Sequence[Answer] = (),
+    amount_bytes: float | None = None,
 ) -> None:
-    """Print the answers of engines side by side, and write figures and reports."""
+    """Print the answers of engines side by side, write figures and reports, and exit.
+
+    ``again`` returns the command that reproduces a report. ``refused`` are further answers, which
+    state why an engine did not run. ``amount_bytes`` is an amount whose time is reported.
+    """
     check_one_format(as_csv=as_csv, as_json=as_json)
-    scenario = read_scenario(file, changes, seed)
     if print_scenario:
-        _print_scenario(scenario, as_json=as_json)
+        from tcpcast.report.json import encode  # noqa: PLC0415 - rarely needed
+
+        print(encode(scenario.resolved()) if as_json else scenario.to_toml().rstrip("\n"))
         return
     if plot is not None:
         from tcpcast.report.figures import check_figure_files, figure_file_names  # noqa: PLC0415
@@ -62,21 +93,27 @@ def run(  # noqa: PLR0913 - one parameter per option
     check_report_files(html, markdown, force=force)
     if any(each is not None for each in (plot, html, markdown)):
         ignore_broken_pipe()
-    if scenario.sweep is not None:
-        message = "the table [sweep] is ignored; to run all its combinations, use `tcpcast sweep`"
-        print_message(message)
     drawn = plot is not None or html is not None
-    names = read_engine_option(engine)
-    if accept_late and "kernel" not in (names or ()):
+    if accept_late and "kernel" not in (engines or ()):
         raise TcpcastError("--accept-late requires the engine kernel; add --engine kernel")
-    how = {"force": force, "over_time": drawn, "accept_late": accept_late}
-    answers = run_engines(scenario, names, threads, feed, **how)
+    answers = run_engines(
+        scenario, engines, threads, feed, force=force, over_time=drawn, accept_late=accept_late
+    )
+    answers += refused
     compared = compare_all(answers)
-    _print_answers(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
+    if as_json or as_csv:
+        _print_rows(compared, scenario, as_json=as_json, amount_bytes=amount_bytes)
+    else:
+        shown: dict[str, Any] = {"explain": explain, "amount_bytes": amount_bytes}
+        print_parts(run_parts(compared, scenario, show_all=every or explain, **shown))
+        for reason in (reason for answer in answers for reason in answer.write_errors):
+            print_message(reason)
     if plot is not None:
-        _write_figures(answers, scenario, plot, form, force=force)
-    again = reproducing_command(file, answers, changes, seed, feed)
-    write_reports_on_run(compared, scenario, again, html, markdown, force=force)
+        from tcpcast.report.figures import iter_figures  # noqa: PLC0415
+
+        figures = iter_figures(answers, scenario)
+        write_figures(figures, plot, form, "no answer has a table to draw", force=force)
+    write_reports_on_run(compared, scenario, again(answers), html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
 
 
@@ -98,7 +135,7 @@ def exit_code(answers: Sequence[Answer]) -> int:
 
 def run_engines(  # noqa: PLR0913 - how to run, by name
     scenario: Scenario,
-    names: list[str] | None,
+    names: Sequence[str] | None,
     threads: int | None,
     feed: str,
     *,
@@ -141,18 +178,16 @@ def _print_duration(scenario: Scenario) -> None:
     print_message(message)
 
 
-def _print_answers(
-    compared: ComparedAnswers, scenario: Scenario, *, as_json: bool, as_csv: bool, every: bool
+def _print_rows(
+    compared: ComparedAnswers, scenario: Scenario, *, as_json: bool, amount_bytes: float | None
 ) -> None:
-    answers = compared.answers
-    if not (as_json or as_csv):
-        print_parts(run_parts(compared, scenario, show_all=every))
-        for reason in (reason for answer in answers for reason in answer.write_errors):
-            print_message(reason)
-        return
+    """Print JSON or CSV, and the warnings on standard error."""
+    from tcpcast.report.json import answers_document, encode  # noqa: PLC0415 - rarely needed
+    from tcpcast.report.metric_rows import csv_text  # noqa: PLC0415
 
+    answers = compared.answers
     if as_json:
-        print(encode(answers_document(compared, scenario)))
+        print(encode(answers_document(compared, scenario, amount_bytes)))
     else:
         print(csv_text(answers), end="")
     notes = caveats_of_scenario_and_answers(answers, scenario)
@@ -163,23 +198,3 @@ def _print_answers(
         messages += [f"{answer.engine}: {text}" for text in own]
     for message in messages:
         print_message(message)
-
-
-def _print_scenario(scenario: Scenario, *, as_json: bool) -> None:
-    if not as_json:
-        print(scenario.to_toml(), end="")
-        return
-
-    print(encode(scenario.resolved()))
-
-
-def _write_figures(
-    answers: Answers, scenario: Scenario, folder: str, form: str, *, force: bool
-) -> None:
-    from tcpcast.report.figures import write_answer_figures  # noqa: PLC0415
-
-    paths = write_answer_figures(answers, scenario, folder, force=force, form=form)
-    if not paths:
-        print_message("no figure was written, because no answer has a table to draw")
-    for path in paths:
-        print_message(f"wrote {path}")

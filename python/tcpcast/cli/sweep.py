@@ -13,29 +13,30 @@ import typer
 from tcpcast import sweeps
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
+from tcpcast.cli.reports import check_report_files, typed_command_text, write_figures, write_reports
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import print_message
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.report.document import Paragraph
-from tcpcast.report.headline import SWEEP_COLUMNS
 from tcpcast.report.json import encode
 from tcpcast.report.sweep import (
     rows_csv,
     sweep_json,
     sweep_rows_parts,
     sweep_verdict_parts,
-    verdict_on_sweep_table,
+    verdict_json,
 )
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
+from tcpcast.sweeps.prepared import prepare_sweep
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from tcpcast.sweeps import PreparedSweep
+    from tcpcast.scenario import Scenario
+    from tcpcast.sweeps.prepared import PreparedSweep
     from tcpcast.sweeps.results import SweepResults
 
     Levels = dict[str, list[float]]
@@ -50,30 +51,41 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     file: str,
     vary: list[str] | None,
     engine: list[str] | None,
-    replications: int | None,
     changes: list[str] | None,
     seed: int | None,
-    feed: str | None,
-    out: str | None,
-    processes: int | None,
-    dask: str | None,
+    **how: Any,
+) -> None:
+    """Run a sweep of a scenario file."""
+    scenario = read_scenario(file, changes, seed)
+    varied = _parse_varied_keys(vary or (), changes or ())
+    sweep_scenario(scenario, varied, read_engine_option(engine), context=context, **how)
+
+
+def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
+    scenario: Scenario,
+    varied: Mapping[str, Any],
+    engines: Sequence[str] | None,
+    *,
+    context: typer.Context,
     plot: str | None,
-    level: list[str] | None,
     form: str,
     html: str | None,
     markdown: str | None,
     force: bool,
     as_csv: bool,
     as_json: bool,
+    replications: int | None = None,
+    feed: str | None = None,
+    out: str | None = None,
+    processes: int | None = None,
+    dask: str | None = None,
+    level: list[str] | None = None,
 ) -> None:
-    """Run a sweep, print its table or write it into a folder, and write figures and reports."""
+    """Run a sweep, print its table or write it into a folder, write figures and reports; exit."""
     _check_format_options(out, as_csv=as_csv, as_json=as_json)
-    scenario = read_scenario(file, changes, seed)
-    varied = _parse_varied_keys(vary or (), changes or ())
-    how: dict[str, Any] = {"engines": read_engine_option(engine), "replications": replications}
-    how |= {"feed": feed}
+    how: dict[str, Any] = {"engines": engines, "replications": replications, "feed": feed}
     outputs = _RequestedOutputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
-    plan = sweeps.prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
+    plan = prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
     with progress_bar(scenario.name) as progress:
         results = sweeps.sweep(
@@ -81,7 +93,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
         )
     _print_sweep(results, as_csv=as_csv, as_json=as_json)
     if plan is not None:
-        outputs.write(plan, results, typed_command_text(context))
+        outputs.write(results, typed_command_text(context))
     raise typer.Exit(exit_code(results))
 
 
@@ -131,32 +143,24 @@ class _RequestedOutputs:
             check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
         check_report_files(self.html, self.markdown, force=self.force)
 
-    def write(self, plan: PreparedSweep, results: SweepResults, again: str) -> None:
+    def write(self, results: SweepResults, again: str) -> None:
         """Write the requested files, and print their names."""
         if self.plot is not None:
-            self._draw_figures(plan, results, self.plot)
+            self._draw_figures(results, self.plot)
         if (self.html, self.markdown) == (None, None):
             return
 
-        from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
-
-        finished = make_finished_sweep(plan.definition, results)
         from tcpcast.report.sweep_report import sweep_document  # noqa: PLC0415
 
-        document = functools.partial(sweep_document, finished, again, levels=self.levels)
+        document = functools.partial(sweep_document, results, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
 
-    def _draw_figures(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
-        how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
-        from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
-        from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
+    def _draw_figures(self, results: SweepResults, folder: str) -> None:
+        from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
-        setup = sweep_subtitle(make_finished_sweep(plan.definition, results).scenario, results.keys)
-        paths = plot_sweep(results.to_arrow(), results.keys, folder, subtitle=setup, **how)
-        if not paths:
-            print_message("no figure was written, because no answer has a metric to draw")
-        for path in paths:
-            print_message(f"wrote {path}")
+        setup = sweep_subtitle(results.sweep.scenario, results.keys)
+        drawn = iter_sweep_figures(results.to_arrow(), results.keys, setup, self.levels)
+        write_figures(drawn, folder, self.form, "no answer has a metric to draw", force=self.force)
 
 
 def exit_code(results: SweepResults) -> int:
@@ -227,10 +231,9 @@ def _print_sweep(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
 
 def _print_summary(results: SweepResults, *, as_json: bool) -> None:
     """Print the verdict and the number of rows of a sweep in a folder."""
-    table = results.to_arrow({*results.keys, *SWEEP_COLUMNS})
+    table = results.to_arrow()
     if as_json:
-        verdict = verdict_on_sweep_table(table, results.keys) or None
-        print(encode({"verdict": verdict, **results.summary()}))
+        print(encode(verdict_json(table, results.keys) | results.summary()))
     else:
         text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
         print_parts([*sweep_verdict_parts(table, results.keys), Paragraph(text)])
@@ -241,7 +244,7 @@ def _print_missing_answers(results: SweepResults) -> None:
     statuses = results.statuses
     if results.interrupted:
         more = "; run the same command to continue" if results.folder is not None else ""
-        message = f"interrupted: {results.done} of {results.batches} batches are done{more}"
+        message = f"interrupted: {results.done} of {results.runs} runs are done{more}"
         print_message(message)
     for status in ("failed", "partial"):
         if status in statuses:

@@ -14,7 +14,7 @@ from tcpcast.captures.capture_tables import TABLE_NAMES, restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.groups import GROUPINGS
 from tcpcast.cli.options import check_one_format, read_positive_duration
-from tcpcast.cli.reports import check_report_files, write_reports_on_captures
+from tcpcast.cli.reports import check_report_files, write_figures, write_reports_on_captures
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.errors import CaptureError, MachineError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
@@ -323,17 +323,14 @@ def write_figures_and_parquet(
     captures: Sequence[Capture], plot: str | None, form: str, parquet: str | None, *, force: bool
 ) -> None:
     """Write figures and Parquet files, and print their names."""
-    paths = []
     if plot is not None and captures:
-        from tcpcast.report.trace_figures import write_capture_figures as draw  # noqa: PLC0415
+        from tcpcast.report.trace_figures import iter_capture_figures  # noqa: PLC0415
 
-        paths += draw(captures, plot, force=force, form=form)
-        if not paths:
-            print_message("no figure was written, because no direction has data")
+        drawn = iter_capture_figures(captures)
+        write_figures(drawn, plot, form, "no direction has data", force=force)
     if parquet is not None and captures:
-        paths += write_parquet(captures, parquet, force=force)
-    for path in paths:
-        print_message(f"wrote {path}")
+        for path in write_parquet(captures, parquet, force=force):
+            print_message(f"wrote {path}")
 
 
 def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> None:

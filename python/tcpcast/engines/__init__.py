@@ -50,10 +50,8 @@ class RunOptions:
     ``progress`` is called with the finished share, from 0 to 1. ``deadline`` is the value of
     :func:`time.perf_counter` at which several runs that share one ``run.max_wall`` must end.
     ``force`` lets files of ``[[probes.pcap]]`` overwrite any file. ``over_time`` adds the tables
-    of ``packet`` for plots over time and of completion times. If ``tables`` is False, the caller
-    shows only metrics, and formulas may leave out the scenario's digest and tables that take as
-    long to compute as the metrics. ``accept_late`` lets ``kernel`` continue although this machine
-    is too busy for its link.
+    of ``packet`` for plots over time and of completion times. ``accept_late`` lets ``kernel``
+    continue although this machine is too busy for its link.
     """
 
     threads: int | None = None
@@ -61,7 +59,6 @@ class RunOptions:
     deadline: float | None = None
     force: bool = False
     over_time: bool = False
-    tables: bool = True
     accept_late: bool = False
 
     def __post_init__(self) -> None:

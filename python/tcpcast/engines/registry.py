@@ -10,7 +10,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Note
+from tcpcast.answer import Note, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ class Formula(EngineEntry):
     answer, or None to use the scenario's values. If
     ``stack`` is not Reno, the formula is evaluated by default only for scenarios with that stack;
     requested by name, it answers any scenario. ``controls`` are the congestion controls that a
-    model of Reno's window covers. If ``has_optional_tables``, the function also takes
-    :attr:`RunOptions.tables`.
+    model of Reno's window covers.
     The rate of a formula with ``is_upper_bound`` is a bound rather than an estimate.
     """
 
@@ -134,7 +133,6 @@ class Formula(EngineEntry):
     accepts_measured: bool = False
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
-    has_optional_tables: bool = False
     is_upper_bound: bool = False
 
     def is_default_for(self, scenario: Scenario) -> bool:
@@ -148,7 +146,7 @@ class Formula(EngineEntry):
     def run(
         self,
         scenario: Scenario,
-        options: RunOptions,
+        options: RunOptions,  # noqa: ARG002 - for engines that simulate
         measured: Answer | None,
     ) -> Answer:
         """Answer a scenario, with the simulator's p, RTT and T0 if ``measured`` is given."""
@@ -158,9 +156,8 @@ class Formula(EngineEntry):
         if refusal is not None:
             raise refusal
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
-        options_of_tables = {"tables": options.tables} if self.has_optional_tables else {}
         try:
-            answer: Answer = self.load()(*inputs, **options_of_tables)
+            answer: Answer = self.load()(*inputs)
         except DomainError as error:
             # For example values of a simulation that the model excludes; other engines go on.
             raise NotApplicable(f"the model excludes these inputs: {error}") from error
@@ -180,12 +177,17 @@ class Formula(EngineEntry):
                 else warn_about_varying_path(scenario, accepts_measured=self.accepts_measured)
             )
         )
-        if why := outside_domain_reason(answer.engine, **answer.domain):
+        why = outside_domain_reason(answer.engine, **answer.domain)
+        outside = [f"outside the domain of the model: {why}"] if why else []
+        tcp = scenario.populations[0].tcp
+        if self.stack in FORMULA_BY_CONTROL and self.stack != tcp.control:
+            of = self.stack.upper()
+            outside.append(f"the model is for {of}, but the scenario's stack is {tcp.stack}")
+        if outside:
             answer.mark_untrusted()
-            answer.notes.insert(0, Note(f"outside the domain of the model: {why}", kind="outside"))
+            answer.notes[:0] = texts_to_notes(outside, "outside")
         answer.provenance |= {"version": _native_version(), "formula": self.source}
-        if options.tables:
-            answer.provenance["scenario"] = scenario.digest()
+        answer.provenance["scenario"] = scenario.digest()
         return answer
 
 

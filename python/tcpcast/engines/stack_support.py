@@ -93,7 +93,29 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
     """
     entry, preset = REGISTRY[engine], STACKS[stack]
     if isinstance(entry, Formula):
-        return _get_formula_support(engine, entry, stack, delayed_acks=preset["delayed_acks"])
+        control, max_plus = get_congestion_control(stack), entry.stack == MAX_PLUS
+        of_another = entry.stack in FORMULA_BY_CONTROL and FORMULA_BY_CONTROL.get(control) != engine
+        refused, stated = SupportLevel.REFUSED, SupportLevel.STATED_ERROR
+        measured = MEASURED_ERRORS.get((engine, stack), "")
+        verdicts = (
+            (of_another, StackSupport(stated, f"predicts {entry.stack.upper()}")),
+            (
+                not models_congestion_control(entry, control),
+                StackSupport(refused, "models Reno's window"),
+            ),
+            (
+                engine == "engset" and stack == MAX_PLUS,
+                StackSupport(refused, "models senders that detect losses"),
+            ),
+            (
+                engine == "engset" and preset["delayed_acks"],
+                StackSupport(refused, "models one ACK per packet"),
+            ),
+            (max_plus and stack != MAX_PLUS, _UNCHECKED),
+            (bool(measured), StackSupport(stated, measured)),
+            (stack in MODERN_STACKS or stack == TAHOE, _UNCHECKED),
+        )
+        return next((result for holds, result in verdicts if holds), APPLIES)
     if entry.family == PLUGINS_FAMILY:
         return StackSupport(SupportLevel.UNCHECKED, "depends on its package")
     if engine == "fixed-point" and stack != MAX_PLUS:
@@ -103,31 +125,6 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
     if engine == "mean-field" and stack in MODERN_STACKS:
         return StackSupport(SupportLevel.REFUSED, "not validated for modern TCP")
     return _UNCHECKED if engine == "mean-field" and stack == TAHOE else APPLIES
-
-
-def _get_formula_support(
-    engine: str, entry: Formula, stack: str, *, delayed_acks: bool
-) -> StackSupport:
-    control, max_plus = get_congestion_control(stack), entry.stack == MAX_PLUS
-    of_another = entry.stack in FORMULA_BY_CONTROL and FORMULA_BY_CONTROL.get(control) != engine
-    refused, stated = SupportLevel.REFUSED, SupportLevel.STATED_ERROR
-    measured = MEASURED_ERRORS.get((engine, stack), "")
-    verdicts = (
-        (of_another, StackSupport(stated, f"predicts {entry.stack.upper()}")),
-        (
-            not models_congestion_control(entry, control),
-            StackSupport(refused, "models Reno's window"),
-        ),
-        (
-            engine == "engset" and stack == MAX_PLUS,
-            StackSupport(refused, "models senders that detect losses"),
-        ),
-        (engine == "engset" and delayed_acks, StackSupport(refused, "models one ACK per packet")),
-        (max_plus and stack != MAX_PLUS, _UNCHECKED),
-        (bool(measured), StackSupport(stated, measured)),
-        (stack in MODERN_STACKS or stack == TAHOE, _UNCHECKED),
-    )
-    return next((result for holds, result in verdicts if holds), APPLIES)
 
 
 def find_omitted_formulas(scenario: Scenario) -> dict[str, list[str]]:

@@ -26,10 +26,12 @@ WINDOW_SHARE = "window_share"
 EXPECTED_LOSSES = "expected_losses"
 WINDOW_BDPS = "window_bdps"
 SACK_LOSSES = "recoveries"
+QUEUE_FILL = "queue_fill"
 """Quantities that bound a domain: p; T0 in RTTs; the share of time that PFTK (31) spends in
 timeouts; the share of flows in RTO at the same time; the window relative to the receiver window;
-the mean number of losses of a transfer; its largest window in bandwidth-delay products; and the
-losses of a transfer that are repaired by SACK."""
+the mean number of losses of a transfer; its largest window in bandwidth-delay products; the
+losses of a transfer that are repaired by SACK; and the queue that the formula assumes to fit,
+relative to the buffer."""
 
 MAX_RTO_SHARE = 0.25
 """Maximum share of flows in RTO for which algorithm 1 is preferred to n times PFTK: it assumes few
@@ -45,6 +47,7 @@ _QUANTITY_TEXTS = {
     EXPECTED_LOSSES: ("{} losses per transfer", 1),
     WINDOW_BDPS: ("a window of {} BDP", 1),
     SACK_LOSSES: ("{} losses per transfer with SACK", 1),
+    QUEUE_FILL: ("a queue of {} times the buffer", 1),
 }
 
 
@@ -80,9 +83,14 @@ class FormulaDomain:
 
 
 _SIMULATION_SOURCE = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
-_DOMAIN_WITHOUT_TIMEOUTS = FormulaDomain(0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.2})
+_DOMAIN_WITHOUT_TIMEOUTS = FormulaDomain(
+    0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.2, QUEUE_FILL: 1}
+)
 _DOMAIN_WITH_TIMEOUTS = FormulaDomain(
-    0.35, _SIMULATION_SOURCE, {LOSS_RATIO: 0.1}, {T0_RTTS: 10, TIMEOUT_TIME_SHARE: 0.35}
+    0.35,
+    _SIMULATION_SOURCE,
+    {LOSS_RATIO: 0.1, QUEUE_FILL: 1},
+    {T0_RTTS: 10, TIMEOUT_TIME_SHARE: 0.35},
 )
 
 DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
@@ -94,7 +102,7 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
         "cubic-response": FormulaDomain(
             None,
             "same bound as the square-root law: RFC 9438, section 5, also excludes timeouts",
-            {TIMEOUT_TIME_SHARE: 0.2},
+            {TIMEOUT_TIME_SHARE: 0.2, QUEUE_FILL: 1},
         ),
         "bbr-bound": FormulaDomain(
             None,
@@ -103,20 +111,20 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
             {LOSS_RATIO: 0.12},
         ),
         "parallel": FormulaDomain(
-            0.35, _SIMULATION_SOURCE, {RTO_FLOW_SHARE: 0.35, WINDOW_SHARE: 1.0}
+            0.35, _SIMULATION_SOURCE, {RTO_FLOW_SHARE: 0.35, WINDOW_SHARE: 1.0, QUEUE_FILL: 1}
         ),
         "parallel-cumulative": FormulaDomain(
-            0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.4, WINDOW_SHARE: 1.0}
+            0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.4, WINDOW_SHARE: 1.0, QUEUE_FILL: 1}
         ),
         "cardwell": FormulaDomain(
             0.35,
             _SIMULATION_SOURCE,
-            {WINDOW_BDPS: 1, LOSS_RATIO: 0.1, EXPECTED_LOSSES: 0.6, T0_RTTS: 10},
+            {WINDOW_BDPS: 1, LOSS_RATIO: 0.1, EXPECTED_LOSSES: 0.6, T0_RTTS: 10, QUEUE_FILL: 1},
         ),
         "short": FormulaDomain(
             0.45,
             _SIMULATION_SOURCE,
-            {WINDOW_BDPS: 1, LOSS_RATIO: 0.1, SACK_LOSSES: 8},
+            {WINDOW_BDPS: 1, LOSS_RATIO: 0.1, SACK_LOSSES: 8, QUEUE_FILL: 1},
             {LOSS_RATIO: 0.03, EXPECTED_LOSSES: 1.1},
         ),
     }

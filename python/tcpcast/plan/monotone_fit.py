@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import stdtrit
+
+from tcpcast.intervals import student_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-CONFIDENCE_LEVEL = 0.95
 
 NORMAL_QUANTILE = 1.96
 """Half-width of a 95 % interval in standard errors."""
@@ -38,6 +37,9 @@ CONVERGED = 1e-10
 LOG_DISTANCES = np.geomspace(1e-7, 20.0, 3000)
 """Candidate distances of the interval's ends from the centre, as logarithms."""
 
+
+CLEAR_FACTOR = 2.0
+"""A metric without an interval is above or below the target if it differs by this factor."""
 
 MAX_LOGARITHM = 20.0
 """Maximum logarithm of a fit or a value, relative to target or centre."""
@@ -62,13 +64,13 @@ class MeasuredPoint:
             return 0.0
         return math.log(self.high / self.low) / (2 * NORMAL_QUANTILE)
 
-    def is_interval_above(self, target: float) -> bool:
-        """Return True if the whole interval is above the target; False without an interval."""
-        return self.low is not None and self.low > target
+    def is_certainly_above(self, target: float) -> bool:
+        """Return True if the interval, or without one half of the metric, is above the target."""
+        return (self.metric / CLEAR_FACTOR if self.low is None else self.low) > target
 
-    def is_interval_below(self, target: float) -> bool:
-        """Return True if the whole interval is below the target; False without an interval."""
-        return self.high is not None and self.high < target
+    def is_certainly_below(self, target: float) -> bool:
+        """Return True if the interval, or without one twice the metric, is below the target."""
+        return (self.metric * CLEAR_FACTOR if self.high is None else self.high) < target
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ def _fit_log_regression(
     scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
     claimed = _stated_scatter(points, weights)
     noise = max(scatter, claimed)  # few points may be close to the curve by chance
-    quantile = float(stdtrit(freedom, (1 + CONFIDENCE_LEVEL) / 2))
+    quantile = student_quantile(freedom)
     excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
     covariance = np.asarray(noise * inverse, dtype=np.float64)
     return FittedCurve(centre, np.asarray(terms, dtype=np.float64), covariance, quantile), excess

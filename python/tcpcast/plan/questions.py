@@ -1,86 +1,51 @@
-"""The plans: what each can be asked, and the function that solves it.
+"""The plans as data: the varied key of each question, its targets, and its options.
 
-This module imports neither numpy nor the solvers, so that ``--help`` is fast.
+This module imports neither numpy nor the solver, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tcpcast.command_option import REQUIRED, Option
+from tcpcast.command_option import Option
+from tcpcast.errors import DomainError
 from tcpcast.path_option_definitions import PATH_OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-SEARCH_REPLICATIONS = 4
-"""Minimum number of replications per population in a search for the goodput of files."""
+TIME_PER_FILE = "time per file"
+"""Stands for the metric of the time per file, which depends on the traffic and the handshake."""
 
-_RECORDING_ADVICE = (
-    "a plan writes no time series or captures; omit this key, or use it in a `tcpcast run` of the "
-    "planned scenario"
-)
-LENGTH_ADVICE = (
-    "the number of losses determines the duration of the simulations; omit this key, or write "
-    "run.duration for a minimum duration"
-)
-_SSTHRESH_ADVICE = "the simulations start with the mean window of PFTK; omit this key"
-SOURCES_ADVICE = "the plan solves for the number of sources; omit this key"
-_FLOWS_ADVICE = "the plan solves for the number of flows; omit this key"
-_FILES_ADVICE = (
-    "the plan uses the goodput of complete files of all sizes; omit this key, or use it in a "
-    "`tcpcast run` of the planned scenario"
-)
-_GOODPUT_ADVICE = "the plan solves for the loss; omit this key, and write the goodput as --goodput"
-
-_PROBE_KEYS = {"probes.*": _RECORDING_ADVICE}
-_SOURCES_KEYS = {"traffic.sources": SOURCES_ADVICE, "class.*.sources": SOURCES_ADVICE}
-_KEYS_SET_BY_CHECK = {
-    **dict.fromkeys(
-        ("run.transfers", "run.warmup", "run.replications", "run.precision*"), LENGTH_ADVICE
-    ),
-    **dict.fromkeys(("tcp.initial_ssthresh", "class.*.tcp.initial_ssthresh"), _SSTHRESH_ADVICE),
-    **_PROBE_KEYS,
-}
-"""Keys that the simulations of a path determine themselves."""
+FILE_GOODPUT = "file goodput"
+"""Stands for the goodput that a share of the files exceeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A target that a plan can meet.
+    """A target of a question.
 
     Attributes
     ----------
-    module, solver
-        Module of this package, and its function, which takes the scenario and, as keywords, the
-        options below; those for rates and times end in ``_bps`` and ``_s``. It may also have
-        parameters ``verify``, ``transfers`` and ``least_s`` for its simulations.
-    required_options, further_options
-        Options that state the target, and further options.
-    unused_keys
-        Patterns of the scenario's keys that the solver finds, determines or ignores, with advice.
-    min_replications
-        Minimum of ``run.replications``.
-    name_in_messages
-        Name of the plan with this target in messages, if not the question's.
-    missing_advice
-        What to write if an option of ``required_options`` is missing.
+    options
+        The options that state the target; all are required, and the last one has the target value.
+    metric
+        Name of the metric that meets the target, :data:`TIME_PER_FILE` or :data:`FILE_GOODPUT`.
+    rises
+        Whether the metric rises with the varied quantity; otherwise it falls.
+    text
+        The target in a sentence; the values of the options are inserted.
+    default
+        Value of the last option if no option states a target; NaN for none.
     """
 
-    module: str
-    solver: str
-    required_options: tuple[Option, ...] = ()
-    further_options: tuple[Option, ...] = ()
-    unused_keys: Mapping[str, str]
-    min_replications: int = 0
-    name_in_messages: str = ""
-    missing_advice: str = ""
-
-    @property
-    def options(self) -> tuple[Option, ...]:
-        """All options of the target."""
-        return (*self.required_options, *self.further_options)
+    options: tuple[Option, ...]
+    metric: str
+    rises: bool
+    text: str
+    default: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +54,25 @@ class Question:
 
     Attributes
     ----------
-    name
-        Name of the command.
-    summary, about, example
-        First sentence of the help, further sentences, and an example without the command's name.
-    figure
-        File name of the figure, without the format.
+    name, summary, about, example
+        Name of the command, first sentence of its help, further sentences, and an example without
+        the command's name.
+    text
+        The answer in a sentence: "smallest buffer".
+    key
+        The varied key of the scenario; the kind of traffic determines the keys of users and flows.
+    column, unit, axis
+        Column of the varied quantity in tables, its unit, and its label in figures.
+    integer
+        Whether the varied quantity is a whole number.
+    smallest
+        Whether to find the smallest value that meets the target; otherwise the largest.
+    power
+        Approximate exponent of the varied quantity in the metric.
     targets
-        The first target with an option is solved for; without such an option, the last one.
+        The targets; options of one of them are given. The first one may have a default.
+    class_option
+        Option that selects a class, or None.
     required_path_options, further_path_options
         Required and further options that describe the path instead of a scenario; the options of
         the hosts are added. Without required options, the plan needs a scenario.
@@ -108,17 +84,55 @@ class Question:
     summary: str
     about: str
     example: str
-    figure: str
+    text: str
+    key: str
+    column: str
+    unit: str
+    axis: str
+    integer: bool = True
+    smallest: bool = True
+    power: float = 1.0
     targets: tuple[Target, ...]
+    class_option: Option | None = None
     required_path_options: tuple[Option, ...] = ()
     further_path_options: tuple[Option, ...] = ()
     placeholders: Mapping[str, str] = field(default_factory=dict)
 
+    def choose_target(self, given: Collection[str], name_of: Callable[[Option], str]) -> Target:
+        """Return the target whose options were given; ``name_of`` names options in messages.
+
+        Raises
+        ------
+        DomainError
+            The options of no target, of more than one, or only a part of them are given.
+        """
+        for target in self.targets:
+            if {row.name for row in target.options} == set(given):
+                return target
+        if not given and math.isfinite(self.targets[0].default):
+            return self.targets[0]
+        names = [" and ".join(map(name_of, target.options)) for target in self.targets]
+        examples = (
+            " ".join(f"{name_of(row)} {row.example}" for row in target.options)
+            for target in self.targets
+        )
+        chosen = [row for each in self.targets for row in each.options if row.name in given]
+        if not given or len(self.targets) == 1:
+            raise DomainError(f"missing target; use {', or '.join(examples)}")
+        raise DomainError(
+            f"{' and '.join(map(name_of, chosen))}: not one target; use {', or '.join(names)}"
+        )
+
+    @property
+    def target_options(self) -> tuple[Option, ...]:
+        """Options of all targets and of the class, in the order of the help."""
+        stated = dict.fromkeys(row for target in self.targets for row in target.options)
+        return (*stated, *filter(None, [self.class_option]), ENGINE)
+
     @property
     def options(self) -> tuple[Option, ...]:
         """Options of the targets and the path, in the order of the help."""
-        of_targets = dict.fromkeys(row for each in self.targets for row in each.options)
-        return (*of_targets, *self.path_options)
+        return (*self.target_options, *self.path_options)
 
     @property
     def path_options(self) -> tuple[Option, ...]:
@@ -130,124 +144,126 @@ class Question:
         )
 
 
+def argument_name(option: Option) -> str:
+    """Return the argument of :func:`.solver.solve` for an option of a target."""
+    return option.name + {"RATE": "_bps", "TIME": "_s"}.get(option.metavar, "")
+
+
+ENGINE = Option(
+    "engine", "NAME", "Engine whose metric meets the target, such as engset.", default="packet"
+)
 _HOST_OPTIONS = tuple(row for row in PATH_OPTIONS.values() if not row.example and row.name != "iw")
 """Options of the hosts; the initial window has no effect on bulk flows."""
 _RTT = replace(PATH_OPTIONS["rtt"], default=None, example="100ms")
-_MEAN_RATE = Option("rate", "RATE", "Minimum of the mean rate of a connection during a transfer.")
-_SHARE_AND_ABOVE = (
-    Option("share", "RATIO", "Share of files whose goodput must exceed --above."),
-    Option("above", "RATE", "Minimum goodput of these files (see --share)."),
+_MEAN_RATE = Option(
+    "rate", "RATE", "Minimum of the mean rate of a user during a transfer.", example="200kbit"
 )
-_SHARE_ADVICE = (
-    "write --rate 200kbit for a mean rate, or --share 95% --above 500kbit if 95 % of the files "
-    "must exceed a goodput of 500 kbit/s"
+_SHARE = Option(
+    "share", "RATIO", "Share of files whose goodput must exceed --above.", example="95%"
 )
+_ABOVE = Option("above", "RATE", "Minimum goodput of these files (see --share).", example="500kbit")
+_TIME = Option("time", "TIME", "Maximum of the mean time per file.", example="2s")
+_UTILISATION = Option("utilisation", "RATIO", "Minimum utilisation of the link.", example="95%")
 _ABOUT_POPULATIONS = (
-    "The target is either a mean rate (--rate), or a share of files above a goodput (--share and "
-    "--above). A formula solves for a mean rate, and a simulation for a share."
+    "The target is a mean rate (--rate), a share of files above a goodput (--share and --above), "
+    "or a mean time per file (--time)."
 )
-_GROWS = Option(
-    "grows",
-    "NAME",
-    "Class whose number of senders is varied; default: all classes, in proportion.",
-    "--class",
-)
-_OF_CLASS = Option(
-    "of_class", "NAME", "Class that must reach the target; default: the slowest class.", "--class"
-)
-_RATE_KEYS = {
-    "network.bottleneck.rate": "the plan solves for the rate of the link; omit this key, and "
-    "write the rate of a user as --rate",
-    **_PROBE_KEYS,
-}
+
+
+def _population_targets(*, rises: bool) -> tuple[Target, ...]:
+    """Return the targets of users, whose rates rise or fall with the varied quantity."""
+    return (
+        Target(
+            options=(_MEAN_RATE,),
+            metric="connection_rate_bps",
+            rises=rises,
+            text="with a mean rate of {}",
+        ),
+        Target(
+            options=(_SHARE, _ABOVE),
+            metric=FILE_GOODPUT,
+            rises=rises,
+            text="with {} of files above {}",
+        ),
+        Target(
+            options=(_TIME,),
+            metric=TIME_PER_FILE,
+            rises=not rises,
+            text="with a mean time per file of {}",
+        ),
+    )
+
 
 _ROWS = (
     Question(
         name="buffer",
         summary="Find the smallest buffer for a loss or utilisation.",
-        about="Also lists rules of thumb. The answer is from a formula, or from a simulation for "
-        "bulk flows, several classes or --utilisation.",
-        example="web-10mbit --loss 1% --verify",
-        figure="buffer",
+        about="Also lists rules of thumb. For a policer, the plan finds its burst.",
+        example="web-10mbit --loss 1%",
+        text="smallest buffer",
+        key="network.bottleneck.buffer",
+        column="buffer_pkts",
+        unit="packet",
+        axis="buffer (packets)",
         targets=(
             Target(
-                module="buffer",
-                solver="plan_buffer",
-                further_options=(
-                    Option("loss", "RATIO", "Maximum loss ratio at the bottleneck; default 1%."),
+                options=(
                     Option(
-                        "utilisation",
+                        "loss",
                         "RATIO",
-                        "Minimum utilisation of the link, instead of --loss.",
+                        "Maximum loss ratio at the bottleneck; default 1%.",
+                        example="1%",
                     ),
                 ),
-                unused_keys={
-                    "network.bottleneck.buffer": "the plan solves for the buffer; omit this key",
-                    **_PROBE_KEYS,
-                },
+                metric="loss_ratio",
+                rises=False,
+                text="for a loss of {}",
+                default=0.01,
+            ),
+            Target(
+                options=(_UTILISATION,),
+                metric="utilisation",
+                rises=True,
+                text="for a utilisation of {}",
             ),
         ),
     ),
     Question(
         name="users",
         summary="Find the maximum number of users for a target rate.",
-        about=_ABOUT_POPULATIONS,
+        about=f"{_ABOUT_POPULATIONS} For arriving transfers, the plan finds their rate.",
         example="local-loop --share 95% --above 200kbit",
-        figure="users",
-        targets=(
-            Target(
-                module="capacity",
-                solver="plan_users",
-                required_options=(_MEAN_RATE,),
-                further_options=(_GROWS,),
-                unused_keys={**_SOURCES_KEYS, **_PROBE_KEYS},
-            ),
-            Target(
-                module="quality",
-                solver="plan_quality",
-                required_options=_SHARE_AND_ABOVE,
-                further_options=(
-                    _GROWS,
-                    Option(
-                        "engine", "NAME", "Engine for --share: packet, fixed-point or mean-field."
-                    ),
-                ),
-                unused_keys={
-                    **_SOURCES_KEYS,
-                    "probes.goodput_shares": "write the share as --share",
-                    **dict.fromkeys(
-                        ("probes.goodput_least", "probes.goodput_packets"), _FILES_ADVICE
-                    ),
-                    **dict.fromkeys(("probes.flows*", "probes.pcap*"), _RECORDING_ADVICE),
-                },
-                min_replications=SEARCH_REPLICATIONS,
-                name_in_messages="users --share",
-                missing_advice=_SHARE_ADVICE,
-            ),
+        text="largest population",
+        key="sources",
+        column="sources",
+        unit="sources",
+        axis="users",
+        smallest=False,
+        targets=_population_targets(rises=False),
+        class_option=Option(
+            "class_name",
+            "NAME",
+            "Class whose number of senders is varied; default: all classes, in proportion.",
+            "--class",
         ),
     ),
     Question(
         name="rate",
         summary="Find the link rate that a population needs.",
         about=_ABOUT_POPULATIONS,
-        example="web-10mbit --rate 400kbit --verify",
-        figure="rate",
-        targets=(
-            Target(
-                module="capacity",
-                solver="plan_rate",
-                required_options=(_MEAN_RATE,),
-                further_options=(_OF_CLASS,),
-                unused_keys=_RATE_KEYS,
-            ),
-            Target(
-                module="capacity",
-                solver="plan_rate_quality",
-                required_options=_SHARE_AND_ABOVE,
-                further_options=(_OF_CLASS,),
-                unused_keys=_RATE_KEYS,
-                missing_advice=_SHARE_ADVICE,
-            ),
+        example="web-10mbit --rate 400kbit",
+        text="smallest link rate",
+        key="network.bottleneck.rate",
+        column="bottleneck_bps",
+        unit="bit/s",
+        axis="rate of the link",
+        integer=False,
+        targets=_population_targets(rises=True),
+        class_option=Option(
+            "class_name",
+            "NAME",
+            "Class that must reach the target; default: the slowest class.",
+            "--class",
         ),
     ),
     Question(
@@ -255,16 +271,30 @@ _ROWS = (
         summary="Find the number of parallel flows that fill a link.",
         about="Describe the path either by --rate, --rtt and other options, or by a scenario.",
         example="--rate 1gbit --rtt 100ms --loss 0.01%",
-        figure="streams",
+        text="smallest number of parallel flows",
+        key="flows",
+        column="flows",
+        unit="flows",
+        axis="parallel flows",
         targets=(
             Target(
-                module="streams",
-                solver="plan_streams",
-                unused_keys={
-                    **dict.fromkeys(("traffic.flows", "class.*.flows"), _FLOWS_ADVICE),
-                    **_KEYS_SET_BY_CHECK,
-                },
+                options=(
+                    replace(
+                        _UTILISATION,
+                        help="Minimum utilisation of the link; default 95%.",
+                    ),
+                ),
+                metric="utilisation",
+                rises=True,
+                text="that keep the link busy for {} of the time",
+                default=0.95,
             ),
+        ),
+        class_option=Option(
+            "class_name",
+            "NAME",
+            "Class whose number of flows is varied; default: all classes, in proportion.",
+            "--class",
         ),
         required_path_options=(
             Option("rate", "RATE", "Link rate to fill.", example="1gbit"),
@@ -275,23 +305,31 @@ _ROWS = (
     Question(
         name="max-loss",
         summary="Find the maximum loss ratio for a goodput.",
-        about="Also lists changes that raise this maximum. Describe the path either by --rtt and "
-        "other options, or by a scenario (the loss of the scenario is ignored).",
+        about="Describe the path either by --rtt and other options, or by a scenario (the loss of "
+        "its bottleneck is ignored).",
         example="--goodput 50mbit --rtt 80ms",
-        figure="loss",
+        text="largest loss",
+        key="network.bottleneck.loss",
+        column="loss_ratio",
+        unit="1",
+        axis="loss",
+        integer=False,
+        smallest=False,
+        power=2.5,
         targets=(
             Target(
-                module="max_loss",
-                solver="plan_max_loss",
-                required_options=(
-                    Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED),
+                options=(
+                    Option("goodput", "RATE", "Total goodput of all flows.", example="50mbit"),
                 ),
-                unused_keys={
-                    **dict.fromkeys(
-                        ("network.bottleneck.loss", "network.bottleneck.loss.*"), _GOODPUT_ADVICE
-                    ),
-                    **_KEYS_SET_BY_CHECK,
-                },
+                metric="goodput_bps",
+                rises=False,
+                text="for a goodput of {}",
+            ),
+            Target(
+                options=(_TIME,),
+                metric=TIME_PER_FILE,
+                rises=True,
+                text="for a mean time per file of {}",
             ),
         ),
         required_path_options=(_RTT,),

@@ -1,9 +1,9 @@
-"""Find the value at which a simulated metric meets a target: bracket, bisect, fit.
+"""Find the value at which a metric meets a target: bracket, bisect, fit.
 
-Every value is simulated with another seed (:class:`PlanSimulations`). If all runs at and near the
+Every value is simulated with another seed (:class:`.probes.Probes`). If all runs at and near the
 low end of a tight bracket miss the target, and all runs at and near its high end meet it (or vice
 versa), the bracket is the answer. Otherwise the standard error is larger than the bracket: a curve
-is fitted to runs near the target, and their scatter gives the interval.
+is fitted to runs near the target, and their scatter gives the interval. A formula is bisected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tcpcast.plan.monotone_fit import (
 )
 
 if TYPE_CHECKING:
-    from tcpcast.plan.verification import PlanSimulations
+    from tcpcast.plan.probes import Probes
 
 MAX_BRACKET_WIDTH = 0.01
 """Width of the final bracket as a share of the answer."""
@@ -36,14 +36,13 @@ MAX_STEP_FACTOR = 4.0
 """Minimum and maximum step factor of the search for a bracket."""
 
 MAX_STEPS = 12
-"""Maximum number of steps of the search for a bracket, and of the search within it."""
+"""Maximum number of steps of the search within a bracket, and of the fit."""
 
-INTERPOLATION_LIMITS = (0.2, 0.8)
+EXACT_TOLERANCE, MAX_EXACT_STEPS = 1e-9, 100
+"""Relative width of the final bracket of a formula, and maximum number of steps."""
+
+FIRST_POSITION, LAST_POSITION = 0.2, 0.8
 """Limits of the next relative position in the bracket."""
-
-MARGIN_BELOW_MAXIMUM = 1e-3
-"""The search stays this relative distance below a maximum that is not a whole number, because the
-maximum itself is excluded."""
 
 MAX_DISTANCE_FROM_RUN = 0.1
 """A run is close enough to the answer if their distance is at most this share of the answer's
@@ -87,8 +86,8 @@ class SearchGoal:
 
     Attributes
     ----------
-    target
-        Target of the metric, above 0.
+    metric, target
+        Name of the metric, and its target, above 0.
     rises
         Whether the metric rises with the value; otherwise it falls.
     smallest
@@ -96,7 +95,7 @@ class SearchGoal:
     integer
         Whether values are whole numbers.
     minimum, maximum
-        Minimum and maximum value; the maximum is excluded if values are not whole.
+        Minimum and maximum value.
     power
         Approximate exponent of the metric in the value.
     limit
@@ -104,6 +103,7 @@ class SearchGoal:
         from the limit, which falls by a power of the value.
     """
 
+    metric: str
     target: float
     rises: bool = False
     smallest: bool = False
@@ -113,37 +113,46 @@ class SearchGoal:
     power: float = 1.0
     limit: float = math.inf
 
+    @property
+    def is_minimum(self) -> bool:
+        """Whether the target is a minimum of the metric; otherwise it is a maximum."""
+        return self.rises == self.smallest
+
+    @property
+    def worst_metric(self) -> float:
+        """Metric that misses the target by far: that of an overloaded run."""
+        return 0.0 if self.is_minimum else math.inf
+
+    def is_met(self, metric: float) -> bool:
+        """Return True if a metric meets the target."""
+        return metric >= self.target if self.is_minimum else metric <= self.target
+
     def lies_before_crossing(self, metric: float) -> bool:
         """Return True if the crossing is above the value with this metric."""
-        if self.rises:
-            return metric < self.target
-        return metric > self.target if self.smallest else metric >= self.target
+        return self.is_met(metric) != self.smallest
 
     def step(self, value: float, factor: float, *, up: bool) -> float:
         """Return a value that is larger or smaller by a factor, within the limits."""
-        if not self.integer:
-            other = value * factor if up else value / factor
-            return max(min(other, (value + self.maximum) / 2), self.minimum)
-        other = max(round(value * factor), value + 1) if up else min(value // factor, value - 1)
-        return int(max(min(other, self.maximum), self.minimum))
+        other = value * factor if up else value / factor
+        if self.integer:
+            other = max(round(other), value + 1) if up else min(math.floor(other), value - 1)
+        return max(min(other, self.maximum), self.minimum)
 
     def interpolate(self, low: float, high: float, at: tuple[float, float]) -> float:
         """Return the next value in a bracket, interpolated from the metric at its ends."""
-        aim = self._distance_from_limit(self.target)
-        logs = [
-            math.log(max(self._distance_from_limit(metric) / aim, ZERO_REPLACEMENT))
-            for metric in at
-        ]
+        logs = [math.log(self.on_falling_scale(metric) / self.target) for metric in at]
         share = logs[0] / (logs[0] - logs[1]) if logs[0] != logs[1] else 0.5
-        share = min(max(share, INTERPOLATION_LIMITS[0]), INTERPOLATION_LIMITS[1])
+        return self.between(low, high, min(max(share, FIRST_POSITION), LAST_POSITION))
+
+    def between(self, low: float, high: float, share: float) -> float:
+        """Return a value at a relative position in a bracket."""
         if not self.integer:
             return float(low * (high / low) ** share)
         return min(max(round(low + share * (high - low)), int(low) + 1), int(high) - 1)
 
     def clamp(self, value: float) -> float:
         """Return the value, limited to the permitted range."""
-        maximum = self.maximum if self.integer else self.maximum * (1 - MARGIN_BELOW_MAXIMUM)
-        return max(self.minimum, min(value, maximum))
+        return max(self.minimum, min(value, self.maximum))
 
     def permitted_value(self, value: float) -> float:
         """Return the value within the limits, rounded so that it meets the target if required."""
@@ -154,15 +163,14 @@ class SearchGoal:
     def falling_curve_point(self, value: float, metric: Metric) -> MeasuredPoint:
         """Return a point of a falling curve, also for a rising metric."""
         ends = (metric.high, metric.low) if self.rises else (metric.low, metric.high)
-        low, high = (None if end is None else self._on_falling_scale(end) for end in ends)
-        return MeasuredPoint(value, self._on_falling_scale(metric.value), low, high)
+        low, high = (None if end is None else self.on_falling_scale(end) for end in ends)
+        return MeasuredPoint(value, self.on_falling_scale(metric.value), low, high)
 
     def metric_from_falling_curve(self, middle: float, low: float, high: float) -> Metric:
         """Convert values of a falling curve, relative to the target, to the metric."""
         if self.limit < math.inf:
-            middle, high, low = (
-                self.limit - self._distance_from_limit(self.target) * m for m in (middle, low, high)
-            )
+            aim = self.limit - self.target
+            middle, low, high = (self.limit - aim * each for each in (middle, high, low))
             return Metric(middle, low, high)
         if self.rises:
             middle, low, high = 1 / middle, 1 / high, 1 / low
@@ -170,21 +178,18 @@ class SearchGoal:
 
     def miss_factor(self, metric: float) -> float:
         """Return the factor by which a metric misses the target, at least 1."""
-        here, aim = self._distance_from_limit(metric), self._distance_from_limit(self.target)
-        return max(here / aim, aim / here) if here > 0 else math.inf
+        ratio = self.on_falling_scale(metric) / self.target
+        return max(ratio, 1 / ratio)
 
-    def _distance_from_limit(self, metric: float) -> float:
-        """Return the metric's distance from its limit, or the metric without a limit."""
-        return self.limit - metric if self.limit < math.inf else metric
-
-    def _on_falling_scale(self, metric: float) -> float:
+    def on_falling_scale(self, metric: float) -> float:
         """Return the metric, converted so that it falls with the value; the target is unchanged."""
-        minimum_metric = ZERO_REPLACEMENT * self.target
         if self.limit < math.inf:
-            aim = self._distance_from_limit(self.target)
-            return max(self.target * self._distance_from_limit(metric) / aim, minimum_metric)
-        metric = max(metric, minimum_metric)
-        return self.target**2 / metric if self.rises else metric
+            ratio = (self.limit - metric) / (self.limit - self.target)
+        elif self.rises:
+            ratio = self.target / metric if metric > 0 else math.inf
+        else:
+            ratio = metric / self.target
+        return self.target * min(max(ratio, ZERO_REPLACEMENT), 1 / ZERO_REPLACEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +200,8 @@ class SearchResult:
     the runs have no interval. ``is_open`` is True if one of these ends is not confirmed by a run
     beyond it, whose metric is on the expected side of the target. ``metric`` is the metric at the
     answer, from a run at this value or from a curve through ``fit_runs`` runs. The scatter of the
-    runs about the curve is ``excess_scatter`` times as wide as the runs' own intervals.
+    runs about the curve is ``excess_scatter`` times as wide as the runs' own intervals. If
+    ``at_limit`` is True, the value is the limit of the search; it meets the target if ``is_met``.
     """
 
     value: float
@@ -206,12 +212,14 @@ class SearchResult:
     metric: Metric | None = None
     fit_runs: int = 0
     excess_scatter: float = 0.0
+    at_limit: bool = False
+    is_met: bool = True
 
     @property
     def undecided(self) -> bool:
         """Whether there is no interval, or it is too wide."""
-        if self.low is None or self.high is None:
-            return True
+        if self.at_limit or self.low is None or self.high is None:
+            return not self.at_limit
         return self.is_open or self.high - self.low > self.max_width
 
     @property
@@ -220,71 +228,54 @@ class SearchResult:
         return max(2.0 if self.integer else 0.0, MAX_INTERVAL_WIDTH * self.value)
 
 
-def search_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> SearchResult | None:
-    """Return the value at which the simulated metric meets the target.
-
-    Parameters
-    ----------
-    runs
-        The simulations.
-    goal
-        Target and limits.
-    start
-        First value.
-
-    Returns
-    -------
-    SearchResult or None
-        None if there was no bracket after :data:`MAX_STEPS` steps, or within the limits.
+def search_from_start(runs: Probes, start: float) -> SearchResult:
+    """Return the value at which the metric meets the target, beginning at a first value.
 
     Raises
     ------
     SimulationStopped, NotApplicable
-        As :meth:`PlanSimulations.measure`.
+        As :meth:`.Probes.measure`.
     """
-    runs.goal = goal
-    ends = _bracket_target(runs, goal, start)
-    return None if ends is None else search_in_bracket(runs, goal, *ends)
+    goal = runs.goal
+    low, high = _bracket_target(runs, start)
+    if low is None or high is None:
+        value = low if high is None else high
+        assert value is not None
+        # All values are on one side of the crossing.
+        is_met = goal.smallest if low is None else not goal.smallest
+        return SearchResult(value, metric=runs.metrics[value], at_limit=True, is_met=is_met)
+    return _search_in_bracket(runs, low, high)
 
 
-def _bracket_target(
-    runs: PlanSimulations, goal: SearchGoal, start: float
-) -> tuple[float, float] | None:
-    """Move from the start in growing steps until the target is passed."""
+def _bracket_target(runs: Probes, start: float) -> tuple[float | None, float | None]:
+    """Move from the start in growing steps until the target is passed, or a limit is reached."""
+    goal = runs.goal
     at, here = start, runs.measure(start)
     up = goal.lies_before_crossing(here)
     factor = min(goal.miss_factor(here), MAX_STEP_FACTOR) ** goal.power
     factor = min(max(factor, MIN_STEP_FACTOR), MAX_STEP_FACTOR)
-    for _ in range(MAX_STEPS):
-        other = goal.step(at, factor, up=up)
-        if other == at:
-            return None
+    while (other := goal.step(at, factor, up=up)) != at:
         if goal.lies_before_crossing(runs.measure(other)) != up:
             return (at, other) if up else (other, at)
         at, factor = other, min(factor**2, MAX_STEP_FACTOR)
-    return None
+    return (at, None) if up else (None, at)
 
 
-def search_in_bracket(
-    runs: PlanSimulations, goal: SearchGoal, low: float, high: float
-) -> SearchResult:
-    """Return the value at which the metric meets the target in a bracket.
-
-    Raises
-    ------
-    SimulationStopped, NotApplicable
-        As :meth:`PlanSimulations.measure`.
-    """
-    runs.goal = goal
-    low, high = _narrow_bracket(runs, goal, low, high)
-    if _is_bracket_confirmed(runs, goal, low, high):
-        value = high if goal.smallest else low
+def _search_in_bracket(runs: Probes, low: float, high: float) -> SearchResult:
+    """Return the value at which the metric meets the target in a bracket."""
+    goal = runs.goal
+    low, high = _narrow_bracket(runs, low, high)
+    value = high if goal.smallest else low
+    at_value = SearchResult(value, value, value, integer=goal.integer, metric=runs.metrics[value])
+    if runs.is_exact:
+        return at_value
+    if _is_bracket_confirmed(runs, low, high):
         if goal.integer and high - low == 1:
-            return SearchResult(value, value, value, metric=runs.metric_at(value))
-        wide = _max_bracket_width(goal, low)
+            return at_value
+        wide = _max_bracket_width(runs, low)
         ends = _neighbouring_value(goal, low, -wide), _neighbouring_value(goal, high, wide)
-        return SearchResult(value, *ends, integer=goal.integer, metric=runs.metric_at(value))
-    window = _search_by_fit(runs, goal, low, high)
+        return replace(at_value, low=ends[0], high=ends[1])
+    window = _search_by_fit(runs, low, high)
     _simulate_near_answer(window)
     _enclose_interval(window)
     return _make_search_result(window)
@@ -292,8 +283,8 @@ def search_in_bracket(
 
 def _make_search_result(window: _FitWindow) -> SearchResult:
     """Return the answer with its interval, limited to the range of runs with intervals."""
-    runs, goal = window.runs, window.goal
-    known, near = simulated_points(runs, goal), window.nearest_runs()
+    goal = window.runs.goal
+    known, near = probed_points(window.runs), window.nearest_runs()
     fitted = fit_target_crossing(near, goal.target)
     value = window.answer(fitted)
     left, right = (0.0, math.inf) if fitted is None else (fitted.low, fitted.high)
@@ -311,16 +302,16 @@ def _make_search_result(window: _FitWindow) -> SearchResult:
     return replace(result, metric=metric, fit_runs=len(near), excess_scatter=fitted.excess_scatter)
 
 
-def _narrow_bracket(
-    runs: PlanSimulations, goal: SearchGoal, low: float, high: float
-) -> tuple[float, float]:
+def _narrow_bracket(runs: Probes, low: float, high: float) -> tuple[float, float]:
     """Simulate in a bracket until it is tight, or the interval at an end contains the target."""
-    for _ in range(MAX_STEPS):
-        if high - low <= _max_bracket_width(goal, low) or not _are_ends_decisive(
-            runs, goal, low, high
+    goal = runs.goal
+    for _ in range(MAX_EXACT_STEPS if runs.is_exact else MAX_STEPS):
+        if high - low <= _max_bracket_width(runs, low) or not (
+            runs.is_exact or _are_ends_decisive(runs, low, high)
         ):
             break
-        middle = goal.interpolate(low, high, (runs.measure(low), runs.measure(high)))
+        at = runs.measure(low), runs.measure(high)
+        middle = goal.between(low, high, 0.5) if runs.is_exact else goal.interpolate(low, high, at)
         if goal.lies_before_crossing(runs.measure(middle)):
             low = middle
         else:
@@ -328,27 +319,28 @@ def _narrow_bracket(
     return low, high
 
 
-def _max_bracket_width(goal: SearchGoal, low: float) -> float:
-    return max(1.0 if goal.integer else 0.0, MAX_BRACKET_WIDTH * low)
+def _max_bracket_width(runs: Probes, low: float) -> float:
+    share = EXACT_TOLERANCE if runs.is_exact else MAX_BRACKET_WIDTH
+    return max(1.0 if runs.goal.integer else 0.0, share * low)
 
 
-def _are_ends_decisive(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
-    """Return True if the intervals at both ends lie entirely on their side of the target."""
-    known = {point.value: point for point in simulated_points(runs, goal)}
-    return known[low].is_interval_above(goal.target) and known[high].is_interval_below(goal.target)
+def _are_ends_decisive(runs: Probes, low: float, high: float) -> bool:
+    """Return True if the metrics at both ends lie certainly on their side of the target."""
+    first, last = (runs.goal.falling_curve_point(end, runs.metrics[end]) for end in (low, high))
+    return first.is_certainly_above(runs.goal.target) and last.is_certainly_below(runs.goal.target)
 
 
-def _is_bracket_confirmed(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
+def _is_bracket_confirmed(runs: Probes, low: float, high: float) -> bool:
     """Return True if a bracket is tight and the runs next to it, with other seeds, agree."""
-    wide = _max_bracket_width(goal, low)
-    if high - low > wide or not _are_ends_decisive(runs, goal, low, high):
+    goal, wide = runs.goal, _max_bracket_width(runs, low)
+    if high - low > wide or not _are_ends_decisive(runs, low, high):
         return False
     first, last = low, high
     for _ in range(CONFIRMING_RUNS):
         first, last = _neighbouring_value(goal, first, -wide), _neighbouring_value(goal, last, wide)
         simulate_if_possible(runs, first)
         simulate_if_possible(runs, last)
-        near = [point for point in simulated_points(runs, goal) if first <= point.value <= last]
+        near = [point for point in probed_points(runs) if first <= point.value <= last]
         if not all(
             _agrees_with_ends(point, goal.target, above=point.value <= low) for point in near
         ):
@@ -360,13 +352,13 @@ def _agrees_with_ends(point: MeasuredPoint, target: float, *, above: bool) -> bo
     """Return True if a run next to decisive ends is on its side, by its interval if it has one."""
     if point.low is None or point.high is None:
         return (point.metric > target) == above
-    return point.is_interval_above(target) if above else point.is_interval_below(target)
+    return point.is_certainly_above(target) if above else point.is_certainly_below(target)
 
 
 def _neighbouring_value(goal: SearchGoal, value: float, step: float) -> float:
     """Return a value at a distance from another, within the limits."""
     if goal.integer:
-        return max(goal.minimum, min(value + round(step), goal.maximum))
+        return goal.clamp(value + round(step))
     return goal.step(value, 1 + MAX_BRACKET_WIDTH, up=step > 0)
 
 
@@ -374,15 +366,14 @@ def _neighbouring_value(goal: SearchGoal, value: float, step: float) -> float:
 class _FitWindow:
     """Range of values around ``centre`` for a fit; ``radius`` applies to the value's logarithm."""
 
-    runs: PlanSimulations
-    goal: SearchGoal
+    runs: Probes
     centre: float
     radius: float
 
     def runs_in_window(self) -> list[MeasuredPoint]:
         """Return the runs in the window."""
         reach = MAX_FIT_DISTANCE * self.radius
-        known = simulated_points(self.runs, self.goal)
+        known = _fitted_points(self.runs)
         return [p for p in known if abs(math.log(p.value / self.centre)) <= reach]
 
     def nearest_runs(self) -> list[MeasuredPoint]:
@@ -390,16 +381,16 @@ class _FitWindow:
         near = self.runs_in_window()
         if len(near) >= MIN_LINE_POINTS:
             return near
-        known = simulated_points(self.runs, self.goal)
+        known = _fitted_points(self.runs)
         return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:MIN_LINE_POINTS]
 
     def crossing(self) -> TargetCrossing | None:
         """Return the crossing of the target and a line fitted to the nearest runs."""
-        return fit_target_crossing(self.nearest_runs(), self.goal.target)
+        return fit_target_crossing(self.nearest_runs(), self.runs.goal.target)
 
     def answer(self, found: TargetCrossing | None) -> float:
         """Return the permitted value nearest to a crossing, or to the centre if there is none."""
-        return self.goal.permitted_value(self.centre if found is None else found.value)
+        return self.runs.goal.permitted_value(self.centre if found is None else found.value)
 
     def move(self) -> TargetCrossing | None:
         """Move towards the crossing by at most the radius, and adapt the radius."""
@@ -419,7 +410,7 @@ class _FitWindow:
         # The metric must differ by more than its error; otherwise a random slope ends the search.
         noise = min(stated_log_error(self.nearest_runs()), MAX_RADIUS)
         self.radius = max(self.radius, noise)
-        if self.goal.integer:
+        if self.runs.goal.integer:
             self.radius = max(self.radius, math.log1p(MIN_INTEGER_RADIUS / self.centre))
         return self.crossing()
 
@@ -427,20 +418,22 @@ class _FitWindow:
         """Return a value in the window that was not yet simulated, or None."""
         start = len(self.runs_in_window()) % len(RUN_POSITIONS)
         for share in (*RUN_POSITIONS[start:], *RUN_POSITIONS[:start]):
-            value = self.goal.permitted_value(self.centre * math.exp(share * self.radius))
-            if value not in self.runs.answers:
+            value = self.runs.goal.permitted_value(self.centre * math.exp(share * self.radius))
+            if value not in self.runs.metrics:
                 return value
-        if not self.goal.integer:
+        if not self.runs.goal.integer:
             return None
-        ends = (self.goal.clamp(self.centre * math.exp(end)) for end in (-self.radius, self.radius))
+        ends = (
+            self.runs.goal.clamp(self.centre * math.exp(end)) for end in (-self.radius, self.radius)
+        )
         low, high = map(round, ends)
-        return next((n for n in range(low, high + 1) if n not in self.runs.answers), None)
+        return next((n for n in range(low, high + 1) if n not in self.runs.metrics), None)
 
 
-def _search_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> _FitWindow:
+def _search_by_fit(runs: Probes, low: float, high: float) -> _FitWindow:
     """Simulate near the target until the interval is narrow or the number of runs sufficient."""
     radius = max(MIN_RADIUS, math.log(high / low) / 2)
-    window = _FitWindow(runs, goal, math.sqrt(low * high), radius)
+    window = _FitWindow(runs, math.sqrt(low * high), radius)
     for _ in range(MAX_STEPS):
         found, count = window.move(), len(window.runs_in_window())
         is_narrow = (
@@ -455,7 +448,7 @@ def _search_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: fl
     return window
 
 
-def simulate_if_possible(runs: PlanSimulations, value: float) -> None:
+def simulate_if_possible(runs: Probes, value: float) -> None:
     """Simulate a value for the curve; ignore a missing result."""
     try:
         runs.measure(value)
@@ -463,9 +456,31 @@ def simulate_if_possible(runs: PlanSimulations, value: float) -> None:
         return
 
 
-def simulated_points(runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
-    """Return the simulated values as points of a falling curve."""
-    return [goal.falling_curve_point(value, metric) for value, metric in runs.known_metrics.items()]
+def probed_points(runs: Probes) -> list[MeasuredPoint]:
+    """Return the simulated values as points of a falling curve, by ascending value."""
+    return [
+        runs.goal.falling_curve_point(value, runs.metrics[value]) for value in sorted(runs.metrics)
+    ]
+
+
+def _fitted_points(runs: Probes) -> list[MeasuredPoint]:
+    """Return the points of a fit: all except for overloaded runs, which have no metric."""
+    worst = runs.goal.worst_metric
+    return [each for each in probed_points(runs) if runs.metrics[each.value].value != worst]
+
+
+def find_bracket(runs: Probes) -> tuple[float | None, float | None]:
+    """Return the two neighbouring probes between which the target lies; None without a probe.
+
+    All probes up to the first value lie before the crossing, and all from the second one behind it.
+    """
+    values = sorted(runs.metrics)
+    before = [runs.goal.lies_before_crossing(runs.metrics[value].value) for value in values]
+    count = next((n for n, each in enumerate(before) if not each), len(values))
+    last = next((n for n, each in enumerate(reversed(before)) if each), len(values))
+    low = values[count - 1] if count else None
+    high = values[len(values) - last] if last else None
+    return low, high
 
 
 def _simulate_near_answer(window: _FitWindow) -> None:
@@ -473,7 +488,7 @@ def _simulate_near_answer(window: _FitWindow) -> None:
     found = window.crossing()
     value = window.answer(found)
     close = 0.0 if found is None else MAX_DISTANCE_FROM_RUN * min(found.high - found.low, value)
-    if all(abs(known - value) > close for known in window.runs.answers):
+    if all(abs(known - value) > close for known in window.runs.metrics):
         simulate_if_possible(window.runs, value)
 
 
@@ -481,17 +496,25 @@ def _are_ends_enclosed(
     known: list[MeasuredPoint], goal: SearchGoal, left: float, right: float
 ) -> tuple[bool, bool]:
     """Return, per end, whether a run beyond it is on the expected side of the target."""
-    intervals = [point for point in known if point.low is not None and point.high is not None]
-    below = any(p.metric > goal.target for p in intervals if p.value <= left)
-    above = any(p.metric < goal.target for p in intervals if p.value >= right)
+    target, sure = goal.target, [(p, p.low is not None and p.high is not None) for p in known]
+    below = any(
+        p.metric > target if has_interval else p.is_certainly_above(target)
+        for p, has_interval in sure
+        if p.value <= left
+    )
+    above = any(
+        p.metric < target if has_interval else p.is_certainly_below(target)
+        for p, has_interval in sure
+        if p.value >= right
+    )
     return below or 0 < left <= goal.minimum, above or math.inf > right >= goal.maximum
 
 
 def _enclose_interval(window: _FitWindow) -> None:
     """Simulate further out until runs confirm both ends of the interval."""
-    runs, goal = window.runs, window.goal
+    runs, goal = window.runs, window.runs.goal
     for factor in OUTWARD_FACTORS:
-        known, fitted = simulated_points(runs, goal), window.crossing()
+        known, fitted = probed_points(runs), window.crossing()
         if fitted is None or not fitted.high < math.inf:
             return
         closed = _are_ends_enclosed(known, goal, fitted.low, fitted.high)

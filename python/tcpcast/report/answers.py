@@ -134,6 +134,7 @@ class Answers(list[Answer]):
         # matplotlib is slow to import
         from tcpcast.report import figures  # noqa: PLC0415
 
+        drawn = figures.iter_figures(self, self.scenario)
         if folder is None:
-            return figures.Figures(figures.iter_figures(self, self.scenario))
-        return figures.write_answer_figures(self, self.scenario, folder, force=force, form=form)
+            return figures.Figures(drawn)
+        return figures.write_figures(drawn, folder, force=force, form=form)

@@ -21,7 +21,7 @@ from tcpcast.report.chart_text import (
     label_line_ends,
     write_titles,
 )
-from tcpcast.report.palette import BLACK, OBSERVED, REFERENCE
+from tcpcast.report.palette import OBSERVED, REFERENCE
 from tcpcast.report.quantity import amount_text
 from tcpcast.report.summary import describe_scenario
 from tcpcast.units import digits
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
@@ -51,10 +50,13 @@ MAX_LOG_TICKS = 8
 """Maximum number of labelled ticks of a logarithmic axis."""
 _DIGIT_WIDTH_POINTS = 6.4
 """Width of a digit of a tick label."""
-_LOG_WINDOW_RATIO = 15.0
+MAX_LINEAR_RATIO = 12.0
+"""Ratio of the largest to the median value above which an axis is logarithmic."""
 _LEGEND_STYLE: Style = {"frameon": False, "fontsize": LABEL_POINTS}
-_MAX_LEGEND_ROW_CHARS = 70
-"""Maximum length in characters of two entries in one row of a legend below all panels."""
+_MAX_LEGEND_ROW_CHARS = 82
+"""Maximum length in characters of a row of a legend."""
+_HANDLE_CHARS = 6
+"""Width in characters of the symbol of a legend entry."""
 
 
 def new_figure(size: tuple[float, float], dpi: int = DPI) -> Figure:
@@ -202,12 +204,6 @@ class ReferenceLine:
             (axes.axhline if self.axis == "y" else axes.axvline)(self.value, **style)
 
 
-def plan_answer_line(value: float) -> ReferenceLine:
-    """Return a dashed vertical line at the answer of a plan."""
-    style = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
-    return ReferenceLine(value, style=style, axis="x")
-
-
 @dataclass(frozen=True, slots=True)
 class TextNote:
     """A text in a panel, at a position in ``coordinates`` (``xycoords`` of matplotlib)."""
@@ -233,9 +229,17 @@ class IntervalLines:
     is_horizontal: bool = False
 
     def draw(self, axes: Axes) -> None:
-        """Draw the lines."""
-        draw = axes.hlines if self.is_horizontal else axes.vlines
-        draw(self.position, self.low, self.high, **self.style)
+        """Draw the lines; ``axes.vlines`` would need seconds for thousands of lines."""
+        from matplotlib.collections import LineCollection  # noqa: PLC0415 - slow to import
+
+        position = np.asarray(self.position, dtype=float)
+        ends = [np.column_stack([position, end]) for end in (self.low, self.high)]
+        if self.is_horizontal:
+            ends = [end[:, ::-1] for end in ends]
+        lines: Any = np.stack(ends, axis=1)
+        axes.add_collection(LineCollection(lines, **self.style), autolim=False)
+        axes.update_datalim(lines.reshape(-1, 2))
+        axes.autoscale_view()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,9 +278,14 @@ class Axis:
             turn: Style = {"rotation": 30, "ha": "right"} if self.rotate_labels else {}
             axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()), **turn)
         elif self.log:
-            set_log_ticks(axis, self.ticks)
+            from matplotlib.ticker import FixedLocator  # noqa: PLC0415 - slow to import
+
+            axis.set_major_locator(FixedLocator(log_ticks(*sorted(axis.get_view_interval()))))
+            axis.set_major_formatter(self.ticks or (lambda value, _: digits(value)))
         elif self.ticks is not None:
             axis.set_major_formatter(self.ticks)
+        else:
+            axis.get_major_formatter().set_useOffset(False)  # type: ignore[attr-defined]
         if self.log:
             axis.set_minor_formatter("")
         if name == "x" and not isinstance(self.ticks, Mapping):
@@ -300,14 +309,6 @@ def _fit_tick_labels(axes: Axes) -> None:
             return
         ticks = ticks[::2]
         axes.xaxis.set_major_locator(FixedLocator(ticks))
-
-
-def set_log_ticks(axis: XAxis | YAxis, form: str | Callable[..., str] | None = None) -> None:
-    """Set the ticks of :func:`log_ticks` on a logarithmic axis, formatted as :class:`Axis` says."""
-    from matplotlib.ticker import FixedLocator  # noqa: PLC0415 - slow to import
-
-    axis.set_major_locator(FixedLocator(log_ticks(*sorted(axis.get_view_interval()))))
-    axis.set_major_formatter(form or (lambda value, _: digits(value)))
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -339,20 +340,20 @@ def percent_tick(share: float, _: object = None) -> str:
     return f"{100 * share:.9f}".rstrip("0").rstrip(".") + " %"
 
 
-def linear_or_log_axis(label: str, values: Iterable[ArrayLike], max_linear_ratio: float) -> Axis:
-    """Return a linear axis from 0, or a logarithmic axis if max/min exceeds a ratio."""
-    flat = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
-    shown = flat[np.isfinite(flat) & (flat > 0)]
-    wide = shown.size and shown.max() > max_linear_ratio * shown.min()
-    return Axis(label, log=True) if wide else Axis(label, 0)
+def value_axis(
+    label: str, columns: Iterable[ArrayLike], log_ratio: float = MAX_LINEAR_RATIO
+) -> Axis:
+    """Return an axis from 0, or a logarithmic one if the largest value far exceeds the median.
 
-
-def window_axis(label: str, windows: ArrayLike, typical_window: float) -> Axis:
-    """Return an axis up to the largest window, logarithmic if most windows are much smaller."""
-    peak = float(np.max(windows, initial=1.0))
-    if peak > _LOG_WINDOW_RATIO * typical_window:
-        return Axis(label, 0.8, 1.6 * peak, log=True, ticks="{x:,.0f}")
-    return Axis(label, 0, 1.1 * peak)
+    ``columns`` are the values of each curve; the smallest of their medians counts.
+    """
+    known = [v[np.isfinite(v) & (v > 0)] for v in (np.asarray(c, dtype=float) for c in columns)]
+    known = [each for each in known if each.size] or [np.ones(1)]
+    largest = max(float(np.max(each)) for each in known)
+    smallest = min(float(np.min(each)) for each in known)
+    if largest > log_ratio * min(float(np.median(each)) for each in known):
+        return Axis(label, 0.8 * smallest, 1.6 * largest, log=True)
+    return Axis(label, 0, 1.1 * largest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,8 +390,8 @@ class Chart:
 
     ``title`` states the main result, ``subtitle`` the scenario; both are above all panels.
     ``shared_axes`` names the axes that all panels share ("x", "y" or "xy"); a shared x axis is
-    labelled once. ``legend_position`` places one legend for all panels: "below" the panels, or
-    "beside" the last panel, in the unused grid cell that also shows ``notes``.
+    labelled once. With ``legend_position`` "below", all panels share one legend below them; with
+    "above", the legend of each panel is above it.
     """
 
     panels: Sequence[Panel]
@@ -401,8 +402,6 @@ class Chart:
     height_ratios: Sequence[float] | None = None
     shared_axes: str = ""
     legend_position: str = ""
-    legend_style: Style = field(default_factory=dict)
-    notes: Sequence[TextNote] = ()
 
     def draw(self) -> Figure:
         """Draw the figure.
@@ -432,32 +431,30 @@ class Chart:
                 axes.set_xlabel(axes.get_xlabel() if is_last else "")
         for axes in all_axes[len(self.panels) :]:
             axes.set_axis_off()
-            for note in self.notes:
-                note.draw(axes)
         write_titles(figure, self.title, self.subtitle)
         figure.align_ylabels()
-        if self.legend_position:
-            self._draw_legend(figure, all_axes)
+        entries: dict[Any, Any] = {}
+        for axes in all_axes:
+            handles, labels = axes.get_legend_handles_labels()
+            entries |= dict(zip(labels, handles, strict=True))
+            if labels and self.legend_position == "above":
+                style: Style = {"loc": "lower right", "bbox_to_anchor": (1, 1.01)}
+                style |= {"borderaxespad": 0, "ncols": _legend_columns(labels, 3)}
+                axes.legend(**_LEGEND_STYLE, **style)
+        if entries and self.legend_position == "below":
+            style = {"loc": "outside lower center", "ncols": _legend_columns(list(entries), 2)}
+            figure.legend(entries.values(), entries, **_LEGEND_STYLE, **style)
         return figure
 
-    def _draw_legend(self, figure: Figure, all_axes: Sequence[Axes]) -> None:
-        """Draw one legend with the distinct labels of all panels."""
-        entries = {
-            label: handle
-            for axes in all_axes
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
-        if not entries:
-            return
-        style = _LEGEND_STYLE | {"handles": entries.values(), "labels": entries} | self.legend_style
-        if self.legend_position == "below":
-            lengths = list(map(len, entries))
-            half = -(-len(lengths) // 2)
-            width = max(lengths[:half], default=0) + max(lengths[half:], default=0)
-            columns = 2 if width <= _MAX_LEGEND_ROW_CHARS else 1
-            figure.legend(**({"loc": "outside lower center", "ncols": columns} | style))
-        else:
-            all_axes[-1].legend(**({"loc": "lower left"} | style))
+
+def _legend_columns(labels: Sequence[str], most: int) -> int:
+    """Return the number of columns, at most ``most``, that fit side by side."""
+    for columns in range(most, 1, -1):
+        rows = -(-len(labels) // columns)
+        widths = [max(map(len, labels[i : i + rows])) for i in range(0, len(labels), rows)]
+        if sum(widths) + _HANDLE_CHARS * columns <= _MAX_LEGEND_ROW_CHARS:
+            return columns
+    return 1
 
 
 def one_panel_chart(
@@ -473,9 +470,3 @@ def scenario_subtitle(scenario: Scenario) -> str:
     duration = scenario.run.duration
     length = [] if duration is None else [amount_text(duration, "s")]
     return f"{scenario.name}: {', '.join([describe_scenario(scenario), *length])}"
-
-
-def largest_finite(column: ArrayLike) -> float:
-    """Return the largest finite value, or 1 if no value is finite."""
-    values = np.asarray(column, dtype=float)
-    return float(np.nanmax(values)) if np.isfinite(values).any() else 1.0

@@ -2,220 +2,110 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.compare import is_observed, mean_completion_time_metrics, packets_text
+from tcpcast.compare import is_observed, mean_completion_time_metrics
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
     Axis,
-    Band,
-    Chart,
     IntervalLines,
     Series,
-    linear_or_log_axis,
     one_panel_chart,
+    value_axis,
 )
-from tcpcast.report.figure_titles import (
-    answer_for_title,
-    engine_label,
-    formula_clause,
-)
+from tcpcast.report.figure_titles import engine_label, run_title
 from tcpcast.report.main_metrics import PERCENTILES
-from tcpcast.report.palette import BLACK, CALCULATED, DASH_PATTERNS, OBSERVED
-from tcpcast.report.quantity import scale_for_unit, three_digit_text
+from tcpcast.report.palette import BLACK, BLUE, CALCULATED, OBSERVED
+from tcpcast.report.quantity import scale_for_unit
 from tcpcast.report.times_by_losses import times_by_size_and_losses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from tcpcast.answer import Answer, Metric
-    from tcpcast.report.chart import Drawable, Style
+    from tcpcast.report.chart import Chart, Drawable, Style
     from tcpcast.scenario import Scenario
 
-    Floats = NDArray[np.float64]
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 MAX_LOSS_CURVES = 3
 MIN_TRANSFERS = 10
 """Means over fewer transfers are omitted, because they would be mostly noise."""
-
-LOG_AXIS_RATIO = 50.0
-"""Ratio of the longest to the shortest time above which the time axis is logarithmic."""
-
-_LEGEND_HEIGHT_IN = 0.5
-"""Height of the legend below the axes in inches."""
+_PERCENTILE_BARS = (
+    ("p50", "p95", "#8fc1e0", "median to 95th percentile"),
+    ("p95", "p99", "#d5e8f3", "95th to 99th percentile"),
+)
 
 
-def requested_and_answered_sizes(
-    answers: Sequence[Answer], requested: Iterable[int]
-) -> NDArray[np.int64]:
-    """Return all sizes in packets that are requested or in an answer, in ascending order."""
-    reported = {int(s) for answer in answers for s in answer.tables["by_size"]["size_pkts"]}
-    return np.array(sorted(reported | set(requested)), dtype=np.int64)
-
-
-def mean_times(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
-    """Return the mean time of each size and its 95 % interval, as :func:`mean_times_by_losses`."""
-    table = answer.tables["by_size"]
-    times = zip(table["size_pkts"].tolist(), mean_completion_time_metrics(table), strict=True)
-    return _metrics_by_size(dict(times), at_sizes)
-
-
-def percentile_times(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
-    """Return p50, p95 and p99 at each size; empty if the answer contains only means."""
-    table = answer.tables["by_size"]
-    if not set(PERCENTILES) <= table.keys():
-        return []
-    known = table["size_pkts"].tolist()
-    return [
-        _values_by_size(dict(zip(known, table[name].tolist(), strict=True)), at_sizes)
-        for name in PERCENTILES
-    ]
-
-
-def mean_times_by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
-    """Return the mean times by number of losses, up to :data:`MAX_LOSS_CURVES`.
-
-    Each array has three rows: the means, and the lower and upper bounds of their 95 % intervals. A
-    missing value is NaN.
-    """
-    table = answer.tables.get("by_losses", {})
-    enough = table["transfers"] >= MIN_TRANSFERS if "transfers" in table else None
-    times: dict[int, dict[int, Metric]] = {}
-    for row, ((size, losses), time) in enumerate(times_by_size_and_losses(answer).items()):
-        if losses <= MAX_LOSS_CURVES and (enough is None or enough[row]):
-            times.setdefault(losses, {})[size] = time
-    return {losses: _metrics_by_size(times[losses], at_sizes) for losses in sorted(times)}
-
-
-def _metrics_by_size(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> Floats:
-    """Return values, lower and upper bounds, shape ``[3, sizes]``, NaN if unknown."""
-    rows = [(metric.value, metric.low, metric.high) for metric in metrics.values()]
-    columns = np.array(rows, dtype=float).reshape(-1, 3).T
-    known = [dict(zip(metrics, column.tolist(), strict=True)) for column in columns]
-    return np.array([_values_by_size(column, at_sizes) for column in known])
-
-
-def isolated_points_mask(values: Floats) -> NDArray[np.bool_]:
-    """Return a mask of single values between two gaps, which a line or a band would not show."""
-    finite = np.pad(np.isfinite(values), 1)
-    mask: NDArray[np.bool_] = finite[1:-1] & ~finite[:-2] & ~finite[2:]
-    return mask
-
-
-def _values_by_size(values: Mapping[Any, float], at_sizes: NDArray[np.int64]) -> Floats:
-    return np.array([values.get(size, math.nan) for size in at_sizes.tolist()])
+def mean_times(answer: Answer) -> dict[str, dict[int, Metric]]:
+    """Return the mean times by size: over all transfers, and by number of losses."""
+    table, by_losses = answer.tables["by_size"], answer.tables.get("by_losses", {})
+    metrics = mean_completion_time_metrics(table)
+    times = {"mean": dict(zip(table["size_pkts"].tolist(), metrics, strict=True))}
+    known = times_by_size_and_losses(answer)
+    counts = by_losses.get("transfers", np.full(len(known), MIN_TRANSFERS)).tolist()
+    for (size, losses), count in sorted(zip(known, counts, strict=True), key=lambda row: row[0][1]):
+        if losses <= MAX_LOSS_CURVES and count >= MIN_TRANSFERS:
+            times.setdefault(f"{losses} lost", {})[size] = known[size, losses]
+    return times
 
 
 def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return completion time against size: percentiles as bands, means as lines, with gaps."""
-    requested = {
+    """Return completion time against size: percentiles as bars, means as lines, with gaps."""
+    sizes = {
         size
         for group in scenario.populations
         if group.traffic.kind == "transfers"
         for size in group.traffic.sizes or ()
-    }
-    at_sizes = requested_and_answered_sizes(answers, requested)
-    ordered = sorted(answers, key=is_observed, reverse=True)
-    scale = scale_for_unit("s", _median_time(ordered))
+    }.union(*(answer.tables["by_size"]["size_pkts"].tolist() for answer in answers))
+    x = np.array(sorted(sizes))
+    times = np.concatenate([answer.tables["by_size"]["completion_time_s"] for answer in answers])
+    scale = scale_for_unit("s", float(np.nanmedian(times)))
     series: list[Drawable] = []
-    values: list[Floats] = []
-    calculated = [answer for answer in ordered if not is_observed(answer)]
+    shown: list[Floats] = []
+    lines = iter(("-", "--", "-.") * len(answers))
+    ordered = sorted(answers, key=is_observed, reverse=True)
     for answer in ordered:
-        line = DASH_PATTERNS[calculated.index(answer) % 3] if answer in calculated else ":"
-        quantiles = percentile_times(answer, at_sizes) if is_observed(answer) else []
-        quantiles = [times / scale.factor for times in quantiles]
-        series += _interval_bands(answer, at_sizes, *quantiles) if quantiles else []
-        curves = {
-            name: times / scale.factor for name, times in _mean_curves(answer, at_sizes).items()
+        table = answer.tables["by_size"]
+        mark: Style = {
+            "marker": "o" if is_observed(answer) else ".",
+            "markersize": 3.2,
+            "linewidth": 1.2,
         }
-        series += _mean_series(answer, at_sizes, curves, line, show_names=answer is ordered[0])
-        values += [*quantiles, *(times for times, *_ in curves.values())]
-    # The legend goes below, because bands and lines fill the axes.
+        mark["linestyle"] = ":" if is_observed(answer) else next(lines)
+        if is_observed(answer) and set(PERCENTILES) <= table.keys():
+            for low, high, colour, label in _PERCENTILE_BARS:
+                bar = {"color": colour, "linewidth": 5, "label": label}
+                ends = table[low] / scale.factor, table[high] / scale.factor
+                series.append(IntervalLines(table["size_pkts"], *ends, bar))
+                shown += ends
+            median = {"color": BLUE, "marker": "_", "markersize": 9, "linestyle": "none"}
+            name = f"_{answer.engine}, median"
+            series.append(Series(table["size_pkts"], table["p50"] / scale.factor, name, median))
+        colours = iter((BLACK, *OBSERVED[1:], *CALCULATED))
+        for name, metrics in mean_times(answer).items():
+            rows = [
+                (metric.value, metric.low, metric.high) if metric else (None,) * 3
+                for metric in map(metrics.get, x.tolist())
+            ]
+            value, low, high = np.array(rows, dtype=float).T / scale.factor
+            style: Style = {"color": next(colours)}
+            series.append(IntervalLines(x, low, high, style | {"linewidth": 1}))
+            interval = ", 95 % interval" if np.isfinite(low).any() else ""
+            # Curves by number of losses are named at their ends, once if several engines have them.
+            label = f"mean, {engine_label(answer)}{interval}" if name == "mean" else ""
+            end = name if answer is ordered[0] and not label else ""
+            series.append(Series(x, value, label, style | mark, name=end))
+            shown.append(value)
+    # The legend goes below, because bars and lines fill the axes.
     return one_panel_chart(
         scenario,
-        _completion_time_title(answer_for_title(answers)),
+        run_title(answers, scenario, "Completion times of transfers by size"),
         Axis("size of a transfer (packets)", integer_ticks=True),
-        linear_or_log_axis(f"completion time ({scale.unit})", values, LOG_AXIS_RATIO),
+        value_axis(f"completion time ({scale.unit})", shown),
         series,
-        size=(FIGURE_SIZE_IN[0], FIGURE_SIZE_IN[1] + _LEGEND_HEIGHT_IN),
+        size=(FIGURE_SIZE_IN[0], FIGURE_SIZE_IN[1] + 0.5),
         legend_position="below",
     )
-
-
-def _median_time(answers: Sequence[Answer]) -> float:
-    """Return the median of all mean completion times in seconds."""
-    times = np.concatenate([answer.tables["by_size"]["completion_time_s"] for answer in answers])
-    return float(np.median(times[np.isfinite(times)]))
-
-
-def _completion_time_title(answer: Answer) -> str:
-    """Return the mean times of the smallest and the largest size that have one."""
-    table = answer.tables["by_size"]
-    times = zip(table["size_pkts"].tolist(), table["completion_time_s"].tolist(), strict=True)
-    known = [(size, time) for size, time in times if math.isfinite(time)]
-    if not known:
-        return "Completion times of transfers by size"
-    first, last = (three_digit_text(time, "s") for _, time in (known[0], known[-1]))
-    mean = f"On average, a transfer of {packets_text(known[0][0])} takes {first}"
-    if len(known) == 1:
-        return mean + formula_clause(answer)
-    size = packets_text(known[-1][0])
-    return f"{mean}, and a transfer of {size} takes {last}{formula_clause(answer)}"
-
-
-def _interval_bands(
-    answer: Answer, at_sizes: NDArray[np.int64], p50: Floats, p95: Floats, p99: Floats
-) -> list[Drawable]:
-    """Return the median, and bands from the median to p95 and from p95 to p99."""
-    colour = {"color": OBSERVED[0]}
-    lone = isolated_points_mask(p50)
-    series: list[Drawable] = []
-    names = "median to 95th percentile", "95th to 99th percentile"
-    for low, high, alpha, label in ((p50, p95, 0.3, names[0]), (p95, p99, 0.13, names[1])):
-        style: Style = colour | {"alpha": alpha}
-        series.append(Band(at_sizes, low, high, label, style))
-        series.append(
-            IntervalLines(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5})
-        )
-    style = colour | {"linewidth": 1.4, "marker": "_", "markersize": 7}
-    return [*series, Series(at_sizes, p50, f"_{answer.engine}, median", style)]
-
-
-def _mean_curves(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[str, Floats]:
-    """Return mean times with their bounds over all transfers and by number of losses."""
-    losses = mean_times_by_losses(answer, at_sizes).items()
-    overall = mean_times(answer, at_sizes)
-    return {"mean": overall} | {f"{n} lost": times for n, times in losses}
-
-
-def _mean_series(
-    answer: Answer,
-    at_sizes: NDArray[np.int64],
-    curves: dict[str, Floats],
-    line: Any,
-    *,
-    show_names: bool,
-) -> list[Drawable]:
-    style = {"linestyle": line, "linewidth": 1.2}
-    style |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
-    colours = iter((BLACK, *OBSERVED[1:], *CALCULATED))
-    label = f"mean, {engine_label(answer)}"
-    label += ", 95 % interval" if np.isfinite(curves["mean"][1]).any() else ""
-    series: list[Drawable] = []
-    for name, (times, low, high) in curves.items():
-        colour = {"color": next(colours)}
-        known = np.isfinite(low)
-        if known.any():
-            bars = colour | {"linewidth": 1}
-            series.append(IntervalLines(at_sizes[known], low[known], high[known], bars))
-        # Curves by number of losses are named at their ends, once if several engines have them.
-        labels = {"label": label} if name == "mean" else {"name": name if show_names else ""}
-        is_visible = "marker" in style or not isolated_points_mask(times).any()
-        mark = {} if is_visible else {"marker": "o", "markersize": 3.2}
-        series.append(Series(at_sizes, times, style=colour | style | mark, **labels))
-    return series

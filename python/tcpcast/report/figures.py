@@ -3,54 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 import numpy as np
 
 from tcpcast import output
-from tcpcast.compare import is_observed
 from tcpcast.extras import import_matplotlib
 from tcpcast.output import save_figure
-from tcpcast.report import (
-    completion_distributions,
-    completion_figures,
-    document,
-    goodput_figures,
-    over_time_figures,
-    window_figures,
-)
-from tcpcast.report.chart import (
-    MAX_NARROW_WIDTH_IN,
-    Axis,
-    Chart,
-    ReferenceLine,
-    Series,
-    one_panel_chart,
-    percent_tick,
-)
-from tcpcast.report.figure_titles import (
-    answer_for_title,
-    engine_label,
-    formula_clause,
-    sender_noun,
-    senders_text,
-)
+from tcpcast.report import distribution_figures, document, time_figures
+from tcpcast.report.chart import MAX_NARROW_WIDTH_IN
+from tcpcast.report.completion_figures import completion_chart
 from tcpcast.report.html import html_elements
-from tcpcast.report.palette import REFERENCE, engine_style
-from tcpcast.report.quantity import scale_for_unit, three_digit_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from matplotlib.figure import Figure
 
     from tcpcast.answer import Answer
-    from tcpcast.report.chart import Drawable, Style
+    from tcpcast.report.chart import Chart
     from tcpcast.scenario import Scenario
-
-    Table = dict[str, np.ndarray[Any, Any]]
 
 _UNUSED_SVG = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
 """SVG code that a page does not need; group ids would be duplicated across figures."""
@@ -99,36 +72,19 @@ class Figures(list["Figure"]):
         )
 
 
-def write_answer_figures(
-    answers: Sequence[Answer],
-    scenario: Scenario,
+def write_figures(
+    figures: Iterable[tuple[str, Figure]],
     folder: str | Path,
     *,
     force: bool = False,
     form: str = "png",
 ) -> list[Path]:
-    """Write one figure for each table in the answers.
-
-    - ``over-time.png``: windows of some flows, mean RTT, queue and goodput over the whole run
-    - ``states.png``: probability of j active sources, logarithmic scale
-    - ``sharing.png``: rate of each of j active sources
-    - ``queue.png``: share of time with a queue above x, logarithmic scale
-    - ``windows.png`` and ``rates.png``: congestion windows and sent data of the traced flows over
-      the whole run
-    - ``completion.png``: completion time of single transfers against their size: median, 95th and
-      99th percentile, and means over all transfers and by number of losses, with gaps for sizes
-      without transfers
-    - ``completion-distribution.png``: share of transfers that take at most a time
-    - ``completion-tail.png``: share of transfers that take longer than a time
-    - ``file-goodput.png`` and ``file-goodput-tail.png``: distribution of the goodput of files, and
-      the share above a goodput by each requested definition
+    """Write figures with their names to a folder.
 
     Parameters
     ----------
-    answers
-        Answers to ``scenario``.
-    scenario
-        Source of the titles, the link rate and the buffer.
+    figures
+        For example :func:`iter_figures`. Each figure is written before the next one is drawn.
     folder
         Folder for the files, created if it does not exist. Figures of earlier runs are overwritten.
     force
@@ -139,7 +95,7 @@ def write_answer_figures(
     Returns
     -------
     list of Path
-        Paths of the files; empty if no answer has a table to draw.
+        Paths of the files; empty if there is no figure.
 
     Raises
     ------
@@ -150,14 +106,36 @@ def write_answer_figures(
     output.check_folder_is_writable(folder)
     return [
         save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
-        for name, figure in iter_figures(answers, scenario)
+        for name, figure in figures
     ]
 
 
 def iter_figures(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
-    """Yield the name and the figure of each available table, one at a time."""
+    """Yield the name and the figure of each available table, one at a time.
+
+    - ``over-time``: windows of some flows, mean RTT, queue and goodput over the whole run
+    - ``states``: probability of j active sources, logarithmic scale
+    - ``sharing``: rate of each of j active sources
+    - ``queue``: share of time with a queue above x, logarithmic scale
+    - ``windows`` and ``rates``: congestion windows and sent data of the traced flows over the whole
+      run
+    - ``completion``: completion time of single transfers against their size: median, 95th and 99th
+      percentile, and means over all transfers and by number of losses
+    - ``completion-distribution``: share of transfers that take at most a time
+    - ``completion-tail``: share of transfers that take longer than a time
+    - ``file-goodput`` and ``file-goodput-tail``: distribution of the goodput of files, and the
+      share above a goodput by each requested definition
+    """
     for name, chart, table, *columns in _FIGURE_DEFINITIONS:
-        given = [a for a in answers if not a.withheld and _has_values(a, table, *columns)]
+        given = [
+            answer
+            for answer in answers
+            if not answer.withheld
+            and all(
+                np.isfinite(answer.tables.get(table, {}).get(column, np.nan)).any()
+                for column in columns
+            )
+        ]
         if given:
             yield name, chart(given, scenario).draw()
 
@@ -170,11 +148,11 @@ def check_figure_files(
     Parameters
     ----------
     folder
-        As for :func:`write_answer_figures`.
+        As for :func:`write_figures`.
     names
         Names of the expected files, for example ``states.png``, if known.
     force
-        As for :func:`write_answer_figures`.
+        As for :func:`write_figures`.
 
     Raises
     ------
@@ -192,7 +170,7 @@ def check_figure_files(
 
 
 def figure_file_names(form: str = "png") -> list[str]:
-    """Return the names of all files that :func:`write_answer_figures` may write."""
+    """Return the names of all files that :func:`iter_figures` may yield."""
     return [f"{name}.{form}" for name, *_ in _FIGURE_DEFINITIONS]
 
 
@@ -219,177 +197,29 @@ def figure_parts(
         yield from shown
 
 
-def _has_values(answer: Answer, table: str, *columns: str) -> bool:
-    """Return True if each of these columns has a finite value."""
-    given = answer.tables.get(table, {})
-    return all(column in given and np.isfinite(given[column]).any() for column in columns)
-
-
-Curve = Callable[["Table"], "tuple[Any, Any]"]
-
-
-def _answer_curves(answers: Sequence[Answer], table: str, curve: Curve) -> list[Drawable]:
-    """Return one curve per answer; formulas last, so that their lines are drawn over points."""
-    ordered = sorted(answers, key=is_observed, reverse=True)
-    return [
-        Series(
-            *curve(answer.tables[table]),
-            engine_label(answer),
-            engine_style(answer.engine, is_observed=is_observed(answer)),
-        )
-        for answer in ordered
-    ]
-
-
-def _probability_curves(
-    answers: Sequence[Answer], table: str, columns: tuple[str, str]
-) -> tuple[list[Drawable], float, float]:
-    """Return curves for a logarithmic axis, the largest x value, and the lowest value to show.
-
-    The axes end slightly beyond the simulated values, because the tail of a formula may extend to
-    1e-300.
-    """
-    x, y = columns
-    observed = [a.tables[table][y] for a in answers if is_observed(a)]
-    seen = [float(np.min(c[c > 0])) for c in observed if np.any(c > 0)]
-    floor = max(10 ** np.floor(np.log10(min(seen)) - 0.5) if seen else 1e-6, 1e-9)
-    tables = [a.tables[table] for a in answers]
-    ends = [float(np.max(t[x][t[y] >= floor], initial=1.0)) for t in tables]
-    curves = _answer_curves(answers, table, lambda t: (t[x][t[y] > 0], t[y][t[y] > 0]))
-    return curves, 1.03 * max(ends), floor
-
-
-def _active_users_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    curves, right, floor = _probability_curves(answers, "states", ("active", "probability"))
-    x = Axis(_active_label(scenario), 0, right, integer_ticks=True)
-    y = Axis("share of time", floor, 1, log=True, ticks=percent_tick)
-    return one_panel_chart(
-        scenario, _active_users_title(answer_for_title(answers), scenario), x, y, curves
-    )
-
-
-def _active_label(scenario: Scenario) -> str:
-    return f"{sender_noun(scenario.populations)}s active at the same time"
-
-
-def _active_users_title(answer: Answer, scenario: Scenario) -> str:
-    """Return the title with the range of active users between the 5th and 95th percentile."""
-    table = answer.tables["states"]
-    below = np.cumsum(table["probability"])
-    low, high = (
-        int(table["active"][min(np.searchsorted(below, share * below[-1]), len(below) - 1)])
-        for share in (0.05, 0.95)
-    )
-    groups = scenario.populations
-    users = f"{low:,} to {high:,}" if high > low else f"{high:,}"
-    who = f"of {senders_text(groups)} are"
-    if not all(group.count for group in groups):
-        who = f"{sender_noun(groups)} is" if users == "1" else f"{senders_text(groups)} are"
-    return f"90 % of the time, {users} {who} active{formula_clause(answer)}"
-
-
-def _shared_rate_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    rate = scenario.network.bottleneck.rate_bps
-    shared = [a.tables["states"]["shared_rate_bps"] for a in answers]
-    peak = max((float(np.nanmax(s)) for s in shared if np.isfinite(s).any()), default=rate)
-    scale = scale_for_unit("bit/s", peak)
-
-    def curve(table: Table) -> tuple[Any, Any]:
-        shown = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
-        return table["active"][shown], table["shared_rate_bps"][shown] / scale.factor
-
-    curves = _answer_curves(answers, "states", curve)
-    right = max(float(np.max(a.tables["states"]["active"])) for a in answers)
-    if np.isfinite(rate) and right >= 1:
-        j = np.arange(1, int(right) + 1)
-        dotted: Style = {"color": REFERENCE, "linewidth": 1, "linestyle": ":"}
-        curves.append(Series(j, rate / j / scale.factor, "equal shares of the link", dotted))
-    noun = sender_noun(scenario.populations)
-    right = _max_visible_state(answers) * 1.05
-    x = Axis(_active_label(scenario), 0, right, integer_ticks=True)
-    y = Axis(f"rate of each active {noun} ({scale.unit})", 0, 1.15 * peak / scale.factor)
-    title = _shared_rate_title(answer_for_title(answers), noun)
-    return one_panel_chart(scenario, title, x, y, curves)
-
-
-def _shared_rate_title(answer: Answer, noun: str) -> str:
-    """Return the title with the rate for the number of active users of highest probability."""
-    table = answer.tables["states"]
-    known = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
-    if not known.any():
-        return f"Rate of each active {noun}, by the number of active {noun}s"
-    row = int(np.argmax(np.where(known, table["probability"], -1.0)))
-    number, rate = (
-        int(table["active"][row]),
-        three_digit_text(float(table["shared_rate_bps"][row]), "bit/s"),
-    )
-    who = (
-        f"With one active {noun}, this {noun}"
-        if number == 1
-        else f"With {number:,} active {noun}s, each {noun}"
-    )
-    return f"{who} gets {rate}{formula_clause(answer)}"
-
-
-def _max_visible_state(answers: Sequence[Answer]) -> float:
-    """Return the largest number of active sources with a probability above 1e-6."""
-    seen = [
-        float(np.max(t["active"][t["probability"] > 1e-6], initial=1.0))
-        for t in (a.tables["states"] for a in answers)
-    ]
-    return max(seen)
-
-
-def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    curves, right, floor = _probability_curves(answers, "queue", ("queue_pkts", "time_above"))
-    buffer_pkts = scenario.buffer_pkts
-    right = min(right, 1.25 * buffer_pkts)
-    if buffer_pkts <= right:
-        curves.append(ReferenceLine(buffer_pkts, "buffer", axis="x"))
-    x = Axis("packets in the queue, including the packet in transmission", 0, right)
-    y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent_tick)
-    return one_panel_chart(
-        scenario, _queue_title(answer_for_title(answers), scenario), x, y, curves
-    )
-
-
-def _queue_title(answer: Answer, scenario: Scenario) -> str:
-    """Return the title with the median queue length, or the 95th percentile if the median is 0."""
-    table, buffer_pkts = answer.tables["queue"], scenario.buffer_pkts
-    for share, words in ((0.5, "Half of the time"), (0.05, "5 % of the time")):
-        above = table["queue_pkts"][table["time_above"] >= share]
-        if above.size:
-            longest = float(np.max(above))
-            limit = f" (buffer {buffer_pkts:,.0f})" if np.isfinite(buffer_pkts) else ""
-            text = f"{words}, more than {longest:,.0f} packets are in the queue{limit}"
-            return f"{text}{formula_clause(answer)}"
-    return f"The queue is empty at least 95 % of the time{formula_clause(answer)}"
-
-
 _FIGURE_DEFINITIONS: tuple[
     tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, *tuple[str, ...]], ...
 ] = (
-    ("over-time", over_time_figures.over_time_chart, "flows_over_time", "goodput_bps"),
-    ("states", _active_users_chart, "states", "active"),
-    ("sharing", _shared_rate_chart, "states", "shared_rate_bps"),
-    ("queue", _queue_chart, "queue", "queue_pkts"),
-    ("windows", window_figures.windows_chart, "windows", "cwnd_pkts"),
-    ("rates", window_figures.rates_chart, "sequences", "sequence"),
-    (
-        "completion",
-        completion_figures.completion_chart,
-        "by_size",
-        "size_pkts",
-        "completion_time_s",
-    ),
+    ("over-time", time_figures.over_time_chart, "flows_over_time", "goodput_bps"),
+    ("states", distribution_figures.active_users_chart, "states", "active"),
+    ("sharing", distribution_figures.shared_rate_chart, "states", "shared_rate_bps"),
+    ("queue", distribution_figures.queue_chart, "queue", "queue_pkts"),
+    ("windows", time_figures.windows_chart, "windows", "cwnd_pkts"),
+    ("rates", time_figures.rates_chart, "sequences", "sequence"),
+    ("completion", completion_chart, "by_size", "size_pkts", "completion_time_s"),
     (
         "completion-distribution",
-        completion_distributions.cumulative_time_chart,
-        completion_distributions.DISTRIBUTION_TABLE,
+        distribution_figures.cumulative_time_chart,
+        distribution_figures.TIMES_TABLE,
         "share",
     ),
-    ("completion-tail", completion_distributions.time_tail_chart, "by_size", "p50"),
-    ("file-goodput", goodput_figures.goodput_distribution_chart, "file_goodput_tail", "by_file"),
-    ("file-goodput-tail", goodput_figures.goodput_tail_chart, "file_goodput_tail", "by_file"),
+    ("completion-tail", distribution_figures.time_tail_chart, "by_size", "p50"),
+    (
+        "file-goodput",
+        distribution_figures.goodput_distribution_chart,
+        "file_goodput_tail",
+        "by_file",
+    ),
+    ("file-goodput-tail", distribution_figures.goodput_tail_chart, "file_goodput_tail", "by_file"),
 )
 """Name of the figure, function that returns its chart, and the required table and columns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.captures.verdict import captures_verdict
+from tcpcast.captures.verdict import captures_findings
 from tcpcast.report.document import (
     Code,
     Column,
@@ -15,7 +15,6 @@ from tcpcast.report.document import (
     Table,
     command_parts,
 )
-from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import select_main_rows
 from tcpcast.report.run import (
     answer_tables,
@@ -27,6 +26,8 @@ from tcpcast.report.side_by_side import KIND_LABELS
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.trace import capture_parts
 from tcpcast.report.trace_verdict import captures_verdict_parts
+from tcpcast.report.verdict import verdict_text
+from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +62,7 @@ def run_document(
         Draw figures with matplotlib.
     """
     parts: list[Part] = [Paragraph(f"{describe_scenario(scenario)}.")]
-    verdict = run_verdict(compared, scenario)
+    verdict = verdict_text(run_findings(compared, scenario))
     parts += [Paragraph(verdict, "heading")] if verdict else []
     shown = answer_tables(compared, scenario, where_rest_is="below")
     parts += [Heading("Answers"), *shown, *_check_before_use_parts(compared, scenario)]
@@ -93,7 +94,7 @@ def captures_document(captures: Sequence[Capture], command: str, figures: bool =
         Draw figures with matplotlib.
     """
     several = f"{len(captures):,} captures" if len(captures) > 1 else captures[0].file
-    parts: list[Part] = [Paragraph(captures_verdict(captures))]
+    parts: list[Part] = [Paragraph(verdict_text(captures_findings(captures)))]
     parts += captures_verdict_parts(captures, MAX_ROWS)
     if figures:
         parts += _inline_capture_figures(captures)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.stack_support import find_omitted_formulas
 from tcpcast.metrics import sort_metrics
-from tcpcast.report.headline import run_verdict
+from tcpcast.report.path_advice import path_sizing
+from tcpcast.report.verdict import verdict_text
+from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,18 +18,23 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def answers_document(compared: ComparedAnswers, scenario: Scenario) -> dict[str, Any]:
-    """Return ``{"scenario": ..., "verdict": ..., "answers": [...]}``, the machine-readable report.
+def answers_document(
+    compared: ComparedAnswers, scenario: Scenario, amount_bytes: float | None = None
+) -> dict[str, Any]:
+    """Return the machine-readable report: ``scenario``, ``verdict``, ``findings`` and ``answers``.
 
-    ``left_out`` lists formulas that do not support the stack, if any. Metrics are in the order of
-    :data:`tcpcast.metrics.METRICS`, tables and provenance in alphabetical order. The same scenario
-    and seed give the same document, except for ``wall_s``.
+    ``sizing`` has the values that fill the link of a single path, and the time for
+    ``amount_bytes``. ``left_out`` lists formulas that do not support the stack, if any. Metrics are
+    in the order of :data:`tcpcast.metrics.METRICS`, tables and provenance in alphabetical order.
+    The same scenario and seed give the same document, except for ``wall_s``.
     """
-    verdict = run_verdict(compared, scenario)
+    findings = run_findings(compared, scenario)
     report = {
         "scenario": scenario.resolved(),
-        "verdict": verdict or None,
+        "verdict": verdict_text(findings) or None,
+        "findings": [finding.to_json() for finding in findings],
         "answers": [_order_metrics_and_tables(a.to_json()) for a in compared.answers],
+        **path_sizing(compared, scenario, amount_bytes),
     }
     engines = {answer.engine for answer in compared.answers}
     left = [

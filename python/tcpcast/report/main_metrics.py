@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.metric_definition import ANY_TRAFFIC
 from tcpcast.metrics import METRICS
 from tcpcast.report.document import Column, Table
-from tcpcast.report.file_sizes import size_text
 from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit
 from tcpcast.report.times_by_losses import evenly_spaced_indices
 from tcpcast.scenario.classes import has_too_different_file_sizes
+from tcpcast.scenario.file_sizes import size_text
 from tcpcast.units import digits
 
 if TYPE_CHECKING:

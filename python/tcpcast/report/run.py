@@ -16,13 +16,15 @@ from tcpcast.engines.stack_support import (
 from tcpcast.readable_units import count_text
 from tcpcast.report.cross_traffic import cross_traffic_table
 from tcpcast.report.document import BLANK_LINE, Paragraph, SideBySide
-from tcpcast.report.file_sizes import size_text, typed_byte_sizes
-from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import has_missing_percentile, percentile_table, select_main_rows
+from tcpcast.report.path_advice import path_advice
 from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, amount_text, has_untrusted_metric
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
 from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
+from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.classes import has_too_different_file_sizes
+from tcpcast.scenario.file_sizes import size_text, typed_byte_sizes
+from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +36,12 @@ if TYPE_CHECKING:
 
 
 def run_parts(
-    compared: ComparedAnswers, scenario: Scenario | None = None, *, show_all: bool = False
+    compared: ComparedAnswers,
+    scenario: Scenario | None = None,
+    *,
+    show_all: bool = False,
+    explain: bool = False,
+    amount_bytes: float | None = None,
 ) -> list[Part]:
     """Return the report that ``tcpcast run`` prints.
 
@@ -47,11 +54,15 @@ def run_parts(
         important metrics for its kind of traffic.
     show_all
         Show all values.
+    explain
+        Append all quantities of each formula with their equations, starting with the inputs.
+    amount_bytes
+        Amount of data whose time at the rate of endless flows is shown.
     """
     parts: list[Part] = []
     if scenario is not None:
         parts += [Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "), BLANK_LINE]
-        verdict = run_verdict(compared, scenario)
+        verdict = verdict_text(run_findings(compared, scenario))
         parts += [Paragraph(verdict, "heading"), BLANK_LINE] if verdict else []
     parts += answer_tables(compared, scenario, show_all=show_all)
     parts += [
@@ -59,10 +70,34 @@ def run_parts(
         for text in _omitted_engines(compared, scenario)
     ]
     below = [
+        *map(_note_paragraph, path_advice(compared, scenario, amount_bytes)),
         *remarks_below_tables(compared, scenario, show_all=show_all),
         _provenance_paragraph(compared),
     ]
-    return [*parts, BLANK_LINE, *below]
+    derivations = [part for answer in compared.answers for part in _derivation_parts(answer)]
+    return [*parts, BLANK_LINE, *below, *(derivations if explain else ())]
+
+
+def _derivation_parts(answer: Answer) -> Iterator[Part]:
+    """Yield the quantities of a formula in order of computation, each with its equation."""
+    if not answer.steps:
+        return
+    rows = [
+        (
+            step["symbol"],
+            "unlimited" if step["unit"] == "packet" else ABSENT_MARK,
+            "" if step["unit"] == "1" else step["unit"],
+        )
+        if step["value"] is None
+        else (step["symbol"], f"{step['value']:.6g}", step["unit"].removesuffix("1"))
+        for step in answer.steps
+    ]
+    widths = [min(28, max(map(len, cells))) for cells in zip(*rows, strict=True)]
+    heading = f"{answer.engine}: {answer.provenance.get('formula', '')}"
+    yield from (BLANK_LINE, Paragraph(heading, "heading"))
+    for (symbol, value, unit), step in zip(rows, answer.steps, strict=True):
+        cells = symbol.ljust(widths[0]), value.rjust(widths[1]), unit.ljust(widths[2])
+        yield Paragraph(step["source"], mark=f"  {'  '.join(cells)}  ")
 
 
 def answer_tables(
@@ -159,8 +194,8 @@ def remarks_below_tables(
     the text that states where the omitted warnings are.
     """
     answers = compared.answers
-    if compared.overall.reference is not None:
-        name = compared.overall.engines[compared.overall.reference]
+    if compared.overall.compared_columns:
+        name = compared.overall.engines[compared.overall.order[0]]
         yield _note_paragraph(f"vs {name}: difference relative to {name}; pp: percentage points")
     for answer in answers:
         outside = [note for note in answer.notes if note.kind == "outside"]

@@ -8,9 +8,9 @@ from tcpcast import units
 from tcpcast.answer import Note, texts_to_notes, warning_severity
 from tcpcast.compare import packets_text
 from tcpcast.readable_units import count_text
-from tcpcast.report.file_sizes import exact_size_text, transfer_size_text
 from tcpcast.report.quantity import amount_text
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
+from tcpcast.scenario.file_sizes import exact_size_text, transfer_size_text
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN
 

@@ -9,12 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
-from tcpcast.report.headline import (
-    MAX_VERDICT_CLASSES,
-    SWEEP_COLUMNS,
-    short_key_names,
-    sweep_verdict,
-)
 from tcpcast.report.quantity import (
     ABSENT_MARK,
     DOUBTED_MARK,
@@ -23,12 +17,15 @@ from tcpcast.report.quantity import (
     scale_for_metric,
     scale_for_unit,
 )
+from tcpcast.report.verdict import verdict_text
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
+from tcpcast.verdict import MAX_NAMED, SWEEP_COLUMNS, sweep_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tcpcast.finding import Finding
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
 
@@ -95,25 +92,33 @@ def sweep_rows_parts(
     return parts
 
 
-def verdict_on_sweep_table(table: Any, keys: Mapping[str, str]) -> str:
-    """Return the verdict on a ``pyarrow.Table`` of a sweep; "" if there is none.
+def table_findings(table: Any, keys: Mapping[str, str]) -> list[Finding]:
+    """Return the findings of a ``pyarrow.Table`` of a sweep; with a few classes, those of each.
 
-    With a few classes, the verdict has one sentence per class. Only the columns that it needs are
-    converted, since a sweep may have hundreds of others.
+    Only the columns that they need are converted, since a sweep may have hundreds of others.
     """
     names = [n for n in table.column_names if n in keys or n.partition(".")[0] in SWEEP_COLUMNS]
     columns = table.select(names).to_pydict()
     classes = tables_by_class(columns)
-    found = [sweep_verdict(each, keys, group) for group, each in classes.items()]
-    if all(found) and 1 < len(found) <= MAX_VERDICT_CLASSES:
-        return " ".join(found)
-    return sweep_verdict(columns, keys)
+    found = [sweep_findings(each, keys, group) for group, each in classes.items()]
+    if all(found) and 1 < len(found) <= MAX_NAMED:
+        return [finding for each in found for finding in each]
+    return sweep_findings(columns, keys)
 
 
 def sweep_verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
     """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one."""
-    verdict = verdict_on_sweep_table(table, keys)
+    verdict = verdict_text(table_findings(table, keys))
     return [Paragraph(verdict, "heading"), BLANK_LINE] if verdict else []
+
+
+def verdict_json(table: Any, keys: Mapping[str, str]) -> dict[str, Any]:
+    """Return ``verdict`` and ``findings`` of a ``pyarrow.Table`` of a sweep."""
+    findings = table_findings(table, keys)
+    return {
+        "verdict": verdict_text(findings) or None,
+        "findings": [finding.to_json() for finding in findings],
+    }
 
 
 def _headline_metrics(table: Any) -> list[str]:
@@ -170,9 +175,15 @@ def rows_json(table: Any) -> str:
 
 
 def sweep_json(table: Any, keys: Mapping[str, str]) -> str:
-    """Return ``{"verdict": ..., "answers": [...]}``, one object per row of a sweep."""
-    verdict = json.dumps(verdict_on_sweep_table(table, keys) or None)
-    return f'{{"verdict": {verdict},\n"answers": {rows_json(table)}}}'
+    """Return ``verdict``, ``findings`` and ``answers``, with one object per line and row."""
+    return f'{json.dumps(verdict_json(table, keys))[:-1]},\n"answers": {rows_json(table)}}}'
+
+
+def short_key_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the last part of each key's name, or the full name if two last parts are equal."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    alike = list(last.values())
+    return {key: name if alike.count(name) == 1 else key for key, name in last.items()}
 
 
 def _finite_or_none(value: Any) -> Any:

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.engines import REGISTRY
-from tcpcast.engines.registry import Formula
+from tcpcast.compare import is_formula
 from tcpcast.report.key_labels import key_label
-from tcpcast.report.quantity import scale_for_unit
-from tcpcast.report.sweep import metric_marks
-from tcpcast.statistics import estimate_mean
-from tcpcast.sweeps.table import WARNING_SUFFIX
+from tcpcast.report.quantity import DOUBTED_MARK, UNTRUSTED_MARK, scale_for_unit
 from tcpcast.units import digits
+from tcpcast.verdict import swept_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,12 +50,6 @@ class SweptKey:
     def axis_label(self) -> str:
         """The readable name with the unit."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
-
-    def value_text(self, index: int) -> str:
-        """Return the value at an index for a sentence, with the name of the key before numbers."""
-        if not self.is_numeric:
-            return self.labels[index]
-        return f"{self.label} {self.labels[index]} {self.unit}".rstrip()
 
     @property
     def edges(self) -> Floats:
@@ -154,13 +145,18 @@ def metric_grids(
     """
     shape = tuple(len(axis.values) for axis in axes.values())
     indices = [{value: index for index, value in enumerate(a.values)} for a in axes.values()]
-    grouped: dict[str, dict[tuple[int, ...], list[int]]] = {}
-    for row, (engine, value) in enumerate(zip(table["engine"], table[metric], strict=True)):
-        if engine is not None and value is not None:
-            cell = tuple(index[table[key][row]] for index, key in zip(indices, axes, strict=True))
-            grouped.setdefault(engine, {}).setdefault(cell, []).append(row)
-    all_cells = [_engine_grid(name, rows, table, metric, shape) for name, rows in grouped.items()]
-    return sorted(all_cells, key=lambda each: each.is_simulated)
+    grids = []
+    for engine, cells in swept_metrics(table, metric, list(axes)).items():
+        value, low, high = (np.full(shape, np.nan) for _ in range(3))
+        marks, doubts = (np.full(shape, "", dtype=np.object_) for _ in range(2))
+        for cell, at in cells.items():
+            place = tuple(index[each] for index, each in zip(indices, cell, strict=True))
+            value[place], doubts[place] = at.value, at.interval_warning or ""
+            low[place], high[place] = (math.nan if v is None else v for v in (at.low, at.high))
+            doubt = DOUBTED_MARK if at.interval_warning else ""
+            marks[place] = doubt if at.trusted else UNTRUSTED_MARK
+        grids.append(MetricGrid(engine, not is_formula(engine), value, low, high, marks, doubts))
+    return sorted(grids, key=lambda each: each.is_simulated)
 
 
 def curves_by_text_value(grids: Sequence[MetricGrid], keys: Sequence[SweptKey]) -> list[MetricGrid]:
@@ -196,39 +192,3 @@ def _select_slice(grid: MetricGrid, axis: int, index: int, label: str) -> Metric
         for name in ("value", "low", "high", "marks", "interval_warnings")
     }
     return replace(grid, text_value=label, **parts)
-
-
-def _engine_grid(
-    engine: str,
-    rows: Mapping[tuple[int, ...], Sequence[int]],
-    table: Mapping[str, Sequence[Any]],
-    metric: str,
-    shape: tuple[int, ...],
-) -> MetricGrid:
-    value, low, high = (np.full(shape, np.nan) for _ in range(3))
-    marks, doubts = (np.full(shape, "", dtype=np.object_) for _ in range(2))
-    none = [None] * len(table[metric])
-    row_marks, row_doubts = (
-        metric_marks(table, metric),
-        table.get(f"{metric}{WARNING_SUFFIX}", none),
-    )
-    columns = [table.get(name, none) for name in (metric, f"{metric}_low", f"{metric}_high")]
-    for cell, several in rows.items():
-        value[cell], low[cell], high[cell] = _combine_replications(
-            *([column[row] for row in several] for column in columns)
-        )
-        marks[cell] = next((row_marks[row] for row in several if row_marks[row]), "")
-        doubts[cell] = next((row_doubts[row] for row in several if row_doubts[row]), "")
-    simulated = not isinstance(REGISTRY.get(engine), Formula)
-    return MetricGrid(engine, simulated, value, low, high, marks, doubts)
-
-
-def _combine_replications(
-    values: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
-) -> tuple[float, float, float]:
-    """Return a value and its interval; for several replications, the mean and its interval."""
-    value, low, high = values[0], lows[0], highs[0]
-    estimate = estimate_mean(values, replications=len(values)) if len(values) > 1 else None
-    if estimate is not None:
-        value, low, high = estimate.value, estimate.low, estimate.high
-    return value, math.nan if low is None else low, math.nan if high is None else high

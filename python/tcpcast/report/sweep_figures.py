@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import output, units
+from tcpcast import units
 from tcpcast.answer import UNITS
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.metrics import HEADLINE_METRICS
-from tcpcast.output import save_figure
 from tcpcast.report.chart import (
     Axis,
-    Band,
     Chart,
     IntervalLines,
     Panel,
     ReferenceLine,
     Series,
-    new_figure,
     scenario_subtitle,
+    value_axis,
 )
-from tcpcast.report.chart_text import write_titles
 from tcpcast.report.figures import check_figure_files
 from tcpcast.report.key_labels import key_label
 from tcpcast.report.palette import COLOURS, REFERENCE, engine_style, line_style, stack_colour
@@ -35,12 +32,14 @@ from tcpcast.report.sweep_cells import (
     make_swept_key,
     metric_grids,
 )
-from tcpcast.report.sweep_titles import sweep_figure_title as sweep_title
+from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.table import did_you_mean_text
-from tcpcast.sweeps.definition import MAX_FIGURE_KEYS
+from tcpcast.sweeps.prepared import MAX_FIGURE_KEYS
+from tcpcast.verdict import sweep_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -53,10 +52,8 @@ if TYPE_CHECKING:
 
 MAX_PANELS = 6
 """Maximum number of panels (engines) in a heat map."""
-_MAX_PERCENT = 101.5
-"""Upper end of an axis in per cent, which leaves space for a line at 100 %."""
-_HEADROOM_SHARE = 0.09
-"""Space above the largest value as a share of the axis."""
+_MAX_LINEAR_RATIO = 4.0
+"""Ratio of the largest to the median value above which the axis of a curve is logarithmic."""
 _DEFAULT_ISOLINES = 5
 """Approximate number of isolines if no level is given."""
 _LEVEL_PARSERS: dict[str, Callable[[str], float]] = {
@@ -68,7 +65,10 @@ _LEVEL_PARSERS: dict[str, Callable[[str], float]] = {
 """Parser of a level for each unit of a metric; for other units, levels are plain numbers."""
 _ISOLINE_COLOUR, _ISOLINE_OUTLINE_COLOUR = "#010101", "#fefefe"
 """Colours of isolines; they and the colours of the map do not change on a dark page."""
-_DOUBTED_STYLE = {"linestyle": "none", "marker": "x", "color": REFERENCE, "markersize": 6}
+_DOUBTED_STYLE: Style = {"linestyle": "none", "marker": "x", "color": REFERENCE, "markersize": 6}
+_CROSS_STYLE: Style = {"linestyle": "none", "marker": "x", "color": "black", "markersize": 5}
+_POINT_STYLE: Style = {"linestyle": "none", "marker": "o", "color": "white", "markersize": 2.5}
+_POINT_STYLE |= {"markeredgecolor": "black", "markeredgewidth": 0.4}
 _DOUBTED_LABEL = "not to be trusted, or without a reliable interval"
 
 
@@ -153,17 +153,10 @@ def check_sweep_figures(
     check_figure_files(folder, names, force=force)
 
 
-def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
-    table: Any,
-    keys: Mapping[str, str],
-    folder: str | Path,
-    *,
-    subtitle: str = "",
-    levels: Levels | None = None,
-    form: str = "png",
-    force: bool = False,
-) -> list[Path]:
-    """Write one figure for each main metric of a sweep, and for each metric with levels.
+def iter_sweep_figures(
+    table: Any, keys: Mapping[str, str], subtitle: str, levels: Levels
+) -> Iterator[tuple[str, Figure]]:
+    """Yield each main metric of a sweep, and each metric with levels, with its figure.
 
     With one varied key, a figure has one line per engine, with intervals as bands. With two numeric
     keys, the figure has one heat map with isolines per engine. If the values of one of two keys are
@@ -176,38 +169,11 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
         The rows, a ``pyarrow.Table``.
     keys
         One or two varied keys, each with the unit of its column.
-    folder
-        Folder for the files, for example ``goodput_bps.png``.
     subtitle
-        Scenario and varied keys, for the subtitle.
+        Scenario and varied keys.
     levels
         Values of metrics, in their units, at which a line is drawn.
-    form
-        ``"png"``, ``"svg"`` or ``"pdf"``.
-    force
-        Overwrite existing files, even if tcpcast did not create them.
-
-    Returns
-    -------
-    list of Path
-        Paths of the files; empty if the sweep has no values.
-
-    Raises
-    ------
-    MachineError
-        matplotlib is not installed, or the folder cannot be written.
     """
-    output.check_folder_is_writable(folder)
-    return [
-        save_figure(figure, Path(folder) / f"{metric}.{form}", force=force)
-        for metric, figure in iter_sweep_figures(table, keys, subtitle, levels or {})
-    ]
-
-
-def iter_sweep_figures(
-    table: Any, keys: Mapping[str, str], subtitle: str, levels: Levels
-) -> Iterator[tuple[str, Figure]]:
-    """Yield each metric with its figure, one at a time."""
     columns = table.to_pydict()
     if not columns:
         return
@@ -219,24 +185,18 @@ def iter_sweep_figures(
             curves = curves_by_text_value(grids, keys_of)
             if curves:
                 grids, keys_of = curves, [key for key in keys_of if key.is_numeric]
-            scale = scale_for_metric(metric, _largest_value(grids))
-            draw = _color_map_figure if len(keys_of) == MAX_FIGURE_KEYS else _curve_figure
+            scale = scale_for_metric(metric, float(np.abs(trusted_or_all_values(grids)).max()))
             at = levels.get(metric, ())
-            heading = FigureHeading(
-                sweep_title(metric, grids, list(axes.values()), scale, at), subtitle
-            )
-            yield metric, draw(heading, grids, keys_of, metric, scale, at)
-
-
-class FigureHeading(NamedTuple):
-    """The title and the subtitle of a figure."""
-
-    title: str
-    subtitle: str
-
-
-def _largest_value(grids: Sequence[MetricGrid]) -> float:
-    return float(np.max(np.abs(trusted_or_all_values(grids))))
+            verdict = verdict_text(sweep_findings(columns, keys, "", metric), intervals=False)
+            plain = f"{metric_label(metric)} by {' and '.join(map(key_label, keys))}"
+            title = verdict.rstrip(".") or plain[0].upper() + plain[1:]
+            label = metric_label(metric) + (f" ({scale.unit})" if scale.unit else "")
+            if len(keys_of) == MAX_FIGURE_KEYS:
+                yield metric, _map_figure(grids, keys_of, label, scale, at, (title, subtitle))
+                continue
+            panel = _curves_panel(grids, keys_of[0], label, scale, at)
+            chart = Chart(title=title, subtitle=subtitle, panels=[panel], legend_position="below")
+            yield metric, chart.draw()
 
 
 def trusted_or_all_values(grids: Sequence[MetricGrid]) -> Any:
@@ -248,72 +208,54 @@ def trusted_or_all_values(grids: Sequence[MetricGrid]) -> Any:
     return values[trusted if trusted.any() else finite]
 
 
-def _unit_suffix(scale: Scale) -> str:
-    return f" ({scale.unit})" if scale.unit else ""
-
-
-def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
-    heading: FigureHeading,
+def _curves_panel(
     grids: Sequence[MetricGrid],
-    keys: Sequence[SweptKey],
-    metric: str,
+    x: SweptKey,
+    label: str,
     scale: Scale,
     levels: Sequence[float],
-) -> Figure:
-    """Draw a metric over one key, one line per engine."""
-    (x,) = keys
-    series: list[Drawable] = []
-    several = len({each.engine for each in grids}) > 1
-    for each, style in zip(grids, _curve_styles(grids), strict=True):
-        series += _curve_series(
-            each, x, scale, style, f"{each.text_value},\n" if several else each.text_value
-        )
-    for level in levels:
-        y_level = level / scale.factor
-        style = {"linestyle": (0, (1, 2))}
-        series.append(ReferenceLine(y_level, style=style, name=scale.text(level)))
-    if any(each.is_marked.any() for each in grids):
-        series.append(Series([], [], _DOUBTED_LABEL, _DOUBTED_STYLE))
-    y = _value_axis(f"{metric_label(metric)}{_unit_suffix(scale)}", grids, levels, scale)
-    panel = Panel(series, _key_axis(x), y)
-    return Chart(
-        title=heading.title, subtitle=heading.subtitle, panels=[panel], legend_position="below"
-    ).draw()
+) -> Panel:
+    """Return a metric over one key, one line per engine, and crosses on values with a warning.
 
-
-def _curve_styles(grids: Sequence[MetricGrid]) -> list[Style]:
-    """Return one style per curve: the colour shows the engine, or the value of a key of texts."""
+    Formulas are lines without points; simulations have points. Points are not connected if the
+    values of the key are texts. The colour shows the engine, or the value of a key of texts.
+    """
     words = list(dict.fromkeys(each.text_value for each in grids))
     known = [stack_colour(word) for word in words]
     distinct = None not in known and len(set(known)) == len(words)
-    styles = []
-    for each in grids:
-        style = engine_style(each.engine, is_observed=each.is_simulated)
-        if each.text_value:
-            index = words.index(each.text_value)
+    several = len({each.engine for each in grids}) > 1
+    series: list[Drawable] = []
+    ends = [trusted_or_all_values(grids), levels]
+    for grid in grids:
+        value, low, high = (part / scale.factor for part in (grid.value, grid.low, grid.high))
+        name = f"{grid.engine}\n({'simulated' if grid.is_simulated else 'formula'})"
+        style = engine_style(grid.engine, is_observed=grid.is_simulated)
+        if grid.text_value:
+            name = f"{grid.text_value},\n{grid.engine}" if several else grid.text_value
+            index = words.index(grid.text_value)
             style["color"] = known[index] if distinct else COLOURS[index % len(COLOURS)]
-            if not each.is_simulated and len({one.engine for one in grids}) == 1:
+            if not grid.is_simulated and not several:
                 style["linestyle"] = line_style(index)["linestyle"]
-        styles.append(style)
-    return styles
-
-
-def _value_axis(
-    label: str, grids: Sequence[MetricGrid], levels: Sequence[float], scale: Scale
-) -> Axis:
-    """Return an axis from 0 with space above all values, logarithmic for a wide range."""
-    values = trusted_or_all_values(grids)
-    smallest = float(values.min())
-    if smallest > 0 and values.max() / smallest >= LOG_SCALE_RATIO:
-        return Axis(label, log=True)
-    ends = [each.high[each.marks != UNTRUSTED_MARK] for each in grids]
-    every = np.concatenate([values, levels, *ends])
-    low = min(0.0, 1.05 * smallest)
-    high = float(np.nanmax(every))
-    top = (high + _HEADROOM_SHARE * (high - low)) / scale.factor
-    if scale.unit == "%" and values.max() <= 1.0:
-        top = min(top, _MAX_PERCENT)
-    return Axis(label, low / scale.factor, top)
+        if grid.is_simulated:
+            style |= {"markersize": 5, "linewidth": 0.8, "linestyle": "-" * x.is_numeric}
+        elif not x.is_numeric:
+            style |= {"marker": "_", "linestyle": ""}
+        bars = {"linewidth": 1, "label": "95 % intervals of simulations"}
+        if np.isfinite(low).any():
+            series.append(IntervalLines(x.positions, low, high, {"color": style["color"]} | bars))
+        text = {"name": name} if x.is_numeric else {"label": name.replace("\n", " ")}
+        band = (low, high) if x.is_numeric else (None, None)
+        series.append(Series(x.positions, value, style=style, **text, low=band[0], high=band[1]))
+        doubted = grid.is_marked & np.isfinite(value)
+        label_of_doubt = _DOUBTED_LABEL if doubted.any() else ""
+        series.append(Series(x.positions[doubted], value[doubted], label_of_doubt, _DOUBTED_STYLE))
+        ends.append(grid.high[grid.marks != UNTRUSTED_MARK])
+    for level in levels:
+        dotted = {"linestyle": (0, (1, 2))}
+        series.append(ReferenceLine(level / scale.factor, style=dotted, name=scale.text(level)))
+    ratio = _MAX_LINEAR_RATIO if ends[0].min() > 0 else math.inf
+    y = value_axis(label, [np.concatenate(ends) / scale.factor], ratio)
+    return Panel(series, _key_axis(x), y)
 
 
 def _key_axis(key: SweptKey) -> Axis:
@@ -324,131 +266,96 @@ def _key_axis(key: SweptKey) -> Axis:
     )
 
 
-def _curve_series(
-    grid: MetricGrid, x: SweptKey, scale: Scale, style: Style, text_value: str
-) -> Iterator[Drawable]:
-    """Yield the values of one engine with intervals, and crosses on values with a warning.
+@dataclass(frozen=True, slots=True)
+class _ColorMap:
+    """Values over two keys as colours, with isolines between the centres of the cells."""
 
-    Formulas are lines without points; simulations have points. Points are not connected if the
-    values of the key are texts.
-    """
-    value, low, high = (part / scale.factor for part in (grid.value, grid.low, grid.high))
-    kind = "simulated" if grid.is_simulated else "formula"
-    name = f"{grid.engine}\n({kind})"
-    if grid.text_value:
-        name = f"{text_value}{grid.engine}" if text_value.endswith("\n") else text_value
-    if grid.is_simulated:
-        style |= {"markersize": 5, "linewidth": 0.8, "linestyle": "-" * x.is_numeric}
-    elif not x.is_numeric:
-        style |= {"marker": "_", "linestyle": ""}
-    known = np.isfinite(low) & np.isfinite(high)
-    if known.any():
-        colour = {"color": style["color"]}
-        bars = {"linewidth": 1, "label": "95 % intervals of simulations"}
-        if x.is_numeric:
-            yield Band(x.positions, low, high, style=colour | {"alpha": 0.25})
-        yield IntervalLines(x.positions[known], low[known], high[known], colour | bars)
-    text = {"name": name} if x.is_numeric else {"label": name.replace("\n", " ")}
-    yield Series(x.positions, value, style=style, **text)
-    doubted = grid.is_marked & np.isfinite(value)
-    yield Series(x.positions[doubted], value[doubted], style=_DOUBTED_STYLE)
+    keys: Sequence[SweptKey]
+    value: Any
+    norm: Any
+    levels: Mapping[float, str]
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the cells and the isolines."""
+        from matplotlib.patheffects import withStroke  # noqa: PLC0415 - optional, slow to import
+
+        x, y = self.keys
+        axes.set_facecolor("#dddddd")  # grey for cells without a value
+        axes.pcolormesh(x.edges, y.edges, self.value, cmap="cividis", norm=self.norm)
+        if not self.levels:
+            return
+        # On a logarithmic scale, values are closer to linear between two cells.
+        lines = axes.contour(
+            x.positions,
+            y.positions,
+            self.norm(self.value),
+            levels=self.norm(list(self.levels)),
+            colors=_ISOLINE_COLOUR,
+            linewidths=1.3,
+        )
+        outline: list[Any] = [withStroke(linewidth=3, foreground=_ISOLINE_OUTLINE_COLOUR)]
+        lines.set_path_effects(outline)
+        texts = dict(zip(lines.levels, self.levels.values(), strict=True))
+        for text in axes.clabel(lines, fmt=texts, fontsize=8):
+            text.set_path_effects(outline)
 
 
-def _color_map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
-    heading: FigureHeading,
+def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     grids: Sequence[MetricGrid],
     keys: Sequence[SweptKey],
-    metric: str,
+    label: str,
     scale: Scale,
     levels: Sequence[float],
+    titles: tuple[str, str],
 ) -> Figure:
     """Draw a metric over two keys, one panel per engine, with a common colour scale."""
     from matplotlib.colors import LogNorm, Normalize  # noqa: PLC0415 - optional, slow to import
+    from matplotlib.ticker import LogLocator, MaxNLocator  # noqa: PLC0415
 
     shown = grids[:MAX_PANELS]
     columns = min(len(shown), 2)
-    rows = math.ceil(len(shown) / columns)
-    size = 1.4 + 2.9 * columns, 0.9 + 2.7 * rows
-    figure = new_figure(size)
-    write_titles(figure, heading.title, heading.subtitle)
-    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     values = trusted_or_all_values(shown) / scale.factor
     low, high = float(values.min()), float(values.max())
     log = low > 0 and high / low >= LOG_SCALE_RATIO
     norm: Any = (LogNorm if log else Normalize)(low, high if high > low else low + 1)
-    picture: Any = None
-    for each, axes in zip(shown, panels.flat, strict=False):
-        picture = _map_panel(axes, each, keys, scale, norm)
-        _draw_isolines(axes, each, keys, scale, levels, norm, log=log)
-    for axes in panels.flat[len(shown) :]:
-        axes.set_visible(False)
-    for axes in panels[:, 0]:
-        axes.set_ylabel(keys[1].axis_label)
-    figure.colorbar(
-        picture, ax=panels, label=f"{metric_label(metric)}{_unit_suffix(scale)}", format="{x:g}"
-    )
+    locator = LogLocator(subs=(1, 2, 5)) if log else MaxNLocator(_DEFAULT_ISOLINES)
+    wanted = [level / scale.factor for level in sorted(levels)]
+    panels = []
+    x, y = keys
+    across, up = np.meshgrid(x.positions, y.positions)
+    for index, grid in enumerate(shown):
+        title = f"{grid.engine} ({'simulated at points' if grid.is_simulated else 'formula'})"
+        value = np.ma.masked_invalid(grid.value.T / scale.factor)
+        inside = {}
+        if min(value.shape) > 1 and x.is_numeric and y.is_numeric:
+            inside = {
+                level: scale.text(level * scale.factor)
+                for level in wanted or locator.tick_values(low, high)
+                if value.min() < level < value.max()
+            }
+            if levels and not inside:
+                title += f"\nno contour line at {', '.join(map(scale.text, sorted(levels)))}"
+        series: list[Drawable] = [_ColorMap(keys, value, norm, inside)]
+        for rows, style in (
+            (~grid.is_marked.T & grid.is_simulated, _POINT_STYLE),
+            (grid.is_marked.T, _CROSS_STYLE | {"color": "white", "markeredgewidth": 2.2}),
+            (grid.is_marked.T, _CROSS_STYLE),
+        ):
+            drawn = rows & np.isfinite(grid.value.T)
+            series.append(Series(across[drawn], up[drawn], style=style))
+        y_axis = _key_axis(y)
+        y_axis = y_axis if index % columns == 0 else replace(y_axis, label="")
+        panels.append(Panel(series, _key_axis(x), y_axis, title))
+    figure = Chart(
+        title=titles[0],
+        subtitle=titles[1],
+        panels=panels,
+        size=(1.4 + 2.9 * columns, 0.9 + 2.7 * math.ceil(len(shown) / columns)),
+        columns=columns,
+        shared_axes="xy",
+    ).draw()
+    picture = figure.axes[0].collections[0]
+    figure.colorbar(picture, ax=figure.axes, label=label, format="{x:g}")
     if any(each.is_marked.any() for each in shown):
         figure.supxlabel(f"x  {_DOUBTED_LABEL}", fontsize=8, color="#444444")
     return figure
-
-
-def _map_panel(
-    axes: Axes, grid: MetricGrid, keys: Sequence[SweptKey], scale: Scale, norm: Any
-) -> Any:
-    x, y = keys
-    axes.set_facecolor("#dddddd")  # grey for cells without a value
-    value = np.ma.masked_invalid(grid.value.T / scale.factor)
-    picture = axes.pcolormesh(x.edges, y.edges, value, cmap="cividis", norm=norm)
-    across, up = np.meshgrid(x.positions, y.positions)
-    known = np.isfinite(grid.value.T)
-    if grid.is_simulated:
-        sure = known & ~grid.is_marked.T
-        axes.plot(across[sure], up[sure], "o", color="white", markersize=2.5, mec="black", mew=0.4)
-    doubted = known & grid.is_marked.T
-    axes.plot(across[doubted], up[doubted], "x", color="white", markersize=5, mew=2.2)
-    axes.plot(across[doubted], up[doubted], "x", color="black", markersize=4.5, mew=0.9)
-    kind = "simulated at points" if grid.is_simulated else "formula"
-    axes.set_title(f"{grid.engine} ({kind})", fontsize=10)
-    _key_axis(x).apply(axes, "x")
-    axes.set_yticks(*y.ticks)
-    return picture
-
-
-def _draw_isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
-    axes: Axes,
-    grid: MetricGrid,
-    keys: Sequence[SweptKey],
-    scale: Scale,
-    levels: Sequence[float],
-    norm: Any,
-    *,
-    log: bool,
-) -> None:
-    """Draw isolines of a metric, interpolated between the centres of the cells."""
-    from matplotlib.patheffects import withStroke  # noqa: PLC0415 - optional, slow to import
-    from matplotlib.ticker import LogLocator, MaxNLocator  # noqa: PLC0415
-
-    x, y = keys
-    if min(grid.value.shape) < 2 or not (x.is_numeric and y.is_numeric):
-        return
-    value = np.ma.masked_invalid(grid.value.T / scale.factor)
-    wanted = np.array(sorted(levels)) / scale.factor
-    if not len(wanted):
-        locator = LogLocator(subs=(1, 2, 5)) if log else MaxNLocator(_DEFAULT_ISOLINES)
-        wanted = np.asarray(locator.tick_values(norm.vmin, norm.vmax))
-    inside = [level for level in wanted if value.min() < level < value.max()]
-    if not inside:
-        requested = ", ".join(map(scale.text, sorted(levels)))
-        missing = f"\nno contour line at {requested}" if levels else ""
-        axes.set_xlabel(f"{x.axis_label}{missing}")
-        return
-    # Over several decades, logarithms are closer to linear between two cells.
-    surface, at = (np.ma.log10(value), np.log10(inside)) if log else (value, np.array(inside))
-    lines = axes.contour(
-        x.positions, y.positions, surface, levels=at, colors=_ISOLINE_COLOUR, linewidths=1.3
-    )
-    outline: list[Any] = [withStroke(linewidth=3, foreground=_ISOLINE_OUTLINE_COLOUR)]
-    lines.set_path_effects(outline)
-    texts = {a: scale.text(b * scale.factor) for a, b in zip(at, inside, strict=True)}
-    for text in axes.clabel(lines, fmt=texts, fontsize=8):
-        text.set_path_effects(outline)

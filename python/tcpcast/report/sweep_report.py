@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
     from tcpcast.report.sweep_cells import MetricGrid, SweptKey
     from tcpcast.sweeps.axes import SweepAxis
-    from tcpcast.sweeps.definition import FinishedSweep
+    from tcpcast.sweeps.prepared import PreparedSweep
+    from tcpcast.sweeps.results import SweepResults
 
     Levels = Mapping[str, Sequence[float]]
 
@@ -50,13 +51,13 @@ MAX_REASONS = 12
 
 
 def sweep_document(
-    sweep: FinishedSweep, command: str, figures: bool = False, *, levels: Levels | None = None
+    results: SweepResults, command: str, figures: bool = False, *, levels: Levels | None = None
 ) -> Document:
     """Return the report on a sweep.
 
     Parameters
     ----------
-    sweep
+    results
         The sweep.
     command
         The command that reproduces the report.
@@ -65,29 +66,29 @@ def sweep_document(
     levels
         Values of metrics, in their units, at which a line is drawn.
     """
-    rows = sweep.results.to_arrow()
+    rows = results.to_arrow()
     parts: list[Part] = [
-        *sweep_verdict_parts(rows, sweep.results.keys),
-        Paragraph(f"{describe_scenario(sweep.scenario)}."),
+        *sweep_verdict_parts(rows, results.keys),
+        Paragraph(f"{describe_scenario(results.sweep.scenario)}."),
         Paragraph("The varied keys below replace these values.", "aside"),
         Heading("Varied keys"),
-        _varied_keys_table(sweep.axes),
-        Paragraph(f"{len(sweep.results):,} rows: {sweep.results.counts()}."),
+        _varied_keys_table(results.sweep.grid.axes),
+        Paragraph(f"{len(results):,} rows: {results.counts()}."),
     ]
     if figures:
-        parts += _inline_figures(sweep, rows, levels or {})
-    parts += [Heading("Answers"), *_answer_parts(sweep, rows), *_warning_parts(sweep, rows)]
-    definition = write_toml({"sweep": sweep.table})
+        parts += _inline_figures(results, rows, levels or {})
+    parts += [Heading("Answers"), *_answer_parts(results, rows), *_warning_parts(results, rows)]
+    definition = write_toml({"sweep": results.sweep.table})
     parts += [
         Heading("The scenario"),
         Paragraph("All keys, including defaults, and the varied keys."),
-        Code(f"{sweep.scenario.to_toml().rstrip()}\n\n{definition}"),
+        Code(f"{results.sweep.scenario.to_toml().rstrip()}\n\n{definition}"),
         Heading("Provenance"),
-        Paragraph(_provenance_text(sweep)),
-        Paragraph(f"Sweep {sweep.digest}", "aside"),
+        Paragraph(_provenance_text(results.sweep)),
+        Paragraph(f"Scenario {results.sweep.scenario.digest()}", "aside"),
         *command_parts(command),
     ]
-    return Document(f"{sweep.scenario.name}: a sweep", parts)
+    return Document(f"{results.sweep.scenario.name}: a sweep", parts)
 
 
 def _varied_keys_table(axes: Sequence[SweepAxis]) -> Table:
@@ -101,20 +102,20 @@ def _varied_keys_table(axes: Sequence[SweepAxis]) -> Table:
     )
 
 
-def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
+def _answer_parts(results: SweepResults, rows: Any) -> Iterator[Part]:
     """Yield one table per metric with engines side by side.
 
     If keys vary in parallel, yield the rows of the sweep instead.
     """
-    if not sweep.is_grid:
+    if not results.sweep.is_grid:
         yield from sweep_rows_parts(
-            rows, sweep.results.keys, how_to_get_rest="`tcpcast query` shows all rows"
+            rows, results.keys, how_to_get_rest="`tcpcast query` shows all rows"
         )
         return
     columns = rows.to_pydict()
     keys = {
         key: make_swept_key(key, columns[key], unit)
-        for key, unit in sweep.results.keys.items()
+        for key, unit in results.keys.items()
         if columns
     }
     marks: set[str] = set()
@@ -167,12 +168,12 @@ def _cell_text(grid: MetricGrid, indices: tuple[int, ...], scale: Scale) -> str:
     return text.rstrip()
 
 
-def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
+def _warning_parts(results: SweepResults, rows: Any) -> Iterator[Part]:
     """Yield reasons for missing answers, and warnings, each list sorted by frequency."""
     texts: list[str] = []
-    if sweep.results.interrupted:
-        done, total = sweep.results.done, sweep.results.batches
-        texts.append(f"incomplete: {done:,} of {total:,} batches are done")
+    if results.interrupted:
+        done, total = results.done, results.runs
+        texts.append(f"incomplete: {done:,} of {total:,} runs are done")
     reasons = [(str(status), why) for status, why in _column_pairs(rows, "status", "reason") if why]
     warned = [
         (rank, str(engine), text)
@@ -214,21 +215,21 @@ def _column_pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any
         yield from zip(rows[first].to_pylist(), rows[second].to_pylist(), strict=True)
 
 
-def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
+def _inline_figures(results: SweepResults, rows: Any, levels: Levels) -> Iterator[Part]:
     from tcpcast.report.figures import figure_parts  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
-    if not sweep.is_grid:
+    if not results.sweep.is_grid:
         text = "No figure: figures require one or two keys that vary in all combinations."
         yield Paragraph(text, "aside")
         return
-    setup = sweep_subtitle(sweep.scenario, sweep.results.keys)
-    drawn = iter_sweep_figures(rows, sweep.results.keys, setup, levels)
+    setup = sweep_subtitle(results.sweep.scenario, results.keys)
+    drawn = iter_sweep_figures(rows, results.keys, setup, levels)
     text = "Formulas are lines; simulations are points with 95 % intervals."
     yield from figure_parts("Figures", drawn, text)
 
 
-def _provenance_text(sweep: FinishedSweep) -> str:
+def _provenance_text(sweep: PreparedSweep) -> str:
     default = "every quick engine that applies"
     engines = default if sweep.engines is None else ", ".join(sweep.engines)
     several = f", {sweep.replications} replications" if sweep.replications > 1 else ""

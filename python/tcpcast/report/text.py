@@ -1,7 +1,7 @@
 """A report as lines of text for a terminal, with its width and colours.
 
 This module does not import rich, because the import takes longer than all formulas of ``predict``.
-The rules are the same as in :mod:`tcpcast.report.terminal`. The width is ``COLUMNS``, or else that
+The width is ``COLUMNS``, or else that
 of the terminal, or else 100 columns. With ``NO_COLOR`` or without a terminal, the output contains
 no escape sequences.
 """

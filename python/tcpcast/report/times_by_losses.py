@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tcpcast.compare import has_completion_times, mean_completion_time_metrics
 from tcpcast.report.document import Column, Table
-from tcpcast.report.file_sizes import size_text
 from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit, value_text
+from tcpcast.scenario.file_sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -32,8 +32,8 @@ from tcpcast.captures.subject import (
 )
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import (
-    capture_verdict,
-    captures_verdict,
+    capture_findings,
+    captures_findings,
     directions_without_service,
 )
 from tcpcast.limit_names import LIMIT_NAMES
@@ -51,6 +51,7 @@ from tcpcast.report.trace_cells import (
 from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts, log_detail_parts
 from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_services import service_parts
+from tcpcast.report.verdict import verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -85,7 +86,8 @@ def capture_parts(
     ``groups``, if given, instead of directions. ``verdict`` is False if another part shows the
     verdict.
     """
-    parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
+    findings = capture_findings(capture, groups) if verdict else []
+    parts: list[Part] = [Paragraph(verdict_text(findings), "heading")] if findings else []
     subject = capture_subject(capture, groups)
     parts += [BLANK_LINE, Paragraph(_capture_size_text(capture)), *_failure_parts(capture, subject)]
     parts += [
@@ -105,10 +107,10 @@ def capture_parts(
         else:
             parts += [
                 BLANK_LINE,
-                *_direction_table_parts(capture.connections, max_rows),
+                *direction_table_parts(capture.connections, max_rows),
                 *_omitted_paragraphs(capture.rest),
             ]
-            parts += _limit_bar_parts(directions_without_service(capture.connections))
+            parts += limit_bar_parts(directions_without_service(capture.connections))
             parts += _advice_or_detail_parts(capture, subject, MAX_EXPLAINED_DIRECTIONS)
     if subject.kind in TRANSFER_KINDS:
         parts += services
@@ -164,7 +166,8 @@ def json_lines(
     ``max_rows``, each table contains at most this number of rows, worst directions first, and
     ``omitted`` contains the number of omitted rows per table.
     """
-    yield f'{{"verdict": {json.dumps(captures_verdict(captures, groups))}, "captures": ['
+    verdict = json.dumps(verdict_text(captures_findings(captures, groups)))
+    yield f'{{"verdict": {verdict}, "captures": ['
     for index, capture in enumerate(captures):
         first = capture_json_before_tables(capture, None if groups is None else groups[index])
         table = tables_by_name(capture)[table_name]
@@ -251,15 +254,18 @@ def _failure_parts(capture: Capture, subject: Subject) -> list[Part]:
     return [*parts, *alive]
 
 
-def _direction_table_parts(connections: Table, max_rows: int | None) -> list[Part]:
+def direction_table_parts(connections: Table, max_rows: int | None) -> list[Part]:
+    """Return the worst directions as a table, with a column ``file`` if there are several files."""
     order = worst_first_order(connections)[:max_rows]
     shown = select_rows(connections, order)
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
-    parts: list[Part] = [Columns(direction_columns(shown), ends=ends)]
+    files = shown["file"].tolist() if "file" in shown else []
+    named = [Column("capture", files, right=False)] if len(set(files)) > 1 else []
+    parts: list[Part] = [Columns([*named, *direction_columns(shown)], ends=ends)]
     return [*parts, *omitted_rows_parts(connections["src"].size, order.size)]
 
 
-def _limit_bar_parts(table: Table) -> list[Part]:
+def limit_bar_parts(table: Table) -> list[Part]:
     """Return one bar per limit: its share of the bytes of all transfers, if there are several."""
     count = table["src"].size
     if count < MIN_TRANSFERS_FOR_BARS:

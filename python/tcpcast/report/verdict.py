@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast.compare import Difference, is_percentage
 from tcpcast.limit_names import limit_name_with_article
 from tcpcast.readable_units import count_text
-from tcpcast.report.quantity import difference_text, is_count, metric_label, scale_for_unit
+from tcpcast.report.key_labels import key_label
+from tcpcast.report.quantity import (
+    amount_text,
+    difference_text,
+    is_count,
+    metric_label,
+    scale_for_unit,
+)
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from tcpcast.finding import Finding
 
@@ -25,16 +33,19 @@ MAX_STATED_DIFFERENCE = 1.0
 _PREDICATES = {
     "connection_rate_bps": "gets {} while a file is loading",
     "goodput_bps": "gets {}",
-    "link_share": "gets {} of the link",
+    "link_share_ratio": "gets {} of the link",
     "completion_time_s": "takes {} on average",
     "total_time_s": "takes {} on average from the SYN",
     "queue_delay_mean_s": "adds {} on average",
     "throughput_bps": "at {}",
+    "send_rate_bps": "at {} (including retransmissions)",
 }
 """Predicates of metrics; the value of any other quantity follows "is"."""
 
+_CONJUNCTIONS = {"largest": ", but ", "smallest": ", and ", "alike": ", nor "}
 
-def verdict_text(findings: Iterable[Finding], *, intervals: bool = True) -> str:
+
+def verdict_text(findings: Sequence[Finding], *, intervals: bool = True) -> str:
     """Return findings as one sentence; "" without findings.
 
     Parameters
@@ -44,59 +55,73 @@ def verdict_text(findings: Iterable[Finding], *, intervals: bool = True) -> str:
     intervals
         Include the intervals of values; figures draw them instead.
     """
-    sentence = "; ".join(_clause(finding, intervals=intervals) for finding in findings)
+    sentence = ""
+    for before, finding in zip([None, *findings], findings, strict=False):
+        # The formula of several values is named once.
+        named = replace(finding, basis="") if before and before.basis == finding.basis else finding
+        joint = "; " if sentence else ""
+        if before and before.claim in {"alike", "largest"}:
+            joint = _CONJUNCTIONS.get(finding.claim, joint)
+        sentence += joint + _clause(named, intervals=intervals)
     return sentence and f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _clause(finding: Finding, *, intervals: bool) -> str:
     value = value_text(finding, intervals=intervals)
-    place = ", ".join(f"{key} = {text}" for key, text in finding.place)
+    subject = finding.subject
+    if finding.place or finding.claim == "alike":
+        subject = f"the {metric_label(finding.metric)}" + (f" of {subject}" if subject else "")
+    place = _place_text(finding)
     match finding.claim:
-        case "largest" | "smallest" if place:
-            text = f"{finding.subject} is {finding.claim} at {place}: {value}"
+        case "largest":
+            text = f"{subject} is largest{place}: {value}".removesuffix(": unknown")
+        case "smallest":
+            text = f"smallest{place}: {value}"
+        case "alike" if finding.metric:
+            text = f"{subject} does not differ significantly ({value})"
         case "alike":
-            text = (
-                f"{finding.subject} does not differ significantly"
-                if finding.metric
-                else "nothing differs significantly"
-            )
+            text = "does any other metric"
         case "untested":
             text = "without reliable intervals, the difference cannot be tested"
-        case "differs":
-            text = (
-                f"but {metric_label(finding.metric)} differs: {value} ({place or finding.subject})"
-            )
         case "error":
             text = _error_text(finding)
         case "met":
-            text = f"{finding.subject} is met already: {metric_label(finding.metric)} is {value}"
+            text = f"{subject} is met already: {metric_label(finding.metric)} is {value}"
         case "text":
-            text = finding.subject
+            text = subject
         case _:
-            text = f"{finding.subject} {_predicate(finding).format(value)}"
-            text += f" at {place}" if place else ""
+            text = f"{subject}{place} {_predicate(finding).format(value)}"
     limit = f", limited by {limit_name_with_article(finding.limit)}" if finding.limit else ""
     action = f"; {finding.action}" if finding.action else ""
-    return f"{text}{limit}{finding.evidence}{action}".strip()
+    return f"{text}{limit}{finding.evidence}{action}"
+
+
+def _place_text(finding: Finding) -> str:
+    """Return `` with loss 1 %, TCP stack linux-bbr``, or ""."""
+    keys = [key for key, *_ in finding.place]
+    labels = [key_label(key) for key in keys]
+    texts = [
+        amount_text(value, unit) if isinstance(value, float) or unit else str(value)
+        for _, value, unit in finding.place
+    ]
+    names = labels if len(set(labels)) == len(labels) else keys
+    pairs = ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
+    return pairs and f" with {pairs}"
 
 
 def _predicate(finding: Finding) -> str:
+    value = finding.value
     if finding.metric not in _PREDICATES or finding.place:
-        return "lies {}" if math.isnan(finding.value.value) and _is_bracketed(finding) else "is {}"
-    verb, space, rest = _PREDICATES[finding.metric].partition(" ")
-    if finding.claim == "largest":
-        verb = "takes"
-    return f"{verb.removesuffix('s') if finding.count > 1 else verb}{space}{rest}"
-
-
-def _is_bracketed(finding: Finding) -> bool:
-    return finding.value.low is not None and finding.value.high is not None
+        is_bracketed = math.isnan(value.value) and value.low is not None is not value.high
+        return "lies {}" if is_bracketed else "is {}"
+    verb, _, rest = _PREDICATES[finding.metric].partition(" ")
+    return f"{verb.removesuffix('s') if finding.count > 1 else verb} {rest}"
 
 
 def _error_text(finding: Finding) -> str:
     error = finding.value.value
     if error > MAX_STATED_DIFFERENCE and not is_percentage(finding.metric):
-        times = f"{1 + error:,.2g} times as large"
+        times = f"{digits(1 + error, 2)} times as large"
         return f"no formula applies: the closest, {finding.subject}, is {times}"
     shown = difference_text(Difference(error, is_percentage(finding.metric)))
     return f"the formula {finding.subject} differs by {shown}"
@@ -109,46 +134,45 @@ def value_text(finding: Finding, *, intervals: bool = True) -> str:
     """
     metric = finding.value
     ends = [end for end in (metric.low, metric.high) if end is not None and math.isfinite(end)]
+    ends = ends if len(ends) == 2 else []
     known = [v for v in (metric.value, metric.at_least) if v is not None and math.isfinite(v)]
+    numbers, unit = _number_texts([*known[:1], *ends], finding, *(ends if known else ()))
+    span = " to ".join(dict.fromkeys(numbers[-2:])) if ends else ""
     remarks = []
-    if len(ends) == 2 and not known:
-        texts, unit = quantity_texts(ends, finding, ends[1] - ends[0])
-        shown = f"between {texts[0]} and {texts[1]} {unit}".rstrip()
-    elif not known:
-        shown = f"unknown ({metric.missing_interval})" if metric.missing_interval else "unknown"
-    else:
-        width = ends[1] - ends[0] if len(ends) == 2 else None
-        texts, unit = quantity_texts([*known[:1], *ends], finding, width)
-        shown = f"{texts[0]} {unit}".rstrip()
-        if metric.value == 0 and not metric.high and unit.endswith("bit/s"):
+    if known:
+        shown = f"{numbers[0]} {unit}".rstrip()
+        if metric.value == 0 and not metric.high and finding.unit == "bit/s":
             shown = "nothing"
-        if metric.at_least is not None and not math.isfinite(metric.value):
+        if not math.isfinite(metric.value):
             shown = f"at least {shown}"
-        if intervals and len(set(texts)) > 1:
-            remarks.append(f"{texts[1]} to {texts[2]}")
-        elif intervals and metric.missing_interval:
-            remarks.append(metric.missing_interval)
-    if finding.kind == "formula" and finding.basis and finding.claim != "error":
-        remarks.append(f"by the formula {finding.basis}")
-    if not metric.trusted:
-        remarks.append("not to be trusted")
-    shown = f"{finding.bound} {shown}".strip()
-    return f"{shown} ({', '.join(remarks)})" if remarks else shown
+        if intervals and metric.trusted:
+            remarks += [span if len(set(numbers)) > 1 else metric.missing_interval or ""]
+    elif ends:
+        joined = f"{span} {unit}".rstrip()
+        shown = joined if finding.claim == "alike" else f"between {joined.replace(' to ', ' and ')}"
+    else:
+        shown = "unknown"
+        remarks += [metric.missing_interval or ""]
+    is_named = finding.kind == "formula" and finding.basis
+    remarks += [f"by the formula {finding.basis}" if is_named else ""]
+    remarks += ["" if metric.trusted else "not to be trusted"]
+    shown, remark = f"{finding.bound} {shown}".lstrip(), ", ".join(filter(None, remarks))
+    return f"{shown} ({remark})" if remark else shown
 
 
-def quantity_texts(
-    values: list[float], finding: Finding, width: float | None
+def _number_texts(
+    values: Sequence[float], finding: Finding, low: float = 0.0, high: float = 0.0
 ) -> tuple[list[str], str]:
-    """Return values in one readable unit, and this unit; ``width`` of the interval gives digits."""
+    """Return values in one readable unit, and this unit; the interval determines the digits."""
+    largest = max(map(abs, values), default=0.0)
     unit = "ratio" if is_percentage(finding.metric) else finding.unit
-    scale = scale_for_unit(unit, values[0])
-    if is_count(finding.unit) and scale.factor == 1.0 and all(v == int(v) for v in values):
-        noun = count_text(values[0], finding.unit.removesuffix("s")).partition(" ")[2]
+    scale = scale_for_unit(unit, abs(values[0]) if high > low else largest)
+    if is_count(unit) and all(value == int(value) for value in values):
+        noun = count_text(largest, finding.unit.removesuffix("s")).partition(" ")[2]
         return [f"{value:,.0f}" for value in values], noun
-    if not width:
+    if not high > low:
         return [digits(float(f"{v:.{FORMULA_DIGITS}g}") / scale.factor) for v in values], scale.unit
-    half = width / 2 / scale.factor
-    largest = max(abs(value) for value in values) / scale.factor
-    most = MAX_DIGITS - 1 - math.floor(math.log10(largest)) if largest else 0
+    most = MAX_DIGITS - 1 - math.floor(math.log10(largest / scale.factor))
+    half = (high - low) / 2 / scale.factor
     decimals = max(0, min(-math.floor(math.log10(half)), most))
     return [f"{value / scale.factor:,.{decimals}f}" for value in values], scale.unit

@@ -1,21 +1,26 @@
 """Queue disciplines that may drop or mark queued packets, as active queue management does."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import Field, StrictBool
 
 from tcpcast import units
-from tcpcast.scenario.quantities import Bytes, PositiveDuration, integer_annotation
+from tcpcast.scenario.quantities import (
+    Bytes,
+    PositiveDuration,
+    integer_annotation,
+    number_annotation,
+)
 from tcpcast.scenario.table import (
     Choice,
+    Errors,
     Table,
-    make_key_error,
+    make_error_at,
 )
 
 MAX_QUANTUM = 10**9
 MAX_FLOWS = 1 << 20
-_MAX_GAIN = 1e6
 
 PIE_MAX_MARK_PROBABILITY = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
@@ -75,14 +80,12 @@ class Codel(ManagedQueue):
         description="pseudo-code of RFC 8289, or Linux's codel_impl.h",
     )
 
-    @model_validator(mode="after")
-    def _check_target(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.target >= self.interval:
             # The ratio of the defaults, 5 ms and 100 ms (RFC 8289).
             usual = units.format_duration(float(f"{self.interval / 20:.3g}"))
             message = f'must be below interval; write, for example, "{usual}"'
-            raise make_key_error(message, "target")
-        return self
+            yield make_error_at(message, "target")
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
         """Return the parameters of CoDel."""
@@ -112,12 +115,11 @@ class FqCodel(Codel):
         description="number of queues, to which flows are assigned by a hash",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _find_errors(self) -> Errors:
+        yield from super()._find_errors()
         if not 0 < self.quantum <= MAX_QUANTUM:
             message = 'must be above 0 and at most 1 GB; write, for example, "1514B"'
-            raise make_key_error(message, "quantum")
-        return self
+            yield make_error_at(message, "quantum")
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
         """Return the parameters of CoDel and of the scheduler."""
@@ -125,14 +127,7 @@ class FqCodel(Codel):
         return {"fq-codel": {**super().simulator_config(mtu_bytes), **numbers}}
 
 
-def _read_pie_gain(value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= float(str(value)) <= _MAX_GAIN:
-        raise ValueError(f"{value!r} is not a gain; write a number such as 0.125")
-    return float(str(value))
-
-
-Gain = Annotated[float, BeforeValidator(_read_pie_gain)]
+Gain = Annotated[float, *number_annotation("gain", 0, 1e6, example=0.125)]
 
 
 class Pie(ManagedQueue):

@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from tcpcast.errors import InputError, ScenarioError
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.units import quote
@@ -26,6 +28,19 @@ _TABLE_LISTS = {
     "network.hop": "the scenario has no hops",
 }
 """Lists of tables, with the message for an empty list."""
+
+
+def copy_as_plain_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy as dicts and lists, without keys with the value None, unknown in TOML."""
+    return {name: _copy_value(value) for name, value in tables.items() if value is not None}
+
+
+def _copy_value(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, exclude_none=True)
+    if isinstance(value, Mapping):
+        return copy_as_plain_tables(value)
+    return [_copy_value(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def iter_values_by_dotted_key(
@@ -115,8 +130,28 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _MAX_KEY_PARTS:
             raise ScenarioError(f"{quote(dotted)}: not a dotted key; write, for example, run.seed")
-        table = _copy_table_at(changed, path[:-1], dotted)
-        _set_value(table, path[-1], value, dotted)
+        table: Any = changed
+        # Copy or create the tables on the path.
+        for depth, part in enumerate(path[:-1]):
+            at: Any = part
+            if isinstance(table, list):
+                at = _find_entry_index(table, part, path[:depth], dotted)
+            elif (listed := ".".join(path[: depth + 1])) in _TABLE_LISTS and not table.get(part):
+                raise ScenarioError(
+                    InputError(dotted, f"{_TABLE_LISTS[listed]}; write [[{listed}]] tables")
+                )
+            below = table[at] if isinstance(table, list) else table.get(at, {})
+            if not isinstance(below, dict | list):
+                here = ".".join(path[: depth + 1])
+                message = f"{here} is {quote(below)}, not a table; set {here} itself"
+                raise ScenarioError(InputError(dotted, message))
+            table[at] = copy.copy(below)
+            table = table[at]
+        key = path[-1]
+        if isinstance(table, list):
+            table[_find_entry_index(table, key, path[:-1], dotted)] = value
+        else:
+            table[key] = value
         other = _EXCLUSIVE_KEYS.get(path) if len(path) == 2 else None
         if other and f"{path[0]}.{other}" not in changes and isinstance(table, dict):
             table.pop(other, None)
@@ -129,34 +164,6 @@ def _parse_toml_value(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     return parsed["value"] if parsed.keys() == {"value"} else text
-
-
-def _copy_table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any:
-    """Return the innermost table of a path; tables on the path are copied or created."""
-    table: Any = tables
-    for depth, part in enumerate(path):
-        key: Any = part
-        if isinstance(table, list):
-            key = _find_entry_index(table, part, path[:depth], dotted)
-        elif (listed := ".".join(path[: depth + 1])) in _TABLE_LISTS and not table.get(part):
-            raise ScenarioError(
-                InputError(dotted, f"{_TABLE_LISTS[listed]}; write [[{listed}]] tables")
-            )
-        below = table[key] if isinstance(table, list) else table.get(key, {})
-        if not isinstance(below, dict | list):
-            here = ".".join(path[: depth + 1])
-            message = f"{here} is {quote(below)}, not a table; set {here} itself"
-            raise ScenarioError(InputError(dotted, message))
-        table[key] = copy.copy(below)
-        table = table[key]
-    return table
-
-
-def _set_value(table: Any, key: str, value: Any, dotted: str) -> None:
-    if isinstance(table, list):
-        table[_find_entry_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
-    else:
-        table[key] = value
 
 
 def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:

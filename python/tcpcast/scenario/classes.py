@@ -197,41 +197,36 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
         raise make_key_error(message, "class")
     if isinstance(entries, list):
         laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]
-        laid |= _substitute_tables(laid, context)
+        tables: dict[str, Any] = {}
+        classes = [entry for entry in laid["class"] if _is_table(entry)]
+        problem = _validation_problem(TRAFFIC_ADAPTER, laid.get("traffic", {}), context)
+        if problem is not None and has_only_missing_keys(problem):
+            candidates = [
+                entry["traffic"] for entry in classes if "kind" in table_or_empty(entry["traffic"])
+            ]
+            valid = _find_valid_table(TRAFFIC_ADAPTER, candidates, context)
+            if valid is not None:
+                tables["traffic"] = valid
+            elif candidates and "traffic" not in laid:
+                tables["traffic"] = candidates[0]  # errors of this table are reported for the class
+        tcp = laid.get("tcp")
+        if (
+            _is_table(tcp)
+            and "stack" not in tcp
+            and _validation_problem(_TCP_ADAPTER, tcp, context) is not None
+        ):
+            candidates = [
+                entry["tcp"] for entry in classes if "stack" in table_or_empty(entry.get("tcp"))
+            ]
+            valid = (
+                _find_valid_table(_TCP_ADAPTER, candidates, context)
+                if len(candidates) == len(classes)
+                else None
+            )
+            if valid is not None:
+                tables["tcp"] = valid
+        laid |= tables
     return laid
-
-
-def _substitute_tables(laid: Mapping[str, Any], context: ValidationContext) -> dict[str, Any]:
-    """Return tables of classes that replace incomplete tables of the top level."""
-    tables: dict[str, Any] = {}
-    classes = [entry for entry in laid["class"] if _is_table(entry)]
-    problem = _validation_problem(TRAFFIC_ADAPTER, laid.get("traffic", {}), context)
-    if problem is not None and has_only_missing_keys(problem):
-        candidates = [
-            entry["traffic"] for entry in classes if "kind" in table_or_empty(entry["traffic"])
-        ]
-        valid = _find_valid_table(TRAFFIC_ADAPTER, candidates, context)
-        if valid is not None:
-            tables["traffic"] = valid
-        elif candidates and "traffic" not in laid:
-            tables["traffic"] = candidates[0]  # errors of this table are reported for the class
-    tcp = laid.get("tcp")
-    if (
-        _is_table(tcp)
-        and "stack" not in tcp
-        and _validation_problem(_TCP_ADAPTER, tcp, context) is not None
-    ):
-        candidates = [
-            entry["tcp"] for entry in classes if "stack" in table_or_empty(entry.get("tcp"))
-        ]
-        valid = (
-            _find_valid_table(_TCP_ADAPTER, candidates, context)
-            if len(candidates) == len(classes)
-            else None
-        )
-        if valid is not None:
-            tables["tcp"] = valid
-    return tables
 
 
 def _find_valid_table(
@@ -278,11 +273,7 @@ def _merge_class(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[
         if _is_table(above) and _is_table(own) and "stack" in own:
             above = get_inherited_keys(above, own["stack"])
         laid["tcp"] = override_table(above, own)
-    return _move_count_to_class(laid, entry)
-
-
-def _move_count_to_class(laid: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Move the number of senders from the traffic table to the class."""
+    # Move the number of senders from the traffic table to the class.
     traffic = laid["traffic"]
     key = COUNT_KEYS.get(str(traffic.get("kind"))) if _is_table(traffic) else None
     own = entry.get("traffic")
@@ -300,7 +291,43 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
     """Return contradictions between tables of one class that are valid on their own."""
-    errors = _find_sender_count_errors(user_class) + _find_start_stop_errors(user_class)
+    errors = []
+    traffic = user_class.traffic
+    key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
+    for name in COUNT_KEYS.values():
+        given = getattr(user_class, name) is not None
+        if name != key and given:
+            errors.append(
+                make_error_at(f"{name} do not apply to {traffic.kind} traffic; write {key}", name)
+            )
+        elif name == key and not given:
+            errors.append(make_error_at(f"missing; write {key} = 100", name))
+    if isinstance(traffic, Transfers):
+        if traffic.isolated:
+            message = (
+                "isolated transfers cannot share the path with another class; write arrivals = { "
+                'distribution = "poisson", rate = "20/s" }, or kind = "on-off" for files in '
+                "sequence, or one scenario per class"
+            )
+            errors.append(make_error_at(message, "traffic", "arrivals"))
+    elif traffic.declared is not None:
+        errors.append(
+            make_error_at(
+                "is also given in the traffic table of the class; write this key once", key
+            )
+        )
+    limits = {"start": user_class.start, "stop": user_class.stop}
+    times = [time for time, value in limits.items() if value is not None]
+    if not isinstance(traffic, Bulk):
+        message = 'is only for traffic.kind = "bulk"; leave it out'
+        errors += [make_error_at(message, time) for time in times]
+    elif "start" in times and traffic.start is not None:
+        message = "traffic.start also sets the start times; write only one of the two keys"
+        errors.append(make_error_at(message, "start"))
+    elif user_class.stop is not None and user_class.stop <= (user_class.start or 0.0):
+        written = units.format_duration(user_class.start or 0.0)
+        message = f"must be after the start, {written}; write a later time"
+        errors.append(make_error_at(message, "stop"))
     links = user_class.ingress, user_class.egress
     packet = get_packet_bytes(user_class, network)
     if packet > network.packet:
@@ -327,59 +354,6 @@ def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
             errors.append(make_error_at(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):
             errors.append(make_error_at(text, name, own_key))
-    return errors
-
-
-def _find_start_stop_errors(user_class: UserClass) -> list[Any]:
-    """Return errors of the start and stop times of a class."""
-    typed = {"start": user_class.start, "stop": user_class.stop}
-    given = [key for key, value in typed.items() if value is not None]
-    traffic = user_class.traffic
-    if given and not isinstance(traffic, Bulk):
-        message = 'is only for traffic.kind = "bulk"; leave it out'
-        return [make_error_at(message, key) for key in given]
-    if "start" in given and isinstance(traffic, Bulk) and traffic.start is not None:
-        return [
-            make_error_at(
-                "traffic.start also sets the start times; write only one of the two keys", "start"
-            )
-        ]
-    if "stop" in given and user_class.stop is not None:
-        start = user_class.start or 0.0
-        if user_class.stop <= start:
-            written = units.format_duration(start)
-            return [
-                make_error_at(f"must be after the start, {written}; write a later time", "stop")
-            ]
-    return []
-
-
-def _find_sender_count_errors(user_class: UserClass) -> list[Any]:
-    errors = []
-    traffic = user_class.traffic
-    key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
-    for name in COUNT_KEYS.values():
-        given = getattr(user_class, name) is not None
-        if name != key and given:
-            errors.append(
-                make_error_at(f"{name} do not apply to {traffic.kind} traffic; write {key}", name)
-            )
-        elif name == key and not given:
-            errors.append(make_error_at(f"missing; write {key} = 100", name))
-    if isinstance(traffic, Transfers):
-        if traffic.isolated:
-            message = (
-                "isolated transfers cannot share the path with another class; write arrivals = { "
-                'distribution = "poisson", rate = "20/s" }, or kind = "on-off" for files in '
-                "sequence, or one scenario per class"
-            )
-            errors.append(make_error_at(message, "traffic", "arrivals"))
-    elif traffic.declared is not None:
-        errors.append(
-            make_error_at(
-                "is also given in the traffic table of the class; write this key once", key
-            )
-        )
     return errors
 
 

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -18,46 +18,27 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import data_rows, read_csv, read_file_of_table, read_number_cell
+from tcpcast.scenario.csv_file import data_rows, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.name_patterns import Name
-from tcpcast.scenario.quantities import Duration, PositiveDuration, integer_annotation
+from tcpcast.scenario.quantities import (
+    Duration,
+    PositiveDuration,
+    integer_annotation,
+    number_annotation,
+)
 from tcpcast.scenario.table import (
+    Errors,
     Table,
     check_selecting_key,
     empty_list,
+    make_error_at,
     make_key_error,
-    make_missing_kind_error,
-    make_validation_error,
 )
 
 MAX_ROWS = 100_000
 _COLUMNS = ["time_s", "bytes"]
 FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
-
-
-def read_recording(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
-    """Read times and bytes from a CSV file.
-
-    Parameters
-    ----------
-    name
-        The file's name as typed.
-    folder
-        Base folder of a relative name; None for the current folder.
-
-    Returns
-    -------
-    times_s, sizes
-        Times in seconds and sizes in bytes: two lists of equal length, 1 to 100,000.
-
-    Raises
-    ------
-    UnitError
-        The file does not exist, contains no or too many rows, or a cell is not a number or is
-        negative.
-    """
-    return read_csv(name, folder, FILE_ADVICE, _read_times_and_bytes)
 
 
 def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
@@ -156,16 +137,8 @@ AmountOfRate = Annotated[
 """A rate above 0, in bit/s or as a share of the hop's rate."""
 
 
-def _read_hurst(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise UnitError(f"{units.quote(value)} is not between 0 and 1; write, for example, 0.7")
-    return float(value)
-
-
 Hurst = Annotated[
-    float,
-    BeforeValidator(_read_hurst),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+    float, *number_annotation("Hurst parameter", 0, 0.9999, example=0.7, above_low=True)
 ]
 
 
@@ -215,13 +188,11 @@ class CrossStream(Table):
         """True if the rate is random noise, drawn per bin."""
         return False
 
-    @model_validator(mode="after")
-    def _check_bin(self) -> Self:
+    def _find_errors(self) -> Errors:
         if not 1e-6 <= self.bin_s <= 3600:
             given = units.format_duration(self.bin_s)
             message = f'{given} is outside 1us to 1h; write, for example, "10ms"'
-            raise make_key_error(message, "bin")
-        return self
+            yield make_error_at(message, "bin")
 
 
 class _MeanRateCross(CrossStream):
@@ -318,38 +289,11 @@ class ParetoCross(_MeanRateCross):
         default=1.5, examples=[1.5], description="tail exponent of ON and OFF times"
     )
 
-    @model_validator(mode="after")
-    def _check_alpha(self) -> Self:
+    def _find_errors(self) -> Errors:
+        yield from super()._find_errors()
         if self.alpha <= 1:
             message = f"{self.alpha:g} gives times with an infinite mean; write an alpha above 1"
-            raise make_key_error(message, "alpha")
-        return self
-
-
-def _number_validator(what: str, maximum: float) -> BeforeValidator:
-    def read(value: object) -> float:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not 0 <= value <= maximum
-        ):
-            needs = f"write a number from 0 to {maximum:g}"
-            raise UnitError(f"{units.quote(value)} is not a {what}; {needs}")
-        return float(value)
-
-    return BeforeValidator(read)
-
-
-Seconds = Annotated[
-    float,
-    _number_validator("time in seconds", 1e6),
-    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e6}),
-]
-CrossBytes = Annotated[
-    float,
-    _number_validator("count of bytes", 1e12),
-    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e12}),
-]
+            yield make_error_at(message, "alpha")
 
 
 class TraceCross(CrossStream):
@@ -367,11 +311,13 @@ class TraceCross(CrossStream):
 
     model: Literal["trace"]
     file: str | None = Field(default=None, exclude=True, examples=["cross.csv"])
-    times: list[Seconds] = Field(
-        default_factory=empty_list, min_length=1, max_length=MAX_ROWS, examples=[[0, 0.1]]
+    times: list[Annotated[float, *number_annotation("time in seconds", 0, 1e6, example=0.1)]] = (
+        Field(default_factory=empty_list, min_length=1, max_length=MAX_ROWS, examples=[[0, 0.1]])
     )
-    sizes: list[CrossBytes] = Field(
-        default_factory=empty_list, alias="bytes", max_length=MAX_ROWS, examples=[[3000, 1500]]
+    sizes: list[Annotated[float, *number_annotation("count of bytes", 0, 1e12, example=1500)]] = (
+        Field(
+            default_factory=empty_list, alias="bytes", max_length=MAX_ROWS, examples=[[3000, 1500]]
+        )
     )
     period: PositiveDuration | None = Field(
         default=None,
@@ -394,32 +340,31 @@ class TraceCross(CrossStream):
         data = dict(data)
         if "file" in data:
             data["times"], data["bytes"] = read_file_of_table(
-                data, "file", ("times", "bytes"), info, read_recording
+                data, ("file", "times", "bytes"), info, FILE_ADVICE, _read_times_and_bytes
             )
         elif "times" not in data:
             raise make_key_error(f"missing; {FILE_ADVICE}", "file")
         return data
 
-    @model_validator(mode="after")
-    def _check_recorded_times_and_sizes(self) -> Self:
+    def _find_errors(self) -> Errors:
+        yield from super()._find_errors()
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
-            raise make_key_error(f"{counts}; write one size per time", "bytes")
-        if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
+            yield make_error_at(f"{counts}; write one size per time", "bytes")
+        elif any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
             message = "the times are not in ascending order; write them sorted by time"
-            raise make_key_error(message, "times")
-        if not sum(self.sizes) > 0:
-            raise make_key_error("all sizes are 0; write at least one size above 0", "bytes")
-        if self.period is None and not self.times[-1] > self.times[0]:
+            yield make_error_at(message, "times")
+        elif not sum(self.sizes) > 0:
+            yield make_error_at("all sizes are 0; write at least one size above 0", "bytes")
+        elif self.period is None and not self.times[-1] > self.times[0]:
             message = (
                 'missing, and cannot be derived, because all times are equal; write period = "60s"'
             )
-            raise make_key_error(message, "period")
-        if self.period is not None and self.period <= self.times[-1]:
+            yield make_error_at(message, "period")
+        elif self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
             message = f"does not end after the last time, {last}; write a longer period"
-            raise make_key_error(message, "period")
-        return self
+            yield make_error_at(message, "period")
 
     @property
     def period_s(self) -> float:
@@ -439,19 +384,11 @@ class TraceCross(CrossStream):
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 
 
-def _check_model_name(value: object) -> object:
-    if not isinstance(value, Mapping):
-        return value
-    if "model" not in value:
-        raise make_validation_error(
-            [make_missing_kind_error(value, "model", '"fgn", "poisson", "pareto" or "trace"')]
-        )
-    return check_selecting_key(value, "model", "model of cross traffic", CROSS_MODELS)
-
-
 CrossTraffic = Annotated[
     PoissonCross | FgnCross | ParetoCross | TraceCross,
     Field(discriminator="model"),
-    BeforeValidator(_check_model_name),
+    BeforeValidator(
+        partial(check_selecting_key, key="model", what="model of cross traffic", words=CROSS_MODELS)
+    ),
 ]
 """A ``[[cross]]`` table."""

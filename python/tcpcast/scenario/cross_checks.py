@@ -87,7 +87,40 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
             message = f'"{stream.name}" is the name of another stream; write another name'
             errors.append(make_error_at(message, "cross", index, "name"))
         names |= {stream.name} if stream.name else set()
-    return errors or [*_find_unshared_hop_errors(scenario), *_find_unbounded_queue_errors(scenario)]
+    if errors:
+        return errors
+    unbounded = []
+    for hop in get_stream_hops(scenario.network):
+        streams = _get_stream_indices_at(scenario, hop)
+        if not streams:
+            continue
+        if not hop.shared:
+            first = scenario.cross[streams[0]].bin_s
+            for index in streams:
+                if scenario.cross[index].bin_s != first:
+                    message = (
+                        f'another stream at "{hop.name}" has bins of '
+                        f"{units.format_duration(first)}; write the same bin for all streams at "
+                        "this hop"
+                    )
+                    errors.append(make_error_at(message, "cross", index, "bin"))
+        # An unlimited queue would grow until memory is exhausted.
+        room = (
+            scenario.network.return_buffer_acks
+            if isinstance(hop.link, ReturnLink)
+            else scenario.network.buffer_pkts(hop.link)
+        )
+        load = compute_cross_load_at(scenario, hop) if math.isinf(room) else 0.0
+        if load >= 1:
+            key = _get_hop_key(scenario.network, hop)
+            brought = units.digits(100 * load, 3)
+            message = (
+                f'cross traffic alone is {brought} % of the rate of "{hop.name}", with an '
+                f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
+                "less"
+            )
+            unbounded.append(make_error_at(message, "cross", streams[0]))
+    return errors + unbounded
 
 
 def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tuple[str, str]]:
@@ -112,117 +145,61 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
     if hop.shared and stream.has_bin and not stream.is_noise:
         yield "bin", ("is only for hops with shared = false, but this hop is shared; leave it out")
     if not math.isinf(hop.link.rate):
-        yield from _find_run_cost_errors(stream, hop, scenario.network.packet_bytes)
+        bps = _compute_offered_bps(stream, hop.link.rate)
+        share, pps = bps / hop.link.rate, bps / (8 * scenario.network.packet_bytes)
+        if share > MAX_RATE_SHARE:
+            offered = units.digits(share, 3)
+            yield "", f'offers {offered} times the rate of "{hop.name}"; write a lower rate'
+        elif pps * MAX_GAP_S < 1:
+            yield (
+                "",
+                "sends less than one packet in 30 years; write a higher rate, or leave the stream "
+                "out",
+            )
+        elif not hop.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
+            shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
+            yield (
+                "bin",
+                f"a bin contains {pps * stream.bin_s:,.0f} packets, which is too many; write a "
+                f"shorter bin, about {shorter}",
+            )
+        elif isinstance(stream, FgnCross):
+            bins = 1 / (pps * stream.bin_s)
+            if hop.shared and bins > MAX_BINS_PER_PKT:
+                bin_s = float(f"{2 * stream.bin_s * bins / MAX_BINS_PER_PKT:.2g}")
+                longer = units.format_duration(bin_s)
+                yield (
+                    "bin",
+                    f"is so short that there is only one packet per {units.digits(bins, 3)} bins "
+                    f"on average; write {longer}",
+                )
+        elif isinstance(stream, ParetoCross):
+            # Most Pareto times are close to the minimum, which is this share of the mean.
+            least_share = (stream.alpha - 1) / stream.alpha
+            cycles = stream.sources / pps / (stream.on + stream.off) / least_share
+            if cycles > min(MAX_DRAWS_PER_PKT, MAX_FIRST_DRAWS / stream.sources):
+                yield (
+                    "on",
+                    "is so short that a source turns on and off many times between two of its "
+                    "packets; "
+                    "write longer times, fewer sources, or a larger mean",
+                )
+            elif stream.on * least_share < MIN_ON_S:
+                yield "on", "is so short that most ON times round to 0 ns; write a longer time"
+        elif isinstance(stream, TraceCross):
+            entries = len(stream.times) * scenario.network.packet_bytes / math.fsum(stream.sizes)
+            if entries > MAX_DRAWS_PER_PKT:
+                yield (
+                    "bytes",
+                    f"the recording contains only one packet per {units.digits(entries, 3)} "
+                    "values of `bytes`; write larger sizes",
+                )
 
 
 def _get_hop_key(network: Network, hop: StreamHop) -> str:
     if isinstance(hop.link, ReturnLink):
         return "network.return"
     return f"network.hop.{hop.name}" if network.hops else "network.bottleneck"
-
-
-def _find_run_cost_errors(
-    stream: CrossStream, hop: StreamHop, packet_bytes: int
-) -> Iterator[tuple[str, str]]:
-    """Find streams that would make a run extremely slow."""
-    bps = _compute_offered_bps(stream, hop.link.rate)
-    share, pps = bps / hop.link.rate, bps / (8 * packet_bytes)
-    if share > MAX_RATE_SHARE:
-        yield (
-            "",
-            f'offers {units.digits(share, 3)} times the rate of "{hop.name}"; write a lower rate',
-        )
-    elif pps * MAX_GAP_S < 1:
-        yield (
-            "",
-            "sends less than one packet in 30 years; write a higher rate, or leave the stream out",
-        )
-    elif not hop.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
-        shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
-        yield (
-            "bin",
-            f"a bin contains {pps * stream.bin_s:,.0f} packets, which is too many; write a "
-            f"shorter bin, about {shorter}",
-        )
-    elif isinstance(stream, FgnCross):
-        bins = 1 / (pps * stream.bin_s)
-        if hop.shared and bins > MAX_BINS_PER_PKT:
-            bin_s = float(f"{2 * stream.bin_s * bins / MAX_BINS_PER_PKT:.2g}")
-            longer = units.format_duration(bin_s)
-            yield (
-                "bin",
-                f"is so short that there is only one packet per {units.digits(bins, 3)} bins "
-                f"on average; write {longer}",
-            )
-    elif isinstance(stream, ParetoCross):
-        yield from _find_short_period_errors(stream, pps)
-    elif isinstance(stream, TraceCross):
-        entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
-        if entries > MAX_DRAWS_PER_PKT:
-            yield (
-                "bytes",
-                f"the recording contains only one packet per {units.digits(entries, 3)} "
-                "values of `bytes`; write larger sizes",
-            )
-
-
-def _find_short_period_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:
-    """Find ON and OFF times that are too short for ``pps`` packets per second."""
-    # Most Pareto times are close to the minimum, which is this share of the mean.
-    least_share = (stream.alpha - 1) / stream.alpha
-    cycles = stream.sources / pps / (stream.on + stream.off) / least_share
-    if cycles > min(MAX_DRAWS_PER_PKT, MAX_FIRST_DRAWS / stream.sources):
-        yield (
-            "on",
-            "is so short that a source turns on and off many times between two of its packets; "
-            "write longer times, fewer sources, or a larger mean",
-        )
-    elif stream.on * least_share < MIN_ON_S:
-        yield "on", "is so short that most ON times round to 0 ns; write a longer time"
-
-
-def _find_unshared_hop_errors(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find errors at hops with ``shared = false``."""
-    errors = []
-    for hop in get_stream_hops(scenario.network):
-        streams = _get_stream_indices_at(scenario, hop)
-        if hop.shared or not streams:
-            continue
-        first = scenario.cross[streams[0]].bin_s
-        for index in streams:
-            if scenario.cross[index].bin_s != first:
-                message = (
-                    f'another stream at "{hop.name}" has bins of '
-                    f"{units.format_duration(first)}; write the same bin for all streams at "
-                    "this hop"
-                )
-                errors.append(make_error_at(message, "cross", index, "bin"))
-    return errors
-
-
-def _find_unbounded_queue_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find unlimited queues that would grow until memory is exhausted."""
-    for hop in get_stream_hops(scenario.network):
-        streams, room = (
-            _get_stream_indices_at(scenario, hop),
-            _get_buffer_limit(scenario.network, hop),
-        )
-        load = compute_cross_load_at(scenario, hop) if streams and math.isinf(room) else 0.0
-        if load >= 1:
-            key = _get_hop_key(scenario.network, hop)
-            brought = units.digits(100 * load, 3)
-            message = (
-                f'cross traffic alone is {brought} % of the rate of "{hop.name}", with an '
-                f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
-                "less"
-            )
-            yield make_error_at(message, "cross", streams[0])
-
-
-def _get_buffer_limit(network: Network, hop: StreamHop) -> float:
-    if isinstance(hop.link, ReturnLink):
-        return network.return_buffer_acks
-    return network.buffer_pkts(hop.link)
 
 
 def _get_stream_indices_at(scenario: Scenario, hop: StreamHop) -> list[int]:
@@ -258,26 +235,19 @@ def warn_about_cross_traffic(scenario: Scenario) -> list[str]:
             name = "the return link" if isinstance(hop.link, ReturnLink) else name
             offered = units.digits(100 * load, 3)
             texts.append(f"cross traffic alone is {offered} % of the rate of {name}")
-    return texts + [
-        text
-        for index in range(len(scenario.cross))
-        for text in _warn_about_negative_rates(scenario, index)
-    ]
-
-
-def _warn_about_negative_rates(scenario: Scenario, index: int) -> Iterator[str]:
-    """Warn about noise with many negative rates: the cut to 0 raises the mean."""
-    stream = scenario.cross[index]
-    hop = find_stream_hop(scenario.network, stream)
-    if not isinstance(stream, FgnCross) or hop is None:
-        return
-    below, kept = stream.truncation_effect(hop.link.rate)
-    if kept > MAX_MEAN_RATIO:
-        yield (
-            f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "
-            f"mean rate, because {100 * below:.3g} % of the drawn rates are below 0 and set "
-            "to 0; write a smaller sd"
-        )
+    for index, stream in enumerate(scenario.cross):
+        place = find_stream_hop(scenario.network, stream)
+        if not isinstance(stream, FgnCross) or place is None:
+            continue
+        # Noise with many negative rates: the cut to 0 raises the mean.
+        below, kept = stream.truncation_effect(place.link.rate)
+        if kept > MAX_MEAN_RATIO:
+            texts.append(
+                f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "
+                f"mean rate, because {100 * below:.3g} % of the drawn rates are below 0 and set "
+                "to 0; write a smaller sd"
+            )
+    return texts
 
 
 def get_recorded_streams(scenario: Scenario) -> list[tuple[str, TraceCross]]:

@@ -16,40 +16,63 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from pydantic import ValidationInfo
-
-    Reader = Callable[[object, Path | None], Any]
+    from pydantic import ValidationError, ValidationInfo
 
 T = TypeVar("T")
 
 
 def read_file_of_table(
-    data: Mapping[str, Any], key: str, inline: Sequence[str], info: ValidationInfo, read: Reader
-) -> Any:
-    """Return the contents of the file that a key of a table names.
+    data: Mapping[str, Any],
+    keys: Sequence[str],
+    info: ValidationInfo,
+    advice: str,
+    read_rows: Callable[[Iterable[list[str]], str], T],
+) -> T:
+    """Return the contents of the CSV file that a key of a table names.
 
     Parameters
     ----------
     data
         The table as typed.
-    key, inline
+    keys
         Key of the file name, and keys of the values that replace a file.
     info
         Validation of the table, whose context contains the base folder of relative names.
-    read
-        Function that reads a file by its name and base folder.
+    advice
+        Advice at the end of messages.
+    read_rows
+        Function that reads the rows, with the file's name for messages.
 
     Raises
     ------
     ValidationError
-        Both a file and values are given, or the file cannot be read.
+        Both a file and values are given, the file does not exist or cannot be read as CSV, or its
+        rows are wrong.
     """
+    key, *inline = keys
     if any(name in data for name in inline):
         raise make_key_error(f"both {key} and {inline[0]} are given; write only one of them", key)
+    name = data[key]
+
+    def refuse(text: str) -> ValidationError:
+        return make_key_error(f"{text}; {advice}", key, value=name)
+
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise refuse(f"{units.quote(name)} is not a file name")
+    path = (get_validation_context(info).folder or Path()) / name
+    protect_inputs(path)
     try:
-        return read(data[key], get_validation_context(info).folder)
+        # Reading a device or a pipe may never end.
+        if path.exists() and not path.is_file():
+            raise refuse(f"{path} is not a file")
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            return read_rows(csv.reader(stream), name)
+    except FileNotFoundError:
+        raise refuse(f"the file {path} does not exist") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise refuse(f"{path} cannot be read as CSV ({error})") from None
     except UnitError as error:
-        raise make_key_error(str(error), key, value=data[key]) from None
+        raise make_key_error(str(error), key, value=name) from None
 
 
 def data_rows(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
@@ -69,48 +92,3 @@ def read_number_cell(cell: str, where: str, advice: str) -> float:
     if not 0 <= number < 1e12:
         raise UnitError(f"{where}: {units.quote(cell)} is not a number from 0 to 1e12; {advice}")
     return number
-
-
-def read_csv(
-    name: object,
-    folder: Path | None,
-    needs: str,
-    read_rows: Callable[[Iterable[list[str]], str], T],
-) -> T:
-    """Read a CSV file.
-
-    Parameters
-    ----------
-    name
-        The file's name as typed.
-    folder
-        Base folder of a relative name; None for the current folder.
-    needs
-        Advice at the end of messages.
-    read_rows
-        Function that reads the rows, with the file's name for messages.
-
-    Returns
-    -------
-    object
-        The result of ``read_rows``.
-
-    Raises
-    ------
-    UnitError
-        The file does not exist or cannot be read as CSV.
-    """
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise UnitError(f"{units.quote(name)} is not a file name; {needs}")
-    path = (folder or Path()) / name
-    protect_inputs(path)
-    try:
-        # Reading a device or a pipe may never end.
-        if path.exists() and not path.is_file():
-            raise UnitError(f"{path} is not a file; {needs}")
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            return read_rows(csv.reader(stream), name)
-    except FileNotFoundError:
-        raise UnitError(f"the file {path} does not exist; {needs}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnitError(f"{path} cannot be read as CSV ({error}); {needs}") from None

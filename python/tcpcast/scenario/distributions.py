@@ -7,16 +7,18 @@ beyond k that contains the share q of all files.
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import Field
 
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.byte_sizes import SizeInBytes
-from tcpcast.scenario.quantities import Ratio, Size
+from tcpcast.scenario.quantities import Ratio, Size, number_annotation
 from tcpcast.scenario.table import (
+    Errors,
     Table,
+    make_error_at,
     make_key_error,
     make_missing_key_error,
     make_validation_error,
@@ -78,19 +80,8 @@ def read_any_size(typed: object) -> float:
     return units.parse_packets(typed, payload_bytes=1)
 
 
-def _read_positive_number(value: object) -> float:
-    """Read a plain positive number without unit, such as an exponent."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"{units.quote(value)} is not a plain number; write, for example, 1.5")
-    if not 0 < value <= 1e6:
-        raise UnitError(f"{units.quote(value)} is out of range; write a number above 0, up to 1e6")
-    return float(value)
-
-
 PlainNumber = Annotated[
-    float,
-    BeforeValidator(_read_positive_number),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
+    float, *number_annotation("plain number", 0, 1e6, example=1.5, above_low=True)
 ]
 
 
@@ -102,6 +93,7 @@ class Distribution(Table, Generic[Quantity]):
     """
 
     distribution: str
+    simulator_parameters: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
@@ -145,7 +137,8 @@ class Distribution(Table, Generic[Quantity]):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters for the simulator: the name, and numbers in seconds or packets."""
-        raise NotImplementedError
+        numbers = {name: getattr(self, name) for name in self.simulator_parameters}
+        return {"distribution": self.distribution, **numbers}
 
     def _with_unit(self, number: float) -> str:
         """Format a quantity of this distribution for messages."""
@@ -184,10 +177,9 @@ class Exponential(Distribution[Quantity]):
     mean: Quantity
     minimum: Quantity = _ZERO
 
-    @model_validator(mode="after")
-    def _check_mean_above_minimum(self) -> Self:
+    def _find_errors(self) -> Errors:
         self._check_mean(self.mean, self.minimum)
-        return self
+        return iter(())
 
     def mean_value(self) -> float:
         """Return the mean."""
@@ -216,6 +208,7 @@ class ExponentialPareto(Distribution[Quantity]):
     mean 12, f = 3, alpha = 1.5 and q = 10 % give k = 17.2.
     """
 
+    simulator_parameters = ("minimum", "k", "theta", "alpha", "tail")
     distribution: Literal["ep"]
     mean: Quantity
     minimum: Quantity
@@ -226,19 +219,17 @@ class ExponentialPareto(Distribution[Quantity]):
         default=0.1, examples=["10%"], description="share of values that lie in the tail"
     )
 
-    @model_validator(mode="after")
-    def _check_tail_alpha_and_mean(self) -> Self:
+    def _find_errors(self) -> Errors:
         _check_tail(self.tail)
         _check_alpha(self.alpha)
         self._check_mean(self.mean, self.minimum)
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
-            raise make_key_error(
+            yield make_error_at(
                 f"{self._with_unit(self.mean)} is too small for the exponential body of the "
                 f"distribution; write a mean above {self._with_unit(least)}",
                 "mean",
             )
-        return self
 
     @property
     def k(self) -> float:
@@ -266,17 +257,6 @@ class ExponentialPareto(Distribution[Quantity]):
         """Only with alpha above 2."""
         return self.alpha > 2
 
-    def parameters(self) -> dict[str, Any]:
-        """Return minimum, k, theta, alpha and ``tail``."""
-        return {
-            "distribution": self.distribution,
-            "minimum": self.minimum,
-            "k": self.k,
-            "theta": self.theta,
-            "alpha": self.alpha,
-            "tail": self.tail,
-        }
-
 
 class TwoExponentials(Distribution[Quantity]):
     """EE(c): exponential body up to k = f + (mean - f) / c, exponential tail beyond.
@@ -287,6 +267,7 @@ class TwoExponentials(Distribution[Quantity]):
     packets (k = 4.286, theta2 = 84.97), and c = 3.9 for 5.
     """
 
+    simulator_parameters = ("minimum", "k", "theta1", "theta2", "tail")
     distribution: Literal["ee"]
     mean: Quantity
     minimum: Quantity
@@ -297,18 +278,16 @@ class TwoExponentials(Distribution[Quantity]):
         default=0.1, examples=["10%"], description="share of values that lie in the tail"
     )
 
-    @model_validator(mode="after")
-    def _check_tail_and_means(self) -> Self:
+    def _find_errors(self) -> Errors:
         _check_tail(self.tail)
         self._check_mean(self.mean, self.minimum)
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
-            raise make_key_error(
+            yield make_error_at(
                 f"with c = {self.c:g}, the mean of the tail is below the beginning of the tail; "
                 f"write a c above {least:.4g}",
                 "c",
             )
-        return self
 
     @property
     def k(self) -> float:
@@ -336,34 +315,22 @@ class TwoExponentials(Distribution[Quantity]):
             return self.tail * math.exp(-(value - self.k) / self.theta2)
         return math.exp(-max(0.0, value - self.minimum) / self.theta1)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return minimum, k, theta1, theta2 and ``tail``."""
-        return {
-            "distribution": self.distribution,
-            "minimum": self.minimum,
-            "k": self.k,
-            "theta1": self.theta1,
-            "theta2": self.theta2,
-            "tail": self.tail,
-        }
-
 
 class Lognormal(Distribution[Quantity]):
     """``minimum`` plus a lognormal variable; ``mean`` and ``sd`` describe the sum."""
 
+    simulator_parameters = ("mu", "sigma", "minimum")
     distribution: Literal["lognormal"]
     mean: Quantity
     sd: Quantity
     minimum: Quantity = _ZERO
 
-    @model_validator(mode="after")
-    def _check_mean_and_deviation(self) -> Self:
+    def _find_errors(self) -> Errors:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
-            raise make_key_error(
+            yield make_error_at(
                 'must be above 0; write a larger sd, or distribution = "constant"', "sd"
             )
-        return self
 
     @property
     def sigma(self) -> float:
@@ -386,15 +353,6 @@ class Lognormal(Distribution[Quantity]):
         standard = (math.log(value - self.minimum) - self.mu) / self.sigma
         return math.erfc(standard / math.sqrt(2)) / 2
 
-    def parameters(self) -> dict[str, Any]:
-        """Return minimum, mu and sigma."""
-        return {
-            "distribution": self.distribution,
-            "mu": self.mu,
-            "sigma": self.sigma,
-            "minimum": self.minimum,
-        }
-
 
 class Pareto(Distribution[Quantity]):
     """P(X > x) = (minimum / x)^alpha, given by ``alpha`` and either ``mean`` or ``minimum``."""
@@ -404,8 +362,7 @@ class Pareto(Distribution[Quantity]):
     mean: Quantity | None = None
     minimum: Quantity | None = None
 
-    @model_validator(mode="after")
-    def _check_alpha_and_scale(self) -> Self:
+    def _find_errors(self) -> Errors:
         _check_alpha(self.alpha)
         if (self.mean is None) == (self.minimum is None):
             either = "write alpha and either mean or minimum"
@@ -414,8 +371,7 @@ class Pareto(Distribution[Quantity]):
             raise make_key_error(f"both mean and minimum are given; {either}", "mean")
         if self.lowest_value <= 0:
             key = "minimum" if self.mean is None else "mean"
-            raise make_key_error(f"must be above 0; write a larger {key}", key)
-        return self
+            yield make_error_at(f"must be above 0; write a larger {key}", key)
 
     @property
     def lowest_value(self) -> float:
@@ -452,6 +408,7 @@ class Pareto(Distribution[Quantity]):
 class Constant(Distribution[Quantity]):
     """A constant."""
 
+    simulator_parameters = ("value",)
     distribution: Literal["constant"]
     value: Quantity
 
@@ -467,24 +424,19 @@ class Constant(Distribution[Quantity]):
         """Return True."""
         return True
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the value."""
-        return {"distribution": self.distribution, "value": self.value}
-
 
 class Uniform(Distribution[Quantity]):
     """Uniform from ``low`` to ``high``."""
 
+    simulator_parameters = ("low", "high")
     distribution: Literal["uniform"]
     low: Quantity
     high: Quantity
 
-    @model_validator(mode="after")
-    def _check_low_is_below_high(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.low >= self.high:
             high, low = self._with_unit(self.high), self._with_unit(self.low)
-            raise make_key_error(f"{high} must be above low ({low}); write a larger high", "high")
-        return self
+            yield make_error_at(f"{high} must be above low ({low}); write a larger high", "high")
 
     def mean_value(self) -> float:
         """Return the mean, (low + high) / 2."""
@@ -493,7 +445,3 @@ class Uniform(Distribution[Quantity]):
     def share_above(self, value: float) -> float:
         """Return P(X > value)."""
         return min(1.0, max(0.0, (self.high - value) / (self.high - self.low)))
-
-    def parameters(self) -> dict[str, Any]:
-        """Return low and high."""
-        return {"distribution": self.distribution, "low": self.low, "high": self.high}

@@ -3,18 +3,19 @@
 import math
 from collections.abc import Iterable
 from itertools import accumulate
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import data_rows, read_csv, read_file_of_table, read_number_cell
+from tcpcast.scenario.csv_file import data_rows, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import Distribution, Quantity
+from tcpcast.scenario.quantities import number_annotation
 from tcpcast.scenario.table import (
+    Errors,
     empty_list,
-    make_key_error,
+    make_error_at,
     make_missing_key_error,
     make_validation_error,
 )
@@ -25,17 +26,7 @@ _WEIGHT_NAMES = ("weight", "probability")
 _FILE_ADVICE = 'write file = "sizes.csv" (a column `value`, and optionally `weight`)'
 
 
-def _read_weight(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"{units.quote(value)} is not a weight; write a number, 0 or above")
-    if not 0 <= value < 1e15:
-        raise UnitError(f"{units.quote(value)} is out of range; write a weight from 0 to 1e15")
-    return float(value)
-
-
-Weight = Annotated[
-    float, BeforeValidator(_read_weight), WithJsonSchema({"type": "number", "minimum": 0})
-]
+Weight = Annotated[float, *number_annotation("weight", 0, 1e15, example=1)]
 
 
 class Empirical(Distribution[Quantity]):
@@ -58,8 +49,9 @@ class Empirical(Distribution[Quantity]):
             return data
         data = dict(data)
         if "file" in data:
-            inline = ("values", "weights")
-            values, data["weights"] = read_file_of_table(data, "file", inline, info, read_empirical)
+            values, data["weights"] = read_file_of_table(
+                data, ("file", "values", "weights"), info, _FILE_ADVICE, _read_values_and_weights
+            )
             write = units.format_packets if cls.is_size_distribution() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
@@ -70,16 +62,14 @@ class Empirical(Distribution[Quantity]):
             data["weights"] = [1.0] * len(data["values"])
         return data
 
-    @model_validator(mode="after")
-    def _check_values_and_weights(self) -> Self:
+    def _find_errors(self) -> Errors:
         if len(self.weights) != len(self.values):
             counts = f"{len(self.weights)} weights for {len(self.values)} values"
-            raise make_key_error(f"{counts}; write a weight for each value", "weights")
-        if not sum(self.weights) > 0:
-            raise make_key_error("all weights are 0; write at least one weight above 0", "weights")
-        if not self.mean_value() > 0:
-            raise make_key_error("the mean is 0; write at least one value above 0", "values")
-        return self
+            yield make_error_at(f"{counts}; write a weight for each value", "weights")
+        elif not sum(self.weights) > 0:
+            yield make_error_at("all weights are 0; write at least one weight above 0", "weights")
+        elif not self.mean_value() > 0:
+            yield make_error_at("the mean is 0; write at least one value above 0", "values")
 
     def __hash__(self) -> int:
         """Return a hash of the values and weights; pydantic's own hash fails on lists."""
@@ -111,30 +101,6 @@ class Empirical(Distribution[Quantity]):
         }
 
 
-def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
-    """Read values and weights from a CSV file.
-
-    Parameters
-    ----------
-    name
-        The file's name as typed.
-    folder
-        Base folder of a relative name; None for the current folder.
-
-    Returns
-    -------
-    values, weights
-        Two lists of equal length, 1 to 100,000.
-
-    Raises
-    ------
-    UnitError
-        The file does not exist, contains no or too many values, or a value is not a number or
-        is negative.
-    """
-    return read_csv(name, folder, _FILE_ADVICE, _read_values_and_weights)
-
-
 def _read_values_and_weights(
     rows: Iterable[list[str]], name: str
 ) -> tuple[list[float], list[float]]:
@@ -144,7 +110,8 @@ def _read_values_and_weights(
     for number, cells in data_rows(rows):
         if columns == 0:
             columns = len(cells)
-            if _is_heading(cells):
+            names = [cell.lower() for cell in cells]
+            if names[0] == "value" and (len(names) < 2 or names[1] in _WEIGHT_NAMES):
                 continue
         if len(cells) != columns or columns > 2:
             raise UnitError(
@@ -162,8 +129,3 @@ def _read_values_and_weights(
             f"{name} contains no values; write the header line `value`, and one number per line"
         )
     return values, weights
-
-
-def _is_heading(cells: list[str]) -> bool:
-    names = [cell.lower() for cell in cells]
-    return names[0] == "value" and (len(names) < 2 or names[1] in _WEIGHT_NAMES)

@@ -1,24 +1,16 @@
 """Table ``[fixed_point]``: additional parameters of engine ``fixed-point``."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import Field, StrictBool
 
 from tcpcast.scenario.quantities import PositiveDuration, Ratio, integer_annotation
 from tcpcast.scenario.table import (
     Choice,
+    Errors,
     Table,
     make_error_at,
-    make_validation_error,
 )
-
-SCHEMES = (0, 1, 2)
-
-
-def _read_scheme(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value in SCHEMES:
-        return value
-    raise ValueError(f"{value!r} is not a scheme; write 0, 1 or 2")
 
 
 class FixedPoint(Table):
@@ -31,7 +23,7 @@ class FixedPoint(Table):
     converged if the remaining differences are at most ``tolerance``.
     """
 
-    scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
+    scheme: Annotated[int, *integer_annotation(0, 2)] = Field(
         default=2,
         examples=[2],
         description="model of cross flows. 0: independent times between packets; 1: like 0, but "
@@ -83,9 +75,6 @@ class FixedPoint(Table):
         "losses, twice this value is tolerated",
     )
 
-    @model_validator(mode="after")
-    def _check_queue_rule(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.queue_rule != "delay" and self.scheme != 1:
-            error = make_error_at("applies to scheme 1 only; leave it out", "queue_rule")
-            raise make_validation_error([error])
-        return self
+            yield make_error_at("applies to scheme 1 only; leave it out", "queue_rule")

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import Field, StrictBool
@@ -45,28 +45,42 @@ def find_measured_hop(hops: Sequence[Hop]) -> int:
     return marked[0] if marked else min(shared, default=(math.inf, 0))[1]
 
 
-def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
+def find_hop_errors(hops: Sequence[Hop]) -> Iterator[Any]:
     """Return contradictions between hops that are valid on their own."""
     if not hops:
-        return []
-    errors = []
+        return
     if not any(hop.shared for hop in hops):
         message = "the sources share no hop; remove shared = false from one hop"
-        errors.append(make_error_at(message, "hop"))
+        yield make_error_at(message, "hop")
     names = Counter(hop.name for hop in hops)
     marked = [index for index, hop in enumerate(hops) if hop.measured]
     for index, hop in enumerate(hops):
         if names[hop.name] > 1:
             message = f'"{hop.name}" is the name of another hop; write another name'
-            errors.append(make_error_at(message, "hop", index, "name"))
+            yield make_error_at(message, "hop", index, "name")
         if hop.measured and marked[0] != index:
             message = "another hop also has measured = true; write measured = true at only one hop"
-            errors.append(make_error_at(message, "hop", index, "measured"))
-        if not hop.shared:
-            errors += [
-                make_error_at(text, "hop", index, key)
-                for key, text in _find_unshared_hop_errors(hop)
-            ]
+            yield make_error_at(message, "hop", index, "measured")
+        if hop.shared:
+            continue
+        if hop.queue != "droptail":
+            message = (
+                'a hop with shared = false serves one source; write "droptail" here, or remove '
+                "shared = false"
+            )
+            yield make_error_at(message, "hop", index, "queue")
+        if hop.varying is not None:
+            message = (
+                f"a {hop.varying.kind} is possible only at a shared hop; write a constant rate "
+                'here, such as "10mbit", or remove shared = false'
+            )
+            yield make_error_at(message, "hop", index, "rate")
+        if hop.measured:
+            message = (
+                "the measured hop must be shared; write measured = true at another hop, or remove "
+                "shared = false here"
+            )
+            yield make_error_at(message, "hop", index, "measured")
     first = next((index for index, hop in enumerate(hops) if hop.shared), None)
     for index, hop in enumerate(hops):
         if isinstance(hop.loss_rule, RestOfRound) and not (
@@ -76,28 +90,4 @@ def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
                 "correlated loss within a round is possible only at the measured hop, and "
                 'only if no shared hop precedes it; write a random loss here, such as "1%"'
             )
-            errors.append(make_error_at(message, "hop", index, "loss"))
-    return errors
-
-
-def _find_unshared_hop_errors(hop: Hop) -> list[tuple[str, str]]:
-    errors = []
-    if hop.queue != "droptail":
-        message = (
-            'a hop with shared = false serves one source; write "droptail" here, or remove '
-            "shared = false"
-        )
-        errors.append(("queue", message))
-    if hop.varying is not None:
-        message = (
-            f"a {hop.varying.kind} is possible only at a shared hop; write a constant rate here, "
-            'such as "10mbit", or remove shared = false'
-        )
-        errors.append(("rate", message))
-    if hop.measured:
-        message = (
-            "the measured hop must be shared; write measured = true at another hop, or remove "
-            "shared = false here"
-        )
-        errors.append(("measured", message))
-    return errors
+            yield make_error_at(message, "hop", index, "loss")

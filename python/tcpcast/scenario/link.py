@@ -4,14 +4,13 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
-    model_validator,
 )
 
 from tcpcast import units
@@ -27,7 +26,7 @@ from tcpcast.scenario.loss import (
 from tcpcast.scenario.quantities import Duration
 from tcpcast.scenario.queue import Queue, add_queue_words_to_schema
 from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, compute_mean_bps
-from tcpcast.scenario.table import Table, make_key_error
+from tcpcast.scenario.table import Errors, Table, make_error_at
 from tcpcast.unit_tables import TIME_UNITS
 
 MAX_BUFFER_PKTS = 10**9
@@ -102,7 +101,17 @@ def read_buffer(value: object) -> Buffer:
     if value == "unlimited":
         return UNLIMITED
     if isinstance(value, str) and value.strip().endswith("bdp"):
-        return _read_buffer_bdp(value)
+        units.check_leading_digit(value, "buffer", '"1bdp"', bare=True)
+        try:
+            amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
+        except UnitError:  # its message has the unit pkt
+            amount = 0.0
+        if not 0 < amount <= MAX_BUFFER_BDP:
+            raise UnitError(
+                f"{units.quote(value)} is not above 0 and at most {MAX_BUFFER_BDP:,} "
+                'bandwidth-delay products; write, for example, "1bdp"'
+            )
+        return Buffer("bdp", amount)
     if not isinstance(value, str) or units.is_bare_number(value):
         # Check 0 first: it is wrong in every unit. Other bare numbers need a unit.
         number = units.parse_packets(value)
@@ -114,7 +123,14 @@ def read_buffer(value: object) -> Buffer:
         _check_buffer_size(value, size)
         return Buffer("bytes", float(size))
     if re.fullmatch(rf"\s*{units.NUMBER}\s*({'|'.join(TIME_UNITS)})\s*", value):
-        return _read_buffer_time(value)
+        seconds = units.parse_duration(value)
+        _check_buffer_size(value, seconds)
+        if seconds > MAX_BUFFER_S:
+            raise UnitError(
+                f"{units.quote(value)} is too large for a buffer; write a shorter time, such as "
+                '"50ms", or "unlimited"'
+            )
+        return Buffer("seconds", seconds)
     packets = units.parse_packets(value)
     _check_buffer_size(value, packets)
     if packets != int(packets):
@@ -124,31 +140,6 @@ def read_buffer(value: object) -> Buffer:
     if packets > MAX_BUFFER_PKTS:
         raise UnitError(f'{units.quote(value)} is too large; write "unlimited"')
     return Buffer("packets", packets)
-
-
-def _read_buffer_bdp(value: str) -> Buffer:
-    units.check_leading_digit(value, "buffer", '"1bdp"', bare=True)
-    try:
-        amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
-    except UnitError:  # its message has the unit pkt
-        amount = 0.0
-    if not 0 < amount <= MAX_BUFFER_BDP:
-        raise UnitError(
-            f"{units.quote(value)} is not above 0 and at most {MAX_BUFFER_BDP:,} "
-            'bandwidth-delay products; write, for example, "1bdp"'
-        )
-    return Buffer("bdp", amount)
-
-
-def _read_buffer_time(value: str) -> Buffer:
-    seconds = units.parse_duration(value)
-    _check_buffer_size(value, seconds)
-    if seconds > MAX_BUFFER_S:
-        raise UnitError(
-            f"{units.quote(value)} is too large for a buffer; write a shorter time, such as "
-            '"50ms", or "unlimited"'
-        )
-    return Buffer("seconds", seconds)
 
 
 def _check_buffer_size(value: object, amount: float) -> None:
@@ -257,28 +248,23 @@ class Link(Table):
         """The random loss, or None if its ratio is 0."""
         return self.loss_rule if self.loss_rule.mean_ratio() > 0 else None
 
-    @model_validator(mode="after")
-    def _check_policer_and_loss_keys(self) -> Self:
+    def _find_errors(self) -> Errors:
         for key, typed in (
             ("buffer", self.buffer != UNLIMITED),
             ("queue", self.queue != "droptail"),
         ):
             if self.is_policer and typed:
                 message = "a policer has no queue; leave out either this key or policer = true"
-                raise make_key_error(message, key)
+                yield make_error_at(message, key)
         if self.loss_at == "behind":
-            self._check_loss_position()
-        return self
-
-    def _check_loss_position(self) -> None:
-        if "loss_rule" not in self.model_fields_set:
-            message = 'this link has no random loss; write loss = "1%", or leave loss_at out'
-            raise make_key_error(message, "loss_at")
-        if isinstance(self.loss_rule, RestOfRound):
-            message = (
-                'correlated loss within a round always occurs before the queue; write "before"'
-            )
-            raise make_key_error(message, "loss_at")
+            if "loss_rule" not in self.model_fields_set:
+                message = 'this link has no random loss; write loss = "1%", or leave loss_at out'
+                yield make_error_at(message, "loss_at")
+            if isinstance(self.loss_rule, RestOfRound):
+                message = (
+                    'correlated loss within a round always occurs before the queue; write "before"'
+                )
+                yield make_error_at(message, "loss_at")
 
 
 @dataclass(frozen=True, slots=True)

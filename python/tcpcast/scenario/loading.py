@@ -171,21 +171,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     ScenarioError
         The text is not TOML. The message has file, line, column and, for common mistakes, advice.
     """
-    _check_toml_size(text, where)
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(_make_syntax_error(text, where, str(error))) from None
-    except RecursionError:
-        raise ScenarioError(f"{where}: tables are nested too deeply; write fewer levels") from None
-    except ValueError as error:
-        raise ScenarioError(
-            f"{where}: a value is outside the range of TOML ({error}); write a smaller value"
-        ) from None
-
-
-def _check_toml_size(text: str, where: str) -> None:
-    """Reject documents that would take minutes and gigabytes to parse."""
+    # Reject documents that would take minutes and gigabytes to parse.
     if text.count("=") > _MAX_KEYS:
         raise ScenarioError(
             f"{where}: more than {_MAX_KEYS:,} keys; write fewer keys, or write values to a "
@@ -194,22 +180,29 @@ def _check_toml_size(text: str, where: str) -> None:
     quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
     if quoted > _MAX_QUOTED_DOTS or _LONG_DOTTED_KEY.search(text):
         raise ScenarioError(f"{where}: a dotted key has too many parts; write fewer levels")
-
-
-def _make_syntax_error(text: str, where: str, message: str) -> str:
-    lines = text.splitlines() or [""]
-    position = _ERROR_POSITION.search(message)
-    number = int(position[1]) if position and position[1] else len(lines)
-    column = int(position[2]) if position and position[2] else len(lines[-1]) + 1
-    what = _ERROR_POSITION.sub("", message)
-    line = lines[number - 1] if number <= len(lines) else ""
-    unquoted = _UNQUOTED_QUANTITY.search(line)
-    remedy = 'write key = value, with texts in quotes: rtt = "50ms"'
-    if unquoted:
-        remedy = f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
-    if _DUPLICATE_KEY.search(what):
-        remedy = "write each key and table once; write one [[class]] table per class"
-    return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        lines = text.splitlines() or [""]
+        position = _ERROR_POSITION.search(message)
+        number = int(position[1]) if position and position[1] else len(lines)
+        column = int(position[2]) if position and position[2] else len(lines[-1]) + 1
+        what = _ERROR_POSITION.sub("", message)
+        line = lines[number - 1] if number <= len(lines) else ""
+        unquoted = _UNQUOTED_QUANTITY.search(line)
+        remedy = 'write key = value, with texts in quotes: rtt = "50ms"'
+        if unquoted:
+            remedy = f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
+        if _DUPLICATE_KEY.search(what):
+            remedy = "write each key and table once; write one [[class]] table per class"
+        raise ScenarioError(f"{where}:{number}:{column}: not TOML: {what}; {remedy}") from None
+    except RecursionError:
+        raise ScenarioError(f"{where}: tables are nested too deeply; write fewer levels") from None
+    except ValueError as error:
+        raise ScenarioError(
+            f"{where}: a value is outside the range of TOML ({error}); write a smaller value"
+        ) from None
 
 
 def read_scenario_text(path: Path) -> str:

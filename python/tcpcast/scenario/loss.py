@@ -1,17 +1,18 @@
 """Random loss of a link: independent, in bursts, or correlated within a round."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_serializer, model_validator
+from pydantic import BeforeValidator, Field, model_serializer
 
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio
 from tcpcast.scenario.table import (
+    Errors,
     Table,
     check_selecting_key,
-    make_key_error,
+    make_error_at,
 )
 
 LossPlace = Literal["before", "behind"]
@@ -26,11 +27,9 @@ class Bernoulli(Table):
     model: Literal["bernoulli"]
     rate: Ratio = Field(examples=["1%"])
 
-    @model_validator(mode="after")
-    def _check_rate_is_below_1(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.rate >= 1:
-            raise make_key_error('loses every packet; write less than "100%"', "rate")
-        return self
+            yield make_error_at('loses every packet; write less than "100%"', "rate")
 
     @model_serializer
     def _write_as_percentage(self) -> str:
@@ -62,15 +61,13 @@ class GilbertElliott(Table):
         default=1.0, examples=["100%"], description="loss probability in the bad state"
     )
 
-    @model_validator(mode="after")
-    def _check_transition_ratios(self) -> Self:
+    def _find_errors(self) -> Errors:
         for key in ("to_bad", "to_good"):
             if getattr(self, key) == 0:
                 message = 'must be above 0, otherwise a state never ends; write, for example, "1%"'
-                raise make_key_error(message, key)
-        if self.mean_ratio() >= 1:
-            raise make_key_error('loses every packet; write less than "100%"', "loss_bad")
-        return self
+                yield make_error_at(message, key)
+        if self.to_bad and self.to_good and self.mean_ratio() >= 1:
+            yield make_error_at('loses every packet; write less than "100%"', "loss_bad")
 
     def mean_ratio(self) -> float:
         """Return the long-term share of lost packets."""
@@ -91,11 +88,9 @@ class RestOfRound(Table):
         description="loss probability of a packet if no earlier packet of its round was lost",
     )
 
-    @model_validator(mode="after")
-    def _check_rate_is_below_1(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.rate >= 1:
-            raise make_key_error('loses every packet; write less than "100%"', "rate")
-        return self
+            yield make_error_at('loses every packet; write less than "100%"', "rate")
 
     def mean_ratio(self) -> float:
         """Return ``rate``, PFTK's p.
@@ -117,9 +112,7 @@ def _read_loss(value: object) -> object:
         if ratio >= 1:
             raise UnitError(f'{units.quote(value)} loses every packet; write, for example, "1%"')
         return {"model": "bernoulli", "rate": ratio}
-    if "model" not in value:
-        raise make_key_error('missing; write model = "gilbert-elliott", or loss = "1%"', "model")
-    return check_selecting_key(value, "model", "loss model", LOSS_MODELS)
+    return check_selecting_key(value, key="model", what="loss model", words=LOSS_MODELS)
 
 
 def add_ratio_to_schema(schema: dict[str, Any]) -> None:

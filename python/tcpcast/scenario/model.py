@@ -5,9 +5,9 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from pydantic import (
     ConfigDict,
@@ -17,64 +17,118 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario.changes import apply_changes, check_changes
+from tcpcast.metrics import METRICS
+from tcpcast.scenario.aqm import ManagedQueue
+from tcpcast.scenario.changes import apply_changes, check_changes, copy_as_plain_tables
 from tcpcast.scenario.classes import (
+    COUNT_KEYS,
     MAX_CLASSES,
     ClassEntry,
     Population,
+    find_class_errors,
     make_population,
     make_sole_population,
     merge_classes,
 )
-from tcpcast.scenario.consistency import (
-    find_cross_table_errors,
-    find_errors_in_classes,
-    warn_about_idle_red,
-    warn_about_phase_effects,
-    warn_about_population,
-)
 from tcpcast.scenario.cross import CrossTraffic
-from tcpcast.scenario.cross_checks import warn_about_cross_traffic
+from tcpcast.scenario.cross_checks import find_cross_traffic_errors, warn_about_cross_traffic
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
+from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.name_patterns import Title
-from tcpcast.scenario.network import Network
+from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.probes import Probes
+from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.run import Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
-    EntryNames,
+    Errors,
     Table,
     ValidationContext,
     convert_to_input_errors,
     get_validation_context,
+    make_error_at,
     make_key_error,
-    make_validation_error,
-)
-from tcpcast.scenario.table_reuse import (
-    copy_as_plain_tables,
-    revalidate_changed_tables,
+    prepend_location,
+    table_or_empty,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
-from tcpcast.scenario.traffic import Traffic, Transfers
-from tcpcast.scenario.validation_context import (
-    add_required_tables_to_schema,
-    ends_by_itself,
-    get_traffic_kind,
-    make_context,
-)
+from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, OnOff, Traffic, Transfers
+
+if TYPE_CHECKING:
+    from tcpcast.scenario.link import Link
+
+
+def add_required_tables_to_schema(schema: dict[str, Any]) -> None:
+    """Add the required tables to the JSON Schema."""
+    own = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
+    each = {"required": ["class"], "properties": {"class": {"minItems": 1, "items": own}}}
+    apart = {"traffic", "run"}
+    alone = {"required": ["kind"], "properties": {"kind": {"const": "transfers"}}}
+    schema["required"] = [name for name in schema["required"] if name not in apart]
+    schema["allOf"] = [{"anyOf": [{"required": ["traffic"]}, each]}]
+    # Isolated transfers determine the length of the run.
+    schema["if"] = {
+        "properties": {"traffic": alone | {"not": {"required": ["arrivals"]}}},
+        "required": ["traffic"],
+        "not": {"required": ["class"]},
+    }
+    schema["else"] = {"required": ["run"]}
+
+
+def ends_by_itself(source: Mapping[str, Any]) -> bool:
+    """Return True if the traffic determines the length of the run, so ``[run]`` is optional."""
+    traffic = source.get("traffic")
+    if not isinstance(traffic, Mapping) or source.get("class"):
+        return False
+    return traffic.get("kind") == "transfers" and "arrivals" not in traffic
+
+
+def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationContext:
+    """Return the validation context of a scenario."""
+    timestamps = has_timestamps(table_or_empty(source.get("tcp")))
+    try:
+        payload = units.parse_bytes(table_or_empty(source.get("network")).get("packet", "1500B"))
+        payload -= HEADER_BYTES
+        payload -= TIMESTAMP_BYTES if timestamps else 0
+    except ValueError:
+        payload = 0
+    metrics = {row.precision_of: name for name, row in METRICS.items() if row.precision_of}
+    metric = metrics.get(str(get_traffic_kind(source)), metrics["on-off"])
+    # With a wrong packet size, which is an error elsewhere, use an arbitrary payload.
+    payload = payload if payload > 0 else 1460
+    keys: set[str] = set()
+    for entry in _get_class_tables(source):
+        keys |= entry.keys()
+        keys |= {f"{name}.{key}" for name, value in entry.items() for key in table_or_empty(value)}
+    return ValidationContext(
+        payload, folder, metric, ends_by_itself(source), frozenset(keys), timestamps
+    )
+
+
+def get_traffic_kind(data: Mapping[str, Any]) -> object:
+    """Return the kind of traffic of the top-level table, or else of the first class."""
+    tables = [data.get("traffic"), *(entry.get("traffic") for entry in _get_class_tables(data))]
+    return next(
+        (table_or_empty(table)["kind"] for table in tables if "kind" in table_or_empty(table)), None
+    )
+
+
+def _get_class_tables(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    entries = data.get("class")
+    return [table_or_empty(entry) for entry in entries] if isinstance(entries, list) else []
 
 
 class _ScenarioInput(NamedTuple):
-    """Input of a scenario: tables as typed, base folder of file names, validation context."""
+    """Input of a scenario: tables as typed, and the base folder of file names."""
 
     source: dict[str, Any]
     folder: Path | None
-    context: ValidationContext
 
 
 class Scenario(Table):
@@ -162,42 +216,22 @@ class Scenario(Table):
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             of_classes = "traffic" not in source and get_traffic_kind(source) is not None
+            network = source.get("network")
+            hops = network.get("hop") if isinstance(network, Mapping) else None
             errors = convert_to_input_errors(
-                error, _get_class_and_hop_names(source), of_classes=of_classes
+                error,
+                {
+                    ("class",): _get_unique_names(source.get("class")),
+                    ("network", "hop"): _get_unique_names(hops),
+                },
+                of_classes=of_classes,
             )
             raise ScenarioError(*errors) from None
         except RecursionError:
             raise ScenarioError(
                 "scenario: tables are nested too deeply; write fewer levels"
             ) from None
-        self._input = _ScenarioInput(source, folder, context)
-
-    def _with_tables(self, tables: Mapping[str, Any]) -> Self:
-        """Return a scenario with these tables; unchanged tables are not validated again."""
-        scenario = self._reuse_unchanged_tables(tables)
-        if scenario is None:
-            scenario = self.__class__.__new__(self.__class__)
-            scenario._read_tables(tables, self._input.folder)
-        return scenario
-
-    def _reuse_unchanged_tables(self, tables: Mapping[str, Any]) -> Self | None:
-        """Return a scenario that reuses unchanged tables; None if all tables must be validated."""
-        own = self._input
-        try:
-            source = copy_as_plain_tables(tables, own.source)
-            context = make_context(source, own.folder)
-            if context != own.context:
-                return None
-            values = revalidate_changed_tables(self, own.source, source, context)
-        except (ValidationError, RecursionError):
-            return None  # only a full validation reports errors with their complete keys
-        if values is None:
-            return None
-        scenario = self.__class__.__new__(self.__class__)
-        state = {"__dict__": values, "__pydantic_fields_set__": self.model_fields_set}
-        private = {"_input": _ScenarioInput(source, own.folder, context)}
-        scenario.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
-        return None if find_cross_table_errors(scenario) else scenario
+        self._input = _ScenarioInput(source, folder)
 
     @model_validator(mode="before")
     @classmethod
@@ -213,12 +247,20 @@ class Scenario(Table):
         data = {"run": {}, **data} if ends_by_itself(data) else data
         return merge_classes(data, get_validation_context(info))
 
-    @model_validator(mode="after")
-    def _check_consistency_of_tables(self) -> Self:
-        errors = find_errors_in_classes(self) or find_cross_table_errors(self)
-        if errors:
-            raise make_validation_error(errors)
-        return self
+    def _find_errors(self) -> Errors:
+        errors = []
+        seen: set[str] = set()
+        for index, entry in enumerate(self.classes):
+            below = find_class_errors(entry, self.network)
+            if entry.name in seen:
+                below.append(
+                    make_error_at(
+                        f'"{entry.name}" is the name of another class; write another name', "name"
+                    )
+                )
+            seen.add(entry.name)
+            errors += [prepend_location(f, "class", index) for f in below]
+        yield from errors or find_cross_table_errors(self)
 
     # Cached, because each metric of each class uses it.
     @functools.cached_property
@@ -324,8 +366,18 @@ class Scenario(Table):
         ScenarioError
             A key is unknown, or a value contradicts other values.
         """
-        changes = self._apply_to_measured_hop(check_changes(changes))
-        return self._with_tables(apply_changes(self._input.source, changes))
+        typed = check_changes(changes)
+        if not self.network.hops:
+            changes = dict(typed)
+        else:
+            bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_index}."
+            # Marked as measured, because new rates could select another hop.
+            mark = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in typed) else {}
+            changes = mark | {
+                hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
+                for key, value in typed.items()
+            }
+        return self.from_dict(apply_changes(self._input.source, changes), folder=self._input.folder)
 
     def with_sweep(self, table: Mapping[str, Any]) -> Self:
         """Return a copy of the scenario with keys of its table ``[sweep]`` added or replaced.
@@ -343,7 +395,7 @@ class Scenario(Table):
                 '{"network.rtt": "10ms..200ms log 8"}'
             )
         merged = {**(own if isinstance(own, dict) else {}), **check_changes(table)}
-        return self._with_tables({**source, "sweep": merged})
+        return self.from_dict({**source, "sweep": merged}, folder=self._input.folder)
 
     def source_tables(self) -> tuple[dict[str, Any], str | None]:
         """Return the tables as typed, and the absolute base directory of relative file names.
@@ -351,7 +403,7 @@ class Scenario(Table):
         ``from_dict`` creates the same scenario from these two values in another process or on
         another machine.
         """
-        source, folder, _ = self._input
+        source, folder = self._input
         return source, None if folder is None else str(folder.resolve())
 
     def resolve_path(self, name: str) -> Path:
@@ -360,20 +412,6 @@ class Scenario(Table):
         Packaged scenarios, and scenarios that were not read from a file, use the current folder.
         """
         return (self._input.folder or Path()) / name
-
-    def _apply_to_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Apply changes of ``network.bottleneck`` to the measured hop if the network has hops.
-
-        The hop is then marked as measured, because new rates could select another hop.
-        """
-        if not self.network.hops:
-            return dict(changes)
-        bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_index}."
-        mark = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in changes) else {}
-        return mark | {
-            hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
-            for key, value in changes.items()
-        }
 
     def resolved(self) -> dict[str, Any]:
         """Return the scenario's tables with all defaults, as texts with units.
@@ -385,11 +423,7 @@ class Scenario(Table):
         for name in ("class", "cross"):
             if not tables[name]:
                 del tables[name]
-        tables["network"] = self._resolved_network(tables["network"])
-        return tables
-
-    def _resolved_network(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the network table with either bottleneck or hops; mark the measured hop."""
+        table = tables["network"]
         unused = "bottleneck" if table["hop"] else "hop"
         used = {key: value for key, value in table.items() if key != unused}
         if table["hop"]:
@@ -397,7 +431,8 @@ class Scenario(Table):
                 {"name": hop["name"], **hop, "measured": index == self.network.measured_index}
                 for index, hop in enumerate(table["hop"])
             ]
-        return used
+        tables["network"] = used
+        return tables
 
     def to_toml(self) -> str:
         """Return ``resolved()`` as a TOML document."""
@@ -452,18 +487,237 @@ class Scenario(Table):
     __str__ = __repr__
 
 
-def _get_class_and_hop_names(source: Mapping[str, Any]) -> EntryNames:
-    network = source.get("network")
-    hops = network.get("hop") if isinstance(network, Mapping) else None
-    return {
-        ("class",): _get_unique_names(source.get("class")),
-        ("network", "hop"): _get_unique_names(hops),
-    }
-
-
 def _get_unique_names(entries: object) -> list[str | None]:
     if not isinstance(entries, list):
         return []
     names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]
     counts = Counter(name for name in names if isinstance(name, str))
     return [name if isinstance(name, str) and counts[name] == 1 else None for name in names]
+
+
+def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Return contradictions between tables that are valid on their own."""
+    traffic = scenario.traffic
+    if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
+        key = COUNT_KEYS[traffic.kind]
+        yield make_error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key)
+        return
+    groups = scenario.populations
+    if scenario.senders > MAX_SOURCES:
+        message = f"{scenario.senders} senders in all classes; write at most {MAX_SOURCES} in total"
+        yield make_error_at(message, "class")
+    if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
+        message = 'bulk flows never complete; write duration = "300s" instead'
+        yield make_error_at(message, "run", "transfers")
+    for index, group in enumerate(groups):
+        start = group.traffic.start if isinstance(group.traffic, Bulk) else None
+        if isinstance(start, list) and len(start) != group.count:
+            above: tuple[str | int, ...] = ("class", index) if scenario.classes else ()
+            text = f"{len(start)} start times for {group.count} flows; write one time per flow"
+            yield make_error_at(text, *above, "traffic", "start")
+    yield from find_cross_traffic_errors(scenario)
+    # Find classes that start after the end of the run.
+    end = scenario.run.duration_s or math.inf
+    for index, entry in enumerate(scenario.classes):
+        if entry.start is not None and entry.start >= end:
+            longer = units.format_duration(math.ceil(entry.start) + 60)
+            message = (
+                f'is after the end of the run; write an earlier time, or run.duration = "{longer}"'
+            )
+            yield make_error_at(message, "class", index, "start")
+    # Find paths on which packets take no time, and flows that nothing limits.
+    network = scenario.network
+    measured = ("hop", network.measured_index) if network.hops else ("bottleneck",)
+    if any(group.rtt_s == 0 for group in scenario.populations):
+        message = (
+            "the round-trip time is 0, because no link of the path has a rate or a delay; write a "
+            'delay above 0, such as delay = "10ms"'
+        )
+        yield make_error_at(message, "network", *measured, "delay")
+    if any(
+        isinstance(group.traffic, Bulk)
+        and math.isinf(group.tcp.receiver_window)
+        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.links(network))
+        for group in scenario.populations
+    ):
+        message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
+        yield make_error_at(message, "network", *measured, "rate")
+    for index, flow in enumerate(scenario.probes.flows):
+        if flow >= scenario.senders:
+            last = scenario.senders - 1
+            numbers = f"a number from 0 to {last}" if last else "0"
+            message = f"there is no flow {flow}; write {numbers}"
+            if last < 0:
+                message = (
+                    f"flow {flow} cannot be traced, because each transfer is a new "
+                    "flow; leave this number out"
+                )
+            yield make_error_at(message, "probes", "flows", index)
+    # Find times of `report_at` for which a run cannot report the delivered bytes.
+    times = scenario.run.report_at
+    if times is not None:
+        if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
+            message = (
+                'is only for flows that never end; leave it out, or write traffic.kind = "bulk"'
+            )
+            yield make_error_at(message, "run", "report_at")
+        elif scenario.has_loss_feedback:
+            message = (
+                "counts bytes delivered in order, but the receiver of max-plus-reno does not sort "
+                'packets; leave it out, or write tcp.stack = "rfc-newreno"'
+            )
+            yield make_error_at(message, "run", "report_at")
+        elif times[-1] >= (scenario.run.duration_s or math.inf):
+            latest, longer = map(units.format_duration, (times[-1], math.ceil(times[-1]) + 1))
+            message = f'{latest} is after the end of the run; write duration = "{longer}"'
+            yield make_error_at(message, "run", "report_at", len(times) - 1)
+    # Find classes with senders that cannot be combined with the senders of the first class.
+    first = groups[0].tcp
+    # In runs with modern TCP, each source has a receiver of the matching kind.
+    alike = any(group.tcp.is_modern for group in groups)
+    for index, group in enumerate(groups):
+        window_units = group.tcp.rules.window_unit, first.rules.window_unit
+        for where, (own, other), differs in (
+            (
+                ("stack",),
+                (group.tcp.stack, first.stack),
+                group.tcp.has_loss_feedback != first.has_loss_feedback,
+            ),
+            (
+                ("rules", "window_unit"),
+                window_units,
+                not alike and window_units[0] != window_units[1],
+            ),
+        ):
+            if differs:
+                message = (
+                    f'"{own}" cannot be combined with "{other}" of class {groups[0].name}; '
+                    "write one value for all classes, or one scenario per class"
+                )
+                yield make_error_at(message, "class", index, "tcp", *where)
+    # Find packets without room for payload after the headers, including TCP timestamps.
+    short: dict[tuple[str | int, ...], InitErrorDetails] = {}
+    for index, group in sorted(enumerate(groups), key=lambda each: each[1].tcp.header_bytes):
+        packet, headers = group.packet_bytes, group.tcp.header_bytes
+        if packet <= headers:
+            is_own = scenario.classes and scenario.classes[index].packet is not None
+            at = ("class", index, "packet") if is_own else ("network", "packet")
+            text = (
+                f"{packet} B are too few for {headers} B of headers and some payload; "
+                f'write at least "{headers + 1}B"'
+            )
+            short[at] = make_error_at(text, *at)
+    yield from short.values()
+    instant = next((group.tcp.stack for group in groups if group.tcp.has_loss_feedback), None)
+    if instant is None:
+        return
+    # These senders retransmit each dropped packet immediately, and have no retransmission timer.
+    links: list[tuple[tuple[str | int, ...], Link]] = [(("bottleneck",), network.bottleneck_link)]
+    if network.hops:
+        links = [(("hop", index), hop) for index, hop in enumerate(network.hops)]
+    for place, link in links:
+        if isinstance(link.queue, ManagedQueue):
+            message = (
+                f"{link.queue.kind} controls senders by its drops, and {instant} replaces each "
+                'dropped packet immediately; write "droptail" or "fq" here, or tcp.stack = '
+                '"rfc-newreno"'
+            )
+            yield make_error_at(message, "network", *place, "queue")
+    for key, value in ((RETURN, network.return_link), ("ack_loss", network.ack_loss)):
+        if value is not None:
+            message = (
+                f"{instant} needs every ack, because this stack has no retransmission timer; "
+                'leave the key out, or write tcp.stack = "rfc-newreno"'
+            )
+            yield make_error_at(message, "network", key)
+    if scenario.probes.pcap:
+        message = (
+            f"{instant} acknowledges every single packet and retransmits nothing, so a "
+            "capture would not show TCP; leave probes.pcap out, or write stack = "
+            '"rfc-newreno"'
+        )
+        yield make_error_at(message, "probes", "pcap")
+
+
+def warn_about_idle_red(scenario: Scenario) -> list[str]:
+    """Warn if RED never drops early because its average queue stays below the minimum threshold."""
+    red, waiting = scenario.network.red_parameters(), scenario.buffer_pkts - 1
+    if red is None or waiting > red.min_threshold_pkts:
+        return []
+    return [
+        f"RED drops nothing early: at most {waiting:,.0f} packets can queue, fewer than "
+        f"min_threshold ({red.min_threshold_pkts:.4g} packets); write a larger buffer or a "
+        "lower threshold"
+    ]
+
+
+LARGE_NOISE = 0.1
+"""Share of the round-trip time above which the mean of ``tcp.host_noise`` affects results."""
+
+
+def warn_about_phase_effects(scenario: Scenario) -> list[str]:
+    """Warn if phase effects determine the shares of the link because hosts have no noise."""
+    network, groups = scenario.network, scenario.populations
+    endless = [group for group in groups if isinstance(group.traffic, Bulk)]
+    exact = [
+        group for group in endless if not group.tcp.host_noise and not group.tcp.has_loss_feedback
+    ]
+    steady = network.jitter is None and not scenario.cross and not scenario.has_random_loss
+    if (
+        not exact
+        or len({group.rtt_s for group in endless}) < 2
+        or not steady
+        or network.bottleneck.queue != "droptail"
+        or math.isinf(scenario.buffer_pkts)
+    ):
+        return []
+    return [
+        f"hosts of {', '.join(group.name for group in exact)} send without random delay, so "
+        "small changes of the RTT decide which flow loses packets at a drop-tail queue "
+        '(phase effect); write tcp.host_noise = "0.1ms", a typical value of real hosts'
+    ]
+
+
+def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
+    """Return warnings about one class."""
+    tcp, network = group.tcp, scenario.network
+    texts = []
+    if isinstance(group.traffic, OnOff) and not group.traffic.size.has_finite_variance():
+        texts.append(
+            "traffic.size has no finite variance: means converge slowly, and intervals are too "
+            "narrow"
+        )
+    if isinstance(group.traffic, OnOff) and not group.traffic.off.has_finite_variance():
+        texts.append(
+            "traffic.off has no finite variance: means converge slowly, and intervals are too "
+            "narrow"
+        )
+    links = [on.link for on in group.links(network)]
+    endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
+    if (
+        endless
+        and network.bottleneck.queue == "droptail"
+        and all(link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links)
+    ):
+        texts.append(
+            "bulk flows with an unlimited window into unlimited buffers: "
+            "the queue grows as long as the run lasts"
+        )
+    if tcp.host_noise > LARGE_NOISE * group.rtt_s:
+        texts.append(
+            "the hosts' mean processing delay (tcp.host_noise) is "
+            f"{units.format_duration(tcp.host_noise)}, compared with a round-trip time of "
+            f"{units.digits(group.rtt_s * 1e3)} ms, so the answer depends on the hosts; write "
+            'the delay of your hosts, or "0s"'
+        )
+    if tcp.initial_rto < group.rtt_s:
+        texts.append(
+            "tcp.initial_rto is below the round-trip time of "
+            f"{units.digits(group.rtt_s * 1e3)} ms: every connection starts with a spurious timeout"
+        )
+    if tcp.initial_window > tcp.receiver_window:
+        texts.append(
+            "tcp.initial_window is above tcp.receiver_window, which therefore "
+            "limits the initial window"
+        )
+    return texts

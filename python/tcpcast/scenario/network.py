@@ -2,17 +2,34 @@
 
 import functools
 import math
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationInfo, model_validator
-from pydantic_core import InitErrorDetails
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from tcpcast import units
+from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.hops import Hop, find_hop_errors, find_measured_hop
-from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, add_ratio_to_schema
-from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
+from tcpcast.scenario.quantities import (
+    RATIO_SCHEMA,
+    TIME_SCHEMA,
+    AckSize,
+    Duration,
+    PacketSize,
+    PositiveDuration,
+)
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN, ReturnLink
@@ -20,8 +37,68 @@ from tcpcast.scenario.table import (
     Table,
     get_validation_context,
     make_error_at,
+    make_key_error,
     make_validation_error,
 )
+from tcpcast.scenario.traffic import DISTRIBUTIONS, TimeDistribution
+
+_DISTRIBUTION_ADAPTER: TypeAdapter[Distribution[float]] = TypeAdapter(
+    TimeDistribution, config=ConfigDict(defer_build=True)
+)
+
+
+_NUMBER_SCHEMA: dict[str, Any] = {"type": "number", "minimum": 0}
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "distribution": {"enum": list(DISTRIBUTIONS)},
+        "reorder": {"type": "boolean"},
+        **dict.fromkeys(("mean", "sd", "minimum", "low", "high", "value"), TIME_SCHEMA),
+        **dict.fromkeys(("alpha", "c"), _NUMBER_SCHEMA),
+        "tail": RATIO_SCHEMA,
+        "file": {"type": "string"},
+        "values": {"type": "array", "items": TIME_SCHEMA},
+        "weights": {"type": "array", "items": _NUMBER_SCHEMA},
+    },
+    "required": ["distribution"],
+    "additionalProperties": False,
+}
+"""JSON Schema of jitter, with the keys of all distributions of times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jitter:
+    """Distribution of the delay in seconds; ``reorder`` lets packets overtake each other."""
+
+    distribution: Distribution[float]
+    reorder: bool
+
+
+def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
+    if isinstance(value, Jitter):
+        return value
+    table: Any = dict(value) if isinstance(value, Mapping) else value
+    reorder = table.pop("reorder", False) if isinstance(value, Mapping) else False
+    if not isinstance(reorder, bool):
+        raise make_key_error(f"{units.quote(reorder)} is not true or false; write true", "reorder")
+    return Jitter(_DISTRIBUTION_ADAPTER.validate_python(table, context=info.context), reorder)
+
+
+def _write_jitter(jitter: Jitter) -> dict[str, Any]:
+    return {
+        **jitter.distribution.model_dump(by_alias=True, exclude_none=True),
+        "reorder": jitter.reorder,
+    }
+
+
+JitterRule = Annotated[
+    Jitter,
+    PlainValidator(_read_jitter),
+    PlainSerializer(_write_jitter),
+    WithJsonSchema(_SCHEMA),
+]
+"""Table of jitter: a distribution of times, and ``reorder``."""
+
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
@@ -232,34 +309,7 @@ class Network(Table):
     @model_validator(mode="after")
     def _check_links_and_delays(self, info: ValidationInfo) -> Self:
         of_classes = get_validation_context(info).class_keys
-        errors = self._find_timing_errors(of_classes)
-        for above, link in self._links_with_keys():
-            own = {f"{above[0]}.rate", f"{above[0]}.buffer"}
-            problem = None if own & of_classes else self.buffer_problem(link)
-            if problem:
-                errors.append(make_error_at(problem, *above, "buffer"))
-            if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
-                message = f'is less than one packet; write at least "{self.packet}B"'
-                errors.append(make_error_at(message, *above, "rate", "burst"))
-        for name in ("ingress", "egress"):
-            for key, problem in self.own_link_problems(getattr(self, name)):
-                errors.append(make_error_at(problem, name, key))
-        errors += self._find_hop_errors() + self._find_return_link_errors()
-        for above, link in [] if errors else self._shared_links():
-            if math.isinf(link.rate) and link.queue != "droptail":
-                message = f'{link.queue.label} needs a limited rate; write, for example, "10mbit"'
-                errors.append(make_error_at(message, *above, "rate"))
-                continue
-            errors += [
-                *self._find_red_errors(link, *above),
-                *self._find_fair_queue_errors(link, *above),
-            ]
-        if errors:
-            raise make_validation_error(errors)
-        return self
-
-    def _find_timing_errors(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
-        """Find errors of delays and round-trip times, except for keys that classes set."""
+        # Delays and round-trip times, except for keys that classes set.
         errors = []
         if not self.has_rtt:
             key = self._find_key_that_needs_rtt()
@@ -280,7 +330,61 @@ class Network(Table):
         )
         if problem:
             errors.append(make_error_at(problem, "return_delay"))
-        return errors
+        for above, link in self._links_with_keys():
+            own = {f"{above[0]}.rate", f"{above[0]}.buffer"}
+            problem = None if own & of_classes else self.buffer_problem(link)
+            if problem:
+                errors.append(make_error_at(problem, *above, "buffer"))
+            if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
+                message = f'is less than one packet; write at least "{self.packet}B"'
+                errors.append(make_error_at(message, *above, "rate", "burst"))
+        for name in ("ingress", "egress"):
+            for key, problem in self.own_link_problems(getattr(self, name)):
+                errors.append(make_error_at(problem, name, key))
+        errors += find_hop_errors(self.hops)
+        if self.hops and "bottleneck_link" in self.model_fields_set:
+            message = (
+                "the scenario has [[network.hop]] tables; write the bottleneck as one "
+                "of these tables"
+            )
+            errors.append(make_error_at(message, "bottleneck"))
+        back = self.return_link
+        if back is not None and back.buffer.unit == "bytes" and back.buffer.amount < self.ack:
+            message = f'"{back.buffer}" is less than one ack; write at least "{self.ack}B"'
+            errors.append(make_error_at(message, RETURN, "buffer"))
+        if isinstance(self.ack_loss_rule, RestOfRound):
+            message = f"correlated loss within a round is only for data packets; {_RANDOM_LOSS}"
+            errors.append(make_error_at(message, "ack_loss"))
+        if any(hop.name == RETURN for hop in self.hops) and self.has_return:
+            message = '"return" is the name of the return link; write another name'
+            index = [hop.name for hop in self.hops].index(RETURN)
+            errors.append(make_error_at(message, "hop", index, "name"))
+        for above, link in [] if errors else self._links_with_keys()[1:-1]:
+            if isinstance(link, Hop) and not link.shared:
+                continue
+            if math.isinf(link.rate) and link.queue != "droptail":
+                message = f'{link.queue.label} needs a limited rate; write, for example, "10mbit"'
+                errors.append(make_error_at(message, *above, "rate"))
+                continue
+            red = self.red_parameters(link)
+            if red is not None and red.max_threshold_pkts <= red.min_threshold_pkts:
+                low = units.format_packets(red.min_threshold_pkts)
+                high = units.format_packets(red.max_threshold_pkts)
+                message = (
+                    f"{high} is not above min_threshold, {low}; write a larger threshold, or leave "
+                    "it out"
+                )
+                errors.append(make_error_at(message, *above, "queue", "max_threshold"))
+            quantum = link.queue.quantum if isinstance(link.queue, FairQueue) else None
+            if quantum is not None and quantum < self.packet:
+                message = (
+                    f'"{quantum}B" is less than one packet, so a flow would send nothing in some '
+                    f'turns; write at least "{self.packet}B"'
+                )
+                errors.append(make_error_at(message, *above, "queue", "quantum"))
+        if errors:
+            raise make_validation_error(errors)
+        return self
 
     def _find_key_that_needs_rtt(self) -> str | None:
         """Return a key of the network that requires ``rtt``, or None."""
@@ -293,30 +397,6 @@ class Network(Table):
             return f"{RETURN}.buffer"
         return None if self.return_delay is None else "return_delay"
 
-    def _find_hop_errors(self) -> list[InitErrorDetails]:
-        errors = find_hop_errors(self.hops)
-        if self.hops and "bottleneck_link" in self.model_fields_set:
-            message = (
-                "the scenario has [[network.hop]] tables; write the bottleneck as one "
-                "of these tables"
-            )
-            errors.append(make_error_at(message, "bottleneck"))
-        return errors
-
-    def _find_return_link_errors(self) -> list[InitErrorDetails]:
-        errors, link = [], self.return_link
-        if link is not None and link.buffer.unit == "bytes" and link.buffer.amount < self.ack:
-            message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
-            errors.append(make_error_at(message, RETURN, "buffer"))
-        if isinstance(self.ack_loss_rule, RestOfRound):
-            message = f"correlated loss within a round is only for data packets; {_RANDOM_LOSS}"
-            errors.append(make_error_at(message, "ack_loss"))
-        if any(hop.name == RETURN for hop in self.hops) and self.has_return:
-            message = '"return" is the name of the return link; write another name'
-            index = [hop.name for hop in self.hops].index(RETURN)
-            errors.append(make_error_at(message, "hop", index, "name"))
-        return errors
-
     def _links_with_keys(self) -> list[tuple[tuple[str | int, ...], Link]]:
         """Return all links with their keys."""
         links: list[tuple[tuple[str | int, ...], Link]] = [(("ingress",), self.ingress)]
@@ -324,14 +404,6 @@ class Network(Table):
         if not self.hops:
             links.append((("bottleneck",), self.bottleneck_link))
         return [*links, (("egress",), self.egress)]
-
-    def _shared_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
-        """Return the links shared by different sources, with their keys."""
-        return [
-            (key, link)
-            for key, link in self._links_with_keys()[1:-1]
-            if not isinstance(link, Hop) or link.shared
-        ]
 
     def red_parameters(self, link: Link | None = None) -> RedParameters | None:
         """Return the RED parameters of a shared link as numbers, or None if it has no RED.
@@ -348,32 +420,6 @@ class Network(Table):
             delay_s = max(0.0, there - self.delays_s(self.ingress, self.egress))
         rate = link.rate / (8 * self.packet)
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
-
-    def _find_red_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
-        """Find errors of the RED parameters of a link in an otherwise valid network."""
-        key = (*above, "queue")
-        red = self.red_parameters(link)
-        if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
-            return []
-        low = units.format_packets(red.min_threshold_pkts)
-        high = units.format_packets(red.max_threshold_pkts)
-        message = (
-            f"{high} is not above min_threshold, {low}; write a larger threshold, or leave it out"
-        )
-        return [make_error_at(message, *key, "max_threshold")]
-
-    def _find_fair_queue_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
-        queue = link.queue
-        if not isinstance(queue, FairQueue):
-            return []
-        key = (*above, "queue")
-        if queue.quantum is not None and queue.quantum < self.packet:
-            message = (
-                f'"{queue.quantum}B" is less than one packet, so a flow would send nothing in '
-                f'some turns; write at least "{self.packet}B"'
-            )
-            return [make_error_at(message, *key, "quantum")]
-        return []
 
     def own_link_problems(self, link: Link) -> list[tuple[str, str]]:
         """Return the keys of an ingress or egress link that only the bottleneck can have."""

@@ -1,13 +1,13 @@
 """Table ``[probes]``: additional recorded data."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio, Size, integer_annotation
-from tcpcast.scenario.table import Choice, Table, make_key_error
+from tcpcast.scenario.table import Choice, Errors, Table, make_error_at
 
 MAX_GOODPUT_PKTS = 10**9
 
@@ -79,15 +79,13 @@ class Probes(Table):
         description="size above which a file counts as large",
     )
 
-    @model_validator(mode="after")
-    def _check_goodput_probes(self) -> Self:
+    def _find_errors(self) -> Errors:
         shares = self.goodput_shares
         twice = next((share for share in shares if shares.count(share) > 1), None)
         if twice is not None:
             message = f"{units.format_ratio(twice)} is listed twice; write each share once"
-            raise make_key_error(message, "goodput_shares")
+            yield make_error_at(message, "goodput_shares")
         if self.goodput_least > MAX_GOODPUT_PKTS:
             written = units.format_packets(self.goodput_least)
             message = f'{written} is above the largest size of a file; write, for example, "10pkt"'
-            raise make_key_error(message, "goodput_least")
-        return self
+            yield make_error_at(message, "goodput_least")

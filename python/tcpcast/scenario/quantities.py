@@ -132,6 +132,48 @@ def integer_annotation(minimum: int, maximum: int) -> tuple[BeforeValidator, Wit
     return read, WithJsonSchema(schema)
 
 
+def number_annotation(
+    what: str, low: float, high: float, *, example: float, above_low: bool = False
+) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Return the parts of an annotation for a plain number from ``low`` to ``high``.
+
+    ``what`` and ``example`` are for messages. With ``above_low``, ``low`` itself is refused.
+    """
+
+    def read(value: object) -> float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not low <= float(str(value)) <= high or (above_low and value == low):
+            start = f"above {low:g}, at most" if above_low else f"from {low:g} to"
+            raise UnitError(
+                f"{units.quote(value)} is not a {what}; write a number {start} {high:g}, such as "
+                f"{example:g}"
+            )
+        return float(str(value))
+
+    minimum = "exclusiveMinimum" if above_low else "minimum"
+    return BeforeValidator(read), WithJsonSchema({"type": "number", minimum: low, "maximum": high})
+
+
+def words_annotation(
+    read: Callable[[Any], Any], write: Callable[[Any], Any], schema: dict[str, Any], *words: str
+) -> tuple[PlainValidator, PlainSerializer, WithJsonSchema]:
+    """Return the parts of an annotation for a quantity, or one of ``words`` instead."""
+
+    def read_quantity_or_word(value: object) -> Any:
+        if value in list(words):
+            return value
+        try:
+            return read(value)
+        except ValueError as error:
+            raise ValueError(f"{error}, or {' or '.join(map(units.quote, words))}") from None
+
+    return (
+        PlainValidator(read_quantity_or_word),
+        PlainSerializer(lambda value: value if value in list(words) else write(value)),
+        WithJsonSchema({"anyOf": [schema, {"enum": list(words)}]}),
+    )
+
+
 def quantity_annotation(
     read: Callable[[Any], float], write: Callable[[Any], str], schema: dict[str, Any]
 ) -> tuple[BeforeValidator, PlainSerializer, WithJsonSchema]:

@@ -6,31 +6,33 @@ The others are in :mod:`.aqm`.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
 from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
-    PlainSerializer,
-    PlainValidator,
     StrictBool,
     Tag,
-    WithJsonSchema,
     model_validator,
 )
 
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.aqm import AQM_TABLES, MAX_QUANTUM, ManagedQueue
-from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
+from tcpcast.scenario.quantities import (
+    Bytes,
+    PositiveDuration,
+    Ratio,
+    number_annotation,
+    words_annotation,
+)
 from tcpcast.scenario.table import (
     Choice,
+    Errors,
     Table,
     choice_validator,
     make_error_at,
-    make_key_error,
-    make_validation_error,
 )
 
 AUTOMATIC = "automatic"
@@ -41,66 +43,32 @@ _MIN_THRESHOLD_PKTS = 5.0
 _MIN_RTT_S = 0.1
 
 
-def _read_threshold(value: object) -> float | str:
-    if value == AUTOMATIC:
-        return AUTOMATIC
+def _read_threshold(value: object) -> float:
     if not isinstance(value, str) or not value.strip().endswith("pkt"):
-        raise UnitError(
-            f'{units.quote(value)} is not a threshold; write a size such as "15pkt", or "automatic"'
-        )
+        raise UnitError(f'{units.quote(value)} is not a threshold; write a size such as "15pkt"')
     packets = units.parse_packets(value)
     if not 0 < packets <= _MAX_THRESHOLD:
-        raise UnitError(
-            f'{units.quote(value)} is out of range; write a size such as "15pkt", or "automatic"'
-        )
+        raise UnitError(f'{units.quote(value)} is out of range; write a size such as "15pkt"')
     return packets
 
 
-def _write_threshold(value: float | str) -> str:
-    return value if isinstance(value, str) else units.format_packets(value)
-
-
-def _read_average_weight(value: object) -> float | str:
-    if value == AUTOMATIC:
-        return AUTOMATIC
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < float(str(value)) <= 1:
-        raise UnitError(
-            f"{units.quote(value)} is not a weight above 0 and at most 1; write a number such as "
-            '0.002, or "automatic"'
-        )
-    return float(str(value))
-
-
-_THRESHOLD_SCHEMA = {
-    "anyOf": [
+Threshold = Annotated[
+    float | str,
+    *words_annotation(
+        _read_threshold,
+        units.format_packets,
         {
             "type": "string",
             "pattern": rf"^\s*\+?{units.NUMBER}\s*pkt\s*$",
             "examples": ["15pkt"],
         },
-        {"const": AUTOMATIC},
-    ]
-}
-
-Threshold = Annotated[
-    float | str,
-    PlainValidator(_read_threshold),
-    PlainSerializer(_write_threshold, return_type=str),
-    WithJsonSchema(_THRESHOLD_SCHEMA),
+        AUTOMATIC,
+    ),
 ]
 
+_WEIGHT: Any = number_annotation("weight", 0, 1, example=0.002, above_low=True)
 Weight = Annotated[
-    float | str,
-    PlainValidator(_read_average_weight),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                {"const": AUTOMATIC},
-            ]
-        }
-    ),
+    float | str, *words_annotation(_WEIGHT[0].func, float, _WEIGHT[1].json_schema, AUTOMATIC)
 ]
 
 
@@ -163,12 +131,10 @@ class Red(Table):
         ),
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _find_errors(self) -> Errors:
         if self.max_probability == 0:
             message = 'must be above 0, otherwise RED never drops early; write, for example, "10%"'
-            raise make_key_error(message, "max_probability")
-        return self
+            yield make_error_at(message, "max_probability")
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
         """Return all parameters as numbers.
@@ -264,31 +230,26 @@ class FairQueue(Table):
             return {"drop": "arriving", **data}
         return data
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        errors = []
+    def _find_errors(self) -> Errors:
         if self.quantum is not None and self.scheduler != "drr":
             message = 'is only for scheduler = "drr"; write this scheduler, or leave quantum out'
-            errors.append(make_error_at(message, "quantum"))
+            yield make_error_at(message, "quantum")
         if self.quantum is not None and self.quantum > MAX_QUANTUM:
             message = f'is too large; write at most "{units.format_bytes(MAX_QUANTUM)}"'
-            errors.append(make_error_at(message, "quantum"))
+            yield make_error_at(message, "quantum")
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
                 "is for a shared buffer: with per-flow buffers the arriving packet is "
                 'dropped; write buffers = "shared", or leave drop out'
             )
-            errors.append(make_error_at(message, "drop"))
+            yield make_error_at(message, "drop")
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
                 "selects one of several equally long queues, but this drop policy does not "
                 'need the longest queue; write drop = "longest" or "longest-head", or leave '
                 "ties out"
             )
-            errors.append(make_error_at(message, "ties"))
-        if errors:
-            raise make_validation_error(errors)
-        return self
+            yield make_error_at(message, "ties")
 
 
 _TABLES: dict[str, type[Table]] = {"red": Red, "fq": FairQueue, **AQM_TABLES}

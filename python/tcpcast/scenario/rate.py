@@ -5,8 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import (
     BeforeValidator,
@@ -23,10 +22,12 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.csv_file import read_csv, read_file_of_table
+from tcpcast.scenario.csv_file import read_file_of_table
 from tcpcast.scenario.quantities import Bytes, Rate
 from tcpcast.scenario.table import (
+    Errors,
     Table,
+    make_error_at,
     make_key_error,
     unknown_word_message,
 )
@@ -72,13 +73,11 @@ class TokenBucket(_VaryingRate):
         "queueing it",
     )
 
-    @model_validator(mode="after")
-    def _check_bucket_and_burst(self) -> Self:
+    def _find_errors(self) -> Errors:
         if not 1 <= self.bucket < math.inf:
-            raise make_key_error('a bucket needs a rate; write, for example, "10mbit"', "bucket")
+            yield make_error_at('a bucket needs a rate; write, for example, "10mbit"', "bucket")
         if not 1 <= self.burst <= _MAX_BURST:
-            raise make_key_error('out of range; write, for example, "15KB"', "burst")
-        return self
+            yield make_error_at('out of range; write, for example, "15KB"', "burst")
 
     @property
     def mean_bps(self) -> float:
@@ -124,27 +123,6 @@ def parse_opportunities(text: str) -> PacketOpportunities:
     return _count_opportunities(text.split(), _INLINE_ENTRY)
 
 
-def read_opportunities(name: object, folder: Path | None) -> PacketOpportunities:
-    """Read a trace of packet opportunities in the format of the emulator mahimahi.
-
-    A line is a time in whole milliseconds at which one packet can leave; empty lines are ignored.
-
-    Parameters
-    ----------
-    name
-        The file's name as typed.
-    folder
-        Base folder of a relative name; None for the current folder.
-
-    Raises
-    ------
-    UnitError
-        The file does not exist, a line is not a time, times are not in order, the file has more
-        than 2,000,000 lines, or no time is above 0 ms. The message contains the line number.
-    """
-    return read_csv(name, folder, _FILE_ADVICE, _read_opportunity_lines)
-
-
 def _read_opportunity_lines(rows: Iterable[list[str]], name: str) -> PacketOpportunities:
     return _count_opportunities((",".join(row).strip() for row in rows), f"{name}, line")
 
@@ -156,7 +134,19 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
         if not word:
             continue
         try:
-            ms, count = _parse_opportunity(word, written=where == _INLINE_ENTRY)
+            written = where == _INLINE_ENTRY
+            match = re.fullmatch(r"(\d{1,30})(x[1-9]\d{0,6})?", word, re.ASCII)
+            if match is None or (match[2] and not written):
+                raise UnitError(
+                    f"{units.quote(word)} is not a whole number of milliseconds; write, for "
+                    "example, 12"
+                )
+            if int(match[1]) > _MAX_MS:
+                raise UnitError(
+                    f"{units.quote(word)} is above the maximum, {_MAX_MS:,} ms; write a smaller "
+                    "time"
+                )
+            ms, count = int(match[1]), int(match[2][1:]) if match[2] else 1
         except UnitError as error:
             raise UnitError(f"{where} {number}: {error}") from None
         if ms < last:
@@ -173,20 +163,6 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
             "which packets can leave"
         )
     return PacketOpportunities(tuple(counts.items()))
-
-
-def _parse_opportunity(word: str, *, written: bool) -> tuple[int, int]:
-    """Read a time and its number of packets, which is permitted only if ``written`` is True."""
-    match = re.fullmatch(r"(\d{1,30})(x[1-9]\d{0,6})?", word, re.ASCII)
-    if match is None or (match[2] and not written):
-        raise UnitError(
-            f"{units.quote(word)} is not a whole number of milliseconds; write, for example, 12"
-        )
-    if int(match[1]) > _MAX_MS:
-        raise UnitError(
-            f"{units.quote(word)} is above the maximum, {_MAX_MS:,} ms; write a smaller time"
-        )
-    return int(match[1]), int(match[2][1:]) if match[2] else 1
 
 
 def _validate_opportunities(value: object) -> PacketOpportunities:
@@ -234,7 +210,7 @@ class OpportunityRate(_VaryingRate):
         if not isinstance(data, Mapping) or "trace" not in data:
             return data
         opportunities = read_file_of_table(
-            data, "trace", ("opportunities",), info, read_opportunities
+            data, ("trace", "opportunities"), info, _FILE_ADVICE, _read_opportunity_lines
         )
         return {**data, "opportunities": opportunities}
 

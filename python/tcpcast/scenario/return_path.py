@@ -1,15 +1,14 @@
 """The return path as a link with a separate rate and buffer."""
 
 import math
-from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.link import UNLIMITED, BufferSize
 from tcpcast.scenario.quantities import Rate
 from tcpcast.scenario.queue import FairQueue, Queue, Red, add_queue_words_to_schema
-from tcpcast.scenario.table import Table, make_error_at, make_validation_error
+from tcpcast.scenario.table import Errors, Table, make_error_at
 
 RETURN = "return"
 """Name of the return link as a hop of cross traffic."""
@@ -42,23 +41,16 @@ class ReturnLink(Table):
         """False: the link queues packets instead of policing them."""
         return False
 
-    @model_validator(mode="after")
-    def _check_rate_and_queue(self) -> Self:
-        errors = []
+    def _find_errors(self) -> Errors:
         if math.isinf(self.rate):
             message = (
                 'with an unlimited rate, no ack waits in a queue; write rate = "1mbit", or leave '
                 "out the table [network.return]"
             )
-            errors.append(make_error_at(message, "rate"))
+            yield make_error_at(message, "rate")
         if isinstance(self.queue, Red | FairQueue):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))
             kinds = f"{', '.join(first)} or {last}"
-            errors.append(
-                make_error_at(
-                    f"{self.queue.kind} is not available for acks; write {kinds}", "queue"
-                )
+            yield make_error_at(
+                f"{self.queue.kind} is not available for acks; write {kinds}", "queue"
             )
-        if errors:
-            raise make_validation_error(errors)
-        return self

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -10,8 +11,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
-    PlainValidator,
     ValidationInfo,
     WithJsonSchema,
     model_validator,
@@ -27,6 +26,7 @@ from tcpcast.scenario.quantities import (
     RunTime,
     TimeLimit,
     integer_annotation,
+    words_annotation,
 )
 from tcpcast.scenario.table import (
     Table,
@@ -44,21 +44,6 @@ MAX_TRANSFERS = 10**12
 MAX_SEED = 2**63 - 1
 MIN_PRECISION = 2.0**-52
 """Minimum relative width of an interval: the relative resolution of floating-point numbers."""
-
-
-def _read_warmup(value: object) -> float | str:
-    if value == "mser-5":
-        return "mser-5"
-    try:
-        return units.parse_duration(value, example="10s")
-    except ValueError as error:
-        raise ValueError(
-            f'{error}, or "mser-5" to detect the end of the warm-up from the queue'
-        ) from None
-
-
-def _write_warmup(value: float | str) -> str:
-    return value if isinstance(value, str) else units.format_duration(value)
 
 
 def _read_precision(value: object, info: ValidationInfo) -> object:
@@ -101,9 +86,12 @@ def _exclude_both_lengths_in_schema(schema: dict[str, Any]) -> None:
 
 WarmUp = Annotated[
     float | Literal["mser-5"],
-    PlainValidator(_read_warmup),
-    PlainSerializer(_write_warmup, return_type=str),
-    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"enum": [0, "mser-5"]}]}),
+    *words_annotation(
+        partial(units.parse_duration, example="10s"),
+        units.format_duration,
+        {"anyOf": [TIME_SCHEMA, {"const": 0}]},
+        "mser-5",
+    ),
 ]
 
 Precision = Annotated[
@@ -217,7 +205,18 @@ class Run(Table):
     @model_validator(mode="after")
     def _check_run_length(self, info: ValidationInfo) -> Self:
         if get_validation_context(info).ends_by_itself:
-            return self._check_keys_of_ended_transfers()
+            ends = "traffic.count sets the number of isolated transfers"
+            errors = [
+                make_error_at(f"{ends}; leave run.{name} out, or add traffic.arrivals", name)
+                for name in ("transfers", "duration")
+                if getattr(self, name) is not None
+            ]
+            if self.warmup_s != 0:
+                message = "isolated transfers have no warm-up; leave this key out"
+                errors.append(make_error_at(message, "warmup"))
+            if errors:
+                raise make_validation_error(errors)
+            return self
         if self.transfers is None and self.duration is None:
             message = 'missing; write duration = "300s", or transfers = 200000'
             raise make_key_error(message, "duration")
@@ -230,18 +229,4 @@ class Run(Table):
                 f"{units.format_duration(self.duration)}; write a shorter warmup"
             )
             raise make_key_error(message, "warmup")
-        return self
-
-    def _check_keys_of_ended_transfers(self) -> Self:
-        ends = "traffic.count sets the number of isolated transfers"
-        errors = [
-            make_error_at(f"{ends}; leave run.{name} out, or add traffic.arrivals", name)
-            for name in ("transfers", "duration")
-            if getattr(self, name) is not None
-        ]
-        if self.warmup_s != 0:
-            message = "isolated transfers have no warm-up; leave this key out"
-            errors.append(make_error_at(message, "warmup"))
-        if errors:
-            raise make_validation_error(errors)
         return self

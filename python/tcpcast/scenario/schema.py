@@ -20,9 +20,13 @@ def make_scenario_schema() -> dict[str, Any]:
     The schema contains keys, types, units and defaults. Rules across several keys are checked only
     when a scenario is read, for example that a minimum is below the mean.
     """
-    schema = _rename_definitions_to_titles(
-        Scenario.model_json_schema(by_alias=True, mode="validation")
-    )
+    untitled = Scenario.model_json_schema(by_alias=True, mode="validation")
+    text = json.dumps(untitled)
+    for name, named in untitled["$defs"].items():
+        shown = named["title"]
+        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{shown}"')
+        text = text.replace(f'"{name}": {{', f'"{shown}": {{')
+    schema: dict[str, Any] = json.loads(text)
     definitions = schema["$defs"]
     tables = {
         table.model_config.get("title") or table.__name__: table
@@ -34,31 +38,15 @@ def make_scenario_schema() -> dict[str, Any]:
     for name in _OVERRIDABLE_TABLES:
         entry["properties"][name] = _make_keys_optional(entry["properties"][name], definitions)
     entry["required"] = ["name"]
-    _require_traffic_without_classes(schema, entry["properties"]["traffic"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _require_traffic_without_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
-    """Require a complete traffic table at the top level only in scenarios without classes."""
     traffic = schema["properties"]["traffic"]
     text = "traffic of all senders, or the keys that classes share"
     own = {"description": text, "examples": traffic["examples"]}
-    schema["properties"]["traffic"] = partial | own
+    schema["properties"]["traffic"] = entry["properties"]["traffic"] | own
     schema["anyOf"] = [
         {"required": ["class"], "properties": {"class": {"minItems": 1}}},
         {"properties": {"traffic": traffic}},
     ]
-
-
-def _rename_definitions_to_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename definitions to their titles, because pydantic's names of distributions are long."""
-    text = json.dumps(schema)
-    for name, definition in schema["$defs"].items():
-        title = definition["title"]
-        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{title}"')
-        text = text.replace(f'"{name}": {{', f'"{title}": {{')
-    titled: dict[str, Any] = json.loads(text)
-    return titled
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _get_all_table_types(base: type[Table]) -> list[type[Table]]:
@@ -76,16 +64,20 @@ def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
             schema.update(schema.pop("anyOf")[0])
         default = schema.pop("default", None)
         if default is not None:
-            schema["default"] = _get_default_as_typed(fields[key], default)
-
-
-def _get_default_as_typed(field: Any, default: Any) -> Any:
-    if field.is_required() or field.default is None:  # default computed from other keys
-        return default
-    # The annotation without the field's alias, which names only the field.
-    kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
-    return adapter.dump_python(field.default, by_alias=True, exclude_none=True)
+            field = fields[key]
+            if field.is_required() or field.default is None:  # default computed from other keys
+                schema["default"] = default
+            else:
+                # The annotation without the field's alias, which names only the field.
+                kind: Any = (
+                    Annotated[field.annotation, *field.metadata]
+                    if field.metadata
+                    else field.annotation
+                )
+                adapter: TypeAdapter[Any] = TypeAdapter(kind)
+                schema["default"] = adapter.dump_python(
+                    field.default, by_alias=True, exclude_none=True
+                )
 
 
 def _make_keys_optional(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -11,9 +11,9 @@ from tcpcast.scenario.changes import iter_values_by_dotted_key
 from tcpcast.scenario.quantities import integer_annotation
 from tcpcast.scenario.table import (
     Choice,
+    Errors,
     Table,
     make_error_at,
-    make_validation_error,
 )
 from tcpcast.units import quote
 
@@ -106,19 +106,10 @@ class Sweep(Table):
             else data
         )
 
-    @model_validator(mode="after")
-    def _check_varied_keys(self) -> Self:
-        errors = [
-            make_error_at(f"{quote(value)} is not a range or list; write {_example_text(key)}", key)
-            for key, value in self.vary.items()
-            if not isinstance(value, str | list)
-        ]
+    def _find_errors(self) -> Errors:
+        for key, value in self.vary.items():
+            if not isinstance(value, str | list):
+                example = f'"{key}" = [...], or "10ms..200ms log 8"'
+                yield make_error_at(f"{quote(value)} is not a range or list; write {example}", key)
         if not self.vary:
-            errors = [make_error_at(f"no key varies; write, for example, {_VARY_EXAMPLE}")]
-        if errors:
-            raise make_validation_error(errors)
-        return self
-
-
-def _example_text(key: str) -> str:
-    return f'"{key}" = [...], or "10ms..200ms log 8"'
+            yield make_error_at(f"no key varies; write, for example, {_VARY_EXAMPLE}")

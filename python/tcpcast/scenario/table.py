@@ -7,7 +7,7 @@ of its own keys; ``convert_to_input_errors`` prepends the dotted path.
 import difflib
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -33,6 +33,8 @@ _MISSING_KEY_TYPE = "scenario_missing_key"
 _MAX_LINES = 20
 
 TableT = TypeVar("TableT", bound="Table")
+Errors = Iterator[InitErrorDetails]
+"""Errors at locations relative to a table."""
 
 _TAGS_WITHOUT_KEY = frozenset(
     ("droptail", *("a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
@@ -80,9 +82,16 @@ class Table(BaseModel):
         cls: type[TableT], data: Any, handler: ModelWrapValidatorHandler[TableT]
     ) -> TableT:
         try:
-            return handler(data)
+            table = handler(data)
         except ValidationError as error:
             raise make_validation_error([_reword_error(cls, e) for e in error.errors()]) from None
+        if errors := list(table._find_errors()):
+            raise make_validation_error(errors)
+        return table
+
+    def _find_errors(self) -> Errors:
+        """Yield contradictions between values that are valid on their own."""
+        yield from ()
 
     @classmethod
     def fields_by_key(cls) -> dict[str, Any]:
@@ -195,7 +204,14 @@ def convert_to_input_errors(
     messages: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = get_union_member_names()
     for e in error.errors():
-        messages[_remove_union_member_names(e["loc"], members), e["msg"]] = None
+        location = e["loc"]
+        pairs = zip(("", *location), location, strict=False)
+        messages[
+            tuple(
+                p for above, p in pairs if p not in members or (above, p) == ("run", "transfers")
+            ),
+            e["msg"],
+        ] = None
     if of_classes:
         messages = {key: None for key in messages if key[0][:1] != ("traffic",)}
     listed = [
@@ -206,14 +222,6 @@ def convert_to_input_errors(
     if len(listed) > _MAX_LINES:
         listed[_MAX_LINES:] = [InputError("", f"and {len(listed) - _MAX_LINES} more")]
     return listed
-
-
-def _remove_union_member_names(
-    location: tuple[int | str, ...], members: frozenset[str]
-) -> tuple[int | str, ...]:
-    """Remove names of union members from a location, except for the key ``run.transfers``."""
-    pairs = zip(("", *location), location, strict=False)
-    return tuple(p for above, p in pairs if p not in members or (above, p) == ("run", "transfers"))
 
 
 def choice_validator(what: str, words: Sequence[str]) -> Callable[[object], str]:
@@ -255,10 +263,12 @@ class Choice:
         return core_schema.no_info_before_validator_function(check, handler(source))
 
 
-def check_selecting_key(
-    value: Mapping[str, Any], key: str, what: str, words: Sequence[str]
-) -> dict[str, Any]:
+def check_selecting_key(value: object, *, key: str, what: str, words: Sequence[str]) -> object:
     """Return a table whose key, such as ``model``, is one of the given words; raise otherwise."""
+    if not isinstance(value, Mapping):
+        return value
+    if key not in value:
+        raise make_validation_error([make_missing_kind_error(value, key, _join_quoted(words))])
     try:
         return {**value, key: choice_validator(what, words)(value[key])}
     except ValueError as error:
@@ -338,18 +348,19 @@ def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
         return make_error_at(f"has {size} entries; write {bound}", *location)
     written = f"; write {example}" if example else ""
     message = f"{quote(value)} is not {_expected_type_text(error)}{written}"
-    if kind == "list_type" and isinstance(value, Mapping) and _is_list_of_tables(table, location):
+    entries = table.example(str(location[0])) if location else None
+    if (
+        kind == "list_type"
+        and isinstance(value, Mapping)
+        and isinstance(entries, list)
+        and entries
+        and isinstance(entries[0], Mapping)
+    ):
         message = (
             "is a single table, but must be a list of tables; write each entry with "
             "double brackets, as in [[class]]"
         )
     return make_error_at(message, *location, value=value)
-
-
-def _is_list_of_tables(table: type[Table], location: Sequence[int | str]) -> bool:
-    """Return True if a key contains a list of tables."""
-    example = table.example(str(location[0])) if location else None
-    return isinstance(example, list) and bool(example) and isinstance(example[0], Mapping)
 
 
 def _example_toml_value(table: type[Table], key: str) -> str | None:
@@ -403,9 +414,5 @@ def _format_location(location: tuple[int | str, ...], names: EntryNames) -> str:
         index = parts[depth] if tuple(parts[:depth]) == above and len(parts) > depth else None
         if isinstance(index, int) and index < len(listed) and listed[index]:
             parts[depth] = str(listed[index])
-    return ".".join(_format_key(part) for part in parts) or "scenario"
-
-
-def _format_key(key: int | str) -> str:
-    text = str(key)
-    return text if re.fullmatch(r"[\w-]{1,64}", text) else quote(text)
+    texts = map(str, parts)
+    return ".".join(t if re.fullmatch(r"[\w-]{1,64}", t) else quote(t) for t in texts) or "scenario"

@@ -1,8 +1,8 @@
 """TCP settings: a preset, and keys that override it."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -17,7 +17,6 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.errors import UnitError
@@ -42,15 +41,16 @@ from tcpcast.scenario.quantities import (
     Window,
     integer_annotation,
     read_window,
+    words_annotation,
     write_window,
 )
 from tcpcast.scenario.stack_descriptions import describe_stack
 from tcpcast.scenario.table import (
     Choice,
+    Errors,
     Table,
     choice_validator,
     make_error_at,
-    make_validation_error,
 )
 from tcpcast.scenario.tcp_rules import (
     MAX_DUPLICATES,
@@ -106,23 +106,9 @@ Threshold = Annotated[
 ]
 
 
-def _read_idle_restart(value: object) -> float | str:
-    if value in ("never", "rto"):
-        return str(value)
-    try:
-        return units.parse_duration(value)
-    except ValueError as error:
-        raise ValueError(f'{error}, or "rto" (RFC 5681, section 4.1), or "never"') from None
-
-
 IdleRestart = Annotated[
     float | Literal["never", "rto"],
-    PlainValidator(_read_idle_restart),
-    PlainSerializer(
-        lambda value: value if isinstance(value, str) else units.format_duration(value),
-        return_type=str,
-    ),
-    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"enum": ["never", "rto"]}]}),
+    *words_annotation(units.parse_duration, units.format_duration, TIME_SCHEMA, "never", "rto"),
 ]
 
 
@@ -275,9 +261,7 @@ class Tcp(Table):
         own = STACKS[self.stack].get("rules", {})
         return {**tables, "rules": drop_inapplicable_rules(self.stack, tables["rules"], own)}
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        errors = []
+    def _find_errors(self) -> Errors:
         for key in ("min_rto", "initial_rto"):
             if getattr(self, key) > self.max_rto:
                 largest = units.format_duration(self.max_rto)
@@ -285,67 +269,55 @@ class Tcp(Table):
                 message = (
                     f"{given} is above max_rto, {largest}; write a shorter time, or raise max_rto"
                 )
-                errors.append(make_error_at(message, key))
-        errors += [*self._find_rule_errors(), *self._find_max_plus_errors()]
+                yield make_error_at(message, key)
+        yield from find_inapplicable_rules(self.stack, self.rules, is_modern=self.is_modern)
+        if not self.is_modern:
+            if self.last_packets_threshold > self.duplicate_threshold:
+                message = (
+                    f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
+                    f"{self.duplicate_threshold}; write at most {self.duplicate_threshold}, or "
+                    '"duplicate-threshold"'
+                )
+                yield make_error_at(message, "rules", "last_packets_threshold")
+            of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
+            if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
+                message = (
+                    "needs tcp.limited_transmit = true; write this key also, or leave "
+                    "limited_transmit_on out"
+                )
+                yield make_error_at(message, "rules", "limited_transmit_on")
+        if self.stack == MAX_PLUS:
+            message = (
+                f"{MAX_PLUS} has instantaneous loss feedback and one ack per packet; leave this "
+                "key out"
+            )
+            for key in _KEYS_UNUSED_BY_MAX_PLUS:
+                if getattr(self, key) != RFC_DEFAULTS[key]:
+                    yield make_error_at(message, key)
         if self.virtual_flows is not None and self.stack != MULTCP:
             message = f'belongs to stack = "{MULTCP}"; write this stack, or leave the key out'
-            errors.append(make_error_at(message, "virtual_flows"))
+            yield make_error_at(message, "virtual_flows")
         if self.is_modern:
-            errors += find_unsupported_modern_keys(self.stack, self._typed())
+            fields = {field.alias or name: name for name, field in type(self).model_fields.items()}
+            yield from find_unsupported_modern_keys(
+                self.stack,
+                (
+                    {key: getattr(self, name) for key, name in fields.items()}
+                    | {
+                        "initial_ssthresh": _write_ssthresh(self.ssthresh),
+                        "ack_timeout": units.format_duration(self.ack_timeout),
+                    }
+                ),
+            )
         else:
-            errors += self._find_classic_stack_errors()
-        if errors:
-            raise make_validation_error(errors)
-        return self
-
-    def _find_classic_stack_errors(self) -> Iterator[InitErrorDetails]:
-        instead = 'write stack = "linux-reno", or leave this key out'
-        absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
-        yield from (
-            make_error_at(f"{self.stack} does not support this key; {instead}", key)
-            for key in absent
-        )
-        if self.handshake not in (None, "none"):
-            yield make_error_at(f"{self.stack} has no handshake; {instead}", "handshake")
-
-    def _find_rule_errors(self) -> Iterator[InitErrorDetails]:
-        yield from find_inapplicable_rules(self.stack, self.rules, is_modern=self.is_modern)
-        if self.is_modern:
-            return
-        if self.last_packets_threshold > self.duplicate_threshold:
-            message = (
-                f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
-                f"{self.duplicate_threshold}; write at most {self.duplicate_threshold}, or "
-                '"duplicate-threshold"'
+            instead = 'write stack = "linux-reno", or leave this key out'
+            absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
+            yield from (
+                make_error_at(f"{self.stack} does not support this key; {instead}", key)
+                for key in absent
             )
-            yield make_error_at(message, "rules", "last_packets_threshold")
-        of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
-        if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
-            message = (
-                "needs tcp.limited_transmit = true; write this key also, or leave "
-                "limited_transmit_on out"
-            )
-            yield make_error_at(message, "rules", "limited_transmit_on")
-
-    def _find_max_plus_errors(self) -> list[InitErrorDetails]:
-        if self.stack != MAX_PLUS:
-            return []
-        message = (
-            f"{MAX_PLUS} has instantaneous loss feedback and one ack per packet; leave this key out"
-        )
-        return [
-            make_error_at(message, key)
-            for key in _KEYS_UNUSED_BY_MAX_PLUS
-            if getattr(self, key) != RFC_DEFAULTS[key]
-        ]
-
-    def _typed(self) -> dict[str, Any]:
-        """Return the values as users type them, by key."""
-        fields = {field.alias or name: name for name, field in type(self).model_fields.items()}
-        return {key: getattr(self, name) for key, name in fields.items()} | {
-            "initial_ssthresh": _write_ssthresh(self.ssthresh),
-            "ack_timeout": units.format_duration(self.ack_timeout),
-        }
+            if self.handshake not in (None, "none"):
+                yield make_error_at(f"{self.stack} has no handshake; {instead}", "handshake")
 
     @property
     def is_modern(self) -> bool:

@@ -1,13 +1,15 @@
 """Table ``[tcp.rules]``: details of TCP that the presets of papers set."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, StrictBool, WithJsonSchema
+from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.scenario.modern_tcp import USE_CLASSIC_ADVICE
+from tcpcast.scenario.quantities import words_annotation
 from tcpcast.scenario.table import Choice, Table, make_error_at
 
 MAX_PLUS = "max-plus-reno"
@@ -15,25 +17,16 @@ MAX_PLUS = "max-plus-reno"
 MAX_DUPLICATES = 10**6
 
 
-def _count_or_word_annotation(word: str) -> tuple[PlainValidator, WithJsonSchema]:
-    """Return the annotations of a key whose value is a count or ``word``."""
-
-    def read(value: object) -> int | str:
-        if value == word:
-            return word
-        try:
-            return units.parse_count(value, minimum=1, maximum=MAX_DUPLICATES)
-        except ValueError as error:
-            raise ValueError(f'{error}, or "{word}"') from None
-
-    count = {"type": "integer", "minimum": 1, "maximum": MAX_DUPLICATES}
-    return PlainValidator(read), WithJsonSchema({"anyOf": [count, {"const": word}]})
+def _count_or_word(word: str) -> tuple[PlainValidator, PlainSerializer, WithJsonSchema]:
+    read = partial(units.parse_count, minimum=1, maximum=MAX_DUPLICATES)
+    schema = {"type": "integer", "minimum": 1, "maximum": MAX_DUPLICATES}
+    return words_annotation(read, int, schema, word)
 
 
 LastPacketsThreshold = Annotated[
-    int | Literal["duplicate-threshold"], *_count_or_word_annotation("duplicate-threshold")
+    int | Literal["duplicate-threshold"], *_count_or_word("duplicate-threshold")
 ]
-MaxBurst = Annotated[int | Literal["unlimited"], *_count_or_word_annotation("unlimited")]
+MaxBurst = Annotated[int | Literal["unlimited"], *_count_or_word("unlimited")]
 
 
 class MaxPlusRules(Table):

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -39,10 +40,12 @@ from tcpcast.scenario.quantities import (
     Duration,
     Size,
     integer_annotation,
+    number_annotation,
     quantity_annotation,
 )
 from tcpcast.scenario.table import (
     Choice,
+    Errors,
     Table,
     check_selecting_key,
     get_validation_context,
@@ -135,12 +138,6 @@ TimeDistribution = Annotated[
 ]
 
 
-def _read_correlation(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 1:
-        return float(value)
-    raise UnitError(f"{units.quote(value)} is not a correlation; write -1 to 1, such as -0.3")
-
-
 class OnOff(Table):
     """Sources that alternate between an OFF time and sending a file.
 
@@ -180,11 +177,7 @@ class OnOff(Table):
             "(see tcp.idle_restart)"
         ),
     )
-    correlation: Annotated[
-        float,
-        BeforeValidator(_read_correlation),
-        WithJsonSchema({"type": "number", "minimum": -1, "maximum": 1}),
-    ] = Field(
+    correlation: Annotated[float, *number_annotation("correlation", -1, 1, example=-0.3)] = Field(
         default=0.0,
         examples=[-0.3],
         description="Spearman's rank correlation between a file's size and the next OFF time",
@@ -208,29 +201,23 @@ class OnOff(Table):
         """Number of sources."""
         return self.sources
 
-    @model_validator(mode="after")
-    def _check_off_and_size_means(self) -> Self:
-        errors = []
+    def _find_errors(self) -> Errors:
         if self.off.mean_value() <= 0:
             message = 'the mean OFF time is 0; write mean = "1s", or kind = "bulk"'
-            errors.append(make_error_at(message, "off"))
+            yield make_error_at(message, "off")
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
-            errors.append(
-                make_error_at(
-                    f"the mean size, {mean}, is below one packet; write a larger size", "size"
-                )
+            yield make_error_at(
+                f"the mean size, {mean}, is below one packet; write a larger size", "size"
             )
+
         for name, distribution in (("off", self.off), ("size", self.size)):
             if self.correlation and distribution.is_constant():
                 message = (
                     f"{name} is constant, so sizes and OFF times cannot be correlated; "
                     "leave correlation out"
                 )
-                errors.append(make_error_at(message, "correlation"))
-        if errors:
-            raise make_validation_error(errors)
-        return self
+                yield make_error_at(message, "correlation")
 
 
 def _get_start_kind(value: object) -> str:
@@ -414,49 +401,35 @@ class Transfers(Table):
             return {"count": 1000, **data}
         return data
 
-    @model_validator(mode="after")
-    def _check_sizes_and_count(self) -> Self:
-        errors = []
+    def _find_errors(self) -> Errors:
         sizes = self.sizes
         if sizes is None and self.isolated:
             message = (
                 'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or '
                 "add arrivals"
             )
-            errors.append(make_missing_key_error(message, "size"))
+            yield make_missing_key_error(message, "size")
         if sizes is not None and len(set(sizes)) < len(sizes):
             twice = next(size for size in sizes if sizes.count(size) > 1)
             written = units.format_packets(twice)
-            errors.append(make_error_at(f"{written} is listed twice; write each size once", "size"))
+            yield make_error_at(f"{written} is listed twice; write each size once", "size")
         if not self.isolated and self.count is not None:
             message = "is only for isolated transfers; with arrivals, write run.transfers instead"
-            errors.append(make_error_at(message, "count"))
+            yield make_error_at(message, "count")
         if self.total > MAX_ISOLATED_TRANSFERS:
             message = f"{self.total} transfers in total; write at most {MAX_ISOLATED_TRANSFERS}"
-            errors.append(make_error_at(message, "count"))
+            yield make_error_at(message, "count")
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
-            errors.append(
-                make_error_at(
-                    f"the mean size, {mean}, is below one packet; write a larger size", "size"
-                )
+            yield make_error_at(
+                f"the mean size, {mean}, is below one packet; write a larger size", "size"
             )
-        if errors:
-            raise make_validation_error(errors)
-        return self
-
-
-def _check_traffic_kind(value: object) -> object:
-    if not isinstance(value, Mapping):
-        return value
-    if "kind" not in value:
-        message = 'missing; write kind = "on-off", "bulk" or "transfers"'
-        raise make_validation_error([make_missing_key_error(message, "kind")])
-    return check_selecting_key(value, "kind", "kind of traffic", TRAFFIC_KINDS)
 
 
 Traffic = Annotated[
     OnOff | Bulk | Transfers,
     Field(discriminator="kind"),
-    BeforeValidator(_check_traffic_kind),
+    BeforeValidator(
+        partial(check_selecting_key, key="kind", what="kind of traffic", words=TRAFFIC_KINDS)
+    ),
 ]

@@ -1,92 +1,42 @@
 """Sweeps: run a scenario over a grid of values with several engines, into one table.
 
 ``axes.py`` reads ranges and lists, ``grid.py`` numbers their combinations, and
-``check_swept_keys.py`` checks them against the scenario. ``worker.py`` runs a batch of cells in any
-process, and ``table.py`` converts it to a Parquet file. ``processes.py`` starts workers,
-``folder.py`` stores parts, ``results.py`` holds the results, and ``query.py`` runs SQL.
+``check_swept_keys.py`` checks them against the scenario. ``prepared.py`` holds a checked sweep.
+``worker.py`` runs a batch of cells in any process, and ``processes.py`` starts workers.
+``database.py`` stores the answers, ``table.py`` converts them to a table, and ``results.py`` holds
+the results.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from dataclasses import dataclass, replace
-from functools import partial
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import forkserver
-from tcpcast.engines import REGISTRY, check_engine_names, may_simulate
-from tcpcast.engines.registry import Formula
+from tcpcast.engines import REGISTRY, may_simulate
 from tcpcast.errors import DomainError, MachineError, TcpcastError
-from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
-from tcpcast.sweeps.check_swept_keys import check_swept_keys, get_column_kinds
-from tcpcast.sweeps.earlier_rows import EarlierRows
-from tcpcast.sweeps.folder import DIGEST_KEY, SweepFolder
-from tcpcast.sweeps.grid import make_grid
-from tcpcast.sweeps.results import SweepResults, count_statuses
-from tcpcast.sweeps.table import get_column_unit, import_sweep_packages
-from tcpcast.sweeps.worker import CellReplication, SweepSpec, get_version
+from tcpcast.sweeps.database import open_database, write_results
+from tcpcast.sweeps.prepared import prepare_sweep
+from tcpcast.sweeps.table import import_sweep_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
     from os import PathLike
 
-    from tcpcast.sweeps.grid import SweepGrid
-    from tcpcast.sweeps.worker import BatchResult
-
-    RunBatches = Callable[
-        [SweepSpec, int, Iterator[workers.Batch]], Iterator[tuple[int, BatchResult]]
-    ]
-    """Function that runs a number of batches and yields their parts."""
+    from tcpcast.scenario import Scenario
+    from tcpcast.sweeps.prepared import PreparedSweep
+    from tcpcast.sweeps.results import SweepResults
+    from tcpcast.sweeps.worker import CellRun, SweepSpec
 
 FORMULA_BATCHES, MIN_FORMULA_CELLS, MAX_FORMULA_CELLS = 64, 500, 5000
 """Approximate number of batches for formulas, and minimum and maximum cells per batch."""
 
 MAX_SIMULATED_BATCHES = 1000
 """Maximum number of batches for simulations; with fewer cells, each batch has one cell."""
-
-_NO_PROBES: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedSweep:
-    """A prepared sweep: its cells, their common parameters, and the division into batches."""
-
-    grid: SweepGrid
-    spec: SweepSpec
-    definition: Mapping[str, Any]
-    replications: int
-    seed: int
-    batch: int
-
-    @property
-    def units(self) -> int:
-        """Number of cells times replications."""
-        return len(self.grid) * self.replications
-
-    @property
-    def batches(self) -> int:
-        """Number of batches."""
-        return math.ceil(self.units / self.batch)
-
-    @property
-    def digest(self) -> str:
-        """Digest that identifies the sweep."""
-        return str(self.definition[DIGEST_KEY])
-
-    def variants_of_batch(self, number: int) -> tuple[CellReplication, ...]:
-        """Return the variants of a batch."""
-        last = min((number + 1) * self.batch, self.units)
-        return tuple(self._variant_of_unit(unit) for unit in range(number * self.batch, last))
-
-    def _variant_of_unit(self, unit: int) -> CellReplication:
-        cell, again = divmod(unit, self.replications)
-        values = self.grid.cell(cell)
-        return CellReplication(cell, again, int(values.get("run.seed", self.seed)) + again, values)
 
 
 def sweep(  # noqa: PLR0913 - keyword options of the run
@@ -115,8 +65,8 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
     engines, replications, feed
         Values that replace the values of the table ``[sweep]``.
     out
-        Folder for the results; None keeps them in memory. Existing results of the same sweep, or of
-        one with fewer values of the same keys, are reused.
+        Folder for the results; None keeps them in memory. Existing answers in the folder to equal
+        cells are reused.
     processes
         Number of worker processes on this machine, 1 or more; None uses one per core. Results do
         not depend on it.
@@ -139,7 +89,7 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
     UnknownEngine
         No engine has the given name.
     TcpcastError
-        The folder contains another sweep.
+        The folder contains other files, or another sweep is writing into it.
     MachineError
         pyarrow is not installed, the folder cannot be written, or a worker ended.
 
@@ -153,85 +103,52 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
     if (dask, executor) == (None, None) and processes != 1 and may_simulate(engines):
         forkserver.start_forkserver()
     import_sweep_packages("pyarrow", "pyarrow.parquet")
-    plan = prepare_sweep(scenario, vary, engines=engines, replications=replications, feed=feed)
-    run = partial(_run_batches, processes=processes, dask=dask, executor=executor)
+    prepared = prepare_sweep(scenario, vary, engines=engines, replications=replications, feed=feed)
+    folder = None if out is None else Path(out)
     progress = progress or (lambda _share: None)
-    if out is None:
-        plan = replace(plan, spec=replace(plan.spec, marks=None))
-        return _run_missing_batches(plan, None, run, progress)
-    folder = SweepFolder(Path(out))
-    with folder.locked(plan.definition, plan.batches):
-        return _run_missing_batches(plan, folder, run, progress)
+    done = 0
+    try:
+        with open_database(prepared, folder) as database:
+
+            def select(number: int) -> CellRun:
+                return database.select_missing(prepared.run(number))
+
+            missing = [number for number in range(prepared.runs) if select(number).keys]
+            done = prepared.runs - len(missing)
+            size = _choose_batch_size(len(missing), prepared)
+            starts = range(0, len(missing), size)
+            batches = (tuple(map(select, missing[at : at + size])) for at in starts)
+            spec = prepared.spec()
+            progress(done / prepared.runs)
+            with (
+                suppress(KeyboardInterrupt),  # the finished runs are the result
+                closing(
+                    _run_batches(
+                        spec, len(starts), batches, executor, processes=processes, dask=dask
+                    )
+                ) as answered,
+            ):
+                for batch, answers in answered:
+                    database.write(answers)
+                    done += len(batch)
+                    progress(done / prepared.runs)
+            results = database.read_results(prepared, folder)
+            if folder is not None:
+                write_results(results, folder)
+    except MachineError as error:
+        if folder is None or not done:
+            raise
+        text = f"{done} of {prepared.runs} runs are complete in {folder}; run the sweep again to"
+        raise MachineError(f"{error}; {text} continue") from error
+    return results
 
 
-def prepare_sweep(
-    scenario: Scenario | str | PathLike[str],
-    vary: Mapping[str, Any] | None = None,
-    *,
-    engines: str | Sequence[str] | None = None,
-    replications: int | None = None,
-    feed: str | None = None,
-) -> PreparedSweep:
-    """Return a prepared sweep; see :func:`sweep` for the arguments and errors."""
-    source = scenario if isinstance(scenario, Scenario) else load(scenario)
-    named = engines if engines is None or isinstance(engines, str) else list(engines)
-    given: dict[str, Any] = {"engines": named, "replications": replications, "feed": feed}
-    own = {name: value for name, value in given.items() if value is not None}
-    source = source.with_sweep({} if vary is None else vary).with_sweep(own)
-    table = source.sweep
-    assert table is not None
-    names = tuple(table.engines) or None
-    check_engine_names(names or ())
-    base = source.with_changes({"sweep": None, **_NO_PROBES})
-    seed = base.run.seed
-    grid = make_grid(table, seed)
-    check_swept_keys(base, grid)
-    only_formulas = _has_only_formulas(names, table.feed)
-    replications = 1 if only_formulas else table.replications
-    batch = _choose_batch_size(len(grid) * replications, only_formulas)
-    tables, folder = base.source_tables()
-    kinds = get_column_kinds(base, grid.axes)
-    version = get_version()
-    definition: dict[str, Any] = {
-        "version": version,
-        "scenario": base.resolved(),
-        "tables": tables,
-        "axes": [{axis.key: list(axis.values) for axis in group} for group in grid.groups],
-        "engines": None if names is None else list(names),
-        "replications": replications,
-        "feed": table.feed,
-        "batch": batch,
-    }
-    text = json.dumps(definition, sort_keys=True, separators=(",", ":"), default=str)
-    definition[DIGEST_KEY] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-    marks = {
-        "tcpcast.sweep": definition[DIGEST_KEY],
-        "tcpcast.version": version,
-        "tcpcast.seed": str(seed),
-        "tcpcast.scenario": json.dumps(definition["scenario"], sort_keys=True),
-    }
-    digest = marks["tcpcast.sweep"]
-    classes = tuple(group.name for group in base.populations)
-    classes = classes if len(classes) > 1 else ()
-    spec = SweepSpec(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
-    return PreparedSweep(grid, spec, definition, replications, seed, batch)
-
-
-def _has_only_formulas(names: Sequence[str] | None, feed: str) -> bool:
-    """Return True if all replications of a cell have equal results."""
-    return (
-        names is not None
-        and feed == "scenario"
-        and all(isinstance(REGISTRY[name], Formula) for name in names)
-    )
-
-
-def _choose_batch_size(units: int, only_formulas: bool) -> int:
-    """Return the number of cells per batch, which does not depend on the workers."""
-    if only_formulas:
-        size = math.ceil(units / FORMULA_BATCHES)
+def _choose_batch_size(runs: int, prepared: PreparedSweep) -> int:
+    """Return the number of runs per batch."""
+    if prepared.has_only_formulas:
+        size = math.ceil(runs / FORMULA_BATCHES)
         return min(max(size, MIN_FORMULA_CELLS), MAX_FORMULA_CELLS)
-    return math.ceil(units / MAX_SIMULATED_BATCHES)
+    return max(1, math.ceil(runs / MAX_SIMULATED_BATCHES))
 
 
 def _check_workers(processes: int | None, dask: str | None, executor: Executor | None) -> None:
@@ -244,98 +161,16 @@ def _check_workers(processes: int | None, dask: str | None, executor: Executor |
         )
 
 
-def _run_missing_batches(
-    plan: PreparedSweep,
-    folder: SweepFolder | None,
-    run: RunBatches,
-    progress: Callable[[float], None],
-) -> SweepResults:
-    """Run all batches that do not exist yet."""
-    existing = [
-        number
-        for number in range(plan.batches)
-        if folder is not None and folder.is_complete(number, plan.digest)
-    ]
-    todo = sorted(set(range(plan.batches)) - set(existing))
-    known = EarlierRows(
-        None if folder is None else folder.earlier_rows_file(plan.digest), plan.replications
-    )
-    done, data, interrupted = len(existing), dict[int, bytes](), False
-    statuses: dict[bytes | Path, dict[str, int]] = {}
-    progress(done / plan.batches)
-    try:
-        for number, part in _iter_parts(plan, todo, known, run):
-            if folder is None:
-                data[number] = part.data
-            else:
-                folder.write(number, part)
-            statuses[part.data if folder is None else folder.part_file(number)] = part.statuses
-            done += 1
-            progress(done / plan.batches)
-    except KeyboardInterrupt:
-        interrupted = True
-    except MachineError as error:
-        raise MachineError(f"{error}{_finished_parts_text(folder, done, plan.batches)}") from error
-    if folder is not None and done == plan.batches:
-        folder.remove_unneeded_files()
-    parts: list[bytes | Path] = [data[number] for number in sorted(data)]
-    if folder is not None:
-        parts = [*folder.existing_parts()]
-    return SweepResults(
-        parts,
-        count_statuses(parts, statuses),
-        plan.batches,
-        interrupted,
-        folder=None if folder is None else folder.path,
-        keys={key: get_column_unit(kind) for key, kind in plan.spec.kinds.items()},
-    )
-
-
-def _finished_parts_text(folder: SweepFolder | None, done: int, batches: int) -> str:
-    """Return the end of an error message: the finished parts of a failed sweep."""
-    if folder is None:
-        return ""
-    return (
-        f"; {done} of {batches} parts are complete in {folder.path}; run the sweep again "
-        "to continue"
-    )
-
-
-def _iter_parts(
-    plan: PreparedSweep,
-    todo: Sequence[int],
-    known: EarlierRows,
-    run: RunBatches,
-) -> Iterator[tuple[int, BatchResult]]:
-    """Yield parts as they finish: batches with known rows first, the others from workers."""
-    if not known:
-        lazily = ((number, plan.variants_of_batch(number)) for number in todo)
-        yield from run(plan.spec, len(todo), lazily)
-        return
-    new = {
-        number: [v for v in plan.variants_of_batch(number) if not known.has_rows_of(v)]
-        for number in todo
-    }
-    for number in [number for number in todo if not new[number]]:
-        yield number, known.join_rows(plan.spec, plan.variants_of_batch(number), None)
-    left = [number for number in todo if new[number]]
-    batches = ((number, tuple(new[number])) for number in left)
-    for number, part in run(plan.spec, len(left), batches):
-        variants = plan.variants_of_batch(number)
-        same = len(new[number]) == len(variants)
-        yield number, part if same else known.join_rows(plan.spec, variants, part)
-
-
 def _run_batches(  # noqa: PLR0913 - the batches, and the workers
     spec: SweepSpec,
     count: int,
     batches: Iterator[workers.Batch],
+    executor: Executor | None,
     *,
     processes: int | None,
     dask: str | None,
-    executor: Executor | None,
-) -> Iterator[tuple[int, BatchResult]]:
-    """Yield the parts of ``count`` batches as workers finish them."""
+) -> Generator[workers.AnsweredBatch]:
+    """Yield the answers of ``count`` batches as workers finish them."""
     if not count:
         return
     if dask is not None:

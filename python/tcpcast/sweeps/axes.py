@@ -138,8 +138,10 @@ class SweepRange:
         return int(text) if self.quantity.whole else float(text)
 
 
-def read_range_axis(key: str, text: str) -> SweepRange:
+def read_range_axis(key: str, text: str, name: str = "") -> SweepRange:
     """Read ``LOW..HIGH [log|lin] [COUNT]``: ``"10ms..200ms log 8"``.
+
+    ``name`` is the name of the range in messages, by default the key in the table ``[sweep]``.
 
     Raises
     ------
@@ -147,11 +149,12 @@ def read_range_axis(key: str, text: str) -> SweepRange:
         The text is not a range, the ends are not quantities of one kind, or the count is out of
         range; the message has the key and the correction.
     """
+    name = name or f"sweep.{key}"
     if not is_range(text):
         listed = ", ".join(units.quote(value.strip()) for value in text.split(","))
         what = "one value" if "," not in text else "one text"
         raise ScenarioError(
-            f"sweep.{key}: {units.quote(text)} is {what}; write a range such as {RANGE_EXAMPLE}, "
+            f"{name}: {units.quote(text)} is {what}; write a range such as {RANGE_EXAMPLE}, "
             f"or a list: [{listed}]"
         )
     how = _SPACING_AND_COUNT.search(text.rstrip())
@@ -160,33 +163,33 @@ def read_range_axis(key: str, text: str) -> SweepRange:
     points = int(how[3]) if how and how[3] else None
     if points is not None and not 2 <= points <= MAX_VALUES:
         raise ScenarioError(
-            f"sweep.{key}: {points} is not a number of values; write 2 to {MAX_VALUES}, as in "
+            f"{name}: {points} is not a number of values; write 2 to {MAX_VALUES}, as in "
             f"{units.quote(ends_text + f' {spacing} 8')}"
         )
     typed = [part.strip() for part in ends_text.split("..")]
-    name = common_quantity_kind([part for part in typed if part])
-    if name is None:
+    kind_name = common_quantity_kind([part for part in typed if part])
+    if kind_name is None:
         other = _UNKNOWN_SPACING.search(ends_text)
         if other:
             ends_only = ends_text[: other.start(1)].strip()
             raise ScenarioError(
-                f"sweep.{key}: {units.quote(other[1])} is not a spacing; write log or lin, as in "
+                f"{name}: {units.quote(other[1])} is not a spacing; write log or lin, as in "
                 f"{units.quote(f'{ends_only} log 8')}"
             )
-        _check_range_ends([part for part in typed if part], f"sweep.{key}")
+        _check_range_ends([part for part in typed if part], name)
         raise ScenarioError(
-            f"sweep.{key}: {units.quote(text)} has ends that are not of one kind (times, rates, "
+            f"{name}: {units.quote(text)} has ends that are not of one kind (times, rates, "
             "sizes, ratios, frequencies or numbers); write a unit at each end, such as "
             f"{RANGE_EXAMPLE}, or a list"
         )
-    kind = QUANTITY_KINDS[name]
-    whole = name in _COUNT_KINDS and all("." not in end for end in typed if end)
-    quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole, True)
+    kind = QUANTITY_KINDS[kind_name]
+    whole = kind_name in _COUNT_KINDS and all("." not in end for end in typed if end)
+    quantity = Quantity(name, kind.read, kind.write, "10ms..200ms", whole, True)
     try:
         read_range_ends(quantity, ends_text, linear=spacing == "lin")
     except UnitError as error:
         raise ScenarioError(str(error)) from None
-    return SweepRange(key, ends_text, quantity, spacing == "lin", points, name == "number")
+    return SweepRange(key, ends_text, quantity, spacing == "lin", points, kind_name == "number")
 
 
 def _check_range_ends(typed: Sequence[str], prefix: str) -> None:

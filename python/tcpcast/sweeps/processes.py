@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -15,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import forkserver
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sweeps.table import import_sweep_packages
-from tcpcast.sweeps.worker import BatchResult, CellReplication, SweepSpec, answer_batch
+from tcpcast.sweeps.worker import CellRun, StoredAnswer, SweepSpec, answer_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from multiprocessing.process import BaseProcess
     from multiprocessing.synchronize import Event
 
-Batch = tuple[int, tuple[CellReplication, ...]]
+Batch = tuple[CellRun, ...]
+AnsweredBatch = tuple[Batch, list[StoredAnswer]]
 BATCHES_PER_WORKER = 3
 """Number of outstanding batches per worker, so that workers never wait."""
 
@@ -37,10 +39,10 @@ _WORKER_ENDED_TEXT = (
 _stop_event: Event | None = None
 
 
-def run_locally(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, BatchResult]]:
+def run_locally(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[AnsweredBatch]:
     """Run batches sequentially in this process."""
-    for number, variants in batches:
-        yield number, answer_batch(spec, variants)
+    for batch in batches:
+        yield batch, answer_batch(spec, batch)
 
 
 def run_in_executor(
@@ -48,8 +50,8 @@ def run_in_executor(
     spec: SweepSpec,
     batches: Iterable[Batch],
     ahead: int = _DEFAULT_OUTSTANDING_BATCHES,
-) -> Iterator[tuple[int, BatchResult]]:
-    """Run batches in an executor, and yield their parts as they finish.
+) -> Iterator[AnsweredBatch]:
+    """Run batches in an executor, and yield their answers as they finish.
 
     Raises
     ------
@@ -57,35 +59,26 @@ def run_in_executor(
         A worker ended or failed.
     """
     waiting = iter(batches)
-    pending: dict[Future[BatchResult], int] = {}
+    pending: dict[Future[list[StoredAnswer]], Batch] = {}
     try:
         while True:
-            for number, variants in waiting:
-                pending[_submit_batch(executor, spec, variants)] = number
-                if len(pending) >= ahead:
-                    break
+            for batch in itertools.islice(waiting, ahead - len(pending)):
+                pending[_submit_batch(executor, spec, batch)] = batch
             if not pending:
                 return
             done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in sorted(done, key=lambda each: pending[each]):
+            for future in done:
                 yield pending.pop(future), _get_result(future)
     finally:
         for future in pending:
             future.cancel()
 
 
-def _make_batch_task(
-    executor: Executor,
-) -> Callable[[SweepSpec, tuple[CellReplication, ...]], BatchResult]:
-    return _answer_batch_in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
-
-
-def _submit_batch(
-    executor: Executor, spec: SweepSpec, variants: tuple[CellReplication, ...]
-) -> Future[BatchResult]:
+def _submit_batch(executor: Executor, spec: SweepSpec, batch: Batch) -> Future[list[StoredAnswer]]:
     """Submit a batch; the first calls start threads and processes."""
+    local = isinstance(executor, ProcessPoolExecutor)
     try:
-        return executor.submit(_make_batch_task(executor), spec, variants)
+        return executor.submit(_answer_batch_in_worker if local else answer_batch, spec, batch)
     except BrokenProcessPool:
         raise MachineError(_WORKER_ENDED_TEXT) from None
     except (RuntimeError, MemoryError, OSError, EOFError) as error:
@@ -99,7 +92,7 @@ def _cannot_start_error(error: Exception) -> str:
     )
 
 
-def _get_result(future: Future[BatchResult]) -> BatchResult:
+def _get_result(future: Future[list[StoredAnswer]]) -> list[StoredAnswer]:
     try:
         return future.result()
     except TcpcastError:
@@ -114,7 +107,7 @@ def _get_result(future: Future[BatchResult]) -> BatchResult:
 def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
     """Yield an executor of local processes, which end when this process ends for any reason."""
     context = forkserver.get_start_context(preload)
-    with forkserver.use_safe_import_path():  # processes start when the first batches are submitted
+    with forkserver.worker_environment():  # processes start when the first batches are submitted
         others = multiprocessing.active_children()
         try:
             stop = context.Event()
@@ -212,6 +205,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _answer_batch_in_worker(spec: SweepSpec, variants: tuple[CellReplication, ...]) -> BatchResult:
+def _answer_batch_in_worker(spec: SweepSpec, batch: Batch) -> list[StoredAnswer]:
     assert _stop_event is not None
-    return answer_batch(spec, variants, _stop_event.is_set)
+    return answer_batch(spec, batch, _stop_event.is_set)

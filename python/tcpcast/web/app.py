@@ -1,69 +1,75 @@
-"""The HTTP routes of the page: static files, questions, jobs and uploads."""
+"""The HTTP routes of the page: static files, forms, and answers."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import shutil
 import tempfile
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib.resources import files as resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from tcpcast.errors import TcpcastError, WorkerDied
-from tcpcast.web.guard import Access, Guard
-from tcpcast.web.jobs import Job, Jobs, TooManyJobs, UnknownJob
-from tcpcast.web.processes import FormulaProcess, TimeLimitExceeded
+from tcpcast.errors import TcpcastError
+from tcpcast.web.guard import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from tcpcast.web.guard import Access
 
 STATIC_DIRECTORY = Path(__file__).parent / "static"
-MAX_JSON_BYTES = 2**16
-MAX_CAPTURE_BYTES = 512 * 2**20
-MAX_NAME_LENGTH = 255
-_LARGE_CAPTURE_HINT = "; read larger captures with: tcpcast trace FILE"
-
-_STATUS_BY_ERROR: dict[type[Exception], int] = {
-    TooManyJobs: 429,
-    UnknownJob: 404,
-    TimeLimitExceeded: 503,
-    WorkerDied: 500,
-}
+MAX_ANSWERS = 6
+"""Maximum number of answers that are uploaded or calculated at the same time."""
+MAX_QUERY_BYTES = 2**14
+MAX_FILE_BYTES = 512 * 2**20
+UPLOAD_LIMIT_S = 600.0
+PROGRESS_S = 0.2
+"""Time between two messages about the progress, in seconds."""
 
 
-def create_app(access: Access) -> ASGIApp:
+class Form(Protocol):
+    """A form of the page."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the JSON form for the page."""
+
+    def request(self, values: Mapping[str, str], file: str = "") -> Any:
+        """Return a request to answer; raise TcpcastError if a value is invalid."""
+
+
+Ask = Callable[[Any, str], "Awaitable[dict[str, Any]]"]
+"""Function from a request and the folder of its uploaded file to the answer as JSON."""
+
+
+def create_app(access: Access, forms: Mapping[str, Form], ask: Ask) -> ASGIApp:
     """Return the web application of one server.
 
     Parameters
     ----------
     access
         Host names, start URL and cookie of the server.
+    forms
+        The forms by name.
+    ask
+        Answers a request; it is cancelled if the client closes the connection.
     """
-    page = _Page()
-    ask = {
-        "/api/evaluate": "evaluate",
-        "/api/curve": "curve",
-        "/api/report": "report",
-    }
+    page = _Page(forms, ask)
     routes = [
-        Route("/", page.send_index_page),
-        Route("/api/questions", page.send_questions),
-        *(Route(path, page.make_formula_handler(do), methods=["POST"]) for path, do in ask.items()),
-        Route("/api/jobs", page.start_simulation, methods=["POST"]),
-        Route("/api/jobs/{name}", page.send_job_state),
-        Route("/api/jobs/{name}", page.cancel_job, methods=["DELETE"]),
-        Route("/api/captures", page.start_capture_analysis, methods=["POST"]),
+        Route("/", _send_index_page),
+        Route("/report.css", _send_report_stylesheet),
+        Route("/api/forms", page.send_forms),
+        Route("/api/answer/{form}", page.answer, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC_DIRECTORY)),
     ]
     handlers: dict[Any, Any] = {
@@ -76,150 +82,145 @@ def create_app(access: Access) -> ASGIApp:
     return Guard(app, access)
 
 
-class _Page:
-    """State shared by the routes: processes for formulas, jobs, and a folder for captures."""
+async def _send_index_page(_: Request) -> Response:
+    return FileResponse(STATIC_DIRECTORY / "index.html", media_type="text/html; charset=utf-8")
 
-    def __init__(self) -> None:
-        self._models = FormulaProcess()
-        self._curves = FormulaProcess()  # separate process, so that sliders do not wait for curves
-        self._jobs = Jobs()
-        self._folder: Path | None = None
-        self._offered: Any = None
+
+async def _send_report_stylesheet(_: Request) -> Response:
+    text = resources("tcpcast.report").joinpath("page.css").read_text(encoding="utf-8")
+    return PlainTextResponse(text, media_type="text/css")
+
+
+class _Page:
+    """The forms, and the number of answers in work."""
+
+    def __init__(self, forms: Mapping[str, Form], ask: Ask) -> None:
+        self._forms, self._ask, self._in_work = forms, ask, 0
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        self._folder = Path(tempfile.mkdtemp(prefix="tcpcast-serve-"))
-        starting = asyncio.create_task(self._import_models())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._import_formulas)
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def _import_formulas(self) -> None:
+        """Start a process before the first request."""
+        first = next(iter(self._forms.values()))
+        with suppress(TcpcastError), tempfile.TemporaryDirectory() as folder:
+            await self._ask(first.request({}), folder)
+
+    async def send_forms(self, _: Request) -> Response:
+        forms = [form.describe() for form in self._forms.values()]
+        return JSONResponse({"forms": forms, "upload_bytes": MAX_FILE_BYTES})
+
+    async def answer(self, request: Request) -> Any:
+        """Return the response with the answer, which receives an uploaded file first."""
+        form = self._forms.get(request.path_params["form"])
+        if form is None:
+            raise HTTPException(404, f"the forms are {', '.join(self._forms)}")
+        if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
+            raise HTTPException(413, f"the values have more than {MAX_QUERY_BYTES:,} bytes")
+        values = dict(request.query_params)
+        name = values.pop("upload", "")
+        return _Answer(request, form.request(values, name), self._ask, self._count_work)
+
+    @contextmanager
+    def _count_work(self) -> Iterator[None]:
+        if self._in_work >= MAX_ANSWERS:
+            raise HTTPException(429, f"{MAX_ANSWERS} answers are in work; wait, or cancel one")
+        self._in_work += 1
         try:
             yield
         finally:
-            starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await starting
-            await self._jobs.end()
-            await self._models.end()
-            await self._curves.end()
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    async def _import_models(self) -> None:
-        """Import the models before the first question."""
-        await self._models.start()
-        await self._curves.start()
-
-    async def send_index_page(self, _: Request) -> Response:
-        return FileResponse(STATIC_DIRECTORY / "index.html", media_type="text/html; charset=utf-8")
-
-    async def send_questions(self, _: Request) -> Response:
-        if self._offered is None:
-            self._offered = await self._models.ask({"do": "questions"})
-        return JSONResponse({"questions": self._offered, "upload_bytes": MAX_CAPTURE_BYTES})
-
-    def make_formula_handler(self, action: str) -> Callable[[Request], Awaitable[Response]]:
-        """Return a handler that forwards a request to a process for formulas."""
-
-        async def handle(request: Request) -> Response:
-            body = await _read_json_object(request)
-            if action == "report":
-                body["points"] = self._simulated_points_of_job(body)
-            quick = action == "evaluate" and body.get("quick") is True
-            models = self._models if quick else self._curves
-            return JSONResponse(await models.ask({**body, "do": action}))
-
-        return handle
-
-    def _simulated_points_of_job(self, body: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the points that the job named in a request has simulated."""
-        name = body.get("job")
-        return self._jobs.find(name).points if isinstance(name, str) else []
-
-    async def start_simulation(self, request: Request) -> Response:
-        body = await _read_json_object(request)
-        checked = {**body, "do": "evaluate", "quick": True}
-        await self._models.ask(checked)  # reports an invalid request immediately
-        job = self._jobs.start({**body, "do": "simulate"})
-        return JSONResponse(job.describe(), 202)
-
-    async def send_job_state(self, request: Request) -> Response:
-        return JSONResponse(self._find_job(request).describe())
-
-    async def cancel_job(self, request: Request) -> Response:
-        job = self._find_job(request)
-        await self._jobs.cancel(job)
-        return JSONResponse(job.describe())
-
-    def _find_job(self, request: Request) -> Job:
-        return self._jobs.find(request.path_params["name"])
-
-    async def start_capture_analysis(self, request: Request) -> Response:
-        assert self._folder is not None
-        name = request.query_params.get("name", "")[:MAX_NAME_LENGTH] or "capture"
-        descriptor, path = tempfile.mkstemp(dir=self._folder)
-        file = Path(path)
-        try:
-            with open(descriptor, "wb") as sink:
-                async with self._jobs.upload():
-                    await _receive_capture(request, sink.write)
-            asked = {"do": "capture", "path": path, "name": name}
-            job = self._jobs.start(asked, on_end=lambda: file.unlink(missing_ok=True))
-        except BaseException:
-            file.unlink(missing_ok=True)
-            raise
-        return JSONResponse(job.describe(), 202)
+            self._in_work -= 1
 
 
-async def _receive_capture(request: Request, write: Callable[[bytes], Any]) -> None:
-    """Write the body of a request as it arrives; raise as soon as it is too long."""
+class _Answer:
+    """A response of one JSON object per line: the progress, then the answer.
+
+    The work ends if the client closes the connection.
+    """
+
+    def __init__(self, request: Request, asked: Any, ask: Ask, count_work: Any) -> None:
+        self._request, self._asked, self._ask = request, asked, ask
+        self._count_work = count_work
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        with (
+            self._count_work(),
+            tempfile.TemporaryDirectory(prefix="tcpcast-serve-") as folder,
+        ):
+            await _receive_file(self._request, Path(folder) / (self._asked.file or ".nothing"))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+                headers = [(b"content-type", b"application/x-ndjson")]
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                tasks.start_soon(_send_progress, Path(folder) / ".progress", send)
+                try:
+                    answer = await self._ask(self._asked, folder)
+                except TcpcastError as error:
+                    answer = _error_document(error)
+                tasks.cancel_scope.shield = True
+                await send({"type": "http.response.body", "body": _line(answer)})
+                tasks.cancel_scope.cancel()
+
+
+async def _cancel_on_disconnect(receive: Receive, work: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    work.cancel()
+
+
+async def _send_progress(file: Path, send: Send) -> None:
+    while True:
+        await anyio.sleep(PROGRESS_S)
+        text = file.read_text(encoding="ascii") if file.exists() else ""
+        body = _line({"progress": float(text or 0)})
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def _line(content: Any) -> bytes:
+    return json.dumps(content, allow_nan=False).encode() + b"\n"
+
+
+async def _receive_file(request: Request, file: Path) -> None:
+    """Write the body of a request as it arrives; raise as soon as it is too long or too slow."""
     size = 0
+    hint = f"more than {MAX_FILE_BYTES // 2**20:,} MiB; use tcpcast trace FILE for this capture"
     length = request.headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > MAX_CAPTURE_BYTES:
-        raise _too_large_error(MAX_CAPTURE_BYTES, _LARGE_CAPTURE_HINT)
-    async for part in request.stream():
-        size += len(part)
-        if size > MAX_CAPTURE_BYTES:
-            raise _too_large_error(MAX_CAPTURE_BYTES, _LARGE_CAPTURE_HINT)
-        write(part)
-    if not size:
-        raise TcpcastError("the file is empty; choose a pcap or pcapng file")
-
-
-def _too_large_error(max_bytes: int, hint: str = "") -> HTTPException:
-    return HTTPException(413, f"more than {max_bytes // 2**10:,} KiB{hint}")
-
-
-async def _read_json_object(request: Request) -> dict[str, Any]:
-    """Return the JSON object in the body of a request."""
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise HTTPException(415, "send the header content-type: application/json")
-    text = bytearray()
-    async for part in request.stream():
-        text += part
-        if len(text) > MAX_JSON_BYTES:
-            raise _too_large_error(MAX_JSON_BYTES)
+    if length.isdecimal() and int(length) > MAX_FILE_BYTES:
+        raise HTTPException(413, hint)
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        raise TcpcastError("the body is not JSON") from None
-    if not isinstance(content, dict):
-        raise TcpcastError('the body is not an object; send {"question": "path", "values": {}}')
-    return content
+        with anyio.fail_after(UPLOAD_LIMIT_S), file.open("wb") as sink:
+            async for part in request.stream():
+                size += len(part)
+                if size > MAX_FILE_BYTES:
+                    raise HTTPException(413, hint)
+                sink.write(part)
+    except TimeoutError:
+        raise HTTPException(503, f"the upload took more than {UPLOAD_LIMIT_S:.0f} s") from None
+
+
+def _error_document(error: TcpcastError) -> dict[str, Any]:
+    return {"error": {"message": str(error), "field": getattr(error, "field", "")}}
 
 
 async def _handle_http_error(_: Request, error: HTTPException) -> Response:
-    return _error_response(error.detail, error.status_code, "", error.headers)
+    return _error_response(error.detail, error.status_code, error.headers)
 
 
 async def _handle_request_error(_: Request, error: TcpcastError) -> Response:
-    status = next((code for kind, code in _STATUS_BY_ERROR.items() if isinstance(error, kind)), 400)
-    return _error_response(str(error), status, getattr(error, "field", ""))
+    return JSONResponse(_error_document(error), 400)
 
 
 async def _handle_disconnect(_: Request, __: Exception) -> Response:
-    return _error_response("the request ended before it was complete", 400, "")
+    return _error_response("the request ended before it was complete", 400)
 
 
 async def _handle_internal_error(_: Request, error: Exception) -> Response:
-    return _error_response(f"internal error of tcpcast: {error!r}", 500, "")
+    return _error_response(f"internal error of tcpcast: {error!r}", 500)
 
 
-def _error_response(message: str, status: int, field: str, headers: Any = None) -> Response:
-    return JSONResponse({"error": {"message": message, "field": field}}, status, headers)
+def _error_response(message: str, status: int, headers: Any = None) -> Response:
+    return JSONResponse({"error": {"message": message, "field": ""}}, status, headers)

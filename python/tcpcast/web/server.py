@@ -15,7 +15,9 @@ from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.web.guard import LOOPBACK_ADDRESS, Access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tcpcast.web.app import Ask, Form
 
 MAX_PORT = 65_535
 
@@ -51,7 +53,14 @@ def bind(port: int) -> socket.socket:
     return bound
 
 
-def serve(bound: socket.socket, on_ready: Callable[[str], None], *, browser: bool) -> None:
+def serve(
+    bound: socket.socket,
+    on_ready: Callable[[str], None],
+    forms: Mapping[str, Form],
+    ask: Ask,
+    *,
+    browser: bool,
+) -> None:
     """Serve the page until Ctrl-C.
 
     Parameters
@@ -60,6 +69,8 @@ def serve(bound: socket.socket, on_ready: Callable[[str], None], *, browser: boo
         Socket from :func:`bind`.
     on_ready
         Called with the start URL as soon as it can be opened.
+    forms, ask
+        Forms, and the function that answers them, see :func:`tcpcast.web.app.create_app`.
     browser
         Open the start URL in a browser.
 
@@ -80,7 +91,7 @@ def serve(bound: socket.socket, on_ready: Callable[[str], None], *, browser: boo
     bound.listen()  # from now on, connections wait instead of being refused
     on_ready(access.start_url)
     config = uvicorn.Config(
-        create_app(access),
+        create_app(access, forms, ask),
         log_level="error",  # no warnings about malformed requests from other local programs
         access_log=False,
         lifespan="on",

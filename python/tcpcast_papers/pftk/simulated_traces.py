@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
-from tcpcast.engines.packet.metric_estimates import CLASS_COUNTER, LINK_COUNTER
+from tcpcast.engines.packet.counters import CLASS_COUNTER, LINK_COUNTER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

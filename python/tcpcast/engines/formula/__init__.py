@@ -136,7 +136,6 @@ FORMULAS: dict[str, Formula] = {
         source="Ayesta, Avrachenkov: eq. 1 and the recursion of section 2",
         accepts_measured=True,
         controls=("reno", "cubic"),
-        has_optional_tables=True,
         plot_style=("vermilion", 0),
     ),
     "restart-sqrt": Formula(

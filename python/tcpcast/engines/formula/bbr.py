@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, texts_to_notes
+from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.collect_inputs import (
     IDLE_RTT_SOURCE,
     find_limiting_link,
@@ -13,7 +13,7 @@ from tcpcast.engines.formula.collect_inputs import (
     require_one_class,
 )
 from tcpcast.engines.formula.input_types import make_step
-from tcpcast.engines.formula.rate_answers import OWN_LINK_REGIME, warn_about_other_stacks
+from tcpcast.engines.formula.rate_answers import OWN_LINK_REGIME
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.bbr import BOTTLENECK_REGIME, bbr_bound
 from tcpcast.models.domain import LOSS_RATIO
@@ -86,7 +86,6 @@ def bbr(scenario: Scenario) -> Answer:
             "goodput_pps": Metric(goodput),
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
-        notes=texts_to_notes(warn_about_other_stacks("bbr", scenario)),
         provenance={"feed": "scenario"},
         regime=WINDOW_REGIME if math.isfinite(max_rate) and max_rate < free else regime,
         steps=steps,

@@ -23,7 +23,8 @@ from tcpcast.engines.formula.input_types import (
 )
 from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.models.domain import EXPECTED_LOSSES, LOSS_RATIO, T0_RTTS, WINDOW_BDPS
+from tcpcast.models.cubic import CUBIC_BETA
+from tcpcast.models.domain import EXPECTED_LOSSES, LOSS_RATIO, QUEUE_FILL, T0_RTTS, WINDOW_BDPS
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 from tcpcast.scenario.modern_stacks import TFRC
 
@@ -73,7 +74,15 @@ def collect_path_inputs(
         arriving = 1 - get_specified_loss(scenario, group)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
-        steps = _measured_steps(model, scenario, group, measured)
+        loss = get_positive_metric(measured, "loss_indication_ratio")
+        if not loss:
+            raise NotApplicable(
+                f"{model} needs a loss ratio, but the simulation had no loss indication"
+            )
+        steps = [
+            make_step("p", loss, "1", "packet: loss_indication_ratio"),
+            *_measured_time_steps(scenario, group, measured),
+        ]
         delivered = delivered_bits_per_sent_packet(measured)
     tcp = scenario.populations[0].tcp
     window = float(tcp.receiver_window)
@@ -85,8 +94,11 @@ def collect_path_inputs(
         make_step("W_max", window, "packet", limit),
         make_step("n", group.count, "1", "traffic.flows"),
     ]
+    buffer_pkts = math.inf if link is None else scenario.network.buffer_pkts(link.path_link.link)
     return make_path_inputs(
         steps,
+        buffer_pkts=buffer_pkts,
+        decrease=CUBIC_BETA if tcp.control == "cubic" else 0.5,
         window_pkts=window,
         delivered_bits=delivered,
         capacity=link,
@@ -135,26 +147,23 @@ def get_specified_loss(scenario: Scenario, group: Population) -> tuple[float, st
 _SUGGEST_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
-def _windows_overflow_queue(scenario: Scenario, group: Population) -> bool:
-    """Return True if receiver windows exceed the BDP plus the buffer of a link, without ECN."""
-    network, tcp = scenario.network, group.tcp
-    for on in group.links(network):
-        path = on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
-        windows = tcp.receiver_window * (group.count if on.shared else 1)
-        if not tcp.ecn and windows > path + network.buffer_pkts(on.link):
-            return True
-    return False
-
-
 def _require_specified_loss(
     model: str, scenario: Scenario, group: Population, warnings: list[str]
 ) -> Step:
     loss, keys = get_specified_loss(scenario, group)
     if not keys:
+        network, tcp = scenario.network, group.tcp
+        # Receiver windows exceed the BDP plus the buffer of a link.
+        overflows = not tcp.ecn and any(
+            tcp.receiver_window * (group.count if on.shared else 1)
+            > on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
+            + network.buffer_pkts(on.link)
+            for on in group.links(network)
+        )
         raise NotApplicable(
             f"{model} needs a loss ratio, but the scenario has no random loss",
             _SUGGEST_LOSS,
-            *([Suggestion(feed="measured")] if _windows_overflow_queue(scenario, group) else []),
+            *([Suggestion(feed="measured")] if overflows else []),
         )
     if loss < MIN_LOSS:
         raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
@@ -182,20 +191,6 @@ def packets_per_ack_source_text(tcp: Tcp) -> str:
     if tcp.delayed_acks and tcp.packets_per_growth == 1:
         return f"{tcp.stack}: the window grows with the packets acked"
     return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
-
-
-def _measured_steps(
-    model: str, scenario: Scenario, group: Population, measured: Answer
-) -> list[Step]:
-    loss = get_positive_metric(measured, "loss_indication_ratio")
-    if not loss:
-        raise NotApplicable(
-            f"{model} needs a loss ratio, but the simulation had no loss indication"
-        )
-    return [
-        make_step("p", loss, "1", "packet: loss_indication_ratio"),
-        *_measured_time_steps(scenario, group, measured),
-    ]
 
 
 def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
@@ -269,7 +264,28 @@ def transfer_domain_values(
         T0_RTTS: timer / rtt,
         EXPECTED_LOSSES: loss * float(sizes.mean()),
         WINDOW_BDPS: min(float(tcp.receiver_window), grown) / in_flight,
+        QUEUE_FILL: _slow_start_queue_fill(scenario, until),
     }
+
+
+def _slow_start_queue_fill(scenario: Scenario, until_pkts: float) -> float:
+    """Return the queue that slow start builds, relative to the buffer of the slowest link.
+
+    ``until_pkts`` is the number of packets until the end or the first random loss. In each round,
+    half of the window waits, because two packets leave per acknowledged packet. CUBIC's HyStart
+    ends slow start before the window exceeds the bandwidth-delay product; Reno continues.
+    """
+    group = scenario.populations[0]
+    link, tcp = find_limiting_link(scenario, group), group.tcp
+    if link is None:
+        return 0.0
+    path_pkts, least = link.pps * group.rtt_s, min(tcp.initial_window, until_pkts)
+    window = tcp.initial_window + until_pkts / 2 / tcp.packets_per_growth
+    window = min(tcp.receiver_window, tcp.initial_ssthresh, window)
+    queue = max(least, min(window, path_pkts) / 2)
+    if tcp.control != "cubic":
+        queue = max(queue, window - path_pkts)
+    return queue / max(1.0, scenario.network.buffer_pkts(link.path_link.link))
 
 
 def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:

@@ -10,7 +10,14 @@ import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
-from tcpcast.models.engset import EngsetClass, Path, shared_rate_bps, spurious_timeouts
+from tcpcast.models.engset import (
+    EngsetClass,
+    Path,
+    engset_classes,
+    shared_rate_bps,
+    spurious_timeouts,
+    time_above,
+)
 from tcpcast.models.engset import engset as solve_engset
 from tcpcast.scenario.distributions import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.empirical import Empirical
@@ -22,15 +29,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.array_types import Table
-    from tcpcast.models.engset import EngsetResult, IsolatedConnection
-    from tcpcast.models.engset.classes import ClassesResult
-    from tcpcast.scenario import Scenario, Tcp
+    from tcpcast.array_types import Floats, Table
+    from tcpcast.models.engset import ClassesResult, EngsetResult, IsolatedConnection
+    from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.traffic import SizeDistribution
 
 MAX_TRUSTED_LOSS = 0.01
 """Largest loss that TCP-Engset can predict, according to its authors."""
+
+MAX_TRUSTED_SIZE_RATIO = 3.0
+"""Largest ratio of the mean file sizes of two classes for which rates are trusted."""
 
 MAX_COMPLETE_STATES = 10_000
 """Maximum number of sources with a complete table of states. With more sources, improbable states
@@ -64,30 +73,110 @@ def engset(scenario: Scenario) -> Answer:
     ``offered_load`` a0 (eq. 5), ``queue_mean_pkts`` Q (eq. 11), ``loss_ratio`` P(Q > B) (eq. 12,
     absent for an unlimited buffer), ``rtt_mean_s`` RTT0 + Q Delta (Table 11: only the delay at the
     bottleneck, not at a connection's own links) and ``mean_size_pkts``, the mean of the size
-    distribution before rounding. Tables ``states`` (active, probability, shared_rate_bps) and
-    ``queue`` (queue_pkts, time_above). The provenance contains the intermediate values (ON0, h0, s,
-    h1, h2, ...). See :func:`.engset_classes.engset_of_classes` for several classes.
+    distribution before rounding; rate and ON time of several classes are over all files. Tables
+    ``states`` (active, probability; for one class also shared_rate_bps), ``queue`` (queue_pkts,
+    time_above) and, for several classes (:func:`tcpcast.models.engset.engset_classes`),
+    ``by_class``. The provenance contains the intermediate values (ON0, h0, s, h1, h2, ...).
 
     Raises
     ------
     NotApplicable
         The model does not cover the scenario; the message contains the reason.
     """
-    if len(scenario.populations) > 1:
-        # Few scenarios have several classes, and SciPy is slow to import.
-        from tcpcast.engines.formula.engset_classes import engset_of_classes  # noqa: PLC0415
-
-        return engset_of_classes(scenario, class_inputs(scenario))
-    result = engset_inputs(scenario).solve()
-    trusted_queue = not mean_queue_exceeds_buffer(result)
+    inputs = class_inputs(scenario)
+    sizes_alike = True
+    if len(inputs) == 1:
+        one = inputs[0].solve()
+        result: EngsetResult | ClassesResult = one
+        rate_bps, on_time_s, rtt_s = one.rate_bps, one.on_time_s, one.rtt_s
+        mean_size_pkts, warnings = one.mean_size_pkts, engset_warnings(scenario, one)
+        active = np.arange(one.sources + 1)
+        if one.sources > MAX_COMPLETE_STATES:
+            active = np.flatnonzero(one.probability >= 1e-30)
+        shared = np.full(active.size, np.nan)
+        shared[active > 0] = shared_rate_bps(
+            active=active[active > 0],
+            peak_bps=one.isolated.rate_bps,
+            link_bps=one.path.bottleneck_bps,
+        )
+        tables: dict[str, Table] = {
+            "states": {
+                "active": active,
+                "probability": one.probability[active],
+                "shared_rate_bps": shared,
+            }
+        }
+        end = one.buffer_pkts
+        queue = _queue_table_positions(max(one.buffer_for_loss(1e-9), 1.0) if end is None else end)
+        time_above_queue = one.time_above(queue)
+        isolated, sharing = one.isolated, one.sharing
+        # Symbols by their names in the paper, None if undefined.
+        symbols: dict[str, Any] = {
+            "beta": one.path.beta,
+            "beta_slowest": one.path.slowest_beta,
+            "m": isolated.rounds,
+            "n": isolated.tail_pkts,
+            "m_queue": isolated.queue_rounds,
+            "saturated": isolated.flights.saturated,
+            "on0_s": isolated.on_time_s,
+            "h0_bps": isolated.rate_bps,
+            "s": isolated.servers,
+            "mean_active": sharing.mean_active,
+            "h1_bps": sharing.rate1_bps,
+            "h2_bps": sharing.rate2_bps,
+            "on1_s": sharing.on_time1_s,
+            "on2_s": sharing.on_time2_s,
+            "u1": sharing.utilisation1,
+            "u2": sharing.utilisation2,
+        }
+    else:
+        try:
+            all_classes = engset_classes(inputs, buffer_pkts=inputs[0].buffer_pkts)
+        except DomainError as error:
+            raise NotApplicable(f"TCP-Engset does not cover these classes: {error}") from error
+        result = all_classes
+        sizes = np.array([each.mean_size_pkts for each in all_classes.classes])
+        sizes_alike = bool(sizes.max() <= MAX_TRUSTED_SIZE_RATIO * sizes.min())
+        warnings = _warn_about_classes(scenario, all_classes, sizes)
+        per_s = all_classes.transfers_per_s / all_classes.transfers_per_s.sum()
+        bits = np.array([each.file_bits for each in all_classes.classes])
+        rate_bps = float(per_s @ bits) / float(per_s @ (bits / all_classes.rate_bps))
+        on_time_s, rtt_s = float(per_s @ all_classes.on_time_s), float(per_s @ all_classes.rtt_s)
+        mean_size_pkts = float(per_s @ sizes)
+        probability = all_classes.active_probability
+        tables = {
+            "by_class": {
+                "name": np.array([group.name for group in scenario.populations]),
+                "sources": np.array([each.sources for each in all_classes.classes]),
+                "connection_rate_bps": all_classes.rate_bps,
+                "on_time_s": all_classes.on_time_s,
+                "mean_size_pkts": sizes,
+                "rtt_mean_s": all_classes.rtt_s,
+            },
+            "states": {"active": np.arange(probability.size), "probability": probability},
+        }
+        load, mean = all_classes.closed_loop_load, all_classes.queue_mean_pkts
+        # Without a buffer limit, the table ends at the queue that is exceeded for 1e-9 of the time.
+        end = all_classes.buffer_pkts or max(mean / load * np.log(max(load, 1e-9) / 1e-9), 1.0)
+        queue = _queue_table_positions(end)
+        time_above_queue = time_above(queue_pkts=queue, queue_mean_pkts=mean, load=load)
+        symbols = {
+            "m": [one.rounds for one in all_classes.isolated],
+            "m_queue": [one.queue_rounds for one in all_classes.isolated],
+            "on0_s": [one.on_time_s for one in all_classes.isolated],
+            "h0_bps": [one.rate_bps for one in all_classes.isolated],
+            "u2": load,
+        }
+    tables["queue"] = {"queue_pkts": queue, "time_above": time_above_queue}
+    trusted_queue = sizes_alike and not mean_queue_exceeds_buffer(result)
     metrics = {
-        "connection_rate_bps": Metric(result.rate_bps),
-        "on_time_s": Metric(result.on_time_s),
+        "connection_rate_bps": Metric(rate_bps, trusted=sizes_alike),
+        "on_time_s": Metric(on_time_s, trusted=sizes_alike),
         "offered_load": Metric(result.offered_load),
         "utilisation": Metric(result.utilisation),
         "queue_mean_pkts": Metric(result.queue_mean_pkts, trusted=trusted_queue),
-        "rtt_mean_s": Metric(result.rtt_s, trusted=trusted_queue),
-        "mean_size_pkts": Metric(result.mean_size_pkts),
+        "rtt_mean_s": Metric(rtt_s, trusted=trusted_queue),
+        "mean_size_pkts": Metric(mean_size_pkts),
     }
     if result.loss_ratio is not None:
         trusted = trusted_queue and result.loss_ratio <= MAX_TRUSTED_LOSS
@@ -95,9 +184,9 @@ def engset(scenario: Scenario) -> Answer:
     return Answer(
         engine="engset",
         metrics=metrics,
-        tables={"states": _state_table(result), "queue": _queue_distribution_table(result)},
-        notes=texts_to_notes(engset_warnings(scenario, result)),
-        provenance={"intermediates": _symbol_values(result)},
+        tables=tables,
+        notes=texts_to_notes(warnings),
+        provenance={"intermediates": symbols},
     )
 
 
@@ -208,10 +297,39 @@ def long_tail_and_own_link_warnings(
 ) -> list[str]:
     """Return warnings about long-tailed sizes and queues at a connection's own links."""
     assert isinstance(group.traffic, OnOff)
-    return [
-        *_warn_about_long_tails(group.traffic.size, group.tcp),
-        *_warn_about_own_link_queues(group.tcp, path, isolated),
-    ]
+    # Warn if sizes have a long tail and slow start extends beyond the mean size (section 5.2).
+    warnings, size = [], group.traffic.size
+    last = 2 * group.tcp.receiver_window - group.tcp.initial_window
+    if last > size.mean_value() and _has_long_tail(size):
+        reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
+        warnings.append(
+            f"file sizes have a long tail ({size.distribution}), and slow start {reach}: files "
+            f"above the mean size of {digits(size.mean_value())} packets are still in slow start, "
+            "but the model uses only the mean size. According to its authors, the model then "
+            "overestimates the rate by up to 15 to 20 % and underestimates the queue"
+        )
+    # Warn if connections queue at their own slowest link (sections 4.2 and 4.4).
+    if isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
+        warnings.append(
+            "a file of mean size fills the ingress or egress link of its source; queue_mean_pkts "
+            "and rtt_mean_s do not include the queue at this link"
+        )
+    window = min(group.tcp.receiver_window, 1000.0)
+    sizes, _ = spurious_timeouts(
+        path=path,
+        largest_pkts=int(4 * window + group.tcp.initial_window),
+        receiver_window_pkts=float(group.tcp.receiver_window),
+        initial_window_pkts=group.tcp.initial_window,
+        min_rto_s=group.tcp.min_rto_s,
+        initial_rto_s=group.tcp.initial_rto_s,
+    )
+    if sizes.size:
+        warnings.append(
+            f"at the end of files of {sizes[0]} to {sizes[-1]} packets, the RTT exceeds the RTO "
+            "even without other traffic. If ACKs do not restart the timer (as in the TCP of the "
+            "authors), spurious timeouts follow. The model omits these timeouts"
+        )
+    return warnings
 
 
 _Obstacle = tuple[str, dict[str, Any]]
@@ -249,10 +367,6 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
     if isinstance(group.traffic, OnOff) and group.traffic.connection == "persistent":
         reason = "opens a connection per file, but the scenario's connections stay open when OFF"
         yield reason, {"traffic.connection": None}
-    yield from _find_tcp_obstacles(tcp)
-
-
-def _find_tcp_obstacles(tcp: Tcp) -> Iterator[_Obstacle]:
     if tcp.has_loss_feedback:
         yield (
             f"has senders that detect losses, but the scenario's {tcp.stack} has instantaneous "
@@ -276,20 +390,6 @@ def mean_queue_exceeds_buffer(result: EngsetResult | ClassesResult) -> bool:
     return result.buffer_pkts is not None and result.queue_mean_pkts > result.buffer_pkts
 
 
-def _warn_about_long_tails(size: SizeDistribution, tcp: Tcp) -> list[str]:
-    """Warn if sizes have a long tail and slow start extends beyond the mean size (section 5.2)."""
-    last = 2 * tcp.receiver_window - tcp.initial_window
-    if last <= size.mean_value() or not _has_long_tail(size):
-        return []
-    reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
-    return [
-        f"file sizes have a long tail ({size.distribution}), and slow start {reach}: files above "
-        f"the mean size of {digits(size.mean_value())} packets are still in slow start, but the "
-        "model uses only the mean size. According to its authors, the model then overestimates "
-        "the rate by up to 15 to 20 % and underestimates the queue"
-    ]
-
-
 def _has_long_tail(size: SizeDistribution) -> bool:
     """Return True if sizes vary more than exponential ones: few files have most of the packets."""
     if isinstance(size, Lognormal):
@@ -301,80 +401,29 @@ def _has_long_tail(size: SizeDistribution) -> bool:
     return isinstance(size, ExponentialPareto | TwoExponentials | Pareto)
 
 
-def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnection) -> list[str]:
-    """Warn if connections queue at their own slowest link (sections 4.2 and 4.4)."""
-    warnings = []
-    if isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
-        warnings.append(
-            "a file of mean size fills the ingress or egress link of its source; queue_mean_pkts "
-            "and "
-            "rtt_mean_s do not include the queue at this link"
-        )
-    window = min(tcp.receiver_window, 1000.0)
-    sizes, _ = spurious_timeouts(
-        path=path,
-        largest_pkts=int(4 * window + tcp.initial_window),
-        receiver_window_pkts=float(tcp.receiver_window),
-        initial_window_pkts=tcp.initial_window,
-        min_rto_s=tcp.min_rto_s,
-        initial_rto_s=tcp.initial_rto_s,
-    )
-    if sizes.size:
-        warnings.append(
-            f"at the end of files of {sizes[0]} to {sizes[-1]} packets, the RTT exceeds the RTO "
-            "even without other traffic. If ACKs do not restart the timer (as in the TCP of the "
-            "authors), spurious timeouts follow. The model omits these timeouts"
-        )
-    return warnings
-
-
-def _state_table(result: EngsetResult) -> Table:
-    probability = result.probability
-    active = np.arange(result.sources + 1)
-    if result.sources > MAX_COMPLETE_STATES:
-        active = np.flatnonzero(probability >= 1e-30)
-        probability = probability[active]
-    shared = np.full(active.size, np.nan)
-    shared[active > 0] = shared_rate_bps(
-        active=active[active > 0],
-        peak_bps=result.isolated.rate_bps,
-        link_bps=result.path.bottleneck_bps,
-    )
-    return {"active": active, "probability": probability, "shared_rate_bps": shared}
-
-
-def _queue_distribution_table(result: EngsetResult) -> Table:
-    end = result.buffer_pkts
-    if end is None:
-        end = max(result.buffer_for_loss(1e-9), 1.0)
-    queue = queue_table_positions(end)
-    return {"queue_pkts": queue, "time_above": result.time_above(queue)}
-
-
-def queue_table_positions(end: float) -> NDArray[np.int64]:
+def _queue_table_positions(end: float) -> NDArray[np.int64]:
     """Return the queues of a table of P(Q > x) from 0 to at least ``end`` packets."""
     step = max(1, math.ceil(end / MAX_QUEUE_ROWS))
     return np.arange(0, math.ceil(end) + step, step)
 
 
-def _symbol_values(result: EngsetResult) -> dict[str, Any]:
-    """Return the model's symbols by their names in the paper, None if undefined."""
-    isolated, sharing = result.isolated, result.sharing
-    return {
-        "beta": result.path.beta,
-        "beta_slowest": result.path.slowest_beta,
-        "m": isolated.rounds,
-        "n": isolated.tail_pkts,
-        "m_queue": isolated.queue_rounds,
-        "saturated": isolated.flights.saturated,
-        "on0_s": isolated.on_time_s,
-        "h0_bps": isolated.rate_bps,
-        "s": isolated.servers,
-        "mean_active": sharing.mean_active,
-        "h1_bps": sharing.rate1_bps,
-        "h2_bps": sharing.rate2_bps,
-        "on1_s": sharing.on_time1_s,
-        "on2_s": sharing.on_time2_s,
-        "u1": sharing.utilisation1,
-        "u2": sharing.utilisation2,
-    }
+def _warn_about_classes(scenario: Scenario, result: ClassesResult, sizes: Floats) -> list[str]:
+    warnings = []
+    if not result.can_overload_link:
+        warnings.append(
+            "even the sources of all classes never fill the link. The values are for isolated "
+            "connections, without queueing and loss"
+        )
+    if sizes.max() > MAX_TRUSTED_SIZE_RATIO * sizes.min():
+        warnings.append(
+            f"the mean file sizes of the classes range from {digits(sizes.min())} to "
+            f"{digits(sizes.max())} packets. The model underestimates the queue that large files "
+            "cause, and overestimates the rate of the class with small files. It was compared "
+            "with simulations only for mean sizes that differ by at most a factor of "
+            f"{MAX_TRUSTED_SIZE_RATIO:g}"
+        )
+    warnings += loss_and_queue_warnings(result)
+    for group, each, one in zip(scenario.populations, result.classes, result.isolated, strict=True):
+        texts = long_tail_and_own_link_warnings(group, each.path, one)
+        warnings += [f"class {group.name}: {text}" for text in texts]
+    return warnings

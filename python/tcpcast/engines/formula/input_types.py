@@ -6,11 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from tcpcast.models.domain import QUEUE_FILL
 from tcpcast.models.pftk import path_domain_values
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer, Step
     from tcpcast.scenario.link import PathLink
+
+
+PEAK_RATIO = 2.5
+"""Large windows between random losses, relative to the mean window: from 1 Gbit/s, 10 ms, a loss of
+0.001 % and a buffer of 0.1 BDP, where overflows at such windows reduce the rate by 40 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class PathInputs:
     ``delivered_bits`` is the mean delivered payload per sent packet, None if unknown. ``capacity``
     belongs to the limiting link, None if no link has a rate, or if the inputs were measured.
     ``steps`` contains the derivation of each input by symbol: p, RTT, T0, b, W_max, n.
+    ``buffer_pkts`` is the buffer of the limiting link, and ``decrease`` the window after a loss
+    relative to before.
     """
 
     flows: int
@@ -45,6 +53,8 @@ class PathInputs:
     capacity: LinkCapacity | None
     steps: dict[str, Step]
     warnings: tuple[str, ...] = ()
+    buffer_pkts: float = math.inf
+    decrease: float = 0.5
 
     @property
     def capacity_pps(self) -> float:
@@ -62,10 +72,28 @@ class PathInputs:
             "receiver_window_pkts": self.window_pkts,
         }
 
-    def domain_values(self) -> dict[str, float]:
-        """Return the quantities that bound the domains of formulas, by name."""
-        values = path_domain_values(**self.model_arguments)
-        return {name: float(value) for name, value in values.items()}
+    def domain_values(self, rate_pps: float) -> dict[str, float]:
+        """Return the quantities that bound the domains of formulas, by name.
+
+        ``rate_pps`` is the total rate without the limit of links.
+        """
+        values = path_domain_values(**self.model_arguments) if self.loss > 0 else {}
+        fill = {QUEUE_FILL: self._queue_fill(rate_pps)}
+        return {name: float(value) for name, value in values.items()} | fill
+
+    def _queue_fill(self, rate_pps: float) -> float:
+        """Return the queue that keeps the link full after a loss, relative to the buffer.
+
+        0 if the windows do not fill the path and the buffer.
+        """
+        if self.capacity is None:
+            return 0.0
+        held_pkts = self.buffer_pkts * (1 if self.capacity.path_link.shared else self.flows)
+        path_pkts = self.capacity_pps * self.rtt_s
+        window = min(self.flows * self.window_pkts, PEAK_RATIO * rate_pps * self.rtt_s)
+        if window <= path_pkts + held_pkts:
+            return 0.0
+        return (1 / self.decrease - 1) * path_pkts / max(held_pkts, 1.0)
 
     def select_steps(self, *symbols: str) -> list[Step]:
         """Return the derivation steps of some inputs, in the given order."""
@@ -78,7 +106,7 @@ def make_path_inputs(
     window_pkts: float,
     delivered_bits: float | None,
     capacity: LinkCapacity | None = None,
-    warnings: tuple[str, ...] = (),
+    **more: Any,
 ) -> PathInputs:
     """Return the inputs from the derivation steps of p, RTT, T0, b, W_max and n."""
     by_symbol = {step["symbol"]: step for step in steps}
@@ -92,7 +120,7 @@ def make_path_inputs(
         delivered_bits=delivered_bits,
         capacity=capacity,
         steps=by_symbol,
-        warnings=warnings,
+        **more,
     )
 
 

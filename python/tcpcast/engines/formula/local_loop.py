@@ -28,7 +28,7 @@ from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step
-    from tcpcast.scenario import Population, Scenario
+    from tcpcast.scenario import Scenario
 
 LOSS_REGIME, IDLE_REGIME = "losses and timeouts", "restarts after idleness"
 """Regimes of equation (1): the more frequent cause of window reductions."""
@@ -89,19 +89,44 @@ def collect_local_loop_inputs(
     assert isinstance(traffic, OnOff)  # checked by require_one_class
     bits = 8.0 * scenario.network.packet_bytes
     size, whole = _mean_size_in_full_packets(traffic)
-    idle = _specified_p_idle_step(scenario, group, traffic, size)
+    # p_idle, the share of packets before which an idle time reset the window.
+    if traffic.connection == "new":
+        source = "1/B: each file begins with a new window (traffic.connection)"
+        idle = make_step("p_idle", 1 / size, "1", source)
+    elif (rule := group.tcp.idle_restart) == "never":
+        idle = make_step("p_idle", 0.0, "1", 'tcp.idle_restart = "never"')
+    else:
+        threshold, name = max(group.tcp.min_rto_s, group.rtt_s), "max(tcp.min_rto, RTT)"
+        if isinstance(rule, float):
+            threshold, name = rule, "tcp.idle_restart"
+        share = traffic.off.share_above(threshold)
+        idle = make_step("p_idle", share / size, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
     steps = [
         make_step("N", group.count, "1", "traffic.sources"),
         make_step("MSS", bits, "bit", "network.packet: IP bytes"),
         make_step("I", traffic.off.mean_value(), "s", "traffic.off"),
         make_step("B", size, "packet", whole),
         make_step("C", scenario.network.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
-        *(
-            _specified_input_steps(scenario, group, idle)
-            if measured is None
-            else _measured_input_steps(group, measured, idle)
-        ),
     ]
+    if measured is None:
+        loss, keys = get_specified_loss(scenario, group)
+        steps += [
+            make_step("p_loss", loss, "1", keys or "no random loss specified"),
+            make_step("p_to", 0.0, "1", "none specified"),
+            idle,
+            make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
+        ]
+    else:
+        restarts, rtt = (
+            get_positive_metric(measured, name) for name in ("idle_restart_ratio", "rtt_mean_s")
+        )
+        if restarts:
+            idle = make_step("p_idle", restarts, "1", "packet: idle_restart_ratio")
+        for symbol, metric in (("p_loss", "loss_ratio"), ("p_to", "timeout_ratio")):
+            value = get_positive_metric(measured, metric) or 0.0
+            steps.append(make_step(symbol, value, "1", f"packet: {metric}"))
+        source = "packet: rtt_mean_s" if rtt else IDLE_RTT_SOURCE
+        steps += [idle, make_step("RTT", rtt or group.rtt_s, "s", source)]
     by_symbol = {entry["symbol"]: entry for entry in steps}
     return LocalLoopInputs(
         sources=group.count,
@@ -144,15 +169,29 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         make_step("p", max(lost + timeouts, idle), "1", "max(p_loss + p_to, p_idle)"),
         make_step("g", rate * inputs.packet_bits, "bit/s", "(MSS/RTT) sqrt(3/(2p)), (1)"),
     ]
+    notes = []
+    if measured is None and not math.isinf(bound_pps := _overload_bound_pps(inputs, 0.0)):
+        # The users overload the link, so that it loses packets and has a queue.
+        why = (
+            f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of "
+            "an idle path; according to fair-share, a user gets "
+            f"{digits(inputs.packet_bits * bound_pps / 1e3)} kbit/s"
+        )
+        notes.append(Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,)))
+    window = scenario.populations[0].tcp.receiver_window
+    if rate > window / rtt:
+        notes += texts_to_notes(
+            [
+                f"the formula has no receiver window: it predicts {digits(rate)} packets/s for an "
+                f"active user. A window of {window:,.0f} packets allows only "
+                f"{digits(window / rtt)} "
+                "packets/s"
+            ]
+        )
     return Answer(
         engine="restart-sqrt",
         metrics={"connection_rate_bps": Metric(rate * inputs.packet_bits)},
-        notes=texts_to_notes(
-            [
-                *([] if measured is not None else _warn_about_overload(inputs)),
-                *_warn_if_rate_exceeds_window(scenario, rate, rtt),
-            ]
-        ),
+        notes=notes,
         regime=LOSS_REGIME if lost + timeouts > idle else IDLE_REGIME,
         steps=steps,
     )
@@ -160,18 +199,6 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
 
 def _count_sources_text(sources: int) -> str:
     return "1 source does" if sources == 1 else f"{sources:,} sources do"
-
-
-def _warn_about_overload(inputs: LocalLoopInputs) -> list[Note]:
-    """Warn if the users overload the link, so that it loses packets and has a queue."""
-    if math.isinf(_overload_bound_pps(inputs, 0.0)):
-        return []
-    share = inputs.packet_bits * _overload_bound_pps(inputs, 0.0) / 1e3
-    why = (
-        f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of "
-        f"an idle path; according to fair-share, a user gets {digits(share)} kbit/s"
-    )
-    return [Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,))]
 
 
 def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
@@ -310,64 +337,3 @@ def _mean_size_in_full_packets(traffic: OnOff) -> tuple[float, str]:
     # Rounding down loses half a packet on average if the density is smooth.
     source = "traffic.size minus half a packet: sizes are rounded down"
     return max(1.0, size.mean_value() - 0.5), source
-
-
-def _specified_p_idle_step(
-    scenario: Scenario, group: Population, traffic: OnOff, size_pkts: float
-) -> Step:
-    """Return p_idle, the share of packets before which an idle time reset the window."""
-    if traffic.connection == "new":
-        source = "1/B: each file begins with a new window (traffic.connection)"
-        return make_step("p_idle", 1 / size_pkts, "1", source)
-    rule = scenario.populations[0].tcp.idle_restart
-    if rule == "never":
-        return make_step("p_idle", 0.0, "1", 'tcp.idle_restart = "never"')
-    threshold, name = (rule, "tcp.idle_restart") if isinstance(rule, float) else (0.0, "")
-    if not name:
-        threshold, name = max(group.tcp.min_rto_s, group.rtt_s), "max(tcp.min_rto, RTT)"
-    share = traffic.off.share_above(threshold)
-    return make_step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
-
-
-def _specified_input_steps(scenario: Scenario, group: Population, idle: Step) -> list[Step]:
-    loss, keys = get_specified_loss(scenario, group)
-    return [
-        make_step("p_loss", loss, "1", keys or "no random loss specified"),
-        make_step("p_to", 0.0, "1", "none specified"),
-        idle,
-        make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
-    ]
-
-
-def _measured_input_steps(group: Population, measured: Answer, idle: Step) -> list[Step]:
-    restarts, rtt = (
-        get_positive_metric(measured, "idle_restart_ratio"),
-        get_positive_metric(measured, "rtt_mean_s"),
-    )
-    if restarts:
-        idle = make_step("p_idle", restarts, "1", "packet: idle_restart_ratio")
-    return [
-        make_step(
-            "p_loss", get_positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
-        ),
-        make_step(
-            "p_to",
-            get_positive_metric(measured, "timeout_ratio") or 0.0,
-            "1",
-            "packet: timeout_ratio",
-        ),
-        idle,
-        make_step("RTT", rtt or group.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_RTT_SOURCE),
-    ]
-
-
-def _warn_if_rate_exceeds_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[str]:
-    window = scenario.populations[0].tcp.receiver_window
-    max_rate = window / rtt_s
-    if rate_pps <= max_rate:
-        return []
-    return [
-        f"the formula has no receiver window: it predicts {digits(rate_pps)} packets/s for an "
-        f"active user. A window of {window:,.0f} packets allows only {digits(max_rate)} "
-        "packets/s"
-    ]

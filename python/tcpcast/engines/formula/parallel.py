@@ -82,7 +82,31 @@ def parallel_from_aggregate_losses(scenario: Scenario, measured: Answer | None) 
         events = _solve_loss_event_ratio(inputs, lost)
         sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", keys]
     else:
-        events, lost, *sources = _get_measured_loss(scenario, measured)
+        group = scenario.populations[0]
+        elsewhere = [
+            on.key for on in group.links(scenario.network) if on.link.loss and not on.measured
+        ]
+        if elsewhere:
+            raise NotApplicable(
+                "algorithm 2 needs the loss ratio (p_r) of the full path, but the simulation "
+                "measures this ratio at the bottleneck; specify the loss at the bottleneck, not "
+                "on the "
+                f"{' or '.join(elsewhere)} link"
+            )
+        losses = []
+        for name in ("loss_event_ratio_cumulative", "loss_ratio"):
+            value = get_positive_metric(measured, name)
+            if value is None:
+                raise NotApplicable(
+                    f"algorithm 2 needs {name}, but the simulation did not measure this metric"
+                )
+            losses.append(value)
+        events, lost, *sources = (
+            losses[0],
+            losses[1],
+            "packet: loss_event_ratio_cumulative",
+            "packet: loss_ratio",
+        )
     result = _solve_cumulative_model(inputs, events, lost)
     steps = [
         make_step("p_e", events, "1", sources[0]),
@@ -151,24 +175,3 @@ def _solve_loss_event_ratio(inputs: PathInputs, lost: float) -> float:
             break
         events = follows
     return follows
-
-
-def _get_measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r as measured by ``packet``, and their sources."""
-    group = scenario.populations[0]
-    elsewhere = [on.key for on in group.links(scenario.network) if on.link.loss and not on.measured]
-    if elsewhere:
-        raise NotApplicable(
-            "algorithm 2 needs the loss ratio (p_r) of the full path, but the simulation measures "
-            "this ratio at the bottleneck; specify the loss at the bottleneck, not on the "
-            f"{' or '.join(elsewhere)} link"
-        )
-    losses = []
-    for name in ("loss_event_ratio_cumulative", "loss_ratio"):
-        value = get_positive_metric(measured, name)
-        if value is None:
-            raise NotApplicable(
-                f"algorithm 2 needs {name}, but the simulation did not measure this metric"
-            )
-        losses.append(value)
-    return losses[0], losses[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"

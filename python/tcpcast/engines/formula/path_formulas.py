@@ -36,7 +36,9 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
-    inputs = collect_path_inputs("PFTK", scenario, measured)
+    inputs = collect_path_inputs("PFTK", scenario, measured, accepts_no_loss=True)
+    if inputs.loss == 0:
+        return rate_answers.make_lossless_answer("pftk", inputs)
     result = model.throughput(**inputs.model_arguments)
     sequence = model.timeout_sequence_s(t0_s=inputs.t0_s, loss_indication_ratio=inputs.loss)
     limited = bool(result.window_limited)
@@ -176,7 +178,11 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
     NotApplicable
         As for :func:`tcpcast.engines.formula.collect_inputs.collect_path_inputs`.
     """
-    inputs = collect_path_inputs("CUBIC's response function", scenario, measured)
+    inputs = collect_path_inputs(
+        "CUBIC's response function", scenario, measured, accepts_no_loss=True
+    )
+    if inputs.loss == 0:
+        return rate_answers.make_lossless_answer("cubic-response", inputs)
     result = cubic_response(
         rtt_s=inputs.rtt_s, loss_ratio=inputs.loss, receiver_window_pkts=inputs.window_pkts
     )
@@ -195,12 +201,10 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         ),
         make_step("B", rate, "packet/s", "W/RTT"),
     ]
-    answer = rate_answers.make_answer_from_flow_rate(
+    return rate_answers.make_answer_from_flow_rate(
         "cubic-response",
         inputs,
         rate_pps=rate,
         regime=model.WINDOW_REGIME if result.window_limited else regime,
         steps=steps,
     )
-    answer.warn(*rate_answers.warn_about_other_stacks("cubic", scenario))
-    return answer

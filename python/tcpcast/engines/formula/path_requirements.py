@@ -120,6 +120,10 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     )  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
     loss = get_specified_loss(scenario, group)[0]
+    cubic_flows = min_flows
+    if loss >= MIN_LOSS:
+        rate = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
+        cubic_flows = math.ceil(rate_bps / packet_bits / rate - ROUNDING_TOLERANCE)
     return PathRequirements(
         flows=flows,
         bdp_bytes=rate_bps * rtt / 8,
@@ -132,7 +136,7 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         tcp_rmem=(*DEFAULT_TCP_RMEM[:2], max(DEFAULT_TCP_RMEM[-1], buffer)),
         tcp_wmem=(*DEFAULT_TCP_WMEM[:2], max(DEFAULT_TCP_WMEM[-1], buffer)),
         default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
-        cubic_flows=max(min_flows, _min_cubic_flows(rate_bps / packet_bits, rtt, loss)),
+        cubic_flows=max(min_flows, cubic_flows),
         bbr_flows=min_flows if loss <= TOLERATED_LOSS_RATIO else None,
     )
 
@@ -140,13 +144,6 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
 def _min_flows_by_window(total_bytes: float) -> int:
     """Return the number of flows whose largest windows have this total."""
     return max(1, math.ceil(total_bytes / MAX_WINDOW_BYTES - ROUNDING_TOLERANCE))
-
-
-def _min_cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
-    if loss < MIN_LOSS:
-        return 1
-    rate = float(cubic_response(rtt_s=rtt_s, loss_ratio=loss).rate_pps)
-    return max(1, math.ceil(link_pps / rate - ROUNDING_TOLERANCE))
 
 
 def path_requirement_texts(sizing: PathRequirements) -> list[str]:
@@ -158,13 +155,36 @@ def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     full = f"{readable_units.count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
     limit, chosen = "", "the larger window"
     if sizing.full_window_bytes > MAX_WINDOW_BYTES:
-        limit, chosen = f" {_window_limit_text(sizing)}", "a window of 1 GiB"
+        fill, keep = (
+            _min_flows_by_window(size * sizing.flows)
+            for size in (sizing.window_bytes, sizing.full_window_bytes)
+        )
+        to_fill = f", and {fill:,} to fill it" if fill > sizing.flows else ""
+        chosen = "a window of 1 GiB"
+        limit = (
+            " A flow sends at most 1 GiB per RTT, the largest window of TCP (RFC 7323). At least "
+            f"{keep:,} flows are needed to keep the link full after a loss{to_fill}."
+        )
+    needed = sizing.socket_buffer_bytes
+    rmem, wmem = (
+        f"net.ipv4.{name}={' '.join(map(str, (*values[:2], needed)))}"
+        for name, values in (("tcp_rmem", DEFAULT_TCP_RMEM), ("tcp_wmem", DEFAULT_TCP_WMEM))
+    )
+    rate = readable_units.rate_text(sizing.default_rate_bps)
+    slow = f"; with the default tcp_wmem, the rate is at most about {rate}"
+    if needed <= DEFAULT_TCP_WMEM[-1]:
+        keys = "the defaults of tcp_rmem and tcp_wmem are large enough"
+    elif needed <= OLD_MAX_RMEM_BYTES:
+        keys = f"set {wmem}{slow}"
+    elif needed <= DEFAULT_TCP_RMEM[-1]:
+        keys = f"set {wmem}; before Linux {LARGER_RMEM_SINCE}, also {rmem}{slow}"
+    else:
+        keys = f"set {rmem} and {wmem}{slow}"
     return [
         f"BDP {bytes_text(sizing.bdp_bytes)} ({pipe}). To fill the link, {each} needs a window of "
         f"{window}. To keep the link full after a loss reduces the window, {each} needs {full}."
         f"{limit}",
-        f"For {chosen}, Linux needs socket buffers of "
-        f"{bytes_text(sizing.socket_buffer_bytes)}: {_too_small_linux_keys_text(sizing)}.",
+        f"For {chosen}, Linux needs socket buffers of {bytes_text(needed)}: {keys}.",
     ]
 
 
@@ -188,41 +208,6 @@ def lossy_buffer_text(
         f"Loss limits this goodput, not the socket buffers: {bytes_text(needed)} suffice, and the "
         "defaults of tcp_rmem and tcp_wmem are larger."
     )
-
-
-def _window_limit_text(sizing: PathRequirements) -> str:
-    """Return the minimum numbers of flows for the largest window of TCP, as a sentence."""
-    fill, full = (
-        _min_flows_by_window(size * sizing.flows)
-        for size in (sizing.window_bytes, sizing.full_window_bytes)
-    )
-    to_fill = f", and {fill:,} to fill it" if fill > sizing.flows else ""
-    return (
-        "A flow sends at most 1 GiB per RTT, the largest window of TCP (RFC 7323). At least "
-        f"{full:,} flows are needed to keep the link full after a loss{to_fill}."
-    )
-
-
-def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
-    """Return the Linux keys that are too small for the socket buffers, by version."""
-    needed = sizing.socket_buffer_bytes
-    rmem, wmem = (
-        f"net.ipv4.{name}={' '.join(map(str, values))}"
-        for name, values in (
-            ("tcp_rmem", (*DEFAULT_TCP_RMEM[:2], needed)),
-            ("tcp_wmem", (*DEFAULT_TCP_WMEM[:2], needed)),
-        )
-    )
-    if needed <= DEFAULT_TCP_WMEM[-1]:
-        return "the defaults of tcp_rmem and tcp_wmem are large enough"
-    if needed <= OLD_MAX_RMEM_BYTES:
-        keys = f"set {wmem}"
-    elif needed <= DEFAULT_TCP_RMEM[-1]:
-        keys = f"set {wmem}; before Linux {LARGER_RMEM_SINCE}, also {rmem}"
-    else:
-        keys = f"set {rmem} and {wmem}"
-    rate = readable_units.rate_text(sizing.default_rate_bps)
-    return f"{keys}; with the default tcp_wmem, the rate is at most about {rate}"
 
 
 def flows_to_fill_text(sizing: PathRequirements) -> str:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.input_types import make_step
+from tcpcast.models.pftk import WINDOW_REGIME
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step
     from tcpcast.engines.formula.input_types import PathInputs
-    from tcpcast.scenario import Scenario
 
 BOTTLENECK_REGIME, OWN_LINK_REGIME = "bottleneck", "own link"
 """Regimes in which a link limits the rate: the shared link, or a flow's ingress or egress."""
@@ -31,11 +31,22 @@ def make_answer_from_flow_rate(
     return make_answer_from_total_rate(engine, inputs, rate_pps=total, regime=regime, steps=steps)
 
 
+def make_lossless_answer(engine: str, inputs: PathInputs) -> Answer:
+    """Return an answer without random loss: the window limits the rate, or the link."""
+    return make_answer_from_flow_rate(
+        engine,
+        inputs,
+        rate_pps=inputs.window_pkts / inputs.rtt_s,
+        regime=WINDOW_REGIME,
+        steps=inputs.select_steps("p", "RTT", "W_max", "n"),
+    )
+
+
 def make_answer_from_total_rate(
     engine: str, inputs: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
     """Return an answer from the total rate of all flows; ``steps`` is its derivation."""
-    steps = list(steps)
+    steps, domain = list(steps), inputs.domain_values(rate_pps)
     if inputs.capacity is not None:
         steps.append(make_step("C_link", inputs.capacity.pps, "packet/s", inputs.capacity.key))
         if rate_pps >= inputs.capacity.pps:
@@ -53,7 +64,7 @@ def make_answer_from_total_rate(
         notes=texts_to_notes(inputs.warnings),
         regime=regime,
         steps=steps,
-        domain=inputs.domain_values(),
+        domain=domain,
     )
 
 
@@ -78,12 +89,3 @@ def warn_if_rate_exceeds_window(inputs: PathInputs, one_pps: float) -> list[str]
         f"window of {digits(inputs.window_pkts, 6)} packets allows only "
         f"{digits(max_rate)} packets/s"
     ]
-
-
-def warn_about_other_stacks(control: str, scenario: Scenario) -> list[str]:
-    """Warn if a formula describes another TCP than the scenario's."""
-    tcp = scenario.populations[0].tcp
-    if tcp.control == control:
-        return []
-    name = control.upper()
-    return [f"the values of this model are for {name}, but the scenario's stack is {tcp.stack}"]

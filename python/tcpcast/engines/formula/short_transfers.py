@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tcpcast.answer import Step
     from tcpcast.array_types import Floats, Table
     from tcpcast.scenario import Scenario
-    from tcpcast.scenario.tcp import Tcp
 
 
 MODEL_NAME = "the model of short transfers"
@@ -80,13 +79,13 @@ TAIL_LOSS_PROBE_RTTS = 2
 """Round trips before a tail loss probe (RFC 8985, section 7.2)."""
 
 
-def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -> Answer:
+def short(scenario: Scenario, measured: Answer | None) -> Answer:
     """Predict by Ayesta and Avrachenkov's model of short transfers.
 
     Delayed ACKs wait for ``tcp.ack_timeout``, which the paper omits. As in the paper, each loss
     costs one recovery and the timer is constant. Metric: ``completion_time_s``, the mean over the
     sizes, for isolated transfers on the idle path. Tables ``by_size`` (size_pkts,
-    completion_time_s) and, only with ``tables``, ``by_losses`` (size_pkts, losses, probability,
+    completion_time_s) and ``by_losses`` (size_pkts, losses, probability,
     completion_time_s given exactly that many lost transmissions).
 
     With measured inputs, p is the ``packet`` answer's ``loss_ratio`` and RTT its ``rtt_mean_s``.
@@ -101,18 +100,97 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
     sizes = np.asarray(require_listed_sizes(MODEL_NAME, scenario), dtype=np.float64)
     inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"], inputs["RTT"]
-    _require_short_transfer(float(sizes.max()), loss["value"])
+    size_pkts = float(sizes.max())
+    loss_ratio = loss["value"]
+    if loss_ratio > MAX_LOSS:
+        raise NotApplicable(
+            f"the loss is {100 * loss_ratio:.3g} %, but the model of short transfers supports at "
+            f"most {100 * MAX_LOSS:.0f} %",
+            Suggestion(engine="packet"),
+        )
+    mean_losses = size_pkts * loss_ratio  # as in the model's domain
+    if mean_losses > MAX_MEAN_LOSSES:
+        raise NotApplicable(
+            f"a transfer of {size_pkts:,.0f} packets loses {mean_losses:,.1f} packets on average, "
+            f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use a "
+            "smaller size, or estimate the time as the size divided by the rate of a bulk flow"
+        )
     try:
         transfer = _make_model_transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
         missing = added_latency_to_one_rtt_s(lossless, rtt["value"])
         lossless = lossless + missing
-        expected, by_losses = lossless, _lossless_latency_table(sizes, lossless)
+        expected = lossless
+        by_losses: Table = {
+            "size_pkts": sizes,
+            "losses": np.zeros(len(sizes), dtype=np.int64),
+            "probability": np.ones(len(sizes)),
+            "completion_time_s": lossless,
+        }
         if loss["value"] > 0:
             expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
-            if tables:
-                by_losses = _latency_table_by_losses(transfer, sizes, loss["value"], missing)
-        steps = [loss, rtt, *_derivation_steps(scenario.populations[0].tcp, transfer)]
+            losses = np.arange(MAX_TABLE_LOSSES + 1)
+            probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss["value"])
+            shown = (probability >= MIN_TABLE_PROBABILITY) | (losses[:, None] == 0)
+            max_count = int(losses[shown.any(axis=1)][-1])
+            latency = missing + conditional_latency_s(transfer, sizes, max_losses=max_count)
+            size, count = np.nonzero(shown[: max_count + 1].T)
+            by_losses = {
+                "size_pkts": sizes[size],
+                "losses": count,
+                "probability": probability[count, size],
+                "completion_time_s": latency[count, size],
+            }
+        tcp = scenario.populations[0].tcp
+        limited = transfer.limited_transmit
+        growth, rto = "tcp.delayed_acks: 2, otherwise 1", "max(tcp.min_rto, 4 RTT)"
+        todays: list[Step] = []
+        if tcp.is_modern:
+            growth, rto = packets_per_ack_source_text(tcp), "RTT + tcp.min_rto"
+            if not tcp.adds_min_rto:
+                rto = "max(tcp.min_rto, RTT)"
+            if tcp.has_tail_loss_probes:
+                rto = f"a tail loss probe after 2 RTT, at most {rto}"
+            todays = [
+                make_step(
+                    "beta",
+                    transfer.decrease,
+                    "1",
+                    f"{tcp.stack}: window after a loss / window before it",
+                ),
+                make_step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
+            ]
+        steps = [
+            loss,
+            rtt,
+            make_step("b", transfer.acked_packets, "packet", growth),
+            *todays,
+            make_step(
+                "ack timer",
+                transfer.delayed_ack_timer_s or 0.0,
+                "s",
+                "tcp.ack_timeout, if b is 2",
+            ),
+            make_step("W_0", transfer.initial_window_pkts, "packet", "tcp.initial_window"),
+            make_step("W_SS", transfer.initial_ssthresh_pkts, "packet", "tcp.initial_ssthresh"),
+            make_step("M", transfer.receiver_window_pkts, "packet", "tcp.receiver_window"),
+            make_step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
+            make_step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
+            make_step(
+                "e",
+                transfer.unprotected_pkts,
+                "packet",
+                "number of last packets whose loss causes a timeout",
+            ),
+            make_step("RTO", transfer.rto_s, "s", rto),
+            make_step(
+                "y_to",
+                timeout_packets(transfer),
+                "packet",
+                "number of first packets whose loss causes a timeout, Tables 1 and 2",
+            ),
+            make_step("FileSize_min", min_recoverable_pkts(transfer), "packet", "y_to + e"),
+        ]
     except DomainError as error:
         raise NotApplicable(f"the model of short transfers: {error}") from error
     steps += [
@@ -126,6 +204,22 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             "E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"
         ),
     ]
+    # The largest component of the time: losses, link transmission, or round trips.
+    transmission_s = sizes.sum() / transfer.link_pps
+    lossless_s = lossless.sum()
+    regime = BOTTLENECK_REGIME if 2 * transmission_s > lossless_s else ROUND_TRIPS_REGIME
+    if 2 * lossless_s <= expected.sum():
+        regime = LOSS_RECOVERY_REGIME
+    domain = transfer_domain_values(scenario, inputs, sizes)
+    if tcp.is_modern:  # the model includes the link
+        domain |= {WINDOW_BDPS: 0.0, SACK_LOSSES: domain[EXPECTED_LOSSES]}
+    warnings = warn_about_omitted_transfer_features(scenario)
+    if transfer.limited_transmit and transfer.duplicate_threshold > MAX_LIMITED_TRANSMIT_PKTS + 1:
+        warnings.append(
+            f"tcp.limited_transmit sends {MAX_LIMITED_TRANSMIT_PKTS} packets on duplicate acks "
+            "before the fast retransmit. The model sends "
+            f"{transfer.duplicate_threshold - 1} packets, so it underestimates the time"
+        )
     return Answer(
         engine="short",
         metrics={
@@ -134,52 +228,13 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         },
         tables={
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
-            **({"by_losses": by_losses} if tables else {}),
+            "by_losses": by_losses,
         },
-        notes=texts_to_notes(
-            [
-                *warn_about_omitted_transfer_features(scenario),
-                *_warn_about_omitted_features(transfer),
-            ]
-        ),
-        regime=_largest_time_component(
-            sizes.sum() / transfer.link_pps, lossless.sum(), expected.sum()
-        ),
+        notes=texts_to_notes(warnings),
+        regime=regime,
         steps=steps,
-        domain=_domain_values(scenario, inputs, sizes),
+        domain=domain,
     )
-
-
-def _largest_time_component(transmission_s: float, lossless_s: float, expected_s: float) -> str:
-    """Return the largest component of the time: losses, link transmission, or round trips."""
-    if 2 * lossless_s <= expected_s:
-        return LOSS_RECOVERY_REGIME
-    return BOTTLENECK_REGIME if 2 * transmission_s > lossless_s else ROUND_TRIPS_REGIME
-
-
-def _require_short_transfer(size_pkts: float, loss: float) -> None:
-    """Raise NotApplicable, before the evaluation, for a transfer that is not short."""
-    if loss > MAX_LOSS:
-        raise NotApplicable(
-            f"the loss is {100 * loss:.3g} %, but the model of short transfers supports at most "
-            f"{100 * MAX_LOSS:.0f} %",
-            Suggestion(engine="packet"),
-        )
-    mean = size_pkts * loss  # as in the model's domain
-    if mean > MAX_MEAN_LOSSES:
-        raise NotApplicable(
-            f"a transfer of {size_pkts:,.0f} packets loses {mean:,.1f} packets on average, "
-            f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use a "
-            "smaller size, or estimate the time as the size divided by the rate of a bulk flow"
-        )
-
-
-def _domain_values(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -> dict[str, float]:
-    """Return the quantities that bound the domain; for modern TCP the model includes the link."""
-    bounds = transfer_domain_values(scenario, inputs, sizes)
-    if not scenario.populations[0].tcp.is_modern:
-        return bounds
-    return bounds | {WINDOW_BDPS: 0.0, SACK_LOSSES: bounds[EXPECTED_LOSSES]}
 
 
 def _time_from_syn_metric(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
@@ -253,89 +308,3 @@ def _modern_tcp_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
         parameters |= {"limited_transmit": 1, "protects_last_packets": True}
         parameters["timeout_s"] = min(TAIL_LOSS_PROBE_RTTS * rtt_s, parameters["timeout_s"])
     return parameters
-
-
-def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
-    limited = transfer.limited_transmit
-    growth, rto = "tcp.delayed_acks: 2, otherwise 1", "max(tcp.min_rto, 4 RTT)"
-    todays: list[Step] = []
-    if tcp.is_modern:
-        growth, rto = packets_per_ack_source_text(tcp), "RTT + tcp.min_rto"
-        if not tcp.adds_min_rto:
-            rto = "max(tcp.min_rto, RTT)"
-        if tcp.has_tail_loss_probes:
-            rto = f"a tail loss probe after 2 RTT, at most {rto}"
-        todays = [
-            make_step(
-                "beta",
-                transfer.decrease,
-                "1",
-                f"{tcp.stack}: window after a loss / window before it",
-            ),
-            make_step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
-        ]
-    return [
-        make_step("b", transfer.acked_packets, "packet", growth),
-        *todays,
-        make_step(
-            "ack timer", transfer.delayed_ack_timer_s or 0.0, "s", "tcp.ack_timeout, if b is 2"
-        ),
-        make_step("W_0", transfer.initial_window_pkts, "packet", "tcp.initial_window"),
-        make_step("W_SS", transfer.initial_ssthresh_pkts, "packet", "tcp.initial_ssthresh"),
-        make_step("M", transfer.receiver_window_pkts, "packet", "tcp.receiver_window"),
-        make_step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
-        make_step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
-        make_step(
-            "e",
-            transfer.unprotected_pkts,
-            "packet",
-            "number of last packets whose loss causes a timeout",
-        ),
-        make_step("RTO", transfer.rto_s, "s", rto),
-        make_step(
-            "y_to",
-            timeout_packets(transfer),
-            "packet",
-            "number of first packets whose loss causes a timeout, Tables 1 and 2",
-        ),
-        make_step("FileSize_min", min_recoverable_pkts(transfer), "packet", "y_to + e"),
-    ]
-
-
-def _lossless_latency_table(sizes: Floats, latency: Floats) -> Table:
-    return {
-        "size_pkts": sizes,
-        "losses": np.zeros(len(sizes), dtype=np.int64),
-        "probability": np.ones(len(sizes)),
-        "completion_time_s": latency,
-    }
-
-
-def _latency_table_by_losses(
-    transfer: ShortTransfer, sizes: Floats, loss: float, missing_s: Floats
-) -> Table:
-    """Return the latency of each size for each number of losses that is not rare."""
-    losses = np.arange(MAX_TABLE_LOSSES + 1)
-    probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
-    shown = (probability >= MIN_TABLE_PROBABILITY) | (losses[:, None] == 0)
-    max_count = int(losses[shown.any(axis=1)][-1])
-    latency = missing_s + conditional_latency_s(transfer, sizes, max_losses=max_count)
-    size, count = np.nonzero(shown[: max_count + 1].T)
-    return {
-        "size_pkts": sizes[size],
-        "losses": count,
-        "probability": probability[count, size],
-        "completion_time_s": latency[count, size],
-    }
-
-
-def _warn_about_omitted_features(transfer: ShortTransfer) -> list[str]:
-    """Return warnings about features of the scenario that the model lacks."""
-    warnings = []
-    if transfer.limited_transmit and transfer.duplicate_threshold > MAX_LIMITED_TRANSMIT_PKTS + 1:
-        warnings.append(
-            f"tcp.limited_transmit sends {MAX_LIMITED_TRANSMIT_PKTS} packets on duplicate acks "
-            "before the fast retransmit. The model sends "
-            f"{transfer.duplicate_threshold - 1} packets, so it underestimates the time"
-        )
-    return warnings

@@ -21,9 +21,13 @@ from tcpcast.engines.kernel.config import (
     raise_if_unsupported,
     run_arguments,
 )
-from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, MeasuredCounters
-from tcpcast.engines.kernel.isolated_transfers import IsolatedTransfers
-from tcpcast.engines.packet import WARM_UP_NOT_FOUND_NOTE, interval_notes, metric_estimates
+from tcpcast.engines.kernel.counters import (
+    MAX_LIMITED_SHARE,
+    FinishedFiles,
+    MeasuredCounters,
+    isolated_transfer_results,
+)
+from tcpcast.engines.packet import WARM_UP_NOT_FOUND_NOTE, metric_estimates, notes
 from tcpcast.engines.packet.capture_files import check_capture_file, resolve_capture_path
 from tcpcast.errors import MachineError, NotApplicable
 
@@ -81,7 +85,87 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     runs = _ReplicationRunner(scenario, options)
     with _temporary_capture_path(scenario, options) as place:
         outcomes = runs.run_all(place)
-    return _make_answer(scenario, outcomes, accept_late=options.accept_late)
+    answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
+    answer.seed = scenario.run.seed
+    counts = [outcome.lateness for outcome in outcomes]
+    answer.provenance = {
+        "version": tcpcast.__version__,
+        "scenario": scenario.digest(),
+        "kernel": " ".join((os.uname().sysname, os.uname().release)),
+        "device": next((o.device for o in outcomes if o.device), None),
+        "lateness_up_to_s": list(LATENESS_BINS_S),
+        "lateness_packets": [sum(column) for column in zip(*counts, strict=True)],
+        "link": [o.final_report for o in outcomes],
+        "interval": "95 %, batches of all replications, long-run variance by cosine weights",
+    }
+    stop_reason = outcomes[-1].stop_reason
+    if stop_reason == "interrupted":
+        finished = "interrupted: the results cover only the finished part"
+        answer.mark_incomplete(finished, Status.INTERRUPTED)
+    elif stop_reason is not None:
+        answer.mark_incomplete(stop_reason)
+    if scenario.isolated_transfers is not None:
+        files = [FinishedFiles(scenario, outcome, -1) for outcome in outcomes]
+        times, answer.tables = isolated_transfer_results(scenario, files)
+        answer.metrics = metric_estimates.convert_to_metrics(times)
+    else:
+        complete = [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
+        if complete:
+            counted = MeasuredCounters(scenario, complete)
+            estimates = counted.estimates()
+            answer.metrics = metric_estimates.convert_to_metrics(estimates)
+            answer.tables = counted.tables()
+            answer.measured_s = counted.measured_s
+            is_given = scenario.run.warmup_s is not None
+            answer.warmup_s = round(max(counted.warm_ups_s), 3)
+            answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
+            if not counted.found_warm_up:
+                answer.notes.append(WARM_UP_NOT_FOUND_NOTE)
+            answer.notes += notes.make_interval_notes(
+                estimates, counted.snapshot, answer.tables.get("by_class", {})
+            )
+            limited = counted.time_share_limited_by_hosts()
+            if limited > MAX_LIMITED_SHARE:
+                answer.warn(
+                    "a socket buffer, not the network, limited the flows for "
+                    f"{limited:.1%} of the time",
+                    kind="model",
+                )
+            missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
+            if missing and answer.status is Status.DONE:
+                shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
+                answer.mark_incomplete(f"run.precision was not reached ({shortfall})")
+    if any(outcome.distortion is not None for outcome in outcomes):
+        reason = next(outcome.distortion for outcome in outcomes if outcome.distortion is not None)
+        rtt_s = min(group.rtt_s for group in scenario.populations)
+        reports = [outcome.punctuality for outcome in outcomes if outcome.punctuality]
+        elapsed, away, late = (
+            sum(report[key] for report in reports) for key in ("elapsed_ns", "away_ns", "late_ns")
+        )
+        packets = sum(sum(outcome.lateness) for outcome in outcomes)
+        held = float(rtt_s * away / max(elapsed - away, 1) + 2e-9 * late / max(packets, 1))
+        size = (
+            f"this machine delayed packets by a mean of {held * 1000:.2g} ms per RTT. Rates, "
+            f"times and delays may be wrong by {held / rtt_s:.1%}, the ratio of this added delay "
+            "to the RTT"
+        )
+        answer.mark_untrusted(f"{LATE_LINK_LABEL}: {reason}")
+        # Other notes concern intervals, which are left out.
+        answer.notes = [Note(f"{reason}: {size}", kind="run")]
+        if not options.accept_late and not answer.interrupted:
+            answer.status = Status.MACHINE_BUSY
+            answer.reason = (
+                "this machine was too busy for the timing of the link; repeat the run, lower "
+                "network.bottleneck.rate, or use --accept-late"
+            )
+    if scenario.isolated_transfers is None:
+        answer.notes = [*warn_about_bbr(scenario, answer.provenance), *answer.notes]
+    answer.notes += [
+        Note(f"the capture is incomplete: {outcome.capture_fault}", kind="remark")
+        for outcome in outcomes
+        if outcome.capture_fault
+    ]
+    return answer
 
 
 @contextmanager
@@ -150,73 +234,6 @@ class _ReplicationRunner:
         return None
 
 
-def _make_answer(
-    scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: bool
-) -> Answer:
-    answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
-    answer.seed = scenario.run.seed
-    answer.provenance = _provenance(scenario, outcomes)
-    _mark_incomplete(answer, outcomes[-1].stop_reason)
-    if scenario.isolated_transfers is not None:
-        single = IsolatedTransfers(scenario, outcomes)
-        answer.metrics = metric_estimates.convert_to_metrics(dict(single.estimates()))
-        answer.tables = single.tables()
-    else:
-        _add_endless_flow_results(
-            answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
-        )
-    if any(outcome.distortion is not None for outcome in outcomes):
-        mark_late_results(answer, scenario, outcomes, accepted=accept_late)
-    if scenario.isolated_transfers is None:
-        answer.notes = [*warn_about_bbr(scenario, answer.provenance), *answer.notes]
-    answer.notes += [
-        Note(f"the capture is incomplete: {outcome.capture_fault}", kind="remark")
-        for outcome in outcomes
-        if outcome.capture_fault
-    ]
-    return answer
-
-
-def _mark_incomplete(answer: Answer, stop_reason: str | None) -> None:
-    """Mark an answer as incomplete if its last run ended early."""
-    if stop_reason is not None:
-        if stop_reason == "interrupted":
-            finished = "interrupted: the results cover only the finished part"
-            answer.mark_incomplete(finished, Status.INTERRUPTED)
-        else:
-            answer.mark_incomplete(stop_reason)
-
-
-def _add_endless_flow_results(
-    answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
-) -> None:
-    if not outcomes:
-        return
-    counted = MeasuredCounters(scenario, outcomes)
-    estimates = counted.estimates()
-    answer.metrics = metric_estimates.convert_to_metrics(estimates)
-    answer.tables = counted.tables()
-    answer.measured_s = counted.measured_s
-    is_given = scenario.run.warmup_s is not None
-    answer.warmup_s = round(max(counted.warm_ups_s), 3)
-    answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
-    if not counted.found_warm_up:
-        answer.notes.append(WARM_UP_NOT_FOUND_NOTE)
-    answer.notes += interval_notes.make_interval_notes(
-        estimates, counted.snapshot, answer.tables.get("by_class", {})
-    )
-    limited = counted.time_share_limited_by_hosts()
-    if limited > MAX_LIMITED_SHARE:
-        answer.warn(
-            f"a socket buffer, not the network, limited the flows for {limited:.1%} of the time",
-            kind="model",
-        )
-    missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
-    if missing and answer.status is Status.DONE:
-        shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
-        answer.mark_incomplete(f"run.precision was not reached ({shortfall})")
-
-
 def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note]:
     """Warn about BBR's queue if the link was late, but too little to distort other stacks.
 
@@ -270,66 +287,5 @@ def _warn_about_pacing_in_pauses(links: Sequence[Mapping[str, int] | None]) -> I
         )
 
 
-def _provenance(scenario: Scenario, outcomes: list[TrafficOutcome]) -> dict[str, Any]:
-    counts = [outcome.lateness for outcome in outcomes]
-    return {
-        "version": tcpcast.__version__,
-        "scenario": scenario.digest(),
-        "kernel": " ".join((os.uname().sysname, os.uname().release)),
-        "device": next((o.device for o in outcomes if o.device), None),
-        "lateness_up_to_s": list(LATENESS_BINS_S),
-        "lateness_packets": [sum(column) for column in zip(*counts, strict=True)],
-        "link": [o.final_report for o in outcomes],
-        "interval": "95 %, batches of all replications, long-run variance by cosine weights",
-    }
-
-
 LATE_LINK_LABEL = "late link"
 """Text instead of an interval."""
-
-
-def mean_added_delay_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
-    """Return the mean delay per RTT that this machine added, in seconds.
-
-    The link's clock is paused while its process does not run, and packets due at that time are
-    delayed by the pause, so RTTs increase by this share of time. Other packets are forwarded late,
-    in both directions.
-    """
-    reports = [outcome.punctuality for outcome in outcomes if outcome.punctuality]
-    elapsed, away, late = (
-        sum(report[key] for report in reports) for key in ("elapsed_ns", "away_ns", "late_ns")
-    )
-    packets = sum(sum(outcome.lateness) for outcome in outcomes)
-    return float(rtt_s * away / max(elapsed - away, 1) + 2e-9 * late / max(packets, 1))
-
-
-def mark_late_results(
-    answer: Answer, scenario: Scenario, outcomes: Sequence[TrafficOutcome], *, accepted: bool
-) -> None:
-    """Mark all results as untrusted, without intervals, and add a note with the size of the error.
-
-    Parameters
-    ----------
-    answer
-        The results of all outcomes.
-    scenario, outcomes
-        At least one of the outcomes has a distortion.
-    accepted
-        False if the run ended because of it: the answer is then incomplete.
-    """
-    reason = next(outcome.distortion for outcome in outcomes if outcome.distortion is not None)
-    rtt_s = min(group.rtt_s for group in scenario.populations)
-    held = mean_added_delay_s(rtt_s, outcomes)
-    size = (
-        f"this machine delayed packets by a mean of {held * 1000:.2g} ms per RTT. Rates, times and "
-        f"delays may be wrong by {held / rtt_s:.1%}, the ratio of this added delay to the RTT"
-    )
-    answer.mark_untrusted(f"{LATE_LINK_LABEL}: {reason}")
-    # Other notes concern intervals, which are left out.
-    answer.notes = [Note(f"{reason}: {size}", kind="run")]
-    if not accepted and not answer.interrupted:
-        answer.status = Status.MACHINE_BUSY
-        answer.reason = (
-            "this machine was too busy for the timing of the link; repeat the run, lower "
-            "network.bottleneck.rate, or use --accept-late"
-        )

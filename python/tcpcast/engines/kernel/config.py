@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.kernel.emulated_path import path_configuration
-from tcpcast.engines.kernel.file_transfers import count_senders
-from tcpcast.engines.packet.configuration import to_nanoseconds
+from tcpcast.engines.kernel.counters import count_senders
+from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
@@ -22,8 +21,9 @@ from tcpcast.scenario.modern_tcp import get_congestion_control
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.tcp import Tcp
@@ -97,6 +97,16 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
         for number in range(count_senders(group))
     ]
     before = np.cumsum([0, *(group.count for group in groups)]).tolist()
+    isolated, run = scenario.isolated_transfers, scenario.run
+    until, wanted = run.duration_s, None
+    if run.transfers is not None:
+        wanted = (to_nanoseconds(run.warmup_s or 0.0), run.transfers)
+    expected_s = min(estimate_replication_s(scenario), run.max_wall_s or math.inf)
+    slot_s = min(
+        max(expected_s / SNAPSHOTS_PER_RUN, MIN_SNAPSHOT_INTERVAL_S), MAX_SNAPSHOT_INTERVAL_S
+    )
+    pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
+    # A fixed receive buffer if a window is limited: a growing one resets the limit.
     return {
         "config": {**path_configuration(scenario), "seed": seed + replication},
         "flows": [
@@ -112,32 +122,23 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
             (
                 _COMMON_SYSCTLS
                 | _sysctls_of_both_ends(groups[0].tcp)
-                | _receive_buffer_bytes(groups)
+                | (
+                    {}
+                    if all(math.isinf(group.tcp.receiver_window) for group in groups)
+                    else {"tcp_rmem": f"4096 {MAX_RECEIVE_BUFFER_BYTES} {MAX_RECEIVE_BUFFER_BYTES}"}
+                )
             ).items()
         ),
-        "schedule": _schedule_arguments(scenario),
+        "schedule": {
+            "until_ns": None if until is None else to_nanoseconds(until),
+            "wanted": wanted,
+            "slot_ns": None if isolated is not None else to_nanoseconds(slot_s),
+            "pause_ns": to_nanoseconds(pause_s),
+            "count": 0 if isolated is None else isolated.count or 0,
+        },
         "draws": (seed, replication),
         "capture": None,
         "most_bytes": MAX_QUEUED_BYTES,
-    }
-
-
-def _schedule_arguments(scenario: Scenario) -> dict[str, Any]:
-    isolated, run = scenario.isolated_transfers, scenario.run
-    until, wanted = run.duration_s, None
-    if run.transfers is not None:
-        wanted = (to_nanoseconds(run.warmup_s or 0.0), run.transfers)
-    expected_s = min(estimate_replication_s(scenario), run.max_wall_s or math.inf)
-    slot_s = min(
-        max(expected_s / SNAPSHOTS_PER_RUN, MIN_SNAPSHOT_INTERVAL_S), MAX_SNAPSHOT_INTERVAL_S
-    )
-    pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
-    return {
-        "until_ns": None if until is None else to_nanoseconds(until),
-        "wanted": wanted,
-        "slot_ns": None if isolated is not None else to_nanoseconds(slot_s),
-        "pause_ns": to_nanoseconds(pause_s),
-        "count": 0 if isolated is None else isolated.count or 0,
     }
 
 
@@ -154,7 +155,11 @@ def estimate_replication_s(scenario: Scenario) -> float:
         return run.duration_s or 0.0
     per_s, bits = 0.0, 0.0
     for group in scenario.populations:
-        own = _estimate_files_per_s(group)
+        if group.traffic.kind == "on-off":
+            own = group.count / (group.traffic.off.mean_value() + 2.0 * group.rtt_s)
+        else:
+            arrivals = getattr(group.traffic, "arrivals", None)
+            own = 0.0 if arrivals is None else float(arrivals.rate)
         per_s += own
         size = getattr(group.traffic, "mean_size_pkts", None)
         if group.traffic.kind == "on-off":
@@ -162,14 +167,6 @@ def estimate_replication_s(scenario: Scenario) -> float:
         bits += 8.0 * group.packet_bytes * own * (size or 0.0)
     share = max(1.0, bits / scenario.network.bottleneck.rate_bps)
     return (run.warmup_s or 0.0) + run.transfers * share / per_s
-
-
-def _estimate_files_per_s(group: Population) -> float:
-    """Return the number of files per second that a class sends over an idle link."""
-    if group.traffic.kind == "on-off":
-        return group.count / (group.traffic.off.mean_value() + 2.0 * group.rtt_s)
-    arrivals = getattr(group.traffic, "arrivals", None)
-    return 0.0 if arrivals is None else float(arrivals.rate)
 
 
 def _flow_arguments(group: Population) -> dict[str, Any]:
@@ -195,13 +192,6 @@ def _receive_window_bytes(group: Population) -> int | None:
     return int(group.tcp.receiver_window) * group.payload_bytes
 
 
-def _receive_buffer_bytes(groups: Sequence[Population]) -> dict[str, str]:
-    """Return a fixed receive buffer if a window is limited: a growing one resets the limit."""
-    if all(math.isinf(group.tcp.receiver_window) for group in groups):
-        return {}
-    return {"tcp_rmem": f"4096 {MAX_RECEIVE_BUFFER_BYTES} {MAX_RECEIVE_BUFFER_BYTES}"}
-
-
 def _sysctls_of_both_ends(tcp: Tcp) -> dict[str, str]:
     """Return the sysctls that must agree at both ends."""
     both = {
@@ -224,27 +214,6 @@ def raise_if_unsupported(scenario: Scenario) -> None:
 
 
 def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
-    yield from _find_unsupported_traffic(scenario)
-    files = scenario.probes.pcap
-    if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
-        yield NotApplicable(
-            'probes.pcap: engine kernel writes only one capture, with link = "sender" or '
-            '"receiver"',
-            Suggestion({"probes.pcap": None}),
-        )
-    yield from _find_unsupported_link_features(scenario)
-    for group in scenario.populations:
-        yield from _find_unsupported_tcp_features(scenario, group.tcp)
-        yield from _find_unsupported_windows(group)
-    first, *others = (_sysctls_of_both_ends(group.tcp) for group in scenario.populations)
-    if any(other != first for other in others):
-        yield NotApplicable(
-            "classes differ in tcp.timestamps, tcp.ecn or SACK, but all receivers are one host; "
-            "use the same values for all classes"
-        )
-
-
-def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
     run, isolated = scenario.run, scenario.isolated_transfers
     if isolated is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
         yield NotApplicable(
@@ -264,9 +233,13 @@ def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
             f"{count} senders are too many: engine kernel uses a network namespace per sender, "
             f"and at most {MAX_FLOWS} namespaces"
         )
-
-
-def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicable]:
+    files = scenario.probes.pcap
+    if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
+        yield NotApplicable(
+            'probes.pcap: engine kernel writes only one capture, with link = "sender" or '
+            '"receiver"',
+            Suggestion({"probes.pcap": None}),
+        )
     network, only = scenario.network, "engine kernel emulates only the bottleneck"
     if network.hops:
         yield NotApplicable(f"network.hop: {only}; use [network.bottleneck] instead")
@@ -297,6 +270,23 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
                 f"{key}: the kernel sends packets of at least {MIN_PACKET_BYTES} B, with headers",
                 Suggestion({key: f"{MIN_PACKET_BYTES}B"}),
             )
+    for group in scenario.populations:
+        yield from _find_unsupported_tcp_features(scenario, group.tcp)
+        (minimum, maximum), packet = RECEIVE_WINDOW_RANGE_BYTES, group.payload_bytes
+        window = _receive_window_bytes(group)
+        if window is not None and not minimum <= window <= maximum:
+            nearest = -(-minimum // packet) if window < minimum else maximum // packet
+            yield NotApplicable(
+                f"tcp.receiver_window: the kernel's receiver advertises windows of {minimum} B "
+                f"to {maximum} B of data ({-(-minimum // packet)} to {maximum // packet} packets)",
+                Suggestion({"tcp.receiver_window": nearest}),
+            )
+    first, *others = (_sysctls_of_both_ends(group.tcp) for group in scenario.populations)
+    if any(other != first for other in others):
+        yield NotApplicable(
+            "classes differ in tcp.timestamps, tcp.ecn or SACK, but all receivers are one host; "
+            "use the same values for all classes"
+        )
 
 
 def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
@@ -304,12 +294,17 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
         fact = "the kernel supports only modern Linux stacks"
         if tcp.is_modern:
             fact = MODERN_STACKS[tcp.stack].why_not_in_linux
+        # One stack per congestion control of the kernel, a version of the same one first.
+        stacks: dict[str, str] = {}
+        for name in KERNEL_STACKS:
+            stacks.setdefault(get_congestion_control(name), name)
+        nearest = sorted(
+            stacks.values(),
+            key=lambda stack: not tcp.control.startswith(get_congestion_control(stack)),
+        )
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
-            *(
-                Suggestion(changes_to_set_stack(scenario, stack))
-                for stack in _nearest_kernel_stacks(tcp)[:2]
-            ),
+            *(Suggestion(changes_to_set_stack(scenario, stack)) for stack in nearest[:2]),
         )
         return
     offered = get_kernel_congestion_controls()
@@ -335,27 +330,6 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
         )
 
 
-def _nearest_kernel_stacks(tcp: Tcp) -> list[str]:
-    """Return one stack per congestion control of the kernel, a version of the same one first."""
-    stacks: dict[str, str] = {}
-    for name in KERNEL_STACKS:
-        stacks.setdefault(get_congestion_control(name), name)
-    controls = sorted(stacks, key=lambda control: not tcp.control.startswith(control))
-    return [stacks[control] for control in controls]
-
-
-def _find_unsupported_windows(group: Population) -> Iterator[NotApplicable]:
-    (minimum, maximum), packet = RECEIVE_WINDOW_RANGE_BYTES, group.payload_bytes
-    window = _receive_window_bytes(group)
-    if window is not None and not minimum <= window <= maximum:
-        nearest = -(-minimum // packet) if window < minimum else maximum // packet
-        yield NotApplicable(
-            f"tcp.receiver_window: the kernel's receiver advertises windows of {minimum} B "
-            f"to {maximum} B of data ({-(-minimum // packet)} to {maximum // packet} packets)",
-            Suggestion({"tcp.receiver_window": nearest}),
-        )
-
-
 def get_kernel_congestion_controls() -> tuple[str, ...]:
     """Return the congestion controls of this machine's kernel; empty if unknown."""
     try:
@@ -363,3 +337,21 @@ def get_kernel_congestion_controls() -> tuple[str, ...]:
             return tuple(file.read().split())
     except OSError:
         return ()
+
+
+def path_configuration(scenario: Scenario) -> Config:
+    """Return the simulator's configuration, so that the emulated link has the same parameters.
+
+    The links of sources and receivers become constant delays, of a full packet and of an ACK.
+    """
+    config, network = make_configuration(scenario, 0.0), scenario.network
+    for only, group in zip(config["classes"], scenario.populations, strict=True):
+        for own in (group.ingress, group.egress):
+            delay = own.delay_s or 0.0
+            for_packet, for_ack = (
+                to_nanoseconds(delay + 8 * length / own.serial_bps)
+                for length in (group.packet_bytes, network.ack_bytes)
+            )
+            only["forward_ns"] += for_packet
+            only["back_ns"] += for_ack
+    return config

@@ -7,30 +7,253 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import statistics
-from tcpcast.emulation.traffic import FLOW_COUNTERS, WAIT_STEP_S
-from tcpcast.engines.kernel import file_transfers
-from tcpcast.engines.kernel.file_transfers import FinishedFiles, count_senders
-from tcpcast.engines.packet import metric_estimates
-from tcpcast.engines.packet.class_table import make_class_table
+from tcpcast import _native, statistics
+from tcpcast.emulation.traffic import FLOW_COUNTERS, TRANSFER_COLUMNS, WAIT_STEP_S
+from tcpcast.engines.packet import metric_estimates, transfers
 from tcpcast.engines.packet.configuration import size_interval_bounds
-from tcpcast.engines.packet.metric_estimates import (
+from tcpcast.engines.packet.counters import (
     CLASS_COUNTER,
     LINK_COUNTER,
     SIZE_COUNTER,
     BatchCounters,
+    Estimates,
     Snapshot,
+    point_estimate,
 )
-from tcpcast.engines.packet.reliability import add_class_interval_warnings, add_interval_warnings
+from tcpcast.engines.packet.reliability import (
+    add_class_interval_warnings,
+    add_interval_warnings,
+    reliable_percentiles,
+)
 from tcpcast.engines.packet.scenario_features import has_queue
+from tcpcast.engines.packet.tables import (
+    file_packet_bits,
+    make_class_table,
+    mean_completion_times,
+    size_interval_columns,
+    size_interval_table,
+)
+from tcpcast.engines.table_columns import percentile_columns
 from tcpcast.metrics import CLASS_METRICS, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.emulation.traffic import TrafficOutcome
     from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+
+
+def count_senders(group: Population) -> int:
+    """Return the number of senders of a class: a single one sends all arriving transfers."""
+    return 1 if group.traffic.kind == "transfers" else group.count
+
+
+def has_files(scenario: Scenario) -> bool:
+    """Return True if files share the network."""
+    kinds = {group.traffic.kind for group in scenario.populations}
+    return scenario.isolated_transfers is None and bool(kinds & {"on-off", "transfers"})
+
+
+class FinishedFiles:
+    """The files of one replication that ended after its warm-up."""
+
+    def __init__(self, scenario: Scenario, outcome: TrafficOutcome, begin_ns: int) -> None:
+        """Select the transfers whose last ACK arrived after ``begin_ns`` by the link's clock."""
+        rows = np.array(outcome.transfers, dtype=np.int64).reshape(-1, len(TRANSFER_COLUMNS))
+        of = {name: rows[:, index] for index, name in enumerate(TRANSFER_COLUMNS)}
+        groups = scenario.populations
+        counts = [count_senders(group) for group in groups]
+        payloads = [group.payload_bytes for group in groups]
+        late = of["acked_ns"] > begin_ns
+        self.of = {name: column[late] for name, column in of.items()}
+        self.group = np.repeat(np.arange(len(groups)), counts)[self.of["flow"]]
+        payload = np.array(payloads)[self.group]
+        self.packets = -(-self.of["bytes"] // payload)
+        self.bits = 8.0 * np.array([g.packet_bytes for g in groups])[self.group] * self.packets
+        self.on_ns = np.maximum(self.of["acked_ns"] - self.of["first_ns"], 1)
+        self.delivery_ns = self.of["delivered_ns"] - self.of["first_ns"]
+        self.total_ns = self.of["delivered_ns"] - self.of["opened_ns"]
+        self.row = np.searchsorted(np.array(size_interval_bounds(scenario)), self.packets)
+        opens = np.array([group.opens_connections for group in groups])
+        self.opened = opens[self.group]
+
+    def __len__(self) -> int:
+        """Return the number of files."""
+        return int(self.packets.size)
+
+    def add_to_counters(self, rows: Floats, times_ns: Floats, first: int, classes: int) -> None:
+        """Store the sums over files that had ended by each time in cumulative counters.
+
+        Parameters
+        ----------
+        rows
+            Counters of the link, classes and size intervals, ``[times, counters]``.
+        times_ns
+            Times by the link's clock, ``[times]``.
+        first
+            Index of the first counter of the first class.
+        classes
+            Number of classes; the counters of size intervals follow theirs.
+        """
+        of_class = {
+            "transfers": np.ones_like(self.packets),
+            "transfer_packets": self.packets,
+            "on_time_ns": self.on_ns,
+            "delivery_time_ns": self.delivery_ns,
+            "total_time_ns": self.total_ns,
+        }
+        for index in range(classes):
+            for name, values in of_class.items():
+                column = first + index * len(CLASS_COUNTER) + CLASS_COUNTER[name]
+                rows[:, column] = self._sums_of_ended_files(values, self.group == index, times_ns)
+        rates = self.packets / (self.on_ns * 1e-9) * _native.RATE_UNITS
+        of_size = {
+            "transfers": of_class["transfers"],
+            "packets": self.packets,
+            "on_time_ns": self.on_ns,
+            "rate_sum": rates.astype(np.int64),
+            "arrived": self.of["arrived"],
+            "drops": self.of["drops"],
+        }
+        sizes = first + classes * len(CLASS_COUNTER)
+        for index in np.unique(self.row):
+            for name, values in of_size.items():
+                column = sizes + int(index) * len(SIZE_COUNTER) + SIZE_COUNTER[name]
+                rows[:, column] = self._sums_of_ended_files(values, self.row == index, times_ns)
+
+    def _sums_of_ended_files(
+        self, values: NDArray[Any], chosen: NDArray[np.bool_], times_ns: Floats
+    ) -> Floats:
+        ends = self.of["acked_ns"][chosen]
+        order = np.argsort(ends, kind="stable")
+        sums = np.concatenate([[0.0], np.cumsum(values[chosen][order])])
+        sums_at_times: Floats = sums[np.searchsorted(ends[order], times_ns, "right")]
+        return sums_at_times
+
+
+def file_tables(
+    scenario: Scenario, units: BatchCounters, runs: Sequence[FinishedFiles]
+) -> dict[str, Table]:
+    """Return the packet engine's tables of files, over all replications.
+
+    Parameters
+    ----------
+    scenario
+        A scenario with files.
+    units
+        Units with the counters of :meth:`FinishedFiles.add_to_counters`.
+    runs
+        The files of each replication.
+    """
+    if not any(map(len, runs)):
+        return {}
+    kinds = {group.traffic.kind for group in scenario.populations}
+    bits = file_packet_bits(scenario)
+    is_on_off = "on-off" in kinds
+    on_s, sent_bits = _concatenate_column(runs, "on_ns") * 1e-9, _concatenate_column(runs, "bits")
+    quantiles = np.quantile([on_s, sent_bits / on_s], (0.5, 0.95, 0.99), axis=1).T
+    tables: dict[str, Table] = {
+        "percentiles": {
+            "quantity": np.array(
+                ["on_time" if is_on_off else "completion_time", "connection_rate"]
+            ),
+            **percentile_columns(reliable_percentiles(quantiles, np.full(2, on_s.size))),
+            "unit": np.array(["s", "bit/s"]),
+        }
+    }
+    if "on-off" in kinds:
+        return tables if bits is None else tables | {"by_size": size_interval_table(units, bits)}
+    sizes, totals = size_interval_columns(scenario), _make_simulator_totals(scenario, runs)
+    return tables | {
+        "by_size": transfers.times_by_size_table(sizes, totals, mean_completion_times(units), {}),
+        "by_losses": transfers.times_by_losses_table(sizes, totals, independent=False),
+        "transfer_times": transfers.time_percentile_table(sizes, totals),
+    }
+
+
+def _concatenate_column(runs: Sequence[FinishedFiles], name: str) -> NDArray[Any]:
+    return np.concatenate([getattr(files, name) for files in runs])
+
+
+def _make_simulator_totals(scenario: Scenario, runs: Sequence[FinishedFiles]) -> dict[str, Any]:
+    """Return the simulator's totals that its tables of transfers need."""
+    rows, on_ns, delivery_ns = (
+        _concatenate_column(runs, n) for n in ("row", "on_ns", "delivery_ns")
+    )
+    total_ns, opened = _concatenate_column(runs, "total_ns"), _concatenate_column(runs, "opened")
+    losses = np.concatenate([files.of["drops"] for files in runs])
+    count = len(size_interval_bounds(scenario)) + 1
+    of_row = [rows == index for index in range(count)]
+    times = {"completion": on_ns, "delivery": delivery_ns, "total": total_ns}
+    cells = sorted(set(zip(rows.tolist(), losses.tolist(), strict=True)))
+    chosen = {cell: (rows == cell[0]) & (losses == cell[1]) for cell in cells}
+    return {
+        "transfers": [
+            (
+                *cell,
+                int(own.sum()),
+                _sum_and_sum_of_squares(on_ns[own]),
+                _sum_and_sum_of_squares(delivery_ns[own]),
+            )
+            for cell, own in chosen.items()
+        ],
+        "opened": [
+            (int((own & opened).sum()), _sum_and_sum_of_squares(total_ns[own & opened]))
+            for own in of_row
+        ],
+        "completion_percentiles": [
+            _time_quantiles_s(on_ns[own], (0.5, 0.95, 0.99)) for own in of_row
+        ],
+        "time_percentiles": [
+            [
+                _time_quantiles_s(
+                    values[own & (opened | (name != "total"))], (0.5, 0.9, 0.95, 0.99)
+                )
+                for name, values in times.items()
+            ]
+            for own in of_row
+        ],
+    }
+
+
+def _sum_and_sum_of_squares(times_ns: NDArray[np.int64]) -> tuple[int, int]:
+    values = times_ns.tolist()
+    return sum(values), sum(value * value for value in values)
+
+
+def _time_quantiles_s(times_ns: NDArray[np.int64], levels: tuple[float, ...]) -> list[float]:
+    if not times_ns.size:
+        return [math.nan] * len(levels)
+    return [float(value) * 1e-9 for value in np.quantile(times_ns, levels)]
+
+
+def isolated_transfer_results(
+    scenario: Scenario, runs: Sequence[FinishedFiles]
+) -> tuple[Estimates, dict[str, Table]]:
+    """Return the metrics and tables of isolated transfers over all replications."""
+    if not any(map(len, runs)):
+        return {}, {}
+    totals = _make_simulator_totals(scenario, runs)
+    packets = _concatenate_column(runs, "packets")
+    sent, drops, again = (
+        sum(int(files.of[name].sum()) for files in runs)
+        for name in ("arrived", "drops", "retransmitted")
+    )
+    estimates: Estimates = {
+        "loss_ratio": point_estimate(drops / max(sent, 1)),
+        "retransmit_ratio": point_estimate(again / max(sent, 1)),
+        "mean_size_pkts": point_estimate(float(packets.mean())),
+        "transfers": point_estimate(float(packets.size)),
+    }
+    sizes = size_interval_columns(scenario)
+    any_number = dict.fromkeys(range(len(size_interval_bounds(scenario))), 0)
+    return transfers.estimate_isolated_transfers(estimates, totals), {
+        "by_size": transfers.times_by_size_table(sizes, totals, {}, any_number)
+    }
 
 
 KERNEL_COUNTERS = {
@@ -102,9 +325,7 @@ def make_cumulative_counters(
     flows = make_flow_counters(outcome)[begin:]
     flows -= flows[0]
     sizes = (
-        len(SIZE_COUNTER) * (len(size_interval_bounds(scenario)) + 1)
-        if file_transfers.has_files(scenario)
-        else 0
+        len(SIZE_COUNTER) * (len(size_interval_bounds(scenario)) + 1) if has_files(scenario) else 0
     )
     rows = np.zeros((len(kept), len(LINK_COUNTER) + len(groups) * len(CLASS_COUNTER) + sizes))
     times_ns = np.array([s["now_ns"] for s in kept], dtype=np.float64)
@@ -156,19 +377,45 @@ class MeasuredCounters:
         self.units = BatchCounters(rows, len(scenario.populations), begins_ns=begins_ns)
         self.flows = [make_flow_counters(o)[-1] - make_flow_counters(o)[index] for o, index in cut]
         self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
-        longest = self._longest_queue_pkts()
+        # The queue that corresponds to the longest wait, including the sent packet.
+        rate = self.scenario.network.bottleneck.rate_bps
+        if math.isinf(rate) or not self._waits:
+            longest = 0
+        else:
+            longest_s = max(self._waits) * WAIT_STEP_S
+            smallest = min(group.packet_bytes for group in self.scenario.populations)
+            longest = 1 + round(longest_s * rate / (8.0 * smallest))
         # Inputs of the reliability rules: counters, and the largest queue.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
         totals = {"queue_time_ns": nothing, "queue_seen": nothing}
         self.snapshot = Snapshot(self.units, totals, [], [], [])
 
-    def estimates(self) -> metric_estimates.Estimates:
+    def estimates(self) -> Estimates:
         """Return every measured metric; None if there was no observation of it."""
         units, scenario = self.units, self.scenario
         estimates = metric_estimates.estimate_class_metrics(scenario, units, None)
         estimates |= metric_estimates.estimate_run_metrics(scenario, units)
-        estimates |= self._queue_delay_percentiles()
-        estimates |= self._jain_index()
+        counts = self._waits
+        if counts:
+            steps = np.array(sorted(counts))
+            share = np.cumsum([counts[int(step)] for step in steps]) / sum(counts.values())
+            quantiles = {"queue_delay_p95_s": 0.95, "queue_delay_p99_s": 0.99}
+            estimates |= {
+                name: point_estimate(float(steps[np.searchsorted(share, q)]) * WAIT_STEP_S)
+                for name, q in quantiles.items()
+            }
+        groups = self.scenario.populations
+        if all(group.traffic.kind == "bulk" for group in groups):
+            received = FLOW_COUNTERS.index("received_bytes")
+            indices = [
+                metric_estimates.jain_index(units.rates(f[:, received], groups)) for f in self.flows
+            ]
+            if scenario.senders == 1:
+                estimates["jain_index"] = point_estimate(1.0)
+            elif all(map(math.isfinite, indices)):
+                estimates["jain_index"] = statistics.estimate_mean(
+                    indices, replications=len(indices)
+                )
         estimates |= metric_estimates.estimate_finished_transfers(scenario, units)
         if scenario.network.bottleneck.varying is not None:
             estimates["queue_mean_pkts"] = None
@@ -176,22 +423,6 @@ class MeasuredCounters:
             name: estimates[name] for name in MEASURABLE_METRICS if estimates.get(name) is not None
         }
         return add_interval_warnings(scenario, self.snapshot, known)
-
-    def _jain_index(self) -> metric_estimates.Estimates:
-        """Return Jain's index of endless flows."""
-        groups = self.scenario.populations
-        if any(group.traffic.kind != "bulk" for group in groups):
-            return {}
-        if self.scenario.senders == 1:
-            return {"jain_index": metric_estimates.point_estimate(1.0)}
-        received = FLOW_COUNTERS.index("received_bytes")
-        indices = [
-            metric_estimates.jain_index(self.units.rates(f[:, received], groups))
-            for f in self.flows
-        ]
-        if not all(map(math.isfinite, indices)):
-            return {}
-        return {"jain_index": statistics.estimate_mean(indices, replications=len(indices))}
 
     @staticmethod
     def _count_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
@@ -202,72 +433,44 @@ class MeasuredCounters:
                 counts[steps] = counts.get(steps, 0) + count
         return counts
 
-    def _longest_queue_pkts(self) -> int:
-        """Return the queue that corresponds to the longest wait, including the sent packet."""
-        rate = self.scenario.network.bottleneck.rate_bps
-        if math.isinf(rate) or not self._waits:
-            return 0
-        longest_s = max(self._waits) * WAIT_STEP_S
-        smallest = min(group.packet_bytes for group in self.scenario.populations)
-        return 1 + round(longest_s * rate / (8.0 * smallest))
-
-    def _queue_delay_percentiles(self) -> metric_estimates.Estimates:
-        """Return the 95th and 99th percentiles of the wait, with a resolution of 20 us."""
-        counts = self._waits
-        if not counts:
-            return {}
-        steps = np.array(sorted(counts))
-        share = np.cumsum([counts[int(step)] for step in steps]) / sum(counts.values())
-        quantiles = {"queue_delay_p95_s": 0.95, "queue_delay_p99_s": 0.99}
-        return {
-            name: metric_estimates.point_estimate(
-                float(steps[np.searchsorted(share, q)]) * WAIT_STEP_S
-            )
-            for name, q in quantiles.items()
-        }
-
     def tables(self) -> dict[str, Table]:
         """Return ``by_class``, ``by_flow`` (with several flows) and the tables of files."""
-        groups = self.scenario.populations
-        tables = {"by_class": self._class_table()}
-        if sum(map(count_senders, groups)) > 1:
-            tables["by_flow"] = self._flow_table()
-        tables = tables if len(groups) > 1 or "by_flow" in tables else {}
-        if file_transfers.has_files(self.scenario):
-            tables |= file_transfers.file_tables(self.scenario, self.units, self.files)
-        return tables
-
-    def _class_table(self) -> Table:
         groups = self.scenario.populations
         estimates = [
             metric_estimates.estimate_class_metrics(self.scenario, self.units, index)
             for index in range(len(groups))
         ]
         columns = [name for name in MEASURABLE_METRICS if name in CLASS_METRICS]
-        return make_class_table(
-            groups, add_class_interval_warnings(self.scenario, self.snapshot, estimates), columns
-        )
-
-    def _flow_table(self) -> Table:
-        groups = self.scenario.populations
-        counts = [count_senders(group) for group in groups]
-        names = np.repeat([group.name for group in groups], counts)
-        on_s = np.repeat([float(self.units.on_seconds([g]).sum()) for g in groups], counts)
-        on_s[on_s == 0.0] = math.nan
-        totals = np.sum(self.flows, axis=0)
-        of = {name: totals[:, index] for index, name in enumerate(FLOW_COUNTERS)}
-        sent, samples = np.maximum(of["arrived"], 1.0), np.maximum(of["rtt_samples"], 1.0)
-        return {
-            "class": names,
-            "flow": np.arange(len(names)),
-            "goodput_bps": 8.0 * of["received_bytes"] / on_s,
-            "send_rate_pps": of["arrived"] / on_s,
-            "loss_ratio": (of["queue_drops"] + of["random_drops"]) / sent,
-            "loss_indication_ratio": (of["recoveries"] + of["timeout_sequences"]) / sent,
-            "retransmit_ratio": of["retransmitted"] / sent,
-            "timeouts": of["timeouts"],
-            "rtt_mean_s": of["rtt_sum_ns"] * 1e-9 / samples,
+        tables = {
+            "by_class": make_class_table(
+                groups,
+                add_class_interval_warnings(self.scenario, self.snapshot, estimates),
+                columns,
+            )
         }
+        if sum(map(count_senders, groups)) > 1:
+            counts = [count_senders(group) for group in groups]
+            names = np.repeat([group.name for group in groups], counts)
+            on_s = np.repeat([float(self.units.on_seconds([g]).sum()) for g in groups], counts)
+            on_s[on_s == 0.0] = math.nan
+            totals = np.sum(self.flows, axis=0)
+            of = {name: totals[:, index] for index, name in enumerate(FLOW_COUNTERS)}
+            sent, samples = np.maximum(of["arrived"], 1.0), np.maximum(of["rtt_samples"], 1.0)
+            tables["by_flow"] = {
+                "class": names,
+                "flow": np.arange(len(names)),
+                "goodput_bps": 8.0 * of["received_bytes"] / on_s,
+                "send_rate_pps": of["arrived"] / on_s,
+                "loss_ratio": (of["queue_drops"] + of["random_drops"]) / sent,
+                "loss_indication_ratio": (of["recoveries"] + of["timeout_sequences"]) / sent,
+                "retransmit_ratio": of["retransmitted"] / sent,
+                "timeouts": of["timeouts"],
+                "rtt_mean_s": of["rtt_sum_ns"] * 1e-9 / samples,
+            }
+        tables = tables if len(groups) > 1 or "by_flow" in tables else {}
+        if has_files(self.scenario):
+            tables |= file_tables(self.scenario, self.units, self.files)
+        return tables
 
     def time_share_limited_by_hosts(self) -> float:
         """Return the share of time in which a window or buffer of a host limited a flow."""

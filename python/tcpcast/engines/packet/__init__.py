@@ -20,18 +20,17 @@ from tcpcast.answer import Answer, Note, Status
 from tcpcast.engines.packet import (
     cross_traffic,
     file_goodputs,
-    interval_notes,
     metric_estimates,
-    model_notes,
+    notes,
     reliability,
-    startup_curves,
     tables,
     time_series,
 )
 from tcpcast.engines.packet.capture_files import CaptureFiles, check_all_capture_files
 from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.engines.packet.counters import Estimates, Snapshot, read_snapshot
 from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
-from tcpcast.engines.packet.steady_state import no_steady_state_reason
+from tcpcast.engines.packet.reliability import no_steady_state_reason
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.cross_checks import find_stream_hop
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
     Configure = Callable[[Scenario, float], Config]
+
+    from tcpcast.scenario import Scenario
 
 NS_PER_SECOND = 1_000_000_000
 MAX_RUN_S = 2.0e9
@@ -156,26 +157,88 @@ def simulate_with_configuration(
             "packet", kind="simulation", metrics=metric_estimates.convert_to_metrics(estimates)
         )
         by_share = file_goodputs.estimate_exceeded_goodputs(scenario, snapshot)
-        if options.tables:
-            answer.tables = tables.make_all_tables(scenario, snapshot, by_share)
-        answer.notes = _warn_about_warm_up(warmup)
+        answer.tables = tables.make_all_tables(scenario, snapshot, by_share)
+        answer.notes = [] if warmup.is_found else [WARM_UP_NOT_FOUND_NOTE]
         answer.notes += [
-            *interval_notes.make_interval_notes(
-                estimates, snapshot, answer.tables.get("by_class", {})
-            ),
+            *notes.make_interval_notes(estimates, snapshot, answer.tables.get("by_class", {})),
             *reliability.warn_about_goodput_quantiles(scenario, snapshot.units, by_share),
         ]
         answer.notes += cross_traffic.warn_about_recordings_and_bins(scenario, run.clocks())
-        answer.warn(*_warn_about_endless_retransmissions(scenario, snapshot))
-        answer.notes += model_notes.make_model_notes(scenario, snapshot)
-        _warn_if_ended_early(answer, scenario, ended, estimates, run)
-        _mark_if_not_in_steady_state(answer, scenario, snapshot, run)
-        _add_trace_tables(answer, scenario, run)
+        # Counters instead of metrics, which a run in which hardly any file ends does not have.
+        dropped, arrived = (snapshot.units.total(of) for of in ("queue_drops", "arrived"))
+        if scenario.has_loss_feedback and dropped >= MAX_FEEDBACK_LOSS * max(arrived, 1.0):
+            answer.warn(
+                'stack "max-plus-reno" has instantaneous loss feedback and retransmits '
+                f"immediately. Here, {dropped / arrived:.0%} of the packets are lost, because the "
+                "buffer holds fewer packets than there are flows; set a larger buffer, or "
+                'tcp.stack = "rfc-newreno", which waits for an RTO'
+            )
+        answer.notes += notes.make_model_notes(scenario, snapshot)
+        missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
+        shortfall = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+        if ended == "interrupted":
+            answer.mark_incomplete(
+                "interrupted: the results cover only the finished part", Status.INTERRUPTED
+            )
+        elif ended == RUN_OUT_OF_TIME:
+            before = f"run.precision ({shortfall})" if shortfall else "the end of the run"
+            answer.mark_incomplete(f"run.max_wall was reached before {before}")
+        elif ended == "crowded":
+            answer.mark_incomplete(
+                "stopped with a million active transfers, because more transfers arrive than "
+                "finish; set a lower traffic.arrivals.rate, or a shorter run.duration"
+            )
+        elif isinstance(ended, OutOfMemoryError):
+            answer.mark_incomplete(str(ended))
+            answer.mark_untrusted()
+        elif (
+            scenario.run.transfers is not None or scenario.isolated_transfers is not None
+        ) and _has_reached_maximum_time(run):
+            answer.mark_incomplete("the transfers had not finished after 63 simulated years")
+        elif shortfall and ended == RUN_DONE:
+            answer.mark_incomplete(
+                f"run.precision cannot be confirmed by a longer run ({shortfall})"
+            )
+        elif shortfall:
+            reached = (
+                "63 simulated years"
+                if _has_reached_maximum_time(run)
+                else ("1000 times the specified length")
+            )
+            answer.mark_incomplete(f"run.precision was not reached within {reached} ({shortfall})")
+        clocks = run.clocks()
+        if len(clocks) < scenario.run.replications:
+            answer.mark_incomplete(
+                f"only {len(clocks)} of {scenario.run.replications} replications were started"
+            )
+        if not all(measuring for _, measuring in clocks):
+            answer.mark_incomplete("the run ended during the warm-up")
+            answer.mark_untrusted()
+        why = no_steady_state_reason(scenario, snapshot, run, answer)
+        if why is not None:
+            answer.mark_incomplete(why)
+            answer.mark_untrusted()
+        if scenario.probes.flows:
+            traces = run.traces()
+            answer.tables |= tables.traced_flow_tables(traces)
+            answer.notes += tables.note_thinned_traces(traces)
         if config["probes"]["course"]:
             answer.tables |= time_series.time_series_tables(scenario, run)
-        _add_delivered_table(answer, scenario, run)
+        if scenario.run.report_at is not None:
+            table = tables.delivered_table(scenario, run.delivered())
+            answer.tables |= {"delivered": table} if table else {}
+            answer.notes += tables.warn_about_unreached_times(scenario, table)
         captures.complete_and_rename(answer)
-    answer.provenance = _provenance(scenario, run, estimates)
+    answer.provenance = {
+        "version": tcpcast.__version__,
+        "scenario": scenario.digest(),
+        "replications": scenario.run.replications,
+        "simulated_s": [now / NS_PER_SECOND for now, _ in run.clocks()],
+        "units": max((e.units for e in estimates.values() if e is not None), default=0),
+        "interval": "95 %, batches of all replications, long-run variance by cosine weights"
+        if scenario.isolated_transfers is None
+        else "95 %; times are based on independent transfers, and other metrics on batches",
+    }
     answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
     # Each isolated transfer begins from the initial state and needs no warm-up.
     if scenario.isolated_transfers is None:
@@ -199,7 +262,7 @@ def _run_to_precision(
     advance: Callable[..., EndReason],
     warmup: _WarmUpResult,
     clock: WallTimeLimit,
-) -> tuple[EndReason, metric_estimates.Snapshot, metric_estimates.Estimates]:
+) -> tuple[EndReason, Snapshot, Estimates]:
     """Run for the requested length, then continue until the precision is reached."""
     targets = scenario.run.precision or {}
     first = length = _requested_run_length(scenario, warmup.seconds)
@@ -208,7 +271,7 @@ def _run_to_precision(
         if ended == RUN_DONE:
             goal = _run_limit(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.remaining_s())
-        snapshot = metric_estimates.read_snapshot(scenario, run)
+        snapshot = read_snapshot(scenario, run)
         estimates = reliability.add_interval_warnings(
             scenario, snapshot, metric_estimates.estimate_metrics(scenario, snapshot)
         )
@@ -263,7 +326,16 @@ def _find_warm_up(
         ended = _advance_run(run, **goal, threads=1, max_wall_s=clock.remaining_s(), progress=watch)
         if options.progress is not None:
             options.progress(0.0)
-        end = _find_end_of_transient_s(run, scenario)
+        slot_s, series = metric_estimates.warm_up_series(run, scenario)
+        if not series or series[0].size < MIN_MSER_SLOTS:
+            end = None
+        else:
+            ends = [statistics.mser5(each) for each in series]
+            end = (
+                slot_s * max(end.index for end in ends)
+                if all(end.is_found for end in ends)
+                else None
+            )
         if end is not None:
             latest, is_found = max(latest, end), share >= enough
         if is_found or ended != RUN_DONE:
@@ -276,15 +348,6 @@ def _find_warm_up(
     return _WarmUpResult(round(latest, 9), f"MSER-5 on {watched}", is_found, ended)
 
 
-def _find_end_of_transient_s(run: _native.Simulation, scenario: Scenario) -> float | None:
-    """Return the latest end that MSER-5 finds in any series, in s; None if one has no end."""
-    slot_s, series = metric_estimates.warm_up_series(run, scenario)
-    if not series or series[0].size < MIN_MSER_SLOTS:
-        return None
-    ends = [statistics.mser5(each) for each in series]
-    return slot_s * max(end.index for end in ends) if all(end.is_found for end in ends) else None
-
-
 WARM_UP_NOT_FOUND_NOTE = Note(
     "the run is too short to determine the end of its warm-up (MSER-5); make the run longer, "
     "or set run.warmup",
@@ -292,124 +355,8 @@ WARM_UP_NOT_FOUND_NOTE = Note(
 )
 
 
-def _warn_about_warm_up(warmup: _WarmUpResult) -> list[Note]:
-    return [] if warmup.is_found else [WARM_UP_NOT_FOUND_NOTE]
-
-
-def _warn_if_ended_early(
-    answer: Answer,
-    scenario: Scenario,
-    ended: EndReason,
-    estimates: metric_estimates.Estimates,
-    run: _native.Simulation,
-) -> None:
-    missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
-    shortfall = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-    if ended == "interrupted":
-        answer.mark_incomplete(
-            "interrupted: the results cover only the finished part", Status.INTERRUPTED
-        )
-    elif ended == RUN_OUT_OF_TIME:
-        before = f"run.precision ({shortfall})" if shortfall else "the end of the run"
-        answer.mark_incomplete(f"run.max_wall was reached before {before}")
-    elif ended == "crowded":
-        answer.mark_incomplete(
-            "stopped with a million active transfers, because more transfers arrive than finish; "
-            "set a lower traffic.arrivals.rate, or a shorter run.duration"
-        )
-    elif isinstance(ended, OutOfMemoryError):
-        answer.mark_incomplete(str(ended))
-        answer.mark_untrusted()
-    elif _has_reached_maximum_without_transfers(scenario, run):
-        answer.mark_incomplete("the transfers had not finished after 63 simulated years")
-    elif shortfall and ended == RUN_DONE:
-        answer.mark_incomplete(f"run.precision cannot be confirmed by a longer run ({shortfall})")
-    elif shortfall:
-        reached = (
-            "63 simulated years"
-            if _has_reached_maximum_time(run)
-            else ("1000 times the specified length")
-        )
-        answer.mark_incomplete(f"run.precision was not reached within {reached} ({shortfall})")
-    clocks = run.clocks()
-    if len(clocks) < scenario.run.replications:
-        answer.mark_incomplete(
-            f"only {len(clocks)} of {scenario.run.replications} replications were started"
-        )
-    if not all(measuring for _, measuring in clocks):
-        answer.mark_incomplete("the run ended during the warm-up")
-        answer.mark_untrusted()
-
-
-def _mark_if_not_in_steady_state(
-    answer: Answer, scenario: Scenario, snapshot: metric_estimates.Snapshot, run: _native.Simulation
-) -> None:
-    """Mark values as untrusted if endless flows are still in their start-up."""
-    why = no_steady_state_reason(scenario, snapshot, run, answer)
-    if why is not None:
-        answer.mark_incomplete(why)
-        answer.mark_untrusted()
-
-
-def _has_reached_maximum_without_transfers(scenario: Scenario, run: _native.Simulation) -> bool:
-    counted = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-    return counted and _has_reached_maximum_time(run)
-
-
 def _has_reached_maximum_time(run: _native.Simulation) -> bool:
     return any(now >= MAX_RUN_S * NS_PER_SECOND for now, _ in run.clocks())
-
-
-def _add_trace_tables(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
-    if not scenario.probes.flows:
-        return
-    traces = run.traces()
-    answer.tables |= tables.traced_flow_tables(traces)
-    answer.notes += tables.note_thinned_traces(traces)
-
-
-def _add_delivered_table(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
-    if scenario.run.report_at is None:
-        return
-    table = startup_curves.delivered_table(scenario, run.delivered())
-    answer.tables |= {"delivered": table} if table else {}
-    answer.notes += startup_curves.warn_about_unreached_times(scenario, table)
-
-
-def _warn_about_endless_retransmissions(
-    scenario: Scenario, snapshot: metric_estimates.Snapshot
-) -> list[str]:
-    """Warn if instantaneous loss feedback causes endless retransmissions."""
-    # Uses counters, because a run in which hardly any file ends has no metrics.
-    dropped, arrived = (snapshot.units.total(of) for of in ("queue_drops", "arrived"))
-    if not scenario.has_loss_feedback or dropped < MAX_FEEDBACK_LOSS * max(arrived, 1.0):
-        return []
-    return [
-        'stack "max-plus-reno" has instantaneous loss feedback and retransmits immediately. '
-        f"Here, {dropped / arrived:.0%} of the packets are lost, because the buffer holds "
-        "fewer packets than there are flows; set a larger buffer, or tcp.stack = "
-        '"rfc-newreno", which waits for an RTO'
-    ]
-
-
-def _provenance(
-    scenario: Scenario,
-    run: _native.Simulation,
-    estimates: metric_estimates.Estimates,
-) -> dict[str, Any]:
-    provenance = {
-        "version": tcpcast.__version__,
-        "scenario": scenario.digest(),
-        "replications": scenario.run.replications,
-        "simulated_s": [now / NS_PER_SECOND for now, _ in run.clocks()],
-        "units": max((e.units for e in estimates.values() if e is not None), default=0),
-        "interval": "95 %, batches of all replications, long-run variance by cosine weights",
-    }
-    if scenario.isolated_transfers is None:
-        return provenance
-    return provenance | {
-        "interval": "95 %; times are based on independent transfers, and other metrics on batches"
-    }
 
 
 def check_packet_sizes(scenario: Scenario) -> None:

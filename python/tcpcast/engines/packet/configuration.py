@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.packet.cross_traffic import stream_configs
 from tcpcast.engines.packet.equilibrium import initial_class_states
-from tcpcast.engines.packet.loss_config import (
-    bottleneck_loss_config,
-    link_loss_config,
-    loss_model_config,
-)
 from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale, subtract_delays
 from tcpcast.engines.packet.queue_config import buffer_capacity, buffer_limit_bytes, queue_config
 from tcpcast.scenario.byte_sizes import FileInBytes
@@ -24,9 +19,9 @@ if TYPE_CHECKING:
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.hops import Hop
     from tcpcast.scenario.link import Link
+    from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.tcp import Tcp
-    from tcpcast.scenario.traffic import Transfers
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 """Upper ends of the size intervals in packets: Table 1 of the Engset report."""
@@ -67,6 +62,7 @@ def make_configuration(
         Number of sources per simulated source.
     """
     network = scenario.network
+    jitter = network.jitter
     return {
         "seed": scenario.run.seed,
         "packet_bytes": network.packet_bytes,
@@ -75,7 +71,9 @@ def make_configuration(
         "buffer_pkts": _buffer_config(scenario, network.bottleneck, scale),
         "queue": queue_config(scenario, network.bottleneck),
         "loss": bottleneck_loss_config(network.bottleneck),
-        "jitter": _jitter_config(network),
+        "jitter": None
+        if jitter is None
+        else {"delay": jitter.distribution.parameters(), "reorder": jitter.reorder},
         "cross": stream_configs(scenario, scale),
         "hops_before": [_hop_config(scenario, hop, scale) for hop in network.hops_before],
         "hops_after": [_hop_config(scenario, hop, scale) for hop in network.hops_after],
@@ -157,13 +155,6 @@ def _hop_config(scenario: Scenario, hop: Hop, scale: NetworkScale) -> Config:
     }
 
 
-def _jitter_config(network: Network) -> Config | None:
-    jitter = network.jitter
-    if jitter is None:
-        return None
-    return {"delay": jitter.distribution.parameters(), "reorder": jitter.reorder}
-
-
 def _tcp_config(group: Population) -> Config:
     tcp, rules = group.tcp, group.tcp.rules
     sends = LIMITED_TRANSMIT_CONFIG[rules.limited_transmit_on] if tcp.limited_transmit else "off"
@@ -182,25 +173,32 @@ def _tcp_config(group: Population) -> Config:
         "initial_ssthresh": _bounded_window_pkts(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": rules.slow_start_at_ssthresh,
         "receiver_window": _bounded_window_pkts(tcp.receiver_window),
-        "idle_restart": _idle_restart_config(tcp.idle_restart),
+        "idle_restart": (
+            "after-timeout"
+            if tcp.idle_restart == "rto"
+            else "never"
+            if isinstance(tcp.idle_restart, str)
+            else {"after": to_nanoseconds(tcp.idle_restart)}
+        ),
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
-        "modern": _modern_tcp_config(tcp, group.payload_bytes) if tcp.is_modern else None,
-    }
-
-
-def _modern_tcp_config(tcp: Tcp, payload_bytes: int) -> Config:
-    unlimited = math.isinf(tcp.receiver_window)
-    return {
-        **_common_tcp_config(tcp),
-        "stack": tcp.stack,
-        "mss": payload_bytes,
-        "receiver_window": None if unlimited else _bounded_window_pkts(tcp.receiver_window),
-        "limited_transmit": tcp.limited_transmit,
-        "idle_restart": tcp.idle_restart == "rto",
-        "timestamps": bool(tcp.timestamps),
-        "handshake": tcp.handshake or "none",
-        "ecn": bool(tcp.ecn),
-        "virtual_flows": tcp.virtual_flows or 1,
+        "modern": {
+            **_common_tcp_config(tcp),
+            "stack": tcp.stack,
+            "mss": group.payload_bytes,
+            "receiver_window": (
+                None
+                if math.isinf(tcp.receiver_window)
+                else _bounded_window_pkts(tcp.receiver_window)
+            ),
+            "limited_transmit": tcp.limited_transmit,
+            "idle_restart": tcp.idle_restart == "rto",
+            "timestamps": bool(tcp.timestamps),
+            "handshake": tcp.handshake or "none",
+            "ecn": bool(tcp.ecn),
+            "virtual_flows": tcp.virtual_flows or 1,
+        }
+        if tcp.is_modern
+        else None,
     }
 
 
@@ -215,12 +213,6 @@ def _common_tcp_config(tcp: Tcp) -> Config:
         "max_rto_ns": to_nanoseconds(tcp.max_rto_s),
         "rto_granularity_ns": to_nanoseconds(tcp.rto_granularity_s),
     }
-
-
-def _idle_restart_config(rule: float | str) -> Choice:
-    if isinstance(rule, str):
-        return "after-timeout" if rule == "rto" else "never"
-    return {"after": to_nanoseconds(rule)}
 
 
 def _bounded_window_pkts(packets: float) -> int:
@@ -240,6 +232,10 @@ def _class_config(
         by_ns = of_byte * group.packet_bytes, of_byte * network.ack_bytes
         forward_ns, back_ns = subtract_delays(forward_ns, back_ns, by_ns)
     sources = scale.scale_source_count(group.count)
+    # The mean delay noise of a class's hosts. Hosts without specified noise get just enough
+    # noise to order simultaneous packets of different classes at random. Otherwise, the first
+    # class would always be first.
+    is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
     return {
         # The simulator creates senders for transfers.
         "sources": 0 if group.traffic.kind == "transfers" else sources,
@@ -250,25 +246,22 @@ def _class_config(
         "packet_bytes": group.packet_bytes if group.name in scenario.packet_size_classes else None,
         "traffic": _traffic_config(group, start),
         "tcp": _tcp_config(group),
-        "host_noise_ns": _host_noise_ns(scenario, group),
+        "host_noise_ns": max(
+            to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
+        ),
         "scale": None if scale == FULL_SCALE else max(1.0, group.count / sources),
     }
-
-
-def _host_noise_ns(scenario: Scenario, group: Population) -> int:
-    """Return the mean delay noise of a class's hosts.
-
-    Hosts without specified noise get just enough noise to order simultaneous packets of different
-    classes at random. Otherwise, the first class would always be first.
-    """
-    is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
-    return max(to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)
 
 
 def _traffic_config(group: Population, start: tuple[float, float] | None) -> Config:
     traffic = group.traffic
     payload = group.payload_bytes if group.tcp.is_modern else None
     if traffic.kind == "on-off":
+        if start is None:
+            initial_state_config: Choice = "off"
+        else:
+            active, within = start
+            initial_state_config = {"equilibrium": {"active": active, "within": within}}
         return {
             "on-off": {
                 "off": traffic.off.parameters(),
@@ -277,54 +270,42 @@ def _traffic_config(group: Population, start: tuple[float, float] | None) -> Con
                 "persistent": traffic.connection == "persistent",
                 # Correlation of the copula's normal distribution, from Spearman's correlation.
                 "coupling": 2.0 * math.sin(math.pi * traffic.correlation / 6.0),
-                "begin": _initial_state_config(start),
+                "begin": initial_state_config,
             }
         }
     if traffic.kind == "transfers":
-        return _transfers_config(traffic, payload)
+        files = [_packets_and_missing_bytes(size, payload) for size in traffic.sizes or []]
+        if traffic.arrivals is None:
+            return {"transfers": {"sizes": files}}
+        gap = {"distribution": "exponential", "minimum": 0.0, "scale": 1 / traffic.arrivals.rate}
+        if isinstance(traffic.size, Distribution):
+            rounding = _size_rounding_config(traffic.size, payload, "nearest")
+            return {
+                "arrivals": {"gap": gap, "size": traffic.size.parameters(), "rounding": rounding}
+            }
+        values = [size - lacking / (payload or 1) for size, lacking in files]
+        cumulative = [(at + 1) / len(values) for at in range(len(values))]
+        return {
+            "arrivals": {
+                "gap": gap,
+                "size": {"distribution": "empirical", "values": values, "cumulative": cumulative},
+                "rounding": "nearest" if payload is None else {"bytes": payload},
+            }
+        }
     stop = None if math.isinf(group.stop_s) else group.stop_s
-    return {"bulk": {"start": _start_time_config(group), "stop": stop}}
+    start = getattr(group.traffic, "start", None)
+    if start is None:
+        ends = {"low": group.start_s, "high": group.start_s + group.rtt_s}
+        start_time_config: Config = {"drawn": {"distribution": "uniform", **ends}}
+    elif isinstance(start, list):
+        start_time_config = {"times": list(start)}
+    else:
+        start_time_config = {"drawn": start.parameters()}
+    return {"bulk": {"start": start_time_config, "stop": stop}}
 
 
 def _size_rounding_config(size: Distribution[Any], payload: int | None, otherwise: str) -> Choice:
     return {"bytes": payload} if payload is not None and size.is_in_bytes else otherwise
-
-
-def _initial_state_config(start: tuple[float, float] | None) -> Choice:
-    if start is None:
-        return "off"
-    active, within = start
-    return {"equilibrium": {"active": active, "within": within}}
-
-
-def _start_time_config(group: Population) -> Config:
-    """Return the start times of the endless flows of a class."""
-    start = getattr(group.traffic, "start", None)
-    if start is None:
-        within = {"low": group.start_s, "high": group.start_s + group.rtt_s}
-        return {"drawn": {"distribution": "uniform", **within}}
-    if isinstance(start, list):
-        return {"times": list(start)}
-    return {"drawn": start.parameters()}
-
-
-def _transfers_config(traffic: Transfers, payload: int | None) -> Config:
-    files = [_packets_and_missing_bytes(size, payload) for size in traffic.sizes or []]
-    if traffic.arrivals is None:
-        return {"transfers": {"sizes": files}}
-    gap = {"distribution": "exponential", "minimum": 0.0, "scale": 1 / traffic.arrivals.rate}
-    if isinstance(traffic.size, Distribution):
-        rounding = _size_rounding_config(traffic.size, payload, "nearest")
-        return {"arrivals": {"gap": gap, "size": traffic.size.parameters(), "rounding": rounding}}
-    values = [size - lacking / (payload or 1) for size, lacking in files]
-    cumulative = [(at + 1) / len(values) for at in range(len(values))]
-    return {
-        "arrivals": {
-            "gap": gap,
-            "size": {"distribution": "empirical", "values": values, "cumulative": cumulative},
-            "rounding": "nearest" if payload is None else {"bytes": payload},
-        }
-    }
 
 
 def _packets_and_missing_bytes(size: int, payload: int | None) -> tuple[int, int]:
@@ -360,3 +341,34 @@ def return_link_config(scenario: Scenario) -> Config | None:
         "queue": "drop-tail" if link is None else queue_config(scenario, link),
         "loss": loss_model_config(network.ack_loss),
     }
+
+
+def loss_model_config(loss: Loss | None) -> Config | None:
+    """Return a link's loss model, which is independent of flows; None for no loss.
+
+    Raises
+    ------
+    TypeError
+        The model loses the rest of a round, which scenarios allow only at the bottleneck.
+    """
+    if loss is None:
+        return None
+    if loss.model == "bernoulli":
+        return {"bernoulli": loss.rate}
+    if loss.model == "rest-of-round":
+        raise TypeError('loss model "rest-of-round" is supported only at the bottleneck')
+    return {"gilbert-elliott": {name: value for name, value in loss if name != "model"}}
+
+
+def link_loss_config(link: Link) -> Config | None:
+    """Return the random loss of a link and its position; None for no loss."""
+    model = loss_model_config(link.loss)
+    return None if model is None else {"model": model, "at": link.loss_at}
+
+
+def bottleneck_loss_config(link: Link) -> Config | None:
+    """Return the random loss of the bottleneck, which may depend on flows, and its position."""
+    if link.loss is not None and link.loss.model == "rest-of-round":
+        return {"model": {"rest-of-round": link.loss.rate}, "at": link.loss_at}
+    config = link_loss_config(link)
+    return None if config is None else {"model": {"packet": config["model"]}, "at": config["at"]}

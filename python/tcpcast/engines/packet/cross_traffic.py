@@ -55,7 +55,42 @@ def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list
     configs: list[Config] = []
     for stream in scenario.cross:
         place = _require_stream_hop(scenario, stream)
-        bins, series = _count_fluid_bins_and_series(scenario, stream)
+        streams = [
+            other for other in scenario.cross if _require_stream_hop(scenario, other) == place
+        ]
+        counted = [other for other in streams if not other.is_noise]
+        if not counted:
+            # All streams at the hop are noise: each source has its own series, as far as memory
+            # allows, twice as long as the run, so that autocovariances are exact.
+            needed = 2 * count_noise_bins(scenario, stream.bin_s)
+            fluid_bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
+            room = MAX_FLUID_NOISE_BINS // fluid_bins
+            # The sources, rounded up to a power of two; the maximum for random arrivals.
+            bins, series = (
+                fluid_bins,
+                max(
+                    MIN_FLUID_SERIES,
+                    min(
+                        (
+                            MAX_FLUID_NOISE_BINS
+                            if any(
+                                group.traffic.kind == "transfers" for group in scenario.populations
+                            )
+                            else 1 << (scenario.senders - 1).bit_length()
+                        ),
+                        room,
+                    ),
+                ),
+            )
+        else:
+            fluid_bins = MAX_FLUID_BINS
+            for other in counted:
+                mean = other.mean_bps(place.link.rate_bps)
+                in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
+                fluid_bins = min(
+                    fluid_bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin)))
+                )
+            bins, series = max(MIN_FLUID_BINS, fluid_bins), 1
         configs.append(
             {
                 "stage": place.stage,
@@ -75,36 +110,6 @@ def _require_stream_hop(scenario: Scenario, stream: CrossStream) -> StreamHop:
     if place is None:
         raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
     return place
-
-
-def _count_fluid_bins_and_series(scenario: Scenario, stream: CrossStream) -> tuple[int, int]:
-    """Return the number of bins and of series for sources that each have their own hop.
-
-    Noise series are twice as long as the run, rounded up to a power of two, so that their
-    autocovariances are exact. If all streams at the hop are noise, each source has its own series,
-    as far as memory allows; otherwise, all sources share one series.
-    """
-    place = _require_stream_hop(scenario, stream)
-    streams = [other for other in scenario.cross if _require_stream_hop(scenario, other) == place]
-    counted = [other for other in streams if not other.is_noise]
-    if not counted:
-        needed = 2 * count_noise_bins(scenario, stream.bin_s)
-        bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
-        room = MAX_FLUID_NOISE_BINS // bins
-        return bins, max(MIN_FLUID_SERIES, min(_max_concurrent_sources(scenario), room))
-    bins = MAX_FLUID_BINS
-    for other in counted:
-        mean = other.mean_bps(place.link.rate_bps)
-        in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
-        bins = min(bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin))))
-    return max(MIN_FLUID_BINS, bins), 1
-
-
-def _max_concurrent_sources(scenario: Scenario) -> int:
-    """Return the sources, rounded up to a power of two; the maximum for random arrivals."""
-    if any(group.traffic.kind == "transfers" for group in scenario.populations):
-        return MAX_FLUID_NOISE_BINS
-    return 1 << (scenario.senders - 1).bit_length()
 
 
 def _arrival_process_config(scenario: Scenario, stream: CrossStream, scale: NetworkScale) -> Config:
@@ -132,21 +137,17 @@ def _arrival_process_config(scenario: Scenario, stream: CrossStream, scale: Netw
             "together": factor != 1,
         }
     if isinstance(stream, TraceCross):
-        return _recorded_traffic_config(stream, packet_bytes, factor)
+        start = stream.start_s
+        return {
+            "model": "trace",
+            "times_ns": [round((time - start) * NS_PER_SECOND) for time in stream.times],
+            "packets": [size / packet_bytes / factor for size in stream.sizes],
+            "period_ns": math.ceil((stream.period_s - start) * NS_PER_SECOND),
+            "offset_ns": None if stream.offset is None else int(stream.offset * NS_PER_SECOND),
+        }
     if factor == 1:
         return {"model": "poisson", "rate": mean}
     return {"model": "gamma", "rate": mean / factor, "shape": factor}
-
-
-def _recorded_traffic_config(stream: TraceCross, packet_bytes: int, factor: float) -> Config:
-    start = stream.start_s
-    return {
-        "model": "trace",
-        "times_ns": [round((time - start) * NS_PER_SECOND) for time in stream.times],
-        "packets": [size / packet_bytes / factor for size in stream.sizes],
-        "period_ns": math.ceil((stream.period_s - start) * NS_PER_SECOND),
-        "offset_ns": None if stream.offset is None else int(stream.offset * NS_PER_SECOND),
-    }
 
 
 def count_noise_bins(scenario: Scenario, bin_s: float) -> int:
@@ -195,41 +196,32 @@ def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_
             "model": stream.model,
             "mean_bps": stream.mean_bps(place.link.rate_bps),
         }
-        counts = _offered_and_carried_rates(counters, bits / measured_s, place.link.rate_bps)
-        rows.append(identity | counts | _noise_rate_statistics(stream, counters[3], bits))
+        bps = bits / measured_s
+        offered, carried, dropped = (float(count) for count in counters[:3])
+        (series, load, lost), (waits, waited_ns) = counters[4:]
+        if series:
+            offered, carried, dropped = load, load - lost, lost
+            bps = place.link.rate_bps / series
+        counts = {
+            "offered_bps": bps * offered,
+            "carried_bps": bps * carried,
+            "loss_ratio": dropped / offered if offered else math.nan,
+            "queue_delay_mean_s": waited_ns / waits / NS_PER_SECOND if waits else math.nan,
+        }
+        bins, cut, total, squares = counters[3]
+        missing = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
+        if not bins:
+            noise_rate_statistics: dict[str, float] = missing
+        else:
+            mean = total / bins
+            deviation = math.sqrt(max(0.0, squares / bins - mean * mean))
+            noise_rate_statistics = {
+                "rate_mean_bps": mean * bits / stream.bin_s,
+                "rate_sd_bps": deviation * bits / stream.bin_s,
+                "cut_ratio": cut / bins,
+            }
+        rows.append(identity | counts | noise_rate_statistics)
     return rows_to_table(rows)
-
-
-def _offered_and_carried_rates(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:
-    """Return the offered and carried rates, given the bit/s per counted packet."""
-    offered, carried, dropped = (float(count) for count in counters[:3])
-    (series, load, lost), (waits, waited_ns) = counters[4:]
-    if series:
-        offered, carried, dropped = load, load - lost, lost
-        bps = hop_bps / series
-    return {
-        "offered_bps": bps * offered,
-        "carried_bps": bps * carried,
-        "loss_ratio": dropped / offered if offered else math.nan,
-        "queue_delay_mean_s": waited_ns / waits / NS_PER_SECOND if waits else math.nan,
-    }
-
-
-def _noise_rate_statistics(
-    stream: CrossStream, sums: tuple[int, int, float, float], bits: float
-) -> dict[str, float]:
-    """Return the mean and standard deviation of the noise rates, and the share cut at 0."""
-    bins, cut, total, squares = sums
-    missing = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
-    if not bins:
-        return missing
-    mean = total / bins
-    deviation = math.sqrt(max(0.0, squares / bins - mean * mean))
-    return {
-        "rate_mean_bps": mean * bits / stream.bin_s,
-        "rate_sd_bps": deviation * bits / stream.bin_s,
-        "cut_ratio": cut / bins,
-    }
 
 
 def warn_about_recordings_and_bins(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if sys.platform != "win32":
     import resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
@@ -101,64 +102,48 @@ def check_memory(scenario: Scenario, config: Config) -> None:
         return
     each = _native.run_bytes(config, 1)
     sources = sum(group["sources"] for group in config["classes"])
-    fewer: list[Suggestion] = []
     if each <= free:
         fewer = [Suggestion({"run.replications": free // each})]
-    elif not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
-        # A fixed part of the memory is shared by all sources: fewer sources need more per source.
-        limit = int(0.95 * sources * free / each)
-        fewer = [Suggestion({f"traffic.{kind}": limit})]
+    else:
+        fewer = [Suggestion(engine="mean-field")]
+        if not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
+            # A fixed part of the memory is shared by all sources: fewer sources need more per
+            # source.
+            limit = int(0.95 * sources * free / each)
+            fewer.append(Suggestion({f"traffic.{kind}": limit}))
     of = "1 replication" if replications == 1 else f"{replications:,} replications"
     raise NotApplicable(
         f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, but "
         f"only {free / GIB:.3g} GiB are free; fewer "
         f"{'replications' if each <= free else 'sources'} fit",
         *fewer,
-        Suggestion(engine="mean-field"),
     )
 
 
 def read_free_bytes() -> int | None:
     """Return the free memory for this process, None if unknown."""
-    limits = [*_free_machine_bytes(), *_free_cgroup_bytes(), *_free_ulimit_bytes()]
-    return max(0, min(limits)) if limits else None
-
-
-def _free_machine_bytes() -> Iterator[int]:
+    limits = []
     available = _read_kib_line(MEMINFO, "MemAvailable")
     if available is not None:
-        yield available
+        limits.append(available)
     elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _free_cgroup_bytes() -> Iterator[int]:
-    """Yield the free memory of a container (cgroup v2), including the reclaimable page cache."""
-    try:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    # A container (cgroup v2), including the reclaimable page cache.
+    with suppress(OSError):
         limit, used = ((CGROUP / name).read_text() for name in ("memory.max", "memory.current"))
-    except OSError:
-        return
-    if limit.strip().isdigit():
-        yield int(limit) - int(used) + _cgroup_page_cache_bytes(CGROUP / "memory.stat")
-
-
-def _cgroup_page_cache_bytes(stat: Path) -> int:
-    """Return the page cache of a container, 0 if unknown."""
-    try:
-        rows = dict(line.split() for line in stat.read_text().splitlines())
-    except (OSError, ValueError):
-        return 0
-    return int(rows.get("active_file", 0)) + int(rows.get("inactive_file", 0))
-
-
-def _free_ulimit_bytes() -> Iterator[int]:
-    """Yield the remaining memory below ``ulimit -v`` and ``ulimit -d``."""
-    if sys.platform == "win32":
-        return
-    for kind, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
-        limit, _ = resource.getrlimit(kind)
-        if limit != resource.RLIM_INFINITY:
-            yield limit - (_read_kib_line(PROCESS_STATUS, name) or 0)
+        if limit.strip().isdigit():
+            rows: dict[str, str] = {}
+            with suppress(OSError, ValueError):
+                lines = (CGROUP / "memory.stat").read_text().splitlines()
+                rows = dict(line.split() for line in lines)
+            cached = int(rows.get("active_file", 0)) + int(rows.get("inactive_file", 0))
+            limits.append(int(limit) - int(used) + cached)
+    if sys.platform != "win32":
+        for kind, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+            most, _ = resource.getrlimit(kind)
+            if most != resource.RLIM_INFINITY:
+                limits.append(most - (_read_kib_line(PROCESS_STATUS, name) or 0))
+    return max(0, min(limits)) if limits else None
 
 
 def _read_kib_line(file: Path, name: str) -> int | None:

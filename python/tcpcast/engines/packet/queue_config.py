@@ -56,15 +56,10 @@ def buffer_limit_bytes(scenario: Scenario, link: Link | ReturnLink) -> int | Non
     return int(link.buffer.amount) if in_bytes and scenario.packet_size_classes else None
 
 
-def uses_ecn(scenario: Scenario) -> bool:
-    """Return True if packets of any class are ECN-capable."""
-    return any(bool(group.tcp.ecn) for group in scenario.populations)
-
-
 def may_mark_packets(scenario: Scenario, link: Link | ReturnLink) -> bool:
     """Return True if a link may mark packets of the scenario."""
     ecn = getattr(link.queue, "ecn", False)  # None, the default of RED, marks
-    return ecn is not False and uses_ecn(scenario)
+    return ecn is not False and any(bool(group.tcp.ecn) for group in scenario.populations)
 
 
 def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
@@ -74,12 +69,29 @@ def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
         return {
             "policed": {"tokens": _token_bucket_config(link.varying), "packet_bytes": packet_bytes}
         }
-    discipline = _discipline_config(scenario, link)
+    queue = link.queue
+    match queue:
+        case "droptail":
+            discipline: Choice = "drop-tail"
+        case ManagedQueue():
+            discipline = queue.simulator_config(scenario.network.packet_bytes)
+        case FairQueue():
+            discipline = {"drr": _drr_config(scenario, queue)}
+        case Red():
+            assert isinstance(link, Link)  # a return link has no RED
+            discipline = {"red": _red_config(scenario, link)}
+        case _:
+            assert_never(queue)
     limit_bytes = buffer_limit_bytes(scenario, link)
     by_length = limit_bytes is not None or isinstance(link.queue, FairQueue)
     is_managed = isinstance(link.queue, ManagedQueue) or may_mark_packets(scenario, link)
     if is_managed or link.varying is not None or (by_length and scenario.packet_size_classes):
-        rate = _rate_config(link)
+        if isinstance(link.varying, OpportunityRate):
+            rate: Config = {"opportunities": list(link.varying.opportunities.pairs)}
+        elif isinstance(link.varying, TokenBucket):
+            rate = {"bucket": _token_bucket_config(link.varying)}
+        else:
+            rate = {"constant": None if math.isinf(link.rate_bps) else _finite_bps(link.rate_bps)}
         return {"managed": {"discipline": discipline, "rate": rate, "limit_bytes": limit_bytes}}
     if isinstance(link.queue, FairQueue):
         return {"fair": {**_drr_config(scenario, link.queue), "packet_bytes": packet_bytes}}
@@ -88,37 +100,12 @@ def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     return "drop-tail"
 
 
-def _rate_config(link: Link | ReturnLink) -> Config:
-    if isinstance(link.varying, OpportunityRate):
-        return {"opportunities": list(link.varying.opportunities.pairs)}
-    if isinstance(link.varying, TokenBucket):
-        return {"bucket": _token_bucket_config(link.varying)}
-    return {"constant": None if math.isinf(link.rate_bps) else _finite_bps(link.rate_bps)}
-
-
 def _token_bucket_config(bucket: TokenBucket) -> Config:
     return {"rate_bps": _finite_bps(bucket.bucket), "burst_bytes": bucket.burst}
 
 
 def _finite_bps(rate: float) -> int:
     return max(1, round(rate))
-
-
-def _discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
-    queue = link.queue
-    match queue:
-        case "droptail":
-            config: Choice = "drop-tail"
-        case ManagedQueue():
-            config = queue.simulator_config(scenario.network.packet_bytes)
-        case FairQueue():
-            config = {"drr": _drr_config(scenario, queue)}
-        case Red():
-            assert isinstance(link, Link)  # a return link has no RED
-            config = {"red": _red_config(scenario, link)}
-        case _:
-            assert_never(queue)
-    return config
 
 
 def _red_config(scenario: Scenario, link: Link) -> Config:

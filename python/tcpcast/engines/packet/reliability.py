@@ -15,30 +15,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Note
-from tcpcast.drift import MIN_CYCLES
-from tcpcast.engines.packet.convergence import (
-    count_loss_indications,
-    find_unconverged_class_metrics,
-    find_unconverged_metrics,
+from tcpcast.drift import (
+    MIN_CYCLES,
+    MIN_INDEPENDENT_UNITS,
+    count_independent_units,
+    find_drifting_metrics,
 )
-from tcpcast.engines.packet.heavy_tails import warn_about_heavy_tails
-from tcpcast.engines.packet.identical_classes import compare_identical_classes
+from tcpcast.engines.formula.collect_inputs import find_limiting_link
+from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
 from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.readable_units import count_text, time_text
+from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, find_correlated_metrics
+from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from tcpcast import _native
+    from tcpcast.answer import Answer
     from tcpcast.array_types import Floats, Table
-    from tcpcast.engines.packet.metric_estimates import BatchCounters, Estimates, Snapshot
+    from tcpcast.engines.packet.counters import BatchCounters, Estimates, Snapshot
+    from tcpcast.intervals import MetricKey
     from tcpcast.metric_definition import Counters
-    from tcpcast.scenario import Scenario
+    from tcpcast.scenario import Population, Scenario
     from tcpcast.statistics import Estimate
 
 MIN_FILES = 100
@@ -103,12 +108,73 @@ def add_class_interval_warnings(
     scenario: Scenario, snapshot: Snapshot, each: Sequence[Estimates]
 ) -> list[Estimates]:
     """Return the estimates of each class with their warnings: see :func:`_add_warnings`."""
-    slow = find_unconverged_class_metrics(scenario, snapshot, each)
+    if scenario.isolated_transfers is not None:
+        slow: list[dict[str, str]] = [{} for _ in each]
+    else:
+        tested = {
+            (index, name): e
+            for index, estimates in enumerate(each)
+            for name, e in estimates.items()
+        }
+        short = _too_short_for_rates_reason(scenario, snapshot)
+        rates = (
+            {named: short for named in tested if named[1] in RATE_METRICS}
+            if short is not None
+            else {}
+        )
+        reasons = rates | _find_drifting_or_correlated(scenario, tested)
+        slow = [
+            {name: reasons[index, name] for name in estimates if (index, name) in reasons}
+            for index, estimates in enumerate(each)
+        ]
     warned = [
         _add_warnings(scenario, snapshot, estimates, (index,), slow[index])
         for index, estimates in enumerate(each)
     ]
-    return compare_identical_classes(scenario.populations, warned)
+    result = [dict(estimates) for estimates in warned]
+    found: list[tuple[Population, list[int]]] = []
+    for place, group in enumerate(scenario.populations):
+        settings = replace(
+            group, name="", count=0, traffic=group.traffic.model_copy(update={"declared": None})
+        )
+        for other, same in found:
+            if other == settings:
+                same.append(place)
+                break
+        else:
+            found.append((settings, [place]))
+    for members in [same for _, same in found if len(same) > 1]:
+        for name in result[members[0]]:
+            estimates = {
+                index: e
+                for index in members
+                if (e := result[index].get(name)) is not None and math.isfinite(e.value)
+            }
+            if len(estimates) < 2:
+                continue
+            scales = {
+                index: float(max(scenario.populations[index].count, 1))
+                if METRICS[name].is_extensive
+                else 1.0
+                for index in estimates
+            }
+            mean = math.fsum(e.value / scales[index] for index, e in estimates.items())
+            mean /= len(estimates)
+            distances = {
+                index: _distance_from(mean * scales[index], e) for index, e in estimates.items()
+            }
+            is_locked = max(distances.values()) > MAX_CHANCE_DISTANCE
+            for index, e in estimates.items():
+                if is_locked:
+                    result[index][name] = e.with_warning(LOCKED_TEXT, withheld=True)
+                elif distances[index] > 1.0:
+                    expected = mean * scales[index]
+                    assert e.low is not None
+                    assert e.high is not None
+                    start, stop = min(e.low, expected), max(e.high, expected)
+                    half_width = max(e.value - start, stop - e.value)
+                    result[index][name] = replace(e, low=start, high=stop, half_width=half_width)
+    return result
 
 
 def _add_warnings(
@@ -132,7 +198,21 @@ def _add_warnings(
         Metrics that have not converged, with reasons.
     """
     units = snapshot.units
-    missing = _few_data_text(scenario, units, classes)
+    kinds = {scenario.populations[index].traffic.kind for index in classes}
+    if kinds & {"on-off", "transfers"}:
+        files = units.total("transfers", classes)
+        enough = min_files(scenario, float(files), count_loss_indications(units, classes))
+        if files < enough:
+            missing = f"too few files: {count_text(files, 'file')}, but {enough} are needed"
+        else:
+            missing = None
+    else:
+        losses = count_loss_indications(units, classes)
+        has_marks = count_effective_marks(scenario, units, classes) >= MIN_EVENTS
+        if has_marks or (losses == 0 and not scenario.has_random_loss):
+            missing = None
+        else:
+            missing = _few_events_text("loss indications", losses, "loss indication")
     if has_too_few_files(scenario, units, classes):
         estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
@@ -251,7 +331,17 @@ def _add_metric_warnings(
     if reason is not None:
         return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
-        estimate = _rule_of_three_interval(name, estimate, units)
+        # An interval for a value that was equal in all n observations (rule of three). With 95 %
+        # confidence, less than a share 3/n of all observations differs from the constant. The
+        # interval assumes that this share differs, by as much as the constant itself.
+        _, among = METRICS[name].ratio_of
+        snapshot = units.sums(
+            among if among in (TIMEOUT_SEQUENCES, LOSS_INDICATIONS) else ("arrived",)
+        ).sum()
+        half = 3.0 / max(snapshot, 3.0) * abs(estimate.value)
+        high = estimate.value + half
+        high = min(high, max(1.0, estimate.value)) if name == "utilisation" else high
+        estimate = replace(estimate, low=estimate.value - half, high=high, half_width=half)
     elif METRICS[name].can_be_constant and (ends := _steady_interval(estimate)) is not None:
         low, high = ends
         maximum = 1.0 if METRICS[name].unit == "1" else math.inf
@@ -278,22 +368,6 @@ def _few_events_text(events: str, count: float, noun: str) -> str | None:
     return f"too few {events}: {count_text(count, noun)}, but {MIN_EVENTS} are needed"
 
 
-def _rule_of_three_interval(name: str, estimate: Estimate, units: BatchCounters) -> Estimate:
-    """Return an interval for a value that was equal in all n observations (rule of three).
-
-    With 95 % confidence, less than a share 3/n of all observations differs from the constant. The
-    interval assumes that this share differs, by as much as the constant itself.
-    """
-    _, among = METRICS[name].ratio_of
-    snapshot = units.sums(
-        among if among in (TIMEOUT_SEQUENCES, LOSS_INDICATIONS) else ("arrived",)
-    ).sum()
-    half = 3.0 / max(snapshot, 3.0) * abs(estimate.value)
-    high = estimate.value + half
-    high = min(high, max(1.0, estimate.value)) if name == "utilisation" else high
-    return replace(estimate, low=estimate.value - half, high=high, half_width=half)
-
-
 def has_too_few_files(
     scenario: Scenario, units: BatchCounters, classes: Sequence[int] | None = None
 ) -> bool:
@@ -309,22 +383,6 @@ def has_too_few_files(
     if scenario.isolated_transfers is not None or not kinds & {"on-off", "transfers"}:
         return False
     return units.total("transfers", classes) < MIN_EVENTS
-
-
-def _few_data_text(scenario: Scenario, units: BatchCounters, classes: Sequence[int]) -> str | None:
-    """Return a message if all metrics rest on too few files, or on too few losses of flows."""
-    kinds = {scenario.populations[index].traffic.kind for index in classes}
-    if kinds & {"on-off", "transfers"}:
-        files = units.total("transfers", classes)
-        enough = min_files(scenario, float(files), count_loss_indications(units, classes))
-        if files < enough:
-            return f"too few files: {count_text(files, 'file')}, but {enough} are needed"
-        return None
-    losses = count_loss_indications(units, classes)
-    has_marks = count_effective_marks(scenario, units, classes) >= MIN_EVENTS
-    if has_marks or (losses == 0 and not scenario.has_random_loss):
-        return None
-    return _few_events_text("loss indications", losses, "loss indication")
 
 
 def min_transfers_by_size(scenario: Scenario, snapshot: Snapshot) -> dict[int, int]:
@@ -377,22 +435,18 @@ def _rare_loss_warnings(
         own = int(np.count_nonzero(units.sums(counters, classes)))
         what, count = (EVENT_NAMES.get(counters, "losses"), own) if own else ("losses", bursts)
         if count == 0:
-            reached = _largest_queue_text(scenario, snapshot)
+            queue = scenario.network.bottleneck.queue
+            if isinstance(queue, FairQueue) and queue.buffers == "individual":
+                reached = f"{snapshot.largest_queue:,} packets in total over all flows"
+            elif math.isinf(scenario.buffer_pkts):
+                reached = count_text(snapshot.largest_queue, "packet")
+            else:
+                reached = f"{snapshot.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
             messages[name] = f"too few losses: none, although the queue reached {reached}"
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
             messages[name] = f"too few {what}: {where}, but must occur in {MIN_EVENTS} batches"
     return messages
-
-
-def _largest_queue_text(scenario: Scenario, snapshot: Snapshot) -> str:
-    """Return the largest queue as text, with the buffer if it is limited and all flows share it."""
-    queue = scenario.network.bottleneck.queue
-    if isinstance(queue, FairQueue) and queue.buffers == "individual":
-        return f"{snapshot.largest_queue:,} packets in total over all flows"
-    if math.isinf(scenario.buffer_pkts):
-        return count_text(snapshot.largest_queue, "packet")
-    return f"{snapshot.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
 
 
 def _is_queue_near_loss(scenario: Scenario, snapshot: Snapshot) -> bool:
@@ -435,9 +489,15 @@ def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters
     if row.can_be_constant and estimate.differing_units is not None:
         if _steady_interval(estimate) is not None:
             return None
-        return _equal_batches_warning(
-            estimate.differing_units, timeouts if is_of_timeouts else None
+        observations = timeouts if is_of_timeouts else None
+        is_constant = estimate.differing_units == 0 and (
+            observations is None or observations >= MIN_EQUAL_VALUES
         )
+        if is_constant or estimate.differing_units >= MIN_EVENTS:
+            return None
+        rest = f" except {estimate.differing_units}" if estimate.differing_units > 0 else ""
+        found = f"all batches of the run{rest} have the same value"
+        return f"too few different values: {found}, but {MIN_EVENTS} must have another value"
     return None
 
 
@@ -454,19 +514,6 @@ def _steady_interval(estimate: Estimate) -> tuple[float, float] | None:
     if half_width > MAX_STEADY_WIDTH * abs(estimate.value):
         return None
     return estimate.value - half_width, estimate.value + half_width
-
-
-def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str | None:
-    """Return the warning if too few batches differ from the most frequent value.
-
-    ``timeouts`` is the number of observations if the metric counts timeouts.
-    """
-    is_constant = differing_units == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES)
-    if is_constant or differing_units >= MIN_EVENTS:
-        return None
-    rest = f" except {differing_units}" if differing_units > 0 else ""
-    found = f"all batches of the run{rest} have the same value"
-    return f"too few different values: {found}, but {MIN_EVENTS} must have another value"
 
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
@@ -535,3 +582,310 @@ def _queue_relaxation_s(scenario: Scenario, load: float) -> float:
     ]
     service_s = max(bits, default=0.0) / scenario.network.bottleneck.rate_bps
     return service_s * (1.0 + load) / (1.0 - load) ** 2
+
+
+MAX_UNSEEN_SHARE = 0.1
+"""Maximum share of the mean square file size that is due to files too large to be expected in the
+run. Above, intervals need a check."""
+
+
+def warn_about_heavy_tails(
+    scenario: Scenario, units: BatchCounters, numbers: Sequence[int], *, min_files: int
+) -> Iterator[tuple[str, bool]]:
+    """Yield a warning if the drawn files do not represent the distribution, with both means.
+
+    Parameters
+    ----------
+    scenario, units
+        The scenario and the counters of its run.
+    numbers
+        Indices of the classes.
+    min_files
+        Minimum number of files for this warning; fewer files cause another warning.
+
+    Yields
+    ------
+    str, bool
+        The warning, and True if no number of files is enough.
+    """
+    for index in numbers:
+        group = scenario.populations[index]
+        traffic = group.traffic
+        if traffic.kind not in {"on-off", "transfers"}:
+            distribution = None
+        else:
+            distribution = traffic.size if isinstance(traffic.size, Distribution) else None
+        files = units.total("transfers", (index,))
+        if distribution is None or files < min_files:
+            continue
+        if rare_size_share_of_square_mean(distribution, files) > MAX_UNSEEN_SHARE:
+            down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
+            expected = mean_drawn_size_pkts(distribution, rounded_down=down)
+            drawn = units.total("transfer_packets", (index,)) / files
+            if not distribution.has_finite_variance():
+                enough = math.inf
+            else:
+                steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
+                enough = next(
+                    (
+                        files
+                        for files in steps
+                        if rare_size_share_of_square_mean(distribution, files) <= MAX_UNSEEN_SHARE
+                    ),
+                    math.inf,
+                )
+            endless = math.isinf(enough)
+            needed = (
+                "no number of files is enough" if endless else f"about {enough:,.0f} are needed"
+            )
+            text = (
+                f"file sizes vary too much for {files:,.0f} files ({needed}): the mean simulated "
+                f"size is {drawn:.4g} packets ({drawn / expected - 1:+.1%}), but the mean of the "
+                f"distribution is {expected:.4g} packets"
+            )
+            yield (text, endless)
+
+
+MAX_CHANCE_DISTANCE = 2.0
+"""Distance from the common mean, in half-widths, up to which an interval excludes it by chance: the
+probability of more is about 0.0001."""
+
+EQUAL_SHARE = 1e-9
+"""Relative difference below which values are equal, apart from rounding."""
+
+LOCKED_TEXT = (
+    "locked into a phase: identical classes differ by more than their intervals, depending on the "
+    "start of the run; average over several starts (run.replications = 8)"
+)
+
+
+def _distance_from(mean: float, estimate: Estimate) -> float:
+    """Return the distance of an estimate from a value, in half-widths on the side of the value."""
+    if estimate.low is None or estimate.high is None:
+        return 0.0
+    distance = abs(estimate.value - mean)
+    if distance <= EQUAL_SHARE * abs(mean):
+        return 0.0
+    end = estimate.low if mean < estimate.value else estimate.high
+    half_width = abs(end - estimate.value)
+    return distance / half_width if half_width else math.inf
+
+
+RUN_LENGTH_FACTOR = 4
+"""Factor by which the message advises to lengthen a run that has not converged."""
+
+RATE_METRICS = ("send_rate_pps", "goodput_pps", "goodput_bps")
+"""Metrics of a class that change if the classes' shares of the link change."""
+
+MAX_WARM_UP_SHARE = 1 / 3
+"""Maximum ratio of the measured warm-up to the run. With a larger ratio, the run is too short for
+the rates of classes: their slowest fluctuation takes about as long as the warm-up."""
+
+MIN_LOSS_CYCLES = 8
+"""Minimum length of a replication, in mean times between losses, if classes with and without BBR
+share a link. With only 4 mean times, half of the runs with one flow per class missed the true rates
+by a factor of three, but showed no trend (60 s, buffer 16 BDP, 4 replications)."""
+
+BBR_CYCLE_S = 10.0
+"""Time in seconds between two PROBE_RTT phases, in which BBR flows empty the queue and change
+their shares."""
+
+
+def find_unconverged_metrics(
+    scenario: Scenario, snapshot: Snapshot, estimates: Estimates
+) -> dict[str, str]:
+    """Return the metrics of an answer that have no interval because they vary slowly, with reasons.
+
+    Jain's index is one number per replication. It drifts if the goodput of any class does.
+    """
+    if scenario.isolated_transfers is not None:  # each transfer starts from the initial state
+        return {}
+    reasons = _find_drifting_or_correlated(scenario, estimates)
+    if "jain_index" in estimates:
+        units, groups = snapshot.units, scenario.populations
+        if len(groups) == 1:
+            goodput_per_class: dict[int, Estimate | None] = {}
+        else:
+            goodput_per_class = {
+                index: units.ratio(
+                    units.class_counter("delivered", [index]), units.on_seconds([group])
+                )
+                for index, group in enumerate(groups)
+            }
+        drifts = _drift_reason(scenario) if find_drifting_metrics(goodput_per_class) else None
+        if (reason := drifts or _too_short_for_rates_reason(scenario, snapshot)) is not None:
+            reasons["jain_index"] = reason
+    return reasons
+
+
+def _too_short_for_rates_reason(scenario: Scenario, snapshot: Snapshot) -> str | None:
+    groups = scenario.populations
+    if len(groups) == 1:
+        return None
+    measured_s = snapshot.units.measured_s
+    warm_up_s = snapshot.units.elapsed_s - measured_s / snapshot.units.replications
+    if scenario.run.warmup_s is None and warm_up_s > MAX_WARM_UP_SHARE * snapshot.units.elapsed_s:
+        advice = _longer_run_advice(scenario)
+        return f"the run is too short: the warm-up takes more than a third of the run; {advice}"
+    of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
+    if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
+        cycles = f"{MIN_CYCLES} cycles of {BBR_CYCLE_S:g} s, in which the shares of BBR flows vary"
+    else:
+        cycles_s = [0.0]
+        for index, group in enumerate(scenario.populations):
+            if group.traffic.kind == "bulk" and group.tcp.control not in RATE_BASED:
+                losses = count_loss_indications(snapshot.units, [index])
+                cycles_s.append(measured_s * group.count / losses if losses else 0.0)
+        cycle_s = max(cycles_s)
+        each_s = measured_s / snapshot.units.replications
+        if not of_bbr or each_s >= MIN_LOSS_CYCLES * cycle_s:
+            return None
+        cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the mean time between losses of a flow"
+    return (
+        f"the run is too short: the time after the warm-up is less than {cycles}; "
+        f"{_longer_run_advice(scenario)}"
+    )
+
+
+def count_loss_indications(units: BatchCounters, numbers: Sequence[int] | None = None) -> float:
+    """Return the number of loss indications of the given classes (default: all)."""
+    return float(sum(units.total(cell, numbers) for cell in LOSS_INDICATIONS))
+
+
+def _find_drifting_or_correlated(
+    scenario: Scenario, estimates: Mapping[MetricKey, Estimate | None]
+) -> dict[MetricKey, str]:
+    few = f"it contains fewer than {MIN_INDEPENDENT_UNITS} statistically independent periods"
+    correlated = f"the run is too short: {few}; {_longer_run_advice(scenario)}"
+    slow = {
+        name: correlated
+        for name in find_correlated_metrics(estimates)
+        if _has_few_independent_units(estimates[name])
+    }
+    return slow | dict.fromkeys(find_drifting_metrics(estimates), _drift_reason(scenario))
+
+
+def _has_few_independent_units(estimate: Estimate | None) -> bool:
+    if estimate is None or estimate.pseudo_values is None:
+        return False
+    return (
+        count_independent_units(estimate.pseudo_values, estimate.replications)
+        < MIN_INDEPENDENT_UNITS
+    )
+
+
+def _drift_reason(scenario: Scenario) -> str:
+    advice = _longer_run_advice(scenario)
+    return f"still drifting: the values at the start and at the end of the run differ; {advice}"
+
+
+def _longer_run_advice(scenario: Scenario) -> str:
+    """Return the advice to make the run longer: the present run becomes the warm-up."""
+    run = scenario.run
+    if run.transfers is not None:
+        return f"run longer (run.transfers = {RUN_LENGTH_FACTOR * run.transfers})"
+    if run.duration_s is None:
+        return f"run {RUN_LENGTH_FACTOR} times as long"
+    present, longer = (
+        format_duration(float(f"{s:.6g}"))
+        for s in (run.duration_s, RUN_LENGTH_FACTOR * run.duration_s)
+    )
+    return f'run longer (run.duration = "{longer}", run.warmup = "{present}")'
+
+
+LOSSLESS_STAGE, FIRST_RECOVERY_STAGE = 0, 1
+"""Stages of a flow in ``Simulation.stages``; larger values are later stages."""
+
+MIN_FULL_SHARE = 0.95
+"""Minimum rate of a lossless flow in a steady state, as a share of the rate that its receiver
+window or its links allow."""
+
+MAX_UNSETTLED_SHARE = 0.1
+"""Largest share of flows without a steady state for which values are kept."""
+
+
+def no_steady_state_reason(
+    scenario: Scenario, snapshot: Snapshot, run: _native.Simulation, answer: Answer
+) -> str | None:
+    """Return the reason why the flows of a run are not in a steady state, None if they are.
+
+    A flow without a loss or mark still grows its window, unless the receiver window or a link
+    limits it. A flow in its first fast recovery repairs the losses of slow start, one packet per
+    RTT.
+    """
+    bulk = [
+        index for index, group in enumerate(scenario.populations) if _can_reach_steady_state(group)
+    ]
+    if not bulk:
+        return None
+    growing, repairing, flows = 0, 0, 0
+    first = np.cumsum([0, *(group.count for group in scenario.populations)])
+    for index in bulk:
+        of_class = slice(first[index], first[index + 1])
+        stages = np.concatenate([each[of_class] for each in run.stages()])
+        flows += stages.size
+        repairing += int(np.count_nonzero(stages == FIRST_RECOVERY_STAGE))
+        is_limited = _is_limited_by_window_or_link(
+            scenario, scenario.populations[index], snapshot, answer, index
+        )
+        if (
+            not is_limited
+            and count_effective_marks(scenario, snapshot.units, (index,)) < stages.size
+        ):
+            indications = snapshot.units.total("fast_retransmits", [index])
+            indications += snapshot.units.total("timeout_sequences", [index])
+            beyond = np.count_nonzero(stages > FIRST_RECOVERY_STAGE) if indications == 0 else 0
+            growing += int(np.count_nonzero(stages == LOSSLESS_STAGE) + beyond)
+    if growing + repairing <= MAX_UNSETTLED_SHARE * flows:
+        return None
+    marked = any(scenario.populations[index].tcp.ecn for index in bulk)
+    end = "a loss or a mark" if marked else "a loss"
+    parts = []
+    if repairing:
+        parts.append(f"{_some_flows_text(repairing, flows)} still in the first fast recovery")
+    if growing:
+        parts.append(
+            f"{_some_flows_text(growing, flows)} still increasing the window without {end}"
+        )
+    return (
+        f"no steady state: {' and '.join(parts)}; run longer (run.duration), or limit the window "
+        "(tcp.receiver_window)"
+    )
+
+
+def _can_reach_steady_state(group: Population) -> bool:
+    """Return True if the senders never finish, and losses end the growth of their windows."""
+    tcp = group.tcp
+    return (
+        group.traffic.kind == "bulk" and not tcp.has_loss_feedback and tcp.control not in RATE_BASED
+    )
+
+
+def _is_limited_by_window_or_link(
+    scenario: Scenario, group: Population, snapshot: Snapshot, answer: Answer, index: int
+) -> bool:
+    """Return True if a class sends as fast as its receiver windows or the links allow."""
+    seconds = snapshot.units.measured_s
+    if not seconds:
+        return False
+    rate = snapshot.units.total("sent", [index]) / seconds
+    rtt = answer.metrics.get("rtt_mean_s")
+    rtt_s = group.rtt_s if rtt is None else max(rtt.value, group.rtt_s)
+    # Excludes start-up, in which the window opens, and the truncated last round trip.
+    rounds = seconds / rtt_s - snapshot.units.replications
+    if (
+        rounds > 0
+        and rate * seconds >= MIN_FULL_SHARE * group.count * group.tcp.receiver_window * rounds
+    ):
+        return True
+    utilisation = answer.metrics.get("utilisation")
+    if utilisation is not None and utilisation.value >= MIN_FULL_SHARE:
+        return True
+    link = find_limiting_link(scenario, group)
+    return link is not None and rate >= MIN_FULL_SHARE * link.pps
+
+
+def _some_flows_text(some: int, flows: int) -> str:
+    if flows == 1:
+        return "the flow is"
+    return f"{some} of {flows} flows {'is' if some == 1 else 'are'}"

@@ -20,15 +20,12 @@ def has_queue(scenario: Scenario) -> bool:
     return not math.isinf(link.rate_bps) and not link.is_policer
 
 
-def _can_drop_in_queue(scenario: Scenario) -> bool:
-    link = scenario.network.bottleneck
-    return not math.isinf(scenario.buffer_pkts) or link.queue != "droptail"
-
-
 _FEATURES: dict[ScenarioFeature, Callable[[Scenario], bool]] = {
     "link rate": lambda scenario: not math.isinf(scenario.network.bottleneck.rate_bps),
     "queue": has_queue,
-    "queue drops": _can_drop_in_queue,
+    "queue drops": lambda scenario: (
+        not math.isinf(scenario.buffer_pkts) or scenario.network.bottleneck.queue != "droptail"
+    ),
     "random loss": lambda scenario: scenario.network.bottleneck.loss is not None,
     "ECN marks": lambda scenario: may_mark_packets(scenario, scenario.network.bottleneck),
     "several hops": lambda scenario: len(scenario.network.hops) > 1,

@@ -61,12 +61,6 @@ def rare_size_share_of_square_mean(distribution: Distribution[Any], files: float
         return 1.0
     if distribution.is_constant():
         return 0.0
-    return _square_mean_above(
-        distribution, _size_exceeded_once_in(distribution, files)
-    ) / _square_mean_above(distribution, 0.0)
-
-
-def _size_exceeded_once_in(distribution: Distribution[Any], files: float) -> float:
     low, high = math.log(1e-3), math.log(MAX_FILE_PKTS)
     for _ in range(60):
         middle = (low + high) / 2
@@ -74,7 +68,7 @@ def _size_exceeded_once_in(distribution: Distribution[Any], files: float) -> flo
             low = middle
         else:
             high = middle
-    return math.exp(low)
+    return _square_mean_above(distribution, math.exp(low)) / _square_mean_above(distribution, 0.0)
 
 
 def _square_mean_above(distribution: Distribution[Any], minimum: float) -> float:

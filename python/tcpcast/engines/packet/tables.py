@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import _native
+from tcpcast import _native, statistics
 from tcpcast.answer import Note
-from tcpcast.engines.packet import cross_traffic, file_goodputs, hop_results, transfers
-from tcpcast.engines.packet.class_table import make_class_table
+from tcpcast.engines.packet import cross_traffic, file_goodputs, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, sorted_listed_sizes
-from tcpcast.engines.packet.metric_estimates import BatchCounters, Snapshot, estimate_class_metrics
+from tcpcast.engines.packet.metric_estimates import estimate_class_metrics
 from tcpcast.engines.packet.reliability import (
     add_class_interval_warnings,
     min_transfers_by_size,
@@ -20,6 +20,7 @@ from tcpcast.engines.packet.reliability import (
 )
 from tcpcast.engines.packet.unfinished_transfers import has_many_unfinished
 from tcpcast.engines.table_columns import (
+    estimate_part_column,
     estimate_part_or_nan,
     percentile_columns,
     quantity_table,
@@ -31,11 +32,15 @@ from tcpcast.units import digits
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tcpcast.array_types import Counts, Floats, Table
+    from tcpcast.engines.packet.counters import BatchCounters, Estimates, Snapshot
     from tcpcast.scenario import Population, Scenario
+    from tcpcast.scenario.hops import Hop
     from tcpcast.statistics import Estimate
+
+    Row = dict[str, Any]
 
 
 MAX_QUEUE_ROWS = 10_000
@@ -63,9 +68,32 @@ def make_all_tables(
     ``by_share`` contains the goodputs of :func:`.file_goodputs.estimate_exceeded_goodputs`.
     """
     kinds = {group.traffic.kind for group in scenario.populations}
-    tables = {"by_class": _class_table(scenario, snapshot)}
+    groups = scenario.populations
+    each = [estimate_class_metrics(scenario, snapshot.units, index) for index in range(len(groups))]
+    estimates = add_class_interval_warnings(scenario, snapshot, each)
+    is_isolated = scenario.isolated_transfers is not None
+    shown = [name for name in CLASS_METRICS if METRICS[name].has_isolated_value or not is_isolated]
+    tables = {"by_class": make_class_table(groups, estimates, shown)}
     if scenario.isolated_transfers is None:
-        tables["queue"] = _queue_distribution_table(snapshot.totals)
+        totals = snapshot.totals
+        time, at_arrivals = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
+        if time.sum() == 0.0 or time.size < 2:
+            tables["queue"] = {}
+        else:
+            lengths = np.arange(time.size)
+            if time.size > MAX_QUEUE_ROWS:
+                # All short queues, and longer ones at proportional distances: a million rows would
+                # take longer than the run.
+                short = MAX_QUEUE_ROWS // 2
+                far = np.geomspace(short, time.size - 1, MAX_QUEUE_ROWS - short)
+                lengths = np.unique(
+                    np.concatenate([lengths[:short], np.rint(far).astype(np.int64)])
+                )
+            tables["queue"] = {
+                "queue_pkts": lengths,
+                "time_above": _tail_probabilities(time)[lengths],
+                "arrivals_above": _tail_probabilities(at_arrivals)[lengths],
+            }
         if kinds & {"on-off", "transfers"}:
             tables |= _file_tables(scenario, snapshot)
             tables |= file_goodputs.file_goodput_tables(
@@ -77,68 +105,102 @@ def make_all_tables(
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
-        tables = _transfer_tables(scenario, snapshot) | tables
-    tables["red"] = _red_table(scenario, snapshot)
+        sizes = size_interval_columns(scenario)
+        means = {} if is_isolated else mean_completion_times(snapshot.units)
+        by_size = transfers.times_by_size_table(
+            sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
+        )
+        is_biased = not is_isolated and _has_class_with_many_unfinished(scenario, snapshot)
+        of_transfers = {
+            "by_size": transfers.withhold_times(by_size) if is_biased else by_size,
+            "by_losses": transfers.times_by_losses_table(
+                sizes, snapshot.totals, independent=is_isolated
+            ),
+        }
+        if scenario.is_modern:
+            times = transfers.time_percentile_table(sizes, snapshot.totals)
+            of_transfers["transfer_times"] = transfers.withhold_times(times) if is_biased else times
+        tables = of_transfers | tables
+    red = scenario.network.red_parameters()
+    if red is None:
+        tables["red"] = {}
+    else:
+        counts = snapshot.totals
+        early = int(counts["early_drops"])
+        red_rows = [
+            ("min_threshold", red.min_threshold_pkts, "packet"),
+            ("max_threshold", red.max_threshold_pkts, "packet"),
+            ("max_probability", red.max_probability, "1"),
+            ("weight", red.weight, "1"),
+            (
+                "average_mean",
+                _ratio_or_nan(counts["average_sum"], counts["averages_seen"]),
+                "packet",
+            ),
+            ("early_drops", early, "count"),
+            ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
+        ]
+        tables["red"] = quantity_table(red_rows)
     measured_s = snapshot.units.measured_s
     tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
-    tables["by_hop"] = hop_results.hop_table(scenario, snapshot)
-    tables |= _loss_tables(
-        snapshot.units, snapshot.totals, common_packet_bits(scenario.populations)
-    )
+    network = scenario.network
+    if len(network.hops) < 2:
+        tables["by_hop"] = {}
+    else:
+        hop_rows = [
+            _measured_hop_row(snapshot, hop)
+            if index == network.measured_index
+            else _other_hop_row(scenario, snapshot, index, hop)
+            for index, hop in enumerate(network.hops)
+        ]
+        tables["by_hop"] = {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(
+            hop_rows
+        )
+    drops = snapshot.totals["number_drops"]
+    if drops.any():
+        cells = [
+            "timeout_sequences",
+            *(f"sequences_of_{n}" for n in range(2, MAX_TIMEOUT_DEPTH + 2)),
+        ]
+        reached = np.array([snapshot.units.total(cell) for cell in cells])
+        if not reached[0]:
+            timeout_depth_table: Table = {}
+        else:
+            sequences = reached - np.append(reached[1:], 0.0)
+            timeout_depth_table = {
+                "depth": np.array(
+                    [*(f"T{n}" for n in range(MAX_TIMEOUT_DEPTH)), f"T{MAX_TIMEOUT_DEPTH}+"]
+                ),
+                "sequences": sequences.astype(np.int64),
+            }
+        tables |= {
+            "drops_by_sequence": {
+                "sequence": np.arange(1, len(drops)),
+                "packets": snapshot.totals["number_packets"][1:],
+                "drops": drops[1:],
+            },
+            "timeouts_by_kind": {
+                "kind": np.array(_native.TIMEOUT_KINDS),
+                "timeouts": snapshot.totals["timeouts"],
+                "time_s": snapshot.totals["stalled_ns"] * 1e-9,
+            },
+            "timeout_depths": timeout_depth_table,
+            "timeouts_by_window": _histogram_table(
+                "window_pkts", "timeouts", snapshot.totals["timeouts_by_window"]
+            ),
+            "recovery_retransmissions": _histogram_table(
+                "count", "recoveries", snapshot.totals["by_retransmissions"]
+            ),
+            "recovery_sent": _histogram_table("count", "recoveries", snapshot.totals["by_burst"]),
+            "loss_recovery": _loss_recovery_table(
+                snapshot.units, snapshot.totals, common_packet_bits(scenario.populations)
+            ),
+        }
     return {name: table for name, table in tables.items() if _count_rows(table) > 0}
 
 
 def _count_rows(table: Table) -> int:
     return len(next(iter(table.values()), ()))
-
-
-def _class_table(scenario: Scenario, snapshot: Snapshot) -> Table:
-    groups = scenario.populations
-    each = [estimate_class_metrics(scenario, snapshot.units, index) for index in range(len(groups))]
-    estimates = add_class_interval_warnings(scenario, snapshot, each)
-    is_isolated = scenario.isolated_transfers is not None
-    shown = [name for name in CLASS_METRICS if METRICS[name].has_isolated_value or not is_isolated]
-    return make_class_table(groups, estimates, shown)
-
-
-def _queue_distribution_table(totals: Mapping[str, Any]) -> Table:
-    """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue.
-
-    Of queues with more than :data:`MAX_QUEUE_ROWS` lengths, the table contains all short ones, and
-    longer ones at proportional distances: a million rows would take longer than the run.
-    """
-    time, snapshot = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
-    if time.sum() == 0.0 or time.size < 2:
-        return {}
-    lengths = np.arange(time.size)
-    if time.size > MAX_QUEUE_ROWS:
-        short = MAX_QUEUE_ROWS // 2
-        far = np.geomspace(short, time.size - 1, MAX_QUEUE_ROWS - short)
-        lengths = np.unique(np.concatenate([lengths[:short], np.rint(far).astype(np.int64)]))
-    return {
-        "queue_pkts": lengths,
-        "time_above": _tail_probabilities(time)[lengths],
-        "arrivals_above": _tail_probabilities(snapshot)[lengths],
-    }
-
-
-def _red_table(scenario: Scenario, snapshot: Snapshot) -> Table:
-    """Return RED's parameters and counts; the average is a mean over its values at arrivals."""
-    red = scenario.network.red_parameters()
-    if red is None:
-        return {}
-    totals = snapshot.totals
-    early = int(totals["early_drops"])
-    rows = [
-        ("min_threshold", red.min_threshold_pkts, "packet"),
-        ("max_threshold", red.max_threshold_pkts, "packet"),
-        ("max_probability", red.max_probability, "1"),
-        ("weight", red.weight, "1"),
-        ("average_mean", _ratio_or_nan(totals["average_sum"], totals["averages_seen"]), "packet"),
-        ("early_drops", early, "count"),
-        ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
-    ]
-    return quantity_table(rows)
 
 
 def _pad_to_equal_length(*columns: Counts) -> tuple[Floats, ...]:
@@ -175,14 +237,82 @@ def _file_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
     # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
     mixed = endless or has_too_different_file_sizes(scenario.populations)
-    tables["states"] = _active_sources_table(
-        snapshot.units, snapshot.totals, None if mixed else bits
+    packet_bits = None if mixed else bits
+    time, births, deaths = _pad_to_equal_length(
+        snapshot.totals["states_time_ns"], snapshot.totals["births"], snapshot.totals["deaths"]
     )
+    number = np.arange(time.size)
+    size = _ratio_or_nan(
+        snapshot.units.total("transfer_packets"),
+        snapshot.units.total("transfers"),
+    )
+    table = {
+        "active": number,
+        "probability": time / time.sum() if time.sum() else time,
+        "births": births.astype(np.int64),
+        "deaths": deaths.astype(np.int64),
+    }
+    if packet_bits is None:
+        tables["states"] = table
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = deaths / (time * 1e-9) * size * packet_bits / number
+        known = (deaths >= MIN_DEATHS) & (number > 0)
+        tables["states"] = table | {"shared_rate_bps": np.where(known, rate, np.nan)}
     if not endless and bits is not None:
-        tables["rates"] = _connection_rates_table(
-            snapshot, bits, of_sources="transfers" not in kinds
-        )
-    return tables | {"percentiles": _percentile_table(scenario, snapshot)}
+        of_sources = "transfers" not in kinds
+        packets = np.concatenate([column for column, _ in snapshot.sources]).astype(np.float64)
+        on_ns = np.concatenate([column for _, column in snapshot.sources]).astype(np.float64)
+        active = on_ns > 0
+        units = snapshot.units
+        transfers = units.total("transfers")
+        if not active.any() or not transfers:
+            tables["rates"] = {}
+        else:
+            time, deaths = _pad_to_equal_length(
+                snapshot.totals["states_time_ns"], snapshot.totals["deaths"]
+            )
+            size = float(units.total("transfer_packets") / transfers)
+            busy_s = dot_product(np.arange(time.size), time) * 1e-9
+            own = sum(units.size_counter("rate_sum", row).sum() for row in range(units.size_rows))
+            rates = {
+                "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
+                "mean over sources": float(np.mean(packets[active] / (on_ns[active] * 1e-9))),
+                "birth-death process": size * deaths.sum() / busy_s if busy_s else np.nan,
+                "mean over transfers": float(own) / _native.RATE_UNITS / transfers,
+            }
+            if not of_sources:
+                del rates["mean over sources"]
+            tables["rates"] = {
+                "method": np.array(list(rates)),
+                "connection_rate_bps": bits * np.array(list(rates.values()), dtype=np.float64),
+            }
+    totals = snapshot.totals
+    time = totals["queue_time_ns"].astype(np.float64)
+    below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
+    queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
+    rows: list[tuple[str, str, Any, str]] = []
+    for index, group in enumerate(scenario.populations):
+        if group.traffic.kind in FILE_TIME_NAME:
+            files = snapshot.units.total("transfers", [index])
+            files = 0.0 if has_many_unfinished(scenario, snapshot, [index]) else files
+            values = np.array(
+                [totals["on_time_percentiles"][index], totals["rate_percentiles"][index]]
+            )
+            scales = [[1.0], [8.0 * group.packet_bytes]]
+            times, rates = reliable_percentiles(values * scales, np.array([files, files]))
+            rows.append((group.name, FILE_TIME_NAME[group.traffic.kind], times, "s"))
+            rows.append((group.name, "connection_rate", rates, "bit/s"))
+    several = len(rows) > 2
+    rows.append(("", "queue", queue, "packet"))
+    return tables | {
+        "percentiles": {
+            **({"class": np.array([row[0] for row in rows])} if several else {}),
+            "quantity": np.array([row[1] for row in rows]),
+            **percentile_columns(np.array([row[2] for row in rows])),
+            "unit": np.array([row[3] for row in rows]),
+        }
+    }
 
 
 def _has_class_with_many_unfinished(scenario: Scenario, snapshot: Snapshot) -> bool:
@@ -197,26 +327,6 @@ def size_interval_columns(scenario: Scenario) -> Table:
     if listed is not None:
         return {"size_pkts": np.array(listed)}
     return {"low_pkts": np.array(SIZE_LOWS), "high_pkts": np.array(SIZE_HIGHS)}
-
-
-def _transfer_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
-    sizes = size_interval_columns(scenario)
-    is_isolated = scenario.isolated_transfers is not None
-    means = {} if is_isolated else mean_completion_times(snapshot.units)
-    by_size = transfers.times_by_size_table(
-        sizes, snapshot.totals, means, min_transfers_by_size(scenario, snapshot)
-    )
-    is_biased = not is_isolated and _has_class_with_many_unfinished(scenario, snapshot)
-    tables = {
-        "by_size": transfers.withhold_times(by_size) if is_biased else by_size,
-        "by_losses": transfers.times_by_losses_table(
-            sizes, snapshot.totals, independent=is_isolated
-        ),
-    }
-    if scenario.is_modern:
-        times = transfers.time_percentile_table(sizes, snapshot.totals)
-        tables["transfer_times"] = transfers.withhold_times(times) if is_biased else times
-    return tables
 
 
 def mean_completion_times(units: BatchCounters) -> dict[int, Estimate | None]:
@@ -278,145 +388,6 @@ def _size_interval_row(
 
 def _ratio_or_nan(part: float, whole: float) -> float:
     return part / whole if whole else np.nan
-
-
-def _active_sources_table(
-    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
-) -> Table:
-    """Return the birth-death process of active sources.
-
-    Its rate assumes that every active sender has files of the mean size, in packets of ``bits``.
-    It is left out (``bits`` is None) if sizes differ or some flows never end.
-    """
-    time, births, deaths = _pad_to_equal_length(
-        totals["states_time_ns"], totals["births"], totals["deaths"]
-    )
-    active = np.arange(time.size)
-    size = _ratio_or_nan(
-        units.total("transfer_packets"),
-        units.total("transfers"),
-    )
-    table = {
-        "active": active,
-        "probability": time / time.sum() if time.sum() else time,
-        "births": births.astype(np.int64),
-        "deaths": deaths.astype(np.int64),
-    }
-    if bits is None:
-        return table
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = deaths / (time * 1e-9) * size * bits / active
-    known = (deaths >= MIN_DEATHS) & (active > 0)
-    return table | {"shared_rate_bps": np.where(known, rate, np.nan)}
-
-
-def _connection_rates_table(snapshot: Snapshot, bits: float, *, of_sources: bool) -> Table:
-    """Return the mean connection rate by the Engset report's three methods (section 5).
-
-    A fourth value is the mean of the rates of all transfers, as in Tables 8 and 9 of the report.
-    Transfers with random arrivals have no sources, and hence no mean over sources.
-    """
-    packets = np.concatenate([column for column, _ in snapshot.sources]).astype(np.float64)
-    on_ns = np.concatenate([column for _, column in snapshot.sources]).astype(np.float64)
-    active = on_ns > 0
-    units = snapshot.units
-    transfers = units.total("transfers")
-    if not active.any() or not transfers:
-        return {}
-    time, deaths = _pad_to_equal_length(
-        snapshot.totals["states_time_ns"], snapshot.totals["deaths"]
-    )
-    size = float(units.total("transfer_packets") / transfers)
-    busy_s = dot_product(np.arange(time.size), time) * 1e-9
-    own = sum(units.size_counter("rate_sum", row).sum() for row in range(units.size_rows))
-    rates = {
-        "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
-        "mean over sources": float(np.mean(packets[active] / (on_ns[active] * 1e-9))),
-        "birth-death process": size * deaths.sum() / busy_s if busy_s else np.nan,
-        "mean over transfers": float(own) / _native.RATE_UNITS / transfers,
-    }
-    if not of_sources:
-        del rates["mean over sources"]
-    return {
-        "method": np.array(list(rates)),
-        "connection_rate_bps": bits * np.array(list(rates.values()), dtype=np.float64),
-    }
-
-
-def _percentile_table(scenario: Scenario, snapshot: Snapshot) -> Table:
-    """Return percentiles of the files of each class, and of the queue.
-
-    Those of files are nan if fewer than 10 files lie beyond (too few to be reliable) or many files
-    were unfinished. With several classes of files, column ``class`` contains their names.
-    """
-    totals = snapshot.totals
-    time = totals["queue_time_ns"].astype(np.float64)
-    below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
-    queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
-    rows: list[tuple[str, str, Any, str]] = []
-    for index, group in enumerate(scenario.populations):
-        if group.traffic.kind in FILE_TIME_NAME:
-            files = snapshot.units.total("transfers", [index])
-            files = 0.0 if has_many_unfinished(scenario, snapshot, [index]) else files
-            values = np.array(
-                [totals["on_time_percentiles"][index], totals["rate_percentiles"][index]]
-            )
-            scales = [[1.0], [8.0 * group.packet_bytes]]
-            times, rates = reliable_percentiles(values * scales, np.array([files, files]))
-            rows.append((group.name, FILE_TIME_NAME[group.traffic.kind], times, "s"))
-            rows.append((group.name, "connection_rate", rates, "bit/s"))
-    several = len(rows) > 2
-    rows.append(("", "queue", queue, "packet"))
-    return {
-        **({"class": np.array([row[0] for row in rows])} if several else {}),
-        "quantity": np.array([row[1] for row in rows]),
-        **percentile_columns(np.array([row[2] for row in rows])),
-        "unit": np.array([row[3] for row in rows]),
-    }
-
-
-def _loss_tables(
-    units: BatchCounters, totals: Mapping[str, Any], bits: float | None
-) -> dict[str, Table]:
-    drops = totals["number_drops"]
-    if not drops.any():
-        return {}
-    numbers = np.arange(1, len(drops))
-    kinds = np.array(_native.TIMEOUT_KINDS)
-    return {
-        "drops_by_sequence": {
-            "sequence": numbers,
-            "packets": totals["number_packets"][1:],
-            "drops": drops[1:],
-        },
-        "timeouts_by_kind": {
-            "kind": kinds,
-            "timeouts": totals["timeouts"],
-            "time_s": totals["stalled_ns"] * 1e-9,
-        },
-        "timeout_depths": _timeout_depth_table(units),
-        "timeouts_by_window": _histogram_table(
-            "window_pkts", "timeouts", totals["timeouts_by_window"]
-        ),
-        "recovery_retransmissions": _histogram_table(
-            "count", "recoveries", totals["by_retransmissions"]
-        ),
-        "recovery_sent": _histogram_table("count", "recoveries", totals["by_burst"]),
-        "loss_recovery": _loss_recovery_table(units, totals, bits),
-    }
-
-
-def _timeout_depth_table(units: BatchCounters) -> Table:
-    """Return sequences by depth: T0 are single timeouts, T1 pairs, ..., T5+ six or more."""
-    cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, MAX_TIMEOUT_DEPTH + 2))]
-    reached = np.array([units.total(cell) for cell in cells])
-    if not reached[0]:
-        return {}
-    sequences = reached - np.append(reached[1:], 0.0)
-    return {
-        "depth": np.array([*(f"T{n}" for n in range(MAX_TIMEOUT_DEPTH)), f"T{MAX_TIMEOUT_DEPTH}+"]),
-        "sequences": sequences.astype(np.int64),
-    }
 
 
 def _histogram_table(value: str, count: str, counts: Counts) -> Table:
@@ -502,4 +473,158 @@ def note_thinned_traces(traces: Mapping[str, Any]) -> list[Note]:
         )
         for name, width in bins.items()
         if width
+    ]
+
+
+def make_class_table(
+    groups: Sequence[Population], each: Sequence[Estimates], metrics: Iterable[str]
+) -> Table:
+    """Return the table of metrics, with one row per class.
+
+    Parameters
+    ----------
+    groups
+        The classes.
+    each
+        The estimates of each class, by metric.
+    metrics
+        Metrics to include if any class has an estimate.
+
+    Returns
+    -------
+    dict
+        Columns ``name``, ``sources``, and per metric the value, ``_low`` and ``_high`` (nan if
+        missing), and ``_at_least`` if any class has a lower bound. With several classes, a column
+        ``_interval_warning`` is added to each metric whose interval is withheld or needs a check
+        for any class. It contains the reason, "" for a trusted interval.
+    """
+    table: Table = {
+        "name": np.array([group.name for group in groups]),
+        "sources": np.array([group.count for group in groups]),
+    }
+    for metric in metrics:
+        values = [estimates[metric] for estimates in each]
+        if all(value is None for value in values):
+            continue
+        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
+            table[metric + suffix] = estimate_part_column(values, part)
+        bounds = estimate_part_column(values, "at_least")
+        if not np.isnan(bounds).all():
+            table[f"{metric}_at_least"] = bounds
+        warnings = ["" if value is None else value.interval_warning or "" for value in values]
+        if len(groups) > 1 and any(warnings):  # the metrics of a single class already have them
+            table[f"{metric}_interval_warning"] = np.array(warnings)
+    return table
+
+
+ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(7)
+"""Indices of a hop's counts in the totals."""
+
+
+def _measured_hop_row(snapshot: Snapshot, hop: Hop) -> dict[str, Any]:
+    units = snapshot.units
+    drops = units.total("queue_drops") + units.total("random_drops")
+    sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
+    busy, queue_integral, time = (float(column.sum()) for column in sums)
+    return {
+        **_loss_columns(units.total("arrived"), drops),
+        **_occupancy_columns(busy, queue_integral, time),
+        **_varying_rate_utilisation(
+            hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]
+        ),
+        "queue_max_pkts": snapshot.largest_queue,
+    }
+
+
+def _other_hop_row(scenario: Scenario, snapshot: Snapshot, index: int, hop: Hop) -> dict[str, Any]:
+    counts = snapshot.totals["hops"][index]
+    time = float(snapshot.units.link("time_ns").sum())
+    if not hop.shared:
+        pooled = any(group.traffic.kind == "transfers" for group in scenario.populations)
+        time *= math.nan if pooled else scenario.senders
+    return {
+        **_loss_columns(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
+        **_occupancy_columns(counts[BUSY], counts[QUEUE_INTEGRAL], time),
+        **_varying_rate_utilisation(hop, counts[LOAD]),
+        "queue_max_pkts": counts[LONGEST],
+    }
+
+
+def _loss_columns(arrived: float, drops: float) -> dict[str, Any]:
+    # Packets that arrived during the warm-up may be dropped later.
+    ratio = drops / arrived if arrived and drops <= arrived else math.nan
+    return {"arrived": int(arrived), "drops": int(drops), "loss_ratio": ratio}
+
+
+def _occupancy_columns(busy_ns: float, queue_integral_ns: float, time_ns: float) -> dict[str, Any]:
+    spans = {"utilisation": busy_ns, "queue_mean_pkts": queue_integral_ns}
+    return {name: span / time_ns if time_ns else math.nan for name, span in spans.items()}
+
+
+def _varying_rate_utilisation(hop: Hop, load: Sequence[float]) -> dict[str, float]:
+    """Return the utilisation of a hop with varying rate, which does not follow from busy time."""
+    if hop.varying is None:
+        return {}
+    carried, capacity = load
+    # A token bucket may also carry tokens that it saved before.
+    return {"utilisation": min(carried / capacity, 1.0) if capacity else math.nan}
+
+
+def delivered_table(scenario: Scenario, packets: Sequence[Sequence[Sequence[int]]]) -> Table:
+    """Return one row per class of endless flows and time of ``run.report_at``.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with ``run.report_at``.
+    packets
+        Packets delivered in order, per replication and source, at each of the times that the run
+        reached.
+
+    Returns
+    -------
+    dict
+        ``t_s`` after the start of a flow, ``bytes`` as the mean over flows with its interval over
+        replications (``nan`` for a single replication), ``flows`` as the number of flows in all
+        replications, and ``class`` if there are several classes. Times that no flow reached have no
+        row.
+    """
+    rows: list[Row] = []
+    first = 0
+    for group in scenario.populations:
+        last = first + group.count
+        if group.traffic.kind == "bulk":
+            payload = group.payload_bytes
+            of_class = [run[first:last] for run in packets]
+            for index, time_s in enumerate(scenario.run.report_at or ()):
+                reached = [[flow[index] for flow in run if len(flow) > index] for run in of_class]
+                means = [payload * math.fsum(counts) / len(counts) for counts in reached if counts]
+                if means:
+                    estimate = statistics.estimate_mean(means, replications=len(means))
+                    row = {
+                        "class": group.name,
+                        "t_s": time_s,
+                        "bytes": math.fsum(means) / len(means),
+                    }
+                    ends = {part: estimate_part_or_nan(estimate, part) for part in ("low", "high")}
+                    rows += [row | ends | {"flows": sum(map(len, reached))}]
+        first = last if group.traffic.kind != "transfers" else first
+    table = rows_to_table(rows)
+    if len(scenario.populations) == 1:
+        table.pop("class", None)
+    return table
+
+
+def warn_about_unreached_times(scenario: Scenario, delivered: Table) -> list[Note]:
+    """Return a note if no flow reached one of the times."""
+    reached = set(delivered.get("t_s", ()))
+    missing = [time for time in scenario.run.report_at or () if time not in reached]
+    if not missing:
+        return []
+    return [
+        Note(
+            f"the table `delivered` ends before {missing[0]:g} s, a time in run.report_at, "
+            "because no flow ran for this long; write a longer run.duration",
+            kind="remark",
+        )
     ]

@@ -6,7 +6,7 @@ the windows of a few flows, which are thinned as they grow: memory does not grow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.scenario_features import has_queue
 from tcpcast.engines.table_columns import concatenate_tables
-from tcpcast.intervals import CONFIDENCE_LEVEL
+from tcpcast.intervals import NORMAL_QUANTILE, student_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,6 @@ MIN_TRANSFERS = 10
 
 _NS_PER_SECOND = 1e9
 _LINK_COLUMNS = 2
-_UPPER_LEVEL = (1.0 + CONFIDENCE_LEVEL) / 2.0
 
 
 def select_watched_flows(scenario: Scenario) -> list[int]:
@@ -91,12 +90,80 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
         intervals are NaN if there is none: intervals need three or more replications; for isolated
         transfers they follow from the number of transfers. Empty tables are left out.
     """
-    tables = {"completion_distribution": _completion_time_distribution(scenario, run)}
+    kinds = {group.traffic.kind for group in scenario.populations}
+    sizes = sorted_listed_sizes(scenario) if kinds == {"transfers"} else None
+    counts = run.time_counts(sizes is None)
+    observed_sizes = {int(row) for rows, *_ in counts for row in np.unique(rows)}
+    if sizes is None:
+        completion_time_distribution: Table = _distribution_for_size(
+            counts, 0, None, is_isolated=False
+        )
+    else:
+        places = sorted(observed_sizes)
+        chosen = (
+            {
+                places[index]
+                for index in np.linspace(0, len(places) - 1, min(MAX_SIZES, len(places))).astype(
+                    int
+                )
+            }
+            if places
+            else set()
+        )
+        is_isolated = scenario.isolated_transfers is not None
+        completion_time_distribution = concatenate_tables(
+            _distribution_for_size(counts, row, sizes[row], is_isolated=is_isolated)
+            for row in sorted(chosen)
+        )
+    tables = {"completion_distribution": completion_time_distribution}
     if scenario.isolated_transfers is None:
         rows = [row.astype(np.float64) for row in _align_replications(run.time_series())]
         tables["queue_over_time"] = _queue_series(rows) if has_queue(scenario) else {}
-        tables["flows_over_time"] = _flow_series(scenario, rows)
-        tables["windows_over_time"] = _window_series(scenario, run.traces(), rows[0][:, 0])
+        steps = [np.diff(row, axis=0) for row in rows]
+        ends = _slot_time_columns(rows)
+        class_tables = []
+        for index, group in enumerate(scenario.populations):
+            names = _native.TIME_SERIES_CELLS
+            first = _LINK_COLUMNS + index * len(names)
+            cells = [
+                {name: step[:, first + place] for place, name in enumerate(names)} for step in steps
+            ]
+            payload = 8.0 * group.payload_bytes
+            bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
+            goodput = _estimate_ratios_per_slot(
+                bits, [step[:, 0] / _NS_PER_SECOND for step in steps]
+            )
+            rtt = _estimate_ratios_per_slot(
+                [c["rtt_sum_ns"] / _NS_PER_SECOND for c in cells], [c["rtt_samples"] for c in cells]
+            )
+            name = {"class": np.full(len(ends["to_s"]), group.name)}
+            class_tables.append(
+                name
+                | ends
+                | _estimate_columns("goodput_bps", goodput)
+                | _estimate_columns("rtt_s", rtt)
+            )
+        tables["flows_over_time"] = concatenate_tables(class_tables)
+        traces = run.traces()
+        ends_ns = rows[0][:, 0]
+        flows = select_watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
+        class_names = np.repeat(
+            [g.name for g in scenario.populations], [g.count for g in scenario.populations]
+        )
+        window_tables = []
+        for flow in flows:
+            of_flow = traces["window_flow"] == flow
+            if of_flow.any():
+                times, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
+                values = _summarize_step_function(
+                    times.astype(np.float64), window.astype(np.float64), ends_ns
+                )
+                count = len(values["to_s"])
+                window_tables.append(
+                    {"class": np.full(count, class_names[flow]), "flow": np.full(count, flow)}
+                    | values
+                )
+        tables["windows_over_time"] = concatenate_tables(window_tables)
     return {name: table for name, table in tables.items() if table}
 
 
@@ -134,23 +201,21 @@ def _estimate_ratios_per_slot(
     maximum
         Upper limit of the intervals; the lower limit is 0.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow import, not needed without intervals
-
     places = max(len(whole) for whole in wholes)
-    part, whole = (_pad_columns(columns, places) for columns in (parts, wholes))
+    part, whole = (
+        np.array([np.pad(column, (0, places - len(column))) for column in columns])
+        for columns in (parts, wholes)
+    )
     there = (whole > 0).sum(axis=0)
     total = whole.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = part.sum(axis=0) / total
         residuals = np.where(whole > 0, part - value * whole, 0.0)
         spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
-        half = stdtrit(np.maximum(there - 1, 1), _UPPER_LEVEL) * spread
+        quantiles = [student_quantile(max(count - 1, 1)) for count in range(len(wholes) + 1)]
+        half = np.array(quantiles)[there] * spread
     half[there < MIN_REPLICATIONS] = np.nan
     return value, np.maximum(value - half, 0.0), np.minimum(value + half, maximum)
-
-
-def _pad_columns(columns: Sequence[Floats], places: int) -> Floats:
-    return np.array([np.pad(column, (0, places - len(column))) for column in columns])
 
 
 def _slot_time_columns(rows: Sequence[Floats]) -> Table:
@@ -166,60 +231,10 @@ def _queue_series(rows: Sequence[Floats]) -> Table:
     return _slot_time_columns(rows) | _estimate_columns("queue_pkts", estimates)
 
 
-def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
-    steps = [np.diff(row, axis=0) for row in rows]
-    ends = _slot_time_columns(rows)
-    tables = []
-    for index, group in enumerate(scenario.populations):
-        cells = _class_columns(steps, index)
-        payload = 8.0 * group.payload_bytes
-        bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
-        goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _NS_PER_SECOND for step in steps])
-        rtt = _estimate_ratios_per_slot(
-            [c["rtt_sum_ns"] / _NS_PER_SECOND for c in cells], [c["rtt_samples"] for c in cells]
-        )
-        name = {"class": np.full(len(ends["to_s"]), group.name)}
-        tables.append(
-            name
-            | ends
-            | _estimate_columns("goodput_bps", goodput)
-            | _estimate_columns("rtt_s", rtt)
-        )
-    return concatenate_tables(tables)
-
-
-def _class_columns(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
-    """Return the columns of a class by name, per replication."""
-    names = _native.TIME_SERIES_CELLS
-    first = _LINK_COLUMNS + index * len(names)
-    return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
-
-
 def _estimate_columns(name: str, estimates: tuple[Floats, Floats, Floats]) -> Table:
     return {
         name + suffix: part for suffix, part in zip(("", "_low", "_high"), estimates, strict=True)
     }
-
-
-def _window_series(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
-    """Return the windows of watched flows: mean, lowest and highest value per slot."""
-    flows = select_watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
-    names = np.repeat(
-        [g.name for g in scenario.populations], [g.count for g in scenario.populations]
-    )
-    tables = []
-    for flow in flows:
-        of_flow = traces["window_flow"] == flow
-        if of_flow.any():
-            time, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
-            values = _summarize_step_function(
-                time.astype(np.float64), window.astype(np.float64), ends_ns
-            )
-            count = len(values["to_s"])
-            tables.append(
-                {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | values
-            )
-    return concatenate_tables(tables)
 
 
 def _summarize_step_function(time: Floats, window: Floats, ends: Floats) -> Table:
@@ -245,30 +260,6 @@ def _summarize_step_function(time: Floats, window: Floats, ends: Floats) -> Tabl
         "low_pkts": np.minimum.reduceat(values, firsts),
         "high_pkts": np.maximum.reduceat(values, firsts),
     }
-
-
-def _completion_time_distribution(scenario: Scenario, run: _native.Simulation) -> Table:
-    """Return the distribution of completion times, for some of the sizes if they are listed."""
-    kinds = {group.traffic.kind for group in scenario.populations}
-    sizes = sorted_listed_sizes(scenario) if kinds == {"transfers"} else None
-    counts = run.time_counts(sizes is None)
-    observed_sizes = {int(row) for rows, *_ in counts for row in np.unique(rows)}
-    if sizes is None:
-        return _distribution_for_size(counts, 0, None, is_isolated=False)
-    places = sorted(observed_sizes)
-    chosen = (
-        {
-            places[index]
-            for index in np.linspace(0, len(places) - 1, min(MAX_SIZES, len(places))).astype(int)
-        }
-        if places
-        else set()
-    )
-    is_isolated = scenario.isolated_transfers is not None
-    return concatenate_tables(
-        _distribution_for_size(counts, row, sizes[row], is_isolated=is_isolated)
-        for row in sorted(chosen)
-    )
 
 
 def _distribution_for_size(
@@ -304,9 +295,7 @@ def _count_transfers_within(times: Floats, number: Counts, edges: Floats) -> Flo
 
 def _wilson_interval(share: Floats, count: int) -> tuple[Floats, Floats]:
     """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
-    from scipy.special import ndtri  # noqa: PLC0415 - takes long
-
-    z2 = float(ndtri(_UPPER_LEVEL)) ** 2
+    z2 = NORMAL_QUANTILE**2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)
     return np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0)

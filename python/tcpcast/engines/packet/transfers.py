@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcpcast.array_types import Table
+    from tcpcast.engines.packet.counters import Estimates
 
     Rows = Sequence[tuple[int, int, int, tuple[int, int], tuple[int, int]]]
-    Estimates = dict[str, Estimate | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +168,11 @@ def times_by_size_table(
         np.array([totals["completion_percentiles"][index] for index in order]).reshape(-1, 3),
         counts,
     )
+    opened = _sum_total_times(totals)
+    if not any(sums.count for sums in opened):
+        total_time_columns: Table = {}
+    else:
+        total_time_columns = {"total_time_s": np.array([opened[index].mean_s for index in order])}
     return {
         **{name: column[order] for name, column in sizes.items()},
         "transfers": counts,
@@ -175,16 +180,9 @@ def times_by_size_table(
         "low": estimate_part_column(mean.values(), "low"),
         "high": estimate_part_column(mean.values(), "high"),
         "delivery_time_s": np.array([sum(deliveries[index], TimeSums()).mean_s for index in order]),
-        **_total_time_columns(totals, order),
+        **total_time_columns,
         **percentile_columns(percentiles),
     }
-
-
-def _total_time_columns(totals: Mapping[str, Any], order: Sequence[int]) -> Table:
-    opened = _sum_total_times(totals)
-    if not any(sums.count for sums in opened):
-        return {}
-    return {"total_time_s": np.array([opened[index].mean_s for index in order])}
 
 
 TIME_NAMES = ("completion_time", "delivery_time", "total_time")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tcpcast.engines.packet.counters import UnfinishedTransfers
 from tcpcast.metrics import METRICS
 from tcpcast.readable_units import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot
+    from tcpcast.engines.packet.counters import Estimates, Snapshot
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
@@ -29,14 +30,6 @@ represent all transfers. Transfers that began during the warm-up also count when
 
 UNFINISHED_LABEL = "unfinished transfers"
 """Beginning of the warning of a mean over finished transfers."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnfinishedTransfers:
-    """Number of transfers of a class in progress at the end, and sum of their ages in seconds."""
-
-    count: int = 0
-    age_s: float = 0.0
 
 
 def get_unfinished(

@@ -6,12 +6,10 @@ data in flight, RTT and limits, and ``model`` packets per 100 s against loss.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.output import save_figure
 from tcpcast.report.trace import worst_first_order
 from tcpcast.report.trace_figures.direction_data import (
     direction_of_row,
@@ -34,52 +32,21 @@ if TYPE_CHECKING:
 MAX_DIRECTIONS = 8
 
 
-def write_capture_figures(
-    captures: Sequence[Capture], folder: str | Path, *, force: bool = False, form: str = "png"
-) -> list[Path]:
-    """Write figures of the worst directions of each capture.
+def iter_capture_figures(captures: Sequence[Capture]) -> Iterator[tuple[str, Figure]]:
+    """Yield names and figures of the worst directions of each capture, one at a time.
 
-    - ``...-sequence.png`` per direction: segments sent, retransmitted and acknowledged, and the
-      receiver window
-    - ``...-over-time.png`` per direction: bytes in flight, RTT, and the limits of the rate
-    - ``...-model.png`` per pair of hosts with loss in at least two intervals of 100 s: packets
+    - ``...-sequence`` per direction: segments sent, retransmitted and acknowledged, and the
+      receiver window; requires a capture that was read with ``trail_points``
+    - ``...-over-time`` per direction: bytes in flight, RTT, and the limits of the rate
+    - ``...-model`` per pair of hosts with loss in at least two intervals of 100 s: packets
       against loss, with the models, like figures 7 to 17 of the PFTK paper
-
-    Parameters
-    ----------
-    captures
-        The captures; sequence figures require captures that were read with ``trail_points``.
-    folder
-        Folder for the files, created if it does not exist. Figures of earlier runs are overwritten.
-    force
-        Overwrite existing files, even if tcpcast did not create them.
-    form
-        ``"png"``, ``"svg"`` or ``"pdf"``, which is also the file extension.
-
-    Returns
-    -------
-    list of Path
-        Paths of the files.
-
-    Raises
-    ------
-    MachineError
-        matplotlib is not installed, or the folder cannot be written.
     """
-    target = Path(folder)
-    written = []
     for capture, stem in zip(captures, file_name_prefixes(captures), strict=True):
-        for name, figure in _iter_capture_figures(capture):
-            written.append(save_figure(figure, target / f"{stem}-{name}.{form}", force=force))
-    return written
-
-
-def _iter_capture_figures(capture: Capture) -> Iterator[tuple[str, Figure]]:
-    """Yield names and figures, one at a time to save memory."""
-    for direction in worst_directions(capture, MAX_DIRECTIONS):
-        yield from _direction_figures(direction)
-    for name, figure in model_figures(capture, MAX_DIRECTIONS):
-        yield f"{name}-model", figure
+        for direction in worst_directions(capture, MAX_DIRECTIONS):
+            for name, figure in _direction_figures(direction):
+                yield f"{stem}-{name}", figure
+        for name, figure in model_figures(capture, MAX_DIRECTIONS):
+            yield f"{stem}-{name}-model", figure
 
 
 def _direction_figures(direction: Direction) -> Iterator[tuple[str, Figure]]:

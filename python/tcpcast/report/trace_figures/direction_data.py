@@ -11,15 +11,12 @@ import numpy as np
 
 from tcpcast.captures.capture_tables import rows_of_direction, tables_by_name
 from tcpcast.captures.table import select_rows
-from tcpcast.report.chart_text import write_titles
+from tcpcast.report.chart import Axis
 from tcpcast.report.quantity import three_digit_text
 from tcpcast.report.trace import worst_first_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from collections.abc import Iterable
 
     from tcpcast.captures import Capture, Table
 
@@ -54,28 +51,28 @@ class Direction:
         since: Floats = (moments - self.row["start"]) / np.timedelta64(1, "ns") * 1e-9
         return since
 
-    def add_title(self, figure: Figure, message: str) -> None:
-        """Write the message as title, and below it the direction and its main results."""
+    @property
+    def subtitle(self) -> str:
+        """The direction and its main results."""
         row = self.row
         facts = [
             f"{self.file}: {row['src']} > {row['dst']}",
             f"{row['data_packets']:,} data packets, {row['retransmissions']:,} retransmitted",
-            *_named_amount("", row["throughput_bps"], "bit/s"),
-            *_named_amount("mean RTT ", row["rtt_mean_s"], "s"),
         ]
-        write_titles(figure, message, "; ".join(facts))
+        for name, value, unit in (
+            ("", row["throughput_bps"], "bit/s"),
+            ("mean RTT ", row["rtt_mean_s"], "s"),
+        ):
+            facts += [name + three_digit_text(value, unit)] if np.isfinite(value) else []
+        return "; ".join(facts)
 
-    def label_time(self, axes: Axes) -> None:
-        """Label the time axis with its unit and the absolute start time."""
+    def time_axis(self, low: float, high: float) -> Axis:
+        """Return the time axis with its unit and the absolute start time."""
         start = str(self.row["start"].astype("datetime64[ms]")).replace("T", " ")
-        short = max(map(abs, axes.get_xlim())) < MAX_MILLISECOND_AXIS_S
-        if short:
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value * 1e3:g}")
-        axes.set_xlabel(f"time ({'ms' if short else 's'}) since {start} UTC")
-
-
-def _named_amount(name: str, value: float, unit: str) -> list[str]:
-    return [name + three_digit_text(value, unit)] if np.isfinite(value) else []
+        if max(-low, high) < MAX_MILLISECOND_AXIS_S:
+            label = f"time (ms) since {start} UTC"
+            return Axis(label, low, high, ticks=lambda value, _: f"{value * 1e3:g}")
+        return Axis(f"time (s) since {start} UTC", low, high)
 
 
 def file_name_prefixes(captures: Iterable[Capture]) -> list[str]:
@@ -122,9 +119,3 @@ def direction_of_row(capture: Capture, row: int) -> Direction:
             if "direction" in table
         },
     )
-
-
-def finite_range(values: Floats) -> Sequence[float]:
-    """Return the minimum and maximum of the finite values, or 0 and 1 if there are none."""
-    known = values[np.isfinite(values)]
-    return (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)

@@ -6,31 +6,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.readable_units import readable_unit
-from tcpcast.report.chart import new_figure, set_log_ticks
-from tcpcast.report.palette import BLUE, REFERENCE
-from tcpcast.report.trace_figures.direction_data import finite_range
-from tcpcast.report.trace_figures.palette import (
-    LIMIT_STYLES,
-    LOSS_INDICATION_MARKS,
-    TRACE_DPI,
-    WINDOW_COLOUR,
-    legend_above,
-    simplify_axes,
-    three_digits,
+from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.report.chart import (
+    Axis,
+    Band,
+    Chart,
+    Panel,
+    ReferenceLine,
+    Series,
+    TextNote,
+    value_axis,
 )
-from tcpcast.report.trace_figures.sequence import BYTE_UNITS
+from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION, YELLOW
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
+from tcpcast.report.trace_figures.sequence import WINDOW_COLOUR
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from tcpcast.captures import Table
+    from tcpcast.report.chart import Drawable
     from tcpcast.report.trace_figures.direction_data import Direction
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-FIGURE_SIZE_IN = (5.8, 6.0)
+LIMIT_COLOURS = {
+    "application": SKY,
+    "receiver_window": BLUE,
+    "send_buffer": PURPLE,
+    "slow_start": YELLOW,
+    "congestion_window": GREEN,
+    "bottleneck": "#444444",
+    "loss_recovery": ORANGE,
+    "timeout": VERMILION,
+    "unknown": "#DDDDDD",
+}
 MAX_LIMITS = 5
 """Maximum number of limits with a separate colour; the shortest limits share one colour."""
 TIME_BINS = 160
@@ -44,8 +54,6 @@ _LIMITS_WITH_ARTICLE = {
     "congestion_window",
     "bottleneck",
 }
-LOG_AXIS_RATIO = 12.0
-"""Ratio of maximum to median RTT above which the RTT axis is logarithmic."""
 
 
 def draw_over_time(direction: Direction) -> Figure | None:
@@ -53,142 +61,108 @@ def draw_over_time(direction: Direction) -> Figure | None:
     rounds = direction.table("rounds")
     if rounds is None:
         return None
-    edges = _round_edges(direction, rounds)
-    figure = new_figure(FIGURE_SIZE_IN, TRACE_DPI)
-    flight, rtt, limits = figure.subplots(3, sharex=True, height_ratios=[3, 2, 1.5])
-    _draw_flight(flight, direction, edges, rounds)
-    _draw_rtt(rtt, direction, edges[:-1], rounds)
-    _draw_limits(limits, direction, edges, rounds)
-    direction.add_title(figure, _title(direction, rounds))
-    end = max(edges[-1], float(np.nan_to_num(direction.row["duration_s"])), 1e-6)
-    limits.set_xlim(min(0.0, edges[0]), end)
-    direction.label_time(limits)
-    return figure
-
-
-def _title(direction: Direction, rounds: Table) -> str:
-    """Return the title with the limit that applied for the largest share of the time."""
-    known = {
-        name: float(direction.row[f"share_{name}"]) for name in _limits_in_legend_order(rounds)
-    }
-    name = max(known, key=lambda each: known[each])
-    if name == "unknown" or known[name] < 0.005:
-        return "Data in flight, round-trip times and limits of the rate"
-    subject = f"{'the ' if name in _LIMITS_WITH_ARTICLE else ''}{LIMIT_STYLES[name][0]}"
-    return f"The rate is limited by {subject} {100 * known[name]:.0f} % of the time"
-
-
-def _limits_in_legend_order(rounds: Table) -> list[str]:
-    """Return the limits that occur, in the order of the legend."""
-    return [limit for limit in LIMIT_STYLES if (rounds["limited_by"] == limit).any()]
-
-
-def _round_edges(direction: Direction, rounds: Table) -> Floats:
-    """Return the start times of all rounds, and the end of the last round."""
     time = direction.seconds(rounds["time"])
-    return np.append(time, time[-1] + np.nan_to_num(rounds["duration_s"][-1]))
+    edges = np.append(time, time[-1] + np.nan_to_num(rounds["duration_s"][-1]))
+    end = max(edges[-1], float(np.nan_to_num(direction.row["duration_s"])), 1e-6)
+    x = direction.time_axis(min(0.0, float(edges[0])), end)
+    shares = {
+        limit: float(direction.row[f"share_{limit}"])
+        for limit in LIMIT_COLOURS
+        if (rounds["limited_by"] == limit).any()
+    }
+    title = "Data in flight, round-trip times and limits of the rate"
+    limit = max(shares, key=shares.__getitem__)
+    if limit != "unknown" and shares[limit] >= 0.005:
+        subject = f"{'the ' if limit in _LIMITS_WITH_ARTICLE else ''}{LIMIT_NAMES[limit]}"
+        title = f"The rate is limited by {subject} {100 * shares[limit]:.0f} % of the time"
+    return Chart(
+        title=title,
+        panels=[
+            _flight_panel(direction, edges, rounds, x),
+            _rtt_panel(direction, time, rounds, x),
+            _limits_panel(shares, edges, rounds, x),
+        ],
+        subtitle=direction.subtitle,
+        size=(5.8, 6.3),
+        height_ratios=(3, 2, 1.5),
+        shared_axes="x",
+        legend_position="above",
+    ).draw()
 
 
-def _draw_flight(axes: Axes, direction: Direction, edges: Floats, rounds: Table) -> None:
-    peak = finite_range(rounds["flight_bytes"].astype(float))[1]
-    factor, unit = readable_unit(peak, BYTE_UNITS)
-    flight = rounds["flight_bytes"] / factor
-    axes.stairs(
-        flight, edges, baseline=None, color=BLUE, linewidth=0.9, label="in flight", zorder=2.5
-    )
-    window = rounds["window_bytes"] / factor
-    top, label = _window_axis(window, max(peak / factor, 1e-9), factor)
-    axes.stairs(window, edges, baseline=None, color=WINDOW_COLOUR, linewidth=0.9, label=label)
-    axes.set_ylim(0, top)
-    axes.set_ylabel(f"bytes in flight ({unit})")
-    losses = direction.table("loss_indications")
-    if losses is not None:
-        seconds = direction.seconds(losses["time"])
-        for kind, look in LOSS_INDICATION_MARKS.items():
-            times = seconds[losses["kind"] == kind]
-            if times.size:
-                # Marks are along the upper edge, independent of the curves.
-                y, across = np.full(times.size, 0.96), axes.get_xaxis_transform()
-                look.mark(axes, times, y, f"{look.label} ({times.size:,})", transform=across)
-    legend_above(axes)
-    simplify_axes(axes)
-
-
-def _window_axis(window: Floats, peak: float, factor: float) -> tuple[float, str]:
-    """Return the upper end of the flight axis and the label of the receiver window."""
+def _flight_panel(direction: Direction, edges: Floats, rounds: Table, x: Axis) -> Panel:
+    peak = float(np.max(rounds["flight_bytes"]))
+    scale = scale_for_unit("byte", peak)
     # Leave space for the marks of losses.
-    top, label = 1.25 * peak, "receiver window"
-    high = finite_range(window)[1]
+    top, label = 1.25 * max(peak, 1e-9), "receiver window"
+    window = rounds["window_bytes"]
+    high = float(np.nanmax(window)) if np.isfinite(window).any() else 1.0
     if high <= MAX_WINDOW_RATIO * peak:
-        return max(top, 1.2 * high), label
-    share = float(np.mean(window > top))
-    often = "" if share == 1 else "mostly " if share > 0.5 else "sometimes "
-    size, unit = readable_unit(high * factor, BYTE_UNITS)
-    shown = f"{three_digits(high * factor / size)} {unit}"
-    return top, f"{label} ({often}above this axis, up to {shown})"
+        top = max(top, 1.2 * high)
+    else:
+        share = float(np.mean(window > top))
+        often = "" if share == 1 else "mostly " if share > 0.5 else "sometimes "
+        label += f" ({often}above this axis, up to {three_digit_text(high, 'byte')})"
+    line = {"linewidth": 0.9}
+    flight = rounds["flight_bytes"] / scale.factor
+    series: list[Drawable] = [
+        Series(edges, flight, "in flight", line | {"color": BLUE, "zorder": 2.5}),
+        Series(edges, window / scale.factor, label, line | {"color": WINDOW_COLOUR}),
+    ]
+    top /= scale.factor
+    losses = direction.table("loss_indications") or {"kind": np.array([])}
+    for kind, name, colour, marker in (
+        ("td", "fast recoveries", BLUE, "v"),
+        ("to", "timeouts", VERMILION, "X"),
+    ):
+        rows = losses["kind"] == kind
+        if rows.any():
+            style = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 5}
+            times = direction.seconds(losses["time"][rows])
+            # Marks are along the upper edge, independent of the curves.
+            series.append(
+                Series(times, np.full(times.size, 0.96 * top), f"{name} ({times.size:,})", style)
+            )
+    return Panel(series, x, Axis(f"bytes in flight ({scale.unit})", 0, top))
 
 
-def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> None:
+def _rtt_panel(direction: Direction, time: Floats, rounds: Table, x: Axis) -> Panel:
     known = np.isfinite(rounds["rtt_s"])
-    milliseconds = rounds["rtt_s"][known] * 1e3
-    axes.plot(
-        time[known],
-        milliseconds,
-        linestyle="none",
-        marker="o",
-        markersize=2.4,
-        color=BLUE,
-        label="mean per round",
-    )
-    minimum = direction.row["rtt_min_s"] * 1e3
+    minimum, rtt = direction.row["rtt_min_s"], rounds["rtt_s"][known] * 1e3
+    points = {"color": BLUE, "linestyle": "none", "marker": "o", "markersize": 2.4}
+    series: list[Drawable] = []
+    if known.any():
+        series.append(Series(time[known], rtt, "mean per round", points))
     if np.isfinite(minimum):
-        axes.axhline(
-            minimum,
-            color="#444444",
-            linewidth=1,
-            linestyle="--",
-            label=f"minimum, {three_digits(minimum)} ms",
-        )
-    high = finite_range(milliseconds)[1]
-    positive = milliseconds[milliseconds > 0]
-    if positive.size and high > LOG_AXIS_RATIO * float(np.median(positive)):
-        axes.set_yscale("log")
-        set_log_ticks(axes.yaxis)
-        axes.yaxis.set_minor_formatter("")
-    else:
-        axes.set_ylim(0, 1.15 * high if high > 0 else 1)
-    axes.set_ylabel("RTT (ms)")
-    if known.any() or np.isfinite(minimum):
-        legend_above(axes)
-    else:
-        axes.text(0.5, 0.5, "no RTT can be measured", transform=axes.transAxes, ha="center")
-    simplify_axes(axes)
+        label = f"minimum, {three_digit_text(minimum, 's')}"
+        series.append(ReferenceLine(minimum * 1e3, label, {"color": "#444444", "linestyle": "--"}))
+    if not series:
+        centred = {"ha": "center"}
+        series.append(TextNote("no RTT can be measured", (0.5, 0.5), style=centred))
+    return Panel(series, x, value_axis("RTT (ms)", [rtt]))
 
 
-def _draw_limits(axes: Axes, direction: Direction, edges: Floats, rounds: Table) -> None:
+def _limits_panel(shares: dict[str, float], edges: Floats, rounds: Table, x: Axis) -> Panel:
     duration = np.maximum(np.diff(edges), 0.0)
     bins = np.linspace(edges[0], edges[-1], TIME_BINS + 1)
     base = np.zeros(TIME_BINS)
-    totals = {
-        limit: float(direction.row[f"share_{limit}"]) for limit in _limits_in_legend_order(rounds)
-    }
-    longest = sorted(totals, key=lambda limit: -totals[limit])
-    separate = longest if len(longest) <= MAX_LIMITS else longest[: MAX_LIMITS - 1]
-    drawn = [([limit], *LIMIT_STYLES[limit]) for limit in totals if limit in separate]
-    if len(separate) < len(totals):
-        drawn.append(([limit for limit in totals if limit not in separate], "other", REFERENCE))
+    own = list(shares)
+    if len(own) > MAX_LIMITS:
+        own = sorted(shares, key=lambda limit: -shares[limit])[: MAX_LIMITS - 1]
+    drawn = [
+        ([limit], LIMIT_NAMES[limit], LIMIT_COLOURS[limit]) for limit in shares if limit in own
+    ]
+    if len(own) < len(shares):
+        drawn.append(([limit for limit in shares if limit not in own], "other", REFERENCE))
+    series = []
     for limits, label, colour in drawn:
         which = np.isin(rounds["limited_by"], limits)
         share = covered_shares(edges[:-1][which], duration[which], bins)
-        total = sum(totals[limit] for limit in limits)
+        total = sum(shares[limit] for limit in limits)
         name = f"{label} {100 * total:.0f} %" if total >= 0.005 else f"{label} < 1 %"
-        axes.stairs(base + share, bins, baseline=base, fill=True, color=colour, label=name)
-        base += share
-    axes.set_ylim(0, 1)
-    axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-    axes.set_ylabel("share of time")
-    legend_above(axes)
-    axes.spines[["top", "right"]].set_visible(False)
+        series.append(Band(bins, base, base + share, name, {"color": colour, "alpha": 1}))
+        base = base + share
+    return Panel(series, x, Axis("share of time", 0, 1, ticks={0: "0", 0.5: "50 %", 1: "100 %"}))
 
 
 def covered_shares(start: Floats, duration: Floats, edges: Floats) -> Floats:

@@ -1,64 +1,57 @@
-// The inputs of a question: text inputs, most of them with a slider.
+// The inputs of a form: choices, and texts, most of them with a slider.
 
 import { make } from "./elements.js";
 
-const isChoice = (field) => Object.keys(field.choices).length > 0;
-
 function choice(field, changed) {
-  const select = make("select", { id: `field-${field.name}`, "aria-describedby": `hint-${field.name}` },
-    ...Object.keys(field.choices).map((text) => make("option", { value: text, text })));
-  select.addEventListener("change", changed);
-  return { rows: [select], input: select };
+  const options = Object.keys(field.choices).map((value) => make("option", { value, text: value }));
+  const blank = Object.hasOwn(field.choices, field.default) ? [] : [make("option", { value: "", text: "" })];
+  const input = make("select", {}, ...blank, ...options);
+  input.addEventListener("change", changed);
+  return { input, shown: input };
 }
 
 function quantity(field, changed) {
-  const input = make("input", {
-    id: `field-${field.name}`, type: "text", spellcheck: "false", autocapitalize: "off",
-    maxlength: 100, "aria-describedby": `hint-${field.name} fault-${field.name}`,
-  });
+  const input = make("input", { type: "text", spellcheck: "false", autocapitalize: "off", maxlength: 200 });
   input.addEventListener("input", changed);
-  if (!field.steps.length) return { rows: [input], input };
-  const slider = make("input", {
-    type: "range", min: 0, max: field.steps.length - 1, step: 1,
-    "aria-label": `${field.label}, slider`,
-  });
+  if (!field.steps.length) return { input, shown: input };
+  const slider = make("input", { type: "range", min: 0, max: field.steps.length - 1, step: 1, "aria-label": `${field.label}, slider` });
   slider.addEventListener("input", () => {
     input.value = field.steps[slider.valueAsNumber];
     slider.setAttribute("aria-valuetext", input.value);
     changed();
   });
-  return { rows: [make("div", { class: "quantity" }, input, slider)], input, slider };
+  return { input, slider, shown: make("div", { class: "quantity" }, input, slider) };
 }
 
-// Creates the fields of a question and returns functions that read and write their values.
-export function layOut(question, containers, changed) {
+// Lays out fields; returns functions that read and write the values that differ from the defaults.
+export function layOut(fields, main, more, changed) {
   const made = new Map();
-  containers.main.replaceChildren();
-  containers.more.replaceChildren();
-  for (const field of question.fields) {
-    const parts = isChoice(field) ? choice(field, changed) : quantity(field, changed);
-    const fault = make("p", { id: `fault-${field.name}`, class: "fault", hidden: true });
-    const label = make("label", { for: `field-${field.name}`, text: field.label });
-    const hint = make("p", { id: `hint-${field.name}`, class: "hint" });
+  main.replaceChildren();
+  more.replaceChildren();
+  for (const field of fields) {
+    const parts = Object.keys(field.choices).length ? choice(field, changed) : quantity(field, changed);
+    const id = `field-${field.name}`;
+    const hint = make("p", { id: `${id}-hint`, class: "hint" });
+    const fault = make("p", { id: `${id}-fault`, class: "fault", hidden: "" });
+    parts.input.id = id;
+    parts.input.setAttribute("aria-describedby", `${hint.id} ${fault.id}`);
     // A choice is explained by the line of the chosen value.
     const explain = () => { hint.textContent = field.choices[parts.input.value] || field.hint; };
     parts.input.addEventListener("change", explain);
-    explain();
-    const row = make("div", { class: "field" }, label, ...parts.rows, hint, fault);
-    (field.more ? containers.more : containers.main).append(row);
+    (field.more ? more : main).append(make("div", { class: "field" }, make("label", { for: id, text: field.label }), parts.shown, hint, fault));
     made.set(field.name, { ...parts, field, fault, explain });
   }
   return {
-    read: () => Object.fromEntries([...made].map(([name, { input }]) => [name, input.value])),
+    read: () => Object.fromEntries([...made].map(([name, { input }]) => [name, input.value]).filter(([name, text]) => text !== made.get(name).field.default)),
     write: (values) => {
-      for (const [name, { input, field, explain }] of made) {
-        const text = values[name] ?? field.default;
-        if (!isChoice(field) || Object.hasOwn(field.choices, text)) input.value = text;
-        else input.value = field.default;
+      for (const [name, { input, slider, field, explain }] of made) {
+        if (slider) slider.value = 0; // until the server has found the position
+        input.value = values[name] ?? field.default;
+        if (input.selectedIndex === -1) input.value = field.default;
         explain();
       }
     },
-    // The server computes the slider positions, because it parses units.
+    // The server finds the positions, because it reads units.
     setSliders: (positions) => {
       for (const [name, { slider, input }] of made) {
         const position = positions[name];
@@ -69,13 +62,11 @@ export function layOut(question, containers, changed) {
     },
     showError: (name, message) => {
       for (const [own, { input, fault }] of made) {
-        const text = own === name ? message : "";
-        fault.hidden = !text;
-        fault.textContent = text;
-        if (text) input.setAttribute("aria-invalid", "true");
+        fault.hidden = own !== name;
+        fault.textContent = own === name ? message : "";
+        if (own === name) input.setAttribute("aria-invalid", "true");
         else input.removeAttribute("aria-invalid");
       }
-      return made.has(name);
     },
   };
 }

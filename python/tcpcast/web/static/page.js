@@ -1,238 +1,250 @@
-// The page: the URL fragment holds the inputs; the server returns the answers.
+// The page: the URL fragment holds a form with its values; the server returns reports.
 
-import { showAnswer, showHeading, showSimulated } from "./answers.js";
-import { cancel, follow, get, post } from "./api.js";
-import { listenForCaptures } from "./capture.js";
-import { showCourse } from "./course.js";
+import { ask, sections, send } from "./answer.js";
 import { $, make, setText } from "./elements.js";
 import { layOut } from "./fields.js";
-import { Plot } from "./plot.js";
-import { readState, writeState } from "./state.js";
 
-const CURVE_PAUSE_MS = 150;
+const PAUSE_MS = 120;
+const PREFERRED_AXES = ["loss", "traffic.sources", "traffic.flows"];
 
-let questions = [];
-let question = null;
+const CURVE_SECTIONS = new Set(["Figures", "Answers", "Check before use", "Reproduce this report"]);
+
+let forms = [];
+let maxBytes = 0;
+let form = null;
 let fields = null;
-let result = null; // the answer that is shown
-let curve = null;
-let job = null; // the simulation whose points are shown, with its inputs
-let asking = null; // the pending request; only the newest inputs are sent after it
-let waiting = false;
-let curveTimer = 0;
-let drawing = false; // a request for a curve is pending; the newest inputs are sent after it
-let drawAgain = false;
-let plot = null;
+let answer = null; // the answer that is shown
+let file = null;
+let pause = 0;
+let running = null; // stops the simulation, or the analysis of a capture
 
-const across = () => $("across").value;
-const asked = () => ({ question: question.name, values: fields.read(), across: across() });
+const values = () => fields.read();
+const fieldsOf = (chosen, scenario) => [...chosen.fields, ...(chosen.scenarios[scenario] ?? [])];
+const scenarioField = (chosen) => chosen.fields.find(({ name }) => name === "file");
 // A disabled button would lose the focus of the keyboard.
-const setBusy = (busy) => $("simulate").setAttribute("aria-disabled", String(Boolean(busy)));
-const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const setBusy = (busy) => $("run").setAttribute("aria-disabled", String(busy));
 
-function choose(name) {
-  question = questions.find((each) => each.name === name) ?? questions[0];
-  $("question").value = question.name;
-  $("question-hint").textContent = question.hint;
-  fields = layOut(question, { main: $("fields"), more: $("more-fields") }, changed);
-  $("more").hidden = question.fields.every((field) => !field.more);
-  $("across").replaceChildren(...question.across.map(({ name: value, label }) => make("option", { value, text: label })));
+function choose(name, given) {
+  form = forms.find((each) => each.name === name) ?? forms[0];
+  $("form").value = document.body.dataset.form = form.name;
+  $("form-hint").textContent = form.hint;
+  $("run").textContent = form.file ? "Analyse" : "Simulate";
+  $("file-field").hidden = !form.file;
+  const scenario = given.file in form.scenarios ? given.file : scenarioField(form)?.default;
+  const offered = fieldsOf(form, scenario);
+  fields = layOut(offered, $("fields"), $("more-fields"), changed);
+  fields.write({ ...given, ...(scenario ? { file: scenario } : {}) });
+  $("field-file")?.addEventListener("change", () => { choose(form.name, { file: $("field-file").value }); changed(); });
+  $("more").hidden = offered.every(({ more }) => !more);
+  const axes = form.curve ? offered.filter(({ steps }) => steps.length) : [];
+  $("across").replaceChildren(...axes.map(({ name: value, label }) => make("option", { value, text: label })));
+  $("across").value = [given.across, ...PREFERRED_AXES, axes[0]?.name].find((each) => axes.some((axis) => axis.name === each)) ?? "";
+  $("curve-section").hidden = !axes.length;
+  clear();
 }
 
-function drop() {
-  curve = null;
-  plot.clear();
-  $("legend").replaceChildren();
-  $("numbers-table").replaceChildren();
-  forget();
+function clear() {
+  answer = null;
+  for (const id of ["report", "curve", "figures"]) $(id).replaceChildren();
+  $("verdict").textContent = $("command").textContent = "";
+  for (const id of ["fault", "messages", "curve-fault"]) setText($(id), "");
 }
 
-// Removes the simulated points, which are valid only for the inputs of their job.
-function forget() {
-  if (job?.state === "running") cancel(job.id).catch(() => {});
-  job = null;
-  $("simulation").textContent = "";
-  showCourse();
-  if (document.activeElement === $("cancel")) $("simulate").focus();
-  $("progress").hidden = $("cancel").hidden = true;
-  setBusy(false);
+function writeState() {
+  // This also removes the token of the start URL from the address.
+  const across = $("across").value;
+  history.replaceState(null, "", `/#${new URLSearchParams({ form: form.name, ...(across ? { across } : {}), ...values() })}`);
 }
 
 function changed() {
-  writeState(asked());
+  stop();
+  writeState();
+  setText($("state"), "");
+  $("state").hidden = false;
   $("copied").textContent = "";
   $("answer").classList.add("stale");
-  if (job && !same(job.asked, asked())) forget();
-  if (asking) waiting = true;
-  else answer();
+  setBusy(false);
+  clearTimeout(pause);
+  if (form.file) showUnanswered();
+  else pause = setTimeout(askFormulas, PAUSE_MS);
 }
 
-async function answer() {
-  do {
-    waiting = false;
-    const request = { ...asked(), simulated: job !== null, quick: true };
-    asking = post("/api/evaluate", request);
-    try {
-      result = await asking;
-      if (result.question !== question.name) continue;
-      fields.showError("", "");
-      fields.setSliders(result.positions);
-      show();
-      setBusy(job?.state === "running");
-      clearTimeout(curveTimer);
-      curveTimer = setTimeout(draw, CURVE_PAUSE_MS);
-    } catch (error) {
-      refuse(error);
-    } finally {
-      asking = null;
-    }
-  } while (waiting);
+function showUnanswered() {
+  clear();
+  $("verdict").textContent = file ? "" : "Choose a pcap or pcapng file, or drop it here. The file stays on this machine.";
+  $("answer").classList.remove("stale");
 }
 
-function show() {
-  const point = job?.points[0];
-  showAnswer(result);
-  showSimulated(point);
-  // Without a value, a verdict follows from the slow formulas.
-  const isPartial = result.left_out.length && result.answers.every(({ value }) => value === null);
-  if (point) showHeading(point.heading);
-  else if (!isPartial) showHeading(result);
+function show(given) {
+  answer = given;
+  fields.showError("", "");
+  fields.setSliders(given.positions);
+  setText($("fault"), "");
+  setText($("messages"), given.messages);
+  $("verdict").textContent = given.verdict;
+  $("command").textContent = given.command;
+  // Figures follow the curve, which they would push out of sight.
+  const found = sections(given);
+  const isFigure = (section) => section.firstChild.textContent.startsWith("Figure");
+  $("report").replaceChildren(...found.filter((section) => !isFigure(section)));
+  $("figures").replaceChildren(...found.filter(isFigure));
+  $("answer").classList.remove("stale");
 }
 
 function refuse(error) {
-  result = null;
-  clearTimeout(curveTimer);
+  if (error.name === "AbortError") return;
   fields.showError(error.field ?? "", error.message);
   setText($("fault"), error.message);
-  $("answer").classList.add("stale");
-  setBusy(true);
 }
 
-async function draw() {
-  drawAgain = drawing;
-  if (drawing) return;
-  drawing = true;
-  const request = asked();
-  const current = () => same(request, asked());
+// Calls a function for the newest values: at most one call is pending, because ending a process
+// costs more than its answer.
+function latest(act) {
+  let busy = false;
+  let again = false;
+  return async () => {
+    again = busy;
+    if (busy) return;
+    busy = true;
+    do {
+      again = false;
+      await act();
+    } while (again);
+    busy = false;
+  };
+}
+
+const key = () => JSON.stringify([form.name, $("across").value, values()]);
+
+const askFormulas = latest(async () => {
+  const asked = key();
   try {
-    if (question.slow) {
-      const whole = await post("/api/evaluate", { ...request, simulated: job !== null });
-      if (current()) { result = whole; show(); }
-    }
-    const newCurve = await post("/api/curve", request);
-    if (current()) {
-      curve = newCurve;
-      plot.draw(curve, job?.points ?? []);
-    }
+    const given = await ask(form.name, values());
+    if (asked !== key() || running) return;
+    show(given);
+    if (given.page) askCurve();
   } catch (error) {
-    if (current()) refuse(error);
-  } finally {
-    drawing = false;
-    if (drawAgain) draw();
+    if (asked === key() && !running) refuse(error);
   }
-}
+});
 
-async function simulate() {
-  if ($("simulate").ariaDisabled === "true") return;
-  const request = asked();
-  setBusy(true);
-  $("simulation").textContent = "starting …";
+const askCurve = latest(async () => {
+  const asked = key();
+  if (!$("across").value) return;
   try {
-    const mine = { ...(await post("/api/jobs", request)), asked: request };
-    if (!same(request, asked())) { cancel(mine.id).catch(() => {}); return; }
-    job = mine;
-    answer(); // the texts to copy now include the simulation
-    await follow(mine, (now) => { if (job?.id === mine.id) progress(Object.assign(job, now)); });
+    const given = await ask(form.name, { ...values(), across: $("across").value });
+    if (asked === key() && !running) showCurve(given);
   } catch (error) {
-    if (!job || same(request, asked())) { forget(); $("simulation").textContent = error.message; }
+    if (asked === key()) setText($("curve-fault"), error.message);
   }
+});
+
+// Shows the figure of the first metric; the other figures and the values can be opened.
+function showCurve(given) {
+  setText($("curve-fault"), "");
+  const found = sections(given, () => true).filter((section) => CURVE_SECTIONS.has(section.firstChild.textContent));
+  const [first, ...others] = found.flatMap((section) => [...section.querySelectorAll("figure")]);
+  const more = make("details", {}, make("summary", { text: "More curves" }), ...others);
+  const rest = found.filter((section) => !section.textContent.startsWith("Figures") && section.childElementCount > 1);
+  $("curve").replaceChildren(...(first ? [first] : []), ...(others.length ? [more] : []), ...rest);
 }
 
-function progress(now) {
-  const running = now.state === "running";
-  if (!running && document.activeElement === $("cancel")) $("simulate").focus();
-  $("progress").hidden = $("cancel").hidden = !running;
-  $("progress").value = now.progress;
-  setBusy(running);
-  const points = `${now.points.length} point${now.points.length === 1 ? "" : "s"}`;
-  const texts = { running: `simulating: ${points}`, done: `simulated: ${points}`, cancelled: `cancelled after ${points}`, failed: now.error?.message };
-  if ($("simulation").textContent !== texts[now.state]) $("simulation").textContent = texts[now.state];
-  if (now.points.length !== (now.shown ?? 0) && curve) {
-    if (!now.shown) {
-      showHeading(now.points[0].heading);
-      showSimulated(now.points[0]);
-      showCourse(now.points[0].over_time);
-    }
-    now.shown = now.points.length;
-    plot.draw(curve, now.points);
-  }
+function stop() {
+  running?.abort();
+  running = null;
+  if (document.activeElement === $("cancel")) $("run").focus();
+  $("progress").hidden = $("cancel").hidden = true;
 }
 
-async function copy(what, button) {
-  if (!result) { $("copied").textContent = "There is no answer to copy."; return; }
+async function run() {
+  if ($("run").ariaDisabled === "true" || (form.file && !file)) return;
+  if (file?.size > maxBytes) {
+    refuse(new Error(`This file has more than ${Math.round(maxBytes / 2 ** 20)} MiB; use tcpcast trace FILE.`));
+    return;
+  }
+  clearTimeout(pause);
+  const mine = new AbortController();
+  running = mine;
+  const steps = form.file || !$("across").value ? [{}] : [{}, { across: $("across").value }];
+  setBusy(true);
+  $("cancel").hidden = $("progress").hidden = false;
+  $("progress").value = 0;
+  $("state").textContent = form.file ? "reading …" : "simulating …";
   try {
-    await navigator.clipboard.writeText(result.copy[what]);
-    $("copied").textContent = `Copied as ${button.textContent.replace("Copy as ", "")}.`;
+    for (const [at, more] of steps.entries()) {
+      const onProgress = (share) => { $("progress").value = (at + share) / steps.length; };
+      const given = await ask(form.name, { ...values(), ...more, ...(form.file ? {} : { simulate: "1" }) }, { file: form.file ? file : undefined, signal: mine.signal, onProgress });
+      if (at) showCurve(given);
+      else show(given);
+    }
+    $("state").textContent = form.file ? "done" : "simulated";
+  } catch (error) {
+    if (running !== mine) return;
+    $("state").textContent = error.name === "AbortError" ? "cancelled" : "";
+    refuse(error);
+  }
+  if (running === mine) { running = null; stop(); setBusy(false); }
+}
+
+async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    $("copied").textContent = `Copied the ${what}.`;
   } catch {
-    $("copied").textContent = "The browser does not allow copying; see the command below.";
+    $("copied").textContent = "The browser does not allow copying; select the text instead.";
   }
 }
 
-async function report() {
-  try {
-    const made = await post("/api/report", { ...asked(), job: job?.id });
-    const address = URL.createObjectURL(new Blob([made.html], { type: "text/html" }));
-    make("a", { href: address, download: made.file }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 10000);
-    $("copied").textContent = `Downloaded ${made.file}.`;
-  } catch (error) {
-    $("copied").textContent = error.message;
-  }
+function download() {
+  if (!answer) return;
+  const address = URL.createObjectURL(new Blob([answer.page], { type: "text/html" }));
+  make("a", { href: address, download: `tcpcast-${form.name}.html` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+  $("copied").textContent = `Downloaded tcpcast-${form.name}.html.`;
+}
+
+function takeFile(given) {
+  if (!given) return;
+  file = given;
+  if (!form.file) { choose(forms.find((each) => each.file).name, {}); }
+  changed();
+  run();
 }
 
 function restore() {
-  const state = readState();
-  if (question && same({ ...state }, { question: question.name, across: across(), values: fields.read() })) return;
-  drop();
-  choose(state.question);
-  fields.write(state.values);
-  if (question.across.some(({ name }) => name === state.across)) $("across").value = state.across;
+  const { form: name, ...given } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  choose(name, given);
   changed();
 }
 
 function listen() {
-  $("question").addEventListener("change", () => {
-    const kept = fields.read();
-    drop();
-    choose($("question").value);
-    const shared = question.fields.filter((field) => field.name === "rtt");
-    fields.write(Object.fromEntries(shared.filter(({ name }) => name in kept).map(({ name }) => [name, kept[name]])));
+  $("form").addEventListener("change", () => {
+    const { rtt } = values();
+    choose($("form").value, rtt ? { rtt } : {});
     changed();
   });
-  $("across").addEventListener("change", changed);
-  $("reset").addEventListener("click", () => { fields.write({}); changed(); });
-  $("simulate").addEventListener("click", simulate);
-  $("cancel").addEventListener("click", () => job && cancel(job.id).catch(() => {}));
-  $("report").addEventListener("click", report);
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.addEventListener("click", () => copy(button.dataset.copy, button));
-  }
+  $("across").addEventListener("change", () => { $("curve").replaceChildren(); changed(); });
+  $("reset").addEventListener("click", () => { choose(form.name, scenarioField(form) ? { file: $("field-file").value } : {}); changed(); });
+  $("run").addEventListener("click", run);
+  $("cancel").addEventListener("click", () => running?.abort());
+  $("copy").addEventListener("click", () => copy($("command").textContent, "command"));
+  $("download").addEventListener("click", download);
+  $("file").addEventListener("change", () => takeFile($("file").files[0]));
+  // A file that is dropped elsewhere must not replace the page.
+  for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
+  addEventListener("drop", (event) => takeFile(event.dataTransfer?.files[0]));
   // The fragment holds the state of the page, so it cannot be a link target.
   document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); $("answer").focus(); });
   $("ask").addEventListener("submit", (event) => event.preventDefault());
   addEventListener("hashchange", restore);
-  addEventListener("pagehide", () => { if (job?.state === "running") cancel(job.id).catch(() => {}); });
 }
 
 async function start() {
   history.replaceState(null, "", `/${location.hash}`);
-  plot = new Plot($("plot"));
   try {
-    const offered = await get("/api/questions");
-    questions = offered.questions;
-    $("question").replaceChildren(...questions.map(({ name, title }) => make("option", { value: name, text: title })));
+    ({ forms, upload_bytes: maxBytes } = await (await send("/api/forms")).json());
+    $("form").replaceChildren(...forms.map(({ name, title }) => make("option", { value: name, text: title })));
     listen();
-    listenForCaptures(offered.upload_bytes);
     restore();
   } catch (error) {
     setText($("fault"), error.message);

@@ -1,0 +1,244 @@
+"""Cumulative counters of a run, and their increments per statistical unit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast import _native, statistics
+from tcpcast.statistics import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.array_types import Counts, Floats
+    from tcpcast.metric_definition import Counters
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+
+Estimates = dict[str, Estimate | None]
+
+LINK_COUNTER = {name: index for index, name in enumerate(_native.LINK_CELLS)}
+CLASS_COUNTER = {name: index for index, name in enumerate(_native.CLASS_CELLS)}
+SIZE_COUNTER = {name: index for index, name in enumerate(_native.SIZE_CELLS)}
+
+
+def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
+    """Return cumulative counters, ``[rows, counters]``, without their wrap-around modulo 2^64.
+
+    The result is an integer array if no counter wrapped. Rows differ by less than 2^63.
+    """
+    if rows.dtype != np.uint64:
+        return rows
+    wrapped = (rows[1:] < rows[:-1]) & (rows[:-1] - rows[1:] > np.uint64(2**63))
+    if not wrapped.any():
+        return rows
+    values = rows.astype(np.float64)
+    values[1:] += 2.0**64 * np.cumsum(wrapped, axis=0)
+    return values
+
+
+class BatchCounters:
+    """Increments of each counter, by name, per statistical unit (batch or replication) of a run."""
+
+    def __init__(
+        self, rows: Sequence[Counts | Floats], classes: int, *, begins_ns: int = 0
+    ) -> None:
+        """Store the cumulative counters of each replication.
+
+        Each array is ``[slots + 2, counters]``; its last row is the end of the run. Counting starts
+        at ``begins_ns``, the end of the warm-up.
+        """
+        self.replications = len(rows)
+        rows = [unwrap_counters(row) for row in rows]
+        self._cells = statistics.split_units([r[:-1] for r in rows], totals=[r[-1] for r in rows])
+        self._classes = classes
+        self._times = [row[:, LINK_COUNTER["time_ns"]] for row in rows]
+        self._begins_ns = begins_ns
+        self._seconds: dict[tuple[float, float], Floats] = {}
+
+    @property
+    def elapsed_s(self) -> float:
+        """Mean simulated time per replication, including the warm-up, in seconds."""
+        return 1e-9 * self._begins_ns + self.measured_s / self.replications
+
+    @property
+    def measured_s(self) -> float:
+        """Time after the warm-up, summed over the replications, in seconds."""
+        return float(self.link("time_ns").sum()) * 1e-9
+
+    def on_seconds(self, groups: Sequence[Population]) -> Floats:
+        """Return the time per unit in which the flows are active, in seconds, ``[units]``."""
+        if len(groups) > 1 or not groups[0].has_start_or_stop:
+            return self.link("time_ns") * 1e-9
+        span = groups[0].start_s, groups[0].stop_s
+        if span not in self._seconds:
+            low, high = np.maximum(np.array(span) * 1e9 - self._begins_ns, 0.0)
+            columns = [
+                (np.clip(t.astype(np.float64), low, high) - low).reshape(-1, 1) * 1e-9
+                for t in self._times
+            ]
+            totals = [column[-1] for column in columns]
+            seconds: Floats = statistics.split_units([c[:-1] for c in columns], totals=totals)[:, 0]
+            self._seconds[span] = seconds
+        return self._seconds[span]
+
+    def link(self, name: str) -> Floats:
+        """Return a counter of the bottleneck, ``[units]``."""
+        column: Floats = self._cells[:, LINK_COUNTER[name]]
+        return column
+
+    def rates(self, packets: Counts, groups: Sequence[Population]) -> Floats:
+        """Return the packets per flow, or packets per second if some flows start or stop."""
+        counts = packets.astype(np.float64)
+        if not any(group.has_start_or_stop for group in groups):
+            return counts
+        seconds = [float(self.on_seconds([group]).sum()) for group in groups]
+        on = np.repeat(seconds, [group.count for group in groups])
+        rates: Floats = np.divide(counts, on, out=np.full_like(counts, np.nan), where=on > 0)
+        return rates[np.isfinite(rates)]
+
+    def class_counter(self, name: str, classes: Sequence[int] | None = None) -> Floats:
+        """Return a counter summed over some classes (default: all), ``[units]``."""
+        selected = range(self._classes) if classes is None else classes
+        columns = [
+            len(LINK_COUNTER) + number * len(CLASS_COUNTER) + CLASS_COUNTER[name]
+            for number in selected
+        ]
+        total: Floats = self._cells[:, columns].sum(axis=1)
+        return total
+
+    def total(self, name: str, classes: Sequence[int] | None = None) -> float:
+        """Return a counter summed over the run and over some classes (default: all)."""
+        return float(self.class_counter(name, classes).sum())
+
+    def weighted_sum(self, name: str, weights: Mapping[int, float]) -> Floats:
+        """Return the sum of a class counter times the weight of the class, ``[units]``."""
+        parts = [weight * self.class_counter(name, [index]) for index, weight in weights.items()]
+        total: Floats = np.sum(parts, axis=0)
+        return total
+
+    def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
+        """Return the sum of counters, ``[units]``.
+
+        Class counters are summed over ``classes`` (default: all).
+        """
+        cells = [
+            self.link(name) if name in LINK_COUNTER else self.class_counter(name, classes)
+            for name in names
+        ]
+        total: Floats = np.sum(cells, axis=0)
+        return total
+
+    def event_counter(self, times: Sequence[NDArray[np.int64]]) -> Floats:
+        """Count events per unit, ``[units]``; ``times``, one array per replication, are in ns."""
+        counts = [
+            np.searchsorted(t, ends, "right") for t, ends in zip(times, self._times, strict=True)
+        ]
+        totals = [np.array([t.size], dtype=np.uint64) for t in times]
+        rows = [count[:-1].reshape(-1, 1).astype(np.uint64) for count in counts]
+        for row in rows:
+            row[0] = 0
+        column: Floats = statistics.split_units(rows, totals=totals)[:, 0]
+        return column
+
+    def size_counter(self, name: str, row: int) -> Floats:
+        """Return a counter of one size interval, ``[units]``."""
+        first = len(LINK_COUNTER) + self._classes * len(CLASS_COUNTER)
+        column: Floats = self._cells[:, first + row * len(SIZE_COUNTER) + SIZE_COUNTER[name]]
+        return column
+
+    @property
+    def size_rows(self) -> int:
+        """Number of size intervals."""
+        columns: int = self._cells.shape[1] - len(LINK_COUNTER) - self._classes * len(CLASS_COUNTER)
+        return columns // len(SIZE_COUNTER)
+
+    def ratio(
+        self,
+        numerator: Floats,
+        denominator: Floats,
+        *,
+        scale: float = 1.0,
+        events: bool = False,
+        maximum: float = math.inf,
+    ) -> Estimate | None:
+        """Estimate ``scale`` times a ratio of sums."""
+        return statistics.estimate_ratio(
+            scale * numerator,
+            denominator,
+            replications=self.replications,
+            events=events,
+            maximum=maximum,
+        )
+
+    def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
+        """Estimate the mean of a count over replications.
+
+        ``length`` is the measure of a run's length, ``[units]``: transfers, or time (None). Units
+        differ in length, so each is weighted by its share of the total.
+        """
+        whole = self.link("time_ns") if length is None else length
+        if not whole.any():
+            return None
+        share = whole * (self.replications / whole.sum())
+        return self.ratio(counts, share, events=True)
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedTransfers:
+    """Number of transfers of a class in progress at the end, and sum of their ages in seconds."""
+
+    count: int = 0
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Inputs of metrics and tables at one time of a run.
+
+    ``totals`` contains histograms and counts over all replications. ``sources`` has, for each
+    replication, the packets and the ON time (in nanoseconds) of each source. ``loss_events`` has
+    the times of the loss events of all flows combined; None if there were too many to keep.
+    ``goodputs`` has the counters of file goodput per slot and replication. ``unfinished`` has the
+    transfers in progress at the end, one entry per class.
+    """
+
+    units: BatchCounters
+    totals: dict[str, Any]
+    sources: list[tuple[Counts, Counts]]
+    loss_events: list[NDArray[np.int64]] | None
+    goodputs: Sequence[tuple[int, Counts, Counts, Counts, Counts | Floats]]
+    unfinished: Sequence[UnfinishedTransfers] = ()
+
+    @property
+    def largest_queue(self) -> int:
+        """Largest queue at the bottleneck, in packets."""
+        return max(len(self.totals["queue_time_ns"]), len(self.totals["queue_seen"]), 1) - 1
+
+
+def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
+    """Read all counters of a run, which can continue afterwards."""
+    rows, clocks = run.counters(), run.clocks()
+    begins = max(0, clocks[0][0] - int(rows[0][-1, LINK_COUNTER["time_ns"]])) if clocks else 0
+    units = BatchCounters(rows, len(scenario.populations), begins_ns=begins)
+    # Loss events are at least one mean RTT apart (in whole nanoseconds).
+    rtt_sum_ns, samples = (units.total(n) for n in ("rtt_sum_ns", "rtt_samples"))
+    events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
+    return Snapshot(
+        *(units, run.totals(), run.sources(), events, run.file_goodputs()),
+        unfinished=[
+            UnfinishedTransfers(sum(count for count, _ in each), sum(age for _, age in each) * 1e-9)
+            for each in zip(*run.unfinished(), strict=True)
+        ],
+    )
+
+
+def point_estimate(value: float) -> Estimate:
+    """Return a value as an estimate without an interval."""
+    return Estimate(value, None, None, math.inf, 0)

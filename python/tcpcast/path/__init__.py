@@ -1,1 +1,0 @@
-"""Predictions of all models for a single path, which options (values or ranges) describe."""

@@ -1,0 +1,181 @@
+"""A prepared sweep: its scenario, its cells and engines, and the key of each answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines import REGISTRY, check_engine_names
+from tcpcast.engines.registry import Formula
+from tcpcast.scenario import Scenario, load
+from tcpcast.sweeps.axes import SweepAxis
+from tcpcast.sweeps.check_swept_keys import check_swept_keys, get_column_kinds
+from tcpcast.sweeps.grid import SweepGrid, make_grid
+from tcpcast.sweeps.table import get_column_unit
+from tcpcast.sweeps.worker import ALL_ENGINES, CellRun, SweepSpec, get_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+MAX_FIGURE_KEYS = 2
+"""Maximum number of varied keys in a figure."""
+
+_NO_PROBES: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSweep:
+    """A scenario, the grid of varied values, and the engines.
+
+    ``engines`` is None if all applicable engines that run by default answer. ``digest`` identifies
+    everything on which the answers of all cells depend: the version, the scenario and the feed.
+    """
+
+    scenario: Scenario
+    grid: SweepGrid
+    engines: tuple[str, ...] | None
+    replications: int
+    feed: str
+    version: str
+    digest: str
+
+    @classmethod
+    def from_definition(cls, definition: Mapping[str, Any]) -> PreparedSweep:
+        """Return the sweep of a definition from :meth:`definition`."""
+        groups = [
+            tuple(SweepAxis(key, tuple(values)) for key, values in group.items())
+            for group in definition["axes"]
+        ]
+        engines = definition["engines"]
+        given = {name: definition[name] for name in ("replications", "feed", "version", "digest")}
+        return cls(
+            Scenario.from_dict(definition["scenario"]),
+            SweepGrid(tuple(groups)),
+            None if engines is None else tuple(engines),
+            **given,
+        )
+
+    def definition(self) -> dict[str, Any]:
+        """Return the sweep as JSON values, with all values that files contain."""
+        return {
+            "scenario": self.scenario.resolved(),
+            "axes": [{axis.key: list(axis.values) for axis in group} for group in self.grid.groups],
+            "engines": self.engines,
+            "replications": self.replications,
+            "feed": self.feed,
+            "version": self.version,
+            "digest": self.digest,
+        }
+
+    @property
+    def runs(self) -> int:
+        """Number of cells times replications."""
+        return len(self.grid) * self.replications
+
+    @property
+    def has_only_formulas(self) -> bool:
+        """True if all replications of a cell have equal answers."""
+        names = self.engines
+        return names is not None and self.feed == "scenario" and all(map(_is_formula, names))
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of the column of each varied key."""
+        return get_column_kinds(self.scenario, self.grid.axes)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The varied keys with the units of their columns."""
+        return {key: get_column_unit(kind) for key, kind in self.kinds.items()}
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes if there are several; each then has its own columns."""
+        names = tuple(group.name for group in self.scenario.populations)
+        return names if len(names) > 1 else ()
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether one or two keys vary in all combinations."""
+        groups = self.grid.groups
+        return len(groups) <= MAX_FIGURE_KEYS and all(len(group) == 1 for group in groups)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """Table ``[sweep]`` of the sweep."""
+        entries: dict[str, Any] = {axis.key: list(axis.values) for axis in self.grid.axes}
+        zipped = [[axis.key for axis in group] for group in self.grid.groups if len(group) > 1]
+        entries |= {"zip": zipped} if zipped else {}
+        entries |= {"engines": list(self.engines)} if self.engines is not None else {}
+        entries |= {"replications": self.replications} if self.replications > 1 else {}
+        return entries | ({"feed": self.feed} if self.feed != "scenario" else {})
+
+    def spec(self) -> SweepSpec:
+        """Return the common parameters of all runs, for workers."""
+        tables, folder = self.scenario.source_tables()
+        names = self.engines, self.feed, self.digest, self.version
+        return SweepSpec(tables, folder, *names, bool(self.classes))
+
+    def run(self, number: int) -> CellRun:
+        """Return a run by its number; the replications of a cell follow each other.
+
+        An engine's answer has a key of its own if it does not depend on the other engines.
+        """
+        cell, replication = divmod(number, self.replications)
+        values = self.grid.cell(cell)
+        seed = int(values.get("run.seed", self.scenario.run.seed)) + replication
+        names = self.engines
+        if names is None or self.feed != "scenario":
+            names = (ALL_ENGINES,)
+        elif replication > 0:  # all replications of a formula are equal
+            names = tuple(name for name in names if not _is_formula(name))
+        text = json.dumps([self.digest, values, seed], sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode())
+        keys = {}
+        for name in names:
+            of_engine = digest.copy()
+            of_engine.update(name.encode())
+            keys[name] = of_engine.digest()
+        return CellRun(cell, replication, seed, values, keys)
+
+
+def _is_formula(name: str) -> bool:
+    """Return True if an engine is a formula."""
+    return isinstance(REGISTRY[name], Formula)
+
+
+def prepare_sweep(
+    scenario: Scenario | str | PathLike[str],
+    vary: Mapping[str, Any] | None = None,
+    *,
+    engines: str | Sequence[str] | None = None,
+    replications: int | None = None,
+    feed: str | None = None,
+) -> PreparedSweep:
+    """Return a prepared sweep; see :func:`tcpcast.sweep` for the arguments and errors."""
+    source = scenario if isinstance(scenario, Scenario) else load(scenario)
+    named = engines if engines is None or isinstance(engines, str) else list(engines)
+    given: dict[str, Any] = {"engines": named, "replications": replications, "feed": feed}
+    own = {name: value for name, value in given.items() if value is not None}
+    source = source.with_sweep({} if vary is None else vary).with_sweep(own)
+    table = source.sweep
+    assert table is not None
+    names = tuple(table.engines) or None
+    check_engine_names(names or ())
+    base = source.with_changes({"sweep": None, **_NO_PROBES})
+    grid = make_grid(table, base.run.seed)
+    check_swept_keys(base, grid)
+    depends_on = [
+        version := get_version(),
+        base.resolved(),
+        base.source_tables()[0],  # values such as 1bdp are computed again in each cell
+        table.feed,
+        names if table.feed != "scenario" else None,
+    ]
+    text = json.dumps(depends_on, sort_keys=True, default=str)
+    digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    sweep = PreparedSweep(base, grid, names, table.replications, table.feed, version, digest)
+    return replace(sweep, replications=1) if sweep.has_only_formulas else sweep
