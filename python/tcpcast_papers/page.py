@@ -178,11 +178,22 @@ def summary_text(report: Report) -> str:
     counts = {verdict: report.count(verdict) for verdict in Verdict}
     agree, explained = counts[Verdict.AGREES], counts[Verdict.EXPLAINED]
     differ, unsettled = counts[Verdict.DIFFERS], counts[Verdict.UNSETTLED]
-    parts = [f"{agree} of {agree + explained + differ + unsettled} values checked agree"]
-    if explained:
-        causes = (row.cause for title, row in report.explained_rows if title != TITLE)
-        reasons = "; ".join(dict.fromkeys(cause.reason for cause in causes if cause))
-        parts.append(f"{explained} differ for a reason shown ({reasons})")
+    between = counts[Verdict.BETWEEN]
+    checked = agree + explained + between + differ + unsettled
+    parts = [f"{agree} of {checked} values checked agree"]
+    for verdict, text in (
+        (Verdict.EXPLAINED, "agree after one change"),
+        (Verdict.BETWEEN, "lie between tcpcast's value and the one after one change"),
+    ):
+        if counts[verdict]:
+            reasons = "; ".join(
+                dict.fromkeys(
+                    row.cause.reason
+                    for title, row in report.explained_rows
+                    if row.cause is not None and row.verdict is verdict and title != TITLE
+                )
+            )
+            parts.append(f"{counts[verdict]} {text} ({reasons})")
     if unsettled:
         reason = "outside the tolerance by less than the confidence interval"
         parts.append(f"{unsettled} unsettled ({reason})")
@@ -217,7 +228,11 @@ def explained_difference_lines(report: Report) -> dict[str, list[str]]:
     for title, row in report.explained_rows:
         if row.cause is not None:
             reason = row.cause.reason
-            heading = f"Explained by {reason}, with the value before and after that change:"
+            heading = (
+                f"Explained by {reason}, with the value before and after that change:"
+                if row.verdict is Verdict.EXPLAINED
+                else f"Between the values before and after a change, {reason}:"
+            )
             both = f"own {own_value_text(row)} to {cause_text(row)} {row.unit}"
             line = f"{_row_and_published(title, row)}, {both}"
             lines.setdefault(heading, []).append(line)

@@ -89,16 +89,16 @@ class Report:
     def gone(self) -> list[KnownDifference]:
         """The known differences whose rows no longer differ; none after an interruption.
 
-        An unsettled row counts as different.
+        An unsettled row and one between two values count as different.
         """
-        doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
+        doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED, Verdict.BETWEEN}
         there = [(title, row) for title, row in self.rows if row.verdict in doubtful]
         listed = () if self.interrupted else self.known_differences
         return [each for each in listed if not any(each.covers(*at) for at in there)]
 
     @property
     def explained_rows(self) -> list[tuple[str, Row]]:
-        """Rows with an explained difference, with the titles of their sections."""
+        """Rows with a cause of their difference, with the titles of their sections."""
         return [(title, row) for title, row in self.rows if row.cause is not None]
 
     def reason(self, title: str, row: Row) -> str | None:

@@ -2,8 +2,9 @@
 
 The verdict states whether the two values agree within a :class:`Tolerance`. A row has no tolerance
 and no verdict if the paper prints no value, or if the value is not meant to be reproduced. A value
-that does not agree may have a :class:`Cause`: tcpcast's value after one change of the simulation,
-which shows the origin of the difference.
+that does not agree may have a :class:`Cause`: tcpcast's value after one change. The cause explains
+the difference if that value agrees with the published one. If only the range from the value to the
+changed one contains the published value, the published value "lies between" them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 from tcpcast.answer import Metric
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tcpcast_papers.drawing import Plot
 
 
@@ -29,6 +32,7 @@ class Verdict(Enum):
     AGREES = "agrees"
     UNSETTLED = "unsettled"
     EXPLAINED = "explained"
+    BETWEEN = "lies between"
     DIFFERS = "differs"
     INCONSISTENT = "paper inconsistent"
     UNKNOWN = "cannot be settled"
@@ -147,15 +151,31 @@ class Cause:
     reason: str
     own: float
 
-    def spans(self, own: float, reach: tuple[float, float]) -> bool:
-        """Return whether the range from ``own`` to the value of the cause overlaps ``reach``.
+    def verdict(self, own: float, reach: tuple[float, float]) -> Verdict:
+        """Return whether the changed value explains the difference of ``own``.
 
-        ``reach`` is the range of values that agree with the published value.
+        ``reach`` is the range of values that agree with the published value. ``EXPLAINED`` if the
+        changed value is inside, ``BETWEEN`` if ``reach`` overlaps the range from ``own`` to the
+        changed value, otherwise ``DIFFERS``.
         """
-        if not (math.isfinite(own) and math.isfinite(self.own)):
-            return False
         lowest, highest = reach
-        return lowest <= max(own, self.own) and min(own, self.own) <= highest
+        if lowest <= self.own <= highest:
+            return Verdict.EXPLAINED
+        finite = math.isfinite(own) and math.isfinite(self.own)
+        if finite and lowest <= max(own, self.own) and min(own, self.own) <= highest:
+            return Verdict.BETWEEN
+        return Verdict.DIFFERS
+
+
+def choose_cause(causes: Iterable[Cause], own: float, reach: tuple[float, float]) -> Cause | None:
+    """Return the first cause that explains a difference, or else the one with the nearest end."""
+    by_verdict: dict[Verdict, list[Cause]] = {}
+    for cause in causes:
+        by_verdict.setdefault(cause.verdict(own, reach), []).append(cause)
+    if Verdict.EXPLAINED in by_verdict:
+        return by_verdict[Verdict.EXPLAINED][0]
+    between = by_verdict.get(Verdict.BETWEEN, [])
+    return min(between, key=lambda cause: abs(cause.own - own), default=None)
 
 
 def scale_metric(metric: Metric, scale: float) -> Metric:
@@ -257,14 +277,15 @@ class Row:
         known = self.low is not None and self.high is not None
         if self.may_be_unsettled and known and self.low <= highest and self.high >= lowest:  # type: ignore[operator]
             return Verdict.UNSETTLED
-        if self.explained_by is not None and self.explained_by.spans(self.own, (lowest, highest)):
-            return Verdict.EXPLAINED
+        if self.explained_by is not None:
+            return self.explained_by.verdict(self.own, (lowest, highest))
         return Verdict.DIFFERS
 
     @property
     def cause(self) -> Cause | None:
         """The cause of the difference; None if the row agrees or the cause is unknown."""
-        return self.explained_by if self.verdict is Verdict.EXPLAINED else None
+        has_cause = self.verdict in {Verdict.EXPLAINED, Verdict.BETWEEN}
+        return self.explained_by if has_cause else None
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from tcpcast.answer import Metric
 
 from tcpcast_papers.published import Line
-from tcpcast_papers.reproduction import Cause, Row, Section
+from tcpcast_papers.reproduction import Cause, Row, Section, choose_cause
 from tcpcast_papers.simulations import Simulations
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ class Quantity(Generic[Runs, Case]):
             return row
         reach = tolerance.agreeing_range(published)
         causes = (Cause(reason, computed(runs, case).value) for reason, computed in self.causes)
-        spanning = (cause for cause in causes if cause.spans(result.value, reach))
-        return replace(row, explained_by=next(spanning, None))
+        return replace(row, explained_by=choose_cause(causes, result.value, reach))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def test_models_use_measured_inputs(capture: Capture) -> None:
     assert p == 8 / 136
     assert row["t0_s"] == row["rtt_s"] + 0.2
 
-    def pftk(b: float) -> float:
+    def pftk(b: float, share: float | None = None) -> float:
         return float(
             throughput(
                 rtt_s=path["rtt_s"],
@@ -72,10 +72,13 @@ def test_models_use_measured_inputs(capture: Capture) -> None:
                 loss_indication_ratio=p,
                 packets_per_ack=b,
                 receiver_window_pkts=window,
+                timeout_share=share,
             ).rate_pps
         )
 
     assert row["pftk_pps"] == pftk(path["packets_per_ack"]) == capture.connections["pftk_pps"][0]
+    timeouts = float(capture.connections["to"][0]) / 8
+    assert row["pftk_share_pps"] == pftk(path["packets_per_ack"], timeouts) != row["pftk_pps"]
     assert row["pftk_b1_pps"] == pftk(1.0) > row["pftk_pps"]
     chain = window_chain(loss_probability=p, packets_per_ack=2, receiver_window_pkts=window)
     assert row["chain_pps"] == chain.rate_pps(rtt_s=row["rtt_s"], t0_s=row["t0_s"])

@@ -82,7 +82,7 @@ def test_summary_lists_differences_with_reasons(width: int) -> None:
         "Table 9, 1-9: published 390.4, own 286.3 to 388.9 kbit/s"
     ) in summary
     assert (
-        "1 of 3 values checked agree, 1 differ for a reason shown (the phase of the loop), "
+        "1 of 3 values checked agree, 1 agree after one change (the phase of the loop), "
         "1 new difference. ! Table 9, 2-9: published 390.4, own 500.0 kbit/s (+28.1 %)"
     ) in summary
     table = next(line for line in lines if "286.3" in line)

@@ -42,19 +42,24 @@ def test_value_without_scatter_agrees_to_the_printed_digit() -> None:
     assert sample.row(("x",), "s", Printed("2.1"), READ).verdict is Verdict.DIFFERS
 
 
-def test_row_states_first_cause_that_spans_the_printed_value() -> None:
+def test_row_states_the_cause_that_gives_the_printed_value() -> None:
     causes = [
         ("too small", runs([2.5, 2.5, 2.5]), None),
+        ("too large", runs([5.0, 5.0, 5.0]), None),
         ("phase", runs([4.0, 4.0, 4.0]), None),
-        ("reading", runs([2.0, 2.0, 2.0]), metric_reader("on_time_s", 2)),
+        ("reading", runs([1.5, 1.5, 1.5]), metric_reader("on_time_s", 2)),
     ]
-    row = runs([2.0, 2.0, 2.0]).row(("x",), "s", Printed("3.0"), READ, causes=causes)
+    own = runs([2.0, 2.0, 2.0])
+    row = own.row(("x",), "s", Printed("3.0"), READ, causes=causes)
     assert row.verdict is Verdict.EXPLAINED
     assert row.cause is not None
-    assert (row.cause.reason, row.cause.own) == ("phase", 4.0)
-    row = runs([2.0, 2.0, 2.0]).row(("x",), "s", Printed("3.0"), READ, causes=causes[2:])
+    assert (row.cause.reason, row.cause.own) == ("reading", 3.0)
+    row = own.row(("x",), "s", Printed("3.0"), READ, causes=causes[:3])
+    assert row.verdict is Verdict.BETWEEN
     assert row.cause is not None
-    assert row.cause.own == 4.0
+    assert row.cause.reason == "phase"
+    row = own.row(("x",), "s", Printed("3.0"), READ, causes=causes[:1])
+    assert (row.verdict, row.cause) == (Verdict.DIFFERS, None)
 
 
 def test_too_few_runs_with_a_value_are_unsettled() -> None:

@@ -295,7 +295,7 @@ def test_rtt_difference_is_explained_by_own_link() -> None:
 def test_cause_requires_the_printed_value() -> None:
     figures = SettingAnswers(replace_intervals(FOUND), 100, has_one_queue=True)
     row = figures.row("rtt", ("100",), Printed("1.00"), relative=0.03)
-    assert row.explained_by is None
+    assert row.cause is None
     assert row.verdict is Verdict.DIFFERS
     assert figures.row("loss", ("100",), Printed("1.10"), relative=0.03).explained_by is None
 

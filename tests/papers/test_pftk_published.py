@@ -20,6 +20,7 @@ from tcpcast_papers.pftk.predictions import (
     Inputs,
     common_window,
     fitted_windows,
+    full_model_packets,
     inputs_of_traces,
     relative_errors,
 )
@@ -104,6 +105,14 @@ def test_table_1_and_unknown_traces_are_rejected() -> None:
 )
 def test_average_errors_of_hour_traces_without_window_limit(model: str, percent: int) -> None:
     assert round(100 * average_error(2, model, NO_WINDOW)) == percent
+
+
+@pytest.mark.parametrize(("number", "percent"), [(2, 34.0), (3, 19.5)])
+def test_printed_share_of_timeouts_lowers_the_average_error(number: int, percent: float) -> None:
+    rows = traces(number)
+    predicted = [full_model_packets(row, timeout_share=row.timeout_share) for row in rows]
+    errors = relative_errors(predicted, [row.packets for row in rows])
+    assert round(100 * float(errors.mean()), 1) == percent
 
 
 def test_manic_to_alps_equals_hand_computed_rate_and_error() -> None:

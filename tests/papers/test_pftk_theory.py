@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from tcpcast.errors import DomainError
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 from tcpcast.models.pftk import (
@@ -250,6 +253,20 @@ def test_cubic_tolerated_loss_equals_rfc_8312_table_3() -> None:
     window = np.array([833.3, 8333.3, 83333.3])
     tolerated = cubic_tolerated_loss_ratio(rate_pps=window / 0.1, rtt_s=0.1)
     assert [f"{p:.1e}" for p in tolerated] == ["1.4e-05", "6.3e-07", "2.9e-08"]
+
+
+def test_measured_share_of_timeouts_replaces_q() -> None:
+    path: dict[str, Any] = {"rtt_s": 0.2, "t0_s": 1.5, "loss_indication_ratio": [0.01, 0.05]}
+    full = throughput(**path)
+    same = throughput(**path, timeout_share=full.timeout_probability)
+    np.testing.assert_array_equal(same.rate_pps, full.rate_pps)
+    without = throughput(**path, timeout_share=0)
+    np.testing.assert_allclose(
+        without.rate_pps, td_only_rate_pps(rtt_s=0.2, loss_indication_ratio=[0.01, 0.05])
+    )
+    assert (without.timeout_time_share == 0).all()
+    with pytest.raises(DomainError, match="timeout_share must be between 0 and 1"):
+        throughput(**path, timeout_share=1.5)
 
 
 def test_large_arrays_equal_single_values_bit_for_bit() -> None:

@@ -76,8 +76,8 @@ def test_overlapping_interval_of_short_run_is_unsettled() -> None:
     ("own", "changed", "verdict"),
     [
         (100.9, 150.0, Verdict.AGREES),
-        (80.0, 120.0, Verdict.EXPLAINED),  # published in between
-        (120.0, 80.0, Verdict.EXPLAINED),
+        (80.0, 120.0, Verdict.BETWEEN),
+        (120.0, 80.0, Verdict.BETWEEN),
         (80.0, 99.1, Verdict.EXPLAINED),  # within 1 % of the changed value
         (101.5, 100.9, Verdict.EXPLAINED),
         (80.0, 98.9, Verdict.DIFFERS),  # closer, but published is outside
@@ -90,10 +90,10 @@ def test_overlapping_interval_of_short_run_is_unsettled() -> None:
         (math.nan, 100.0, Verdict.DIFFERS),
     ],
 )
-def test_cause_must_span_the_published_value(own: float, changed: float, verdict: Verdict) -> None:
+def test_cause_must_give_the_published_value(own: float, changed: float, verdict: Verdict) -> None:
     given = row("100", own, ONE_PERCENT, explained_by=Cause("a tie", changed))
     assert given.verdict is verdict
-    assert (given.cause is not None) == (verdict is Verdict.EXPLAINED)
+    assert (given.cause is not None) == (verdict in {Verdict.EXPLAINED, Verdict.BETWEEN})
 
 
 def test_unchecked_and_unsettled_rows_have_no_cause() -> None:
@@ -107,20 +107,22 @@ def test_page_shows_causes(tmp_path: Path) -> None:
     section = Section("Table 1", ("what",))
     section.rows = [
         row("100", 100.4, ONE_PERCENT, explained_by=Cause("a tie", 103.0)),
-        row("100", 80.0, ONE_PERCENT, explained_by=Cause("a tie", 103.0)),
+        row("100", 80.0, ONE_PERCENT, explained_by=Cause("a tie", 100.6)),
         row("100", 90.0, ONE_PERCENT, explained_by=Cause("a tie", 103.4), note="12 files"),
     ]
     report = Report("A paper", [section])
     write(report, tmp_path)
     lines = (tmp_path / "index.md").read_text().splitlines()
-    assert "- [Table 1](#table-1): 1 of 3 agree, 2 explained" in lines
+    assert "- [Table 1](#table-1): 1 of 3 agree, 1 explained" in lines
     assert "| a | kbit/s | 100 | 100 | +0.4 % | agrees |  |" in lines
-    assert "| a | kbit/s | 100 | 80 | -20.0 % | explained | a tie: 103 |" in lines
-    assert "| a | kbit/s | 100 | 90 | -10.0 % | explained | 12 files; a tie: 103 |" in lines
+    assert "| a | kbit/s | 100 | 80 | -20.0 % | explained | a tie: 101 |" in lines
+    assert "| a | kbit/s | 100 | 90 | -10.0 % | lies between | 12 files; a tie: 103 |" in lines
     assert report.differing == []
     assert report.explained_rows == [(section.title, row) for row in section.rows[1:]]
-    expected = "1 of 3 values checked agree, 2 differ for a reason shown (a tie), "
-    assert summary_text(report) == expected + "no new differences."
+    assert summary_text(report) == (
+        "1 of 3 values checked agree, 1 agree after one change (a tie), 1 lie between tcpcast's "
+        "value and the one after one change (a tie), no new differences."
+    )
     section.rows.append(row("100", 90.0, ONE_PERCENT))
     assert summary_text(report).endswith("(a tie), 1 new difference.")
 

@@ -89,6 +89,7 @@ arguments."""
 
 LOSS_MODELS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,
+    "pftk_share": pftk_pps,
     "pftk_b1": _pftk_with_byte_counting,
     "pftk_approx": _pftk_approximate_pps,
     "chain": _window_chain_pps,
@@ -100,6 +101,7 @@ LOSS_MODELS: dict[str, Callable[[Column, Table], Column]] = {
 
 DOMAIN_ENGINE = {
     "pftk": "pftk",
+    "pftk_share": "pftk",
     "pftk_b1": "pftk",
     "pftk_approx": "pftk-approx",
     "chain": "pftk",
@@ -114,6 +116,7 @@ timeouts."""
 
 MODEL_LABELS = {
     "pftk": "PFTK, full (31)",
+    "pftk_share": "PFTK (31), measured share of timeouts",
     "pftk_b1": "PFTK (31), window grows by bytes acked",
     "pftk_approx": "PFTK, approximate (32)",
     "chain": "PFTK, window as a Markov chain",
@@ -149,7 +152,7 @@ def model_rates_by_direction(capture: CaptureTables, rows: Column) -> Table:
     table = select_rows(capture.connections, rows)
     path, loss = model_inputs(table), table["loss_indication_ratio"]
     known = has_model_inputs(loss, path)
-    rates = {name: model_rates_or_nan(rate, loss, path) for name, rate in LOSS_MODELS.items()}
+    rates = _loss_model_rates(table, loss, path)
     rates["bbr_bound"] = _bbr_bound_pps(table)
     rates["cardwell"] = np.full(rows.size, np.nan)
     if known.any():
@@ -247,11 +250,21 @@ def model_intervals(capture: CaptureTables, rows: Column) -> Table:
     loss, length = measured["loss_indication_ratio"], measured["length_s"]
     at = measured["direction"]
     path = model_inputs(select_rows(capture.connections, at))
+    kept = select_rows(capture.intervals, np.isin(capture.intervals["direction"], rows))
     predicted = {
-        f"{name}_pkts": model_rates_or_nan(rate, loss, path) * length
-        for name, rate in LOSS_MODELS.items()
+        f"{name}_pkts": rate * length for name, rate in _loss_model_rates(kept, loss, path).items()
     }
     return measured | predicted
+
+
+def _loss_model_rates(table: Table, loss: Column, path: Table) -> Table:
+    """Return the rate of each loss-based model; ``table`` has the columns ``td`` and ``to``."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = {"timeout_share": table["to"] / (table["td"] + table["to"])}
+    return {
+        name: model_rates_or_nan(rate, loss, path | share if name == "pftk_share" else path)
+        for name, rate in LOSS_MODELS.items()
+    }
 
 
 def measured_intervals(capture: CaptureTables, rows: Column) -> Table:

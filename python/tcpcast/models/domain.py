@@ -270,6 +270,15 @@ def to_ratio_array(name: str, values: ArrayLike) -> Floats:
     return array
 
 
+def to_share_array(name: str, values: ArrayLike) -> Floats:
+    """Return ``values`` as an array; raise DomainError unless all are from 0 to 1."""
+    array = np.asarray(values, dtype=np.float64)
+    for bound in _min_and_max(array):
+        if not 0 <= bound <= 1:
+            raise DomainError(f"{name} must be between 0 and 1, not {bound!r}")
+    return array
+
+
 def to_window_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are windows, >= 1 packet."""
     array = np.asarray(values, dtype=np.float64)
@@ -299,6 +308,7 @@ def to_count_array(name: str, values: ArrayLike) -> Floats:
 _CHECKS = {
     "flows": to_count_array,
     "packets_per_ack": to_packets_per_ack_array,
+    "timeout_share": to_share_array,
     **dict.fromkeys(
         ("loss_ratio", "loss_indication_ratio", "loss_event_ratio", "loss_event_ratio_cumulative"),
         to_loss_ratio_array,

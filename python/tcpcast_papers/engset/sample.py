@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import t as students_t
 
-from tcpcast_papers.reproduction import Cause, Row, Tolerance, Verdict
+from tcpcast_papers.reproduction import Cause, Row, Tolerance, Verdict, choose_cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -112,8 +112,7 @@ class Sample:
             return row
         reach = tolerance.agreeing_range(published)
         tried = (Cause(why, other.mean(how or read)) for why, other, how in causes)
-        cause = next((each for each in tried if each.spans(own, reach)), None)
-        return replace(row, explained_by=cause)
+        return replace(row, explained_by=choose_cause(tried, own, reach))
 
     def mean(self, read: Read) -> float:
         """Return the mean over the runs, nan if none has a value."""

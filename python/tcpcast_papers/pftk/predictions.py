@@ -97,14 +97,19 @@ def full_model_packets(
     p_factor: float = 1.0,
     window_pkts: float = np.inf,
     packets_per_ack: int = PACKETS_PER_ACK,
+    timeout_share: float | None = None,
 ) -> float:
-    """Return the packets of the full model in a trace's time, with p times ``p_factor``."""
+    """Return the packets of the full model in a trace's time, with p times ``p_factor``.
+
+    ``timeout_share`` replaces Q.
+    """
     rate = throughput(
         rtt_s=row.rtt_s,
         t0_s=row.t0_s,
         loss_indication_ratio=p_factor * row.loss_indication_ratio,
         packets_per_ack=packets_per_ack,
         receiver_window_pkts=window_pkts,
+        timeout_share=timeout_share,
     ).rate_pps
     return float(rate) * row.duration_s
 

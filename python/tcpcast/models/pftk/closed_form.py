@@ -35,7 +35,7 @@ class Throughput:
     rounds
         E[X], rounds from the start of a period to its first loss, (15) or section 2.3.
     timeout_probability
-        Q, the probability that a loss indication is a timeout (25).
+        Q, the probability that a loss indication is a timeout (25), or its measured share.
     timeout_time_share
         Share of the time in RTO: Q E[Z^TO]/(E[A] + Q E[Z^TO]).
     window_limited
@@ -68,9 +68,10 @@ def throughput(
     loss_indication_ratio: ArrayLike,
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
+    timeout_share: ArrayLike | None = None,
     continuous: bool = False,
 ) -> Throughput:
-    """Return the full model, (31) with the exact Q of (23).
+    """Return the full model, (31) with the exact Q of (23) or a measured one.
 
     Parameters
     ----------
@@ -84,6 +85,9 @@ def throughput(
         b, at least 1: 2 with delayed ACKs.
     receiver_window_pkts
         W_max in packets, at least 1; ``inf`` for unlimited. All arguments are broadcast.
+    timeout_share
+        Measured share of timeouts among the loss indications, from 0 to 1, which replaces Q; for
+        example TO/(TD + TO) of Table 2. None: (23) at E[W].
     continuous
         Whether to count the window-limited branch so that it is continuous (see the package).
 
@@ -109,12 +113,20 @@ def throughput(
         packets_per_ack=packets_per_ack,
         receiver_window_pkts=receiver_window_pkts,
     )
+    measured = [] if timeout_share is None else to_checked_arrays(timeout_share=timeout_share)
     full = partial(_evaluate_full_model, continuous=continuous)
-    return Throughput(**evaluate_in_blocks(full, rtt, t0, p, b, max_window))
+    return Throughput(**evaluate_in_blocks(full, rtt, t0, p, b, max_window, *measured))
 
 
-def _evaluate_full_model(
-    rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window: Floats, *, continuous: bool
+def _evaluate_full_model(  # noqa: PLR0917 - arrays by position, for evaluate_in_blocks
+    rtt: Floats,
+    t0: Floats,
+    p: Floats,
+    b: Floats,
+    max_window: Floats,
+    measured_share: Floats | None = None,
+    *,
+    continuous: bool,
 ) -> Table:
     """Return the attributes of :class:`Throughput` by name."""
     odds = (1 - p) / p
@@ -123,7 +135,9 @@ def _evaluate_full_model(
     window = np.minimum(max_window, unlimited)
     constant = 0.5 + b / 4 if continuous else 1.0
     rounds = np.where(limited, b / 8 * max_window + odds / max_window + constant, b / 2 * unlimited)
-    share = unchecked_timeout_probability(window, p)
+    share = measured_share
+    if share is None:
+        share = unchecked_timeout_probability(window, p)
     waiting = share * t0 * backoff_polynomial(p) / (1 - p)
     time = rtt * (rounds + 1) + waiting
     return {
