@@ -184,7 +184,7 @@ def test_links_limit_the_rate(name: str) -> None:
 
 def test_cubic_states_the_region_of_its_rate() -> None:
     (result,) = answer(lossy(), ["cubic-response"])
-    assert any("of this model are for CUBIC" in text for text in result.warnings)
+    assert "the model is for CUBIC, but the scenario's stack is rfc-newreno" in result.warnings
     assert result.regime == "Reno-friendly"
     assert result["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     (rare,) = answer(
@@ -385,7 +385,8 @@ def test_bbr_uses_the_link_and_its_delivery_rate() -> None:
     assert result["goodput_pps"] == pytest.approx(1980)
     assert result["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
     assert result.regime == "bottleneck"
-    assert any("are for BBR, but" in text for text in result.warnings)
+    assert "the model is for BBR, but the scenario's stack is rfc-newreno" in result.warnings
+    assert not result.metrics["goodput_bps"].trusted
     assert run_engine("bbr-bound", scenario, measurement(loss_ratio=0.5)).metrics == result.metrics
 
 

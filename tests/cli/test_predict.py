@@ -253,7 +253,7 @@ def test_size_with_flows_is_the_total(capsys: Capture, tmp_path: Path) -> None:
         amount = size.replace("GB", " GB")
         assert f"{amount} over 16 flows takes {seconds} at this goodput" in " ".join(out.split())
     report = tmp_path / "path.md"
-    predict(capsys, *path, "--flows", "16", "--size", "500GB", "--markdown", str(report))
+    predict(capsys, *path, "--flows", "16", "--size", "500GB", "--out", str(report))
     assert "500 GB over 16 flows takes 1,937 s" in " ".join(report.read_text().split())
     sizing = document(capsys, *path, "--flows", "16", "--size", "500GB")["sizing"]
     assert (sizing["amount_bytes"], round(sizing["amount_s"])) == (5e11, 1937)

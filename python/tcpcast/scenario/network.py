@@ -77,8 +77,13 @@ class Jitter:
 def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     if isinstance(value, Jitter):
         return value
-    table: Any = dict(value) if isinstance(value, Mapping) else value
-    reorder = table.pop("reorder", False) if isinstance(value, Mapping) else False
+    if not isinstance(value, Mapping):  # a time alone would suggest a constant delay
+        message = f"{units.quote(value)} is not a table; write "
+        raise make_key_error(
+            message + '{ distribution = "exponential", mean = "5ms" }', value=value
+        )
+    table = dict(value)
+    reorder = table.pop("reorder", False)
     if not isinstance(reorder, bool):
         raise make_key_error(f"{units.quote(reorder)} is not true or false; write true", "reorder")
     return Jitter(_DISTRIBUTION_ADAPTER.validate_python(table, context=info.context), reorder)
