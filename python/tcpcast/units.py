@@ -274,6 +274,10 @@ def parse_count(value: object, *, minimum: int, maximum: int) -> int:
         The value is not a number, not an integer, or out of range.
     """
     if isinstance(value, str):
+        if not value.isdecimal():
+            raise UnitError(f"{quote(value)} is not a whole number; write 1, for example")
+        if len(value) > len(str(maximum)):
+            raise UnitError(f"{quote(value)} is too large; write at most {maximum}")
         raise UnitError(f"{quote(value)} is a text; write a whole number without quotes")
     number, _ = _split_quantity(value, "count", "134", bare=True, negative=True)
     if number != number.to_integral_value():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -100,6 +101,10 @@ def restrict_to_directions(
         connections, changed["requests"], changed["services"]
     )
     changed["services"]["server_name"] = name_services(changed["services"], connections)
+    # As in the counters of a whole capture, "reset_without_loss" is a part of "reset".
+    failed = changed["failed"]
+    harmless = np.count_nonzero(failed["harmless"] & (failed["failure"] == "reset"))
+    kinds = np.append(failed["failure"], ["reset_without_loss"] * harmless)
     if capture.between:
         changed["between"] = totals_by_tap_order(connections)
     return dataclasses.replace(
@@ -107,7 +112,7 @@ def restrict_to_directions(
         connections=connections,
         segments=int(connections["packets"].sum()),
         connection_count=int(np.unique(connections["connection"]).size),
-        rest={},
+        rest=dict(Counter(kinds.tolist())),
         is_restricted=True,
         **changed,
     )

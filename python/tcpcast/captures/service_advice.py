@@ -204,7 +204,7 @@ def _interruption_sentence(row: Row) -> str:
     delays = "delay" if hit > 1 else "delays"
     others = _others_clause(int(row["uninterrupted"]), float(row["uninterrupted_mean_s"]))
     return (
-        f"{longest}, {start} after the start{sent}, {delays} {hit:,} of "
+        f"{longest}, in a request sent {start} after the start{sent}, {delays} {hit:,} of "
         f"{count_text(count, 'request')} to {service_label(row)}{others}{_late_clause(row)}"
     )
 

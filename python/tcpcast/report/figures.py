@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from tcpcast.report.chart import Chart
     from tcpcast.scenario import Scenario
 
-_UNUSED_SVG = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
+_UNUSED_SVG = re.compile(
+    r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>|<style.*?</style>', re.DOTALL
+)
 """SVG code that a page does not need; group ids would be duplicated across figures."""
+_SVG_STYLE = '<svg style="stroke-linejoin: round; stroke-linecap: butt"'
+"""The style sheet of matplotlib's SVG as an attribute: style sheets apply to the whole page."""
 _SVG_COORDINATES = re.compile(r' d="[^"]*"|<use [^>]*>')
 _EXCESS_DECIMALS = re.compile(r"([0-9]\.[0-9]{2})[0-9]+")
 """Coordinates are shortened to hundredths of a point."""
@@ -177,7 +181,7 @@ def figure_file_names(form: str = "png") -> list[str]:
 def svg_figure(name: str, figure: Figure) -> document.Figure:
     """Return a figure as a part of a report: its SVG, with its title as the caption."""
     svg = output.figure_bytes(figure, "svg", name).decode()
-    whole = svg[svg.index("<svg") :]
+    whole = _SVG_STYLE + svg[svg.index("<svg") + len("<svg") :]
     short = _SVG_COORDINATES.sub(
         lambda path: _EXCESS_DECIMALS.sub(r"\1", path[0]), _UNUSED_SVG.sub("", whole)
     )

@@ -103,7 +103,7 @@ def captures_document(captures: Sequence[Capture], command: str, figures: bool =
         Draw figures with matplotlib.
     """
     several = f"{len(captures):,} captures" if len(captures) > 1 else captures[0].file
-    parts: list[Part] = [Paragraph(verdict_text(captures_findings(captures)))]
+    parts: list[Part] = [Paragraph(verdict_text(captures_findings(captures)), "heading")]
     parts += captures_verdict_parts(captures, MAX_ROWS)
     if figures:
         parts += _inline_capture_figures(captures)

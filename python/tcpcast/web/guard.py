@@ -27,7 +27,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "script-src 'self'",
         "style-src 'self'",
         "style-src-attr 'unsafe-inline'",  # of figures
-        "img-src 'self'",
+        "img-src 'self' data:",  # dense points of figures
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
