@@ -334,6 +334,36 @@ def test_unfinished_transfers_miss_the_target(simulated: Install) -> None:
     assert solve("users", web(), time_s=0.5).value == pytest.approx(50, abs=2)
 
 
+def test_full_link_without_finished_files_misses_the_target(simulated: Install) -> None:
+    """Regression: such a probe ended the plan although smaller populations have an answer."""
+
+    def measure(scenario: Scenario) -> dict[str, Any]:
+        rate = math.nan if scenario.senders > 500 else 20e6 / scenario.senders
+        return {"connection_rate_bps": rate, "utilisation": 1.0}
+
+    simulated(measure)
+    assert solve("users", web(), rate_bps=1e5).value == pytest.approx(200, abs=4)
+    simulated(lambda s: measure(s) | {"utilisation": 0.5})
+    with pytest.raises(NotApplicable, match="has no connection_rate_bps"):
+        solve("users", web(), rate_bps=1e4)
+
+
+def test_run_shorter_than_a_second_keeps_its_warm_up(simulated: Install) -> None:
+    """Regression: both were rounded up to 1 s, which is no valid scenario."""
+    scenarios = simulated(lambda s: {"loss_ratio": math.exp(-s.buffer_pkts / 50)})
+    short = bulk(
+        **{
+            "run.duration": "300ms",
+            "run.warmup": "100ms",
+            "network.rtt": "2ms",
+            "network.bottleneck.loss": "0%",
+        }
+    )
+    solve("buffer", short, loss=0.01)
+    assert scenarios[0].run.duration_s == 0.3
+    assert scenarios[0].run.warmup_s == 0.1
+
+
 def test_burst_of_a_policer_is_planned(simulated: Install) -> None:
     def measure(scenario: Scenario) -> dict[str, Any]:
         burst = scenario.network.bottleneck.rate_rule.burst  # type: ignore[union-attr]

@@ -162,3 +162,10 @@ def test_transfer_time_of_an_amount_is_limited_by_the_link() -> None:
     payload_bps = 1e9 * 1448 / 1500
     expected = 0.1 + 8 * (1e9 - 1448) / payload_bps
     assert time_for_amount_s(many, 1e9, payload_bps) == pytest.approx(expected)
+
+
+def test_streams_are_unknown_where_timeouts_lower_the_rate() -> None:
+    """With 10 % loss, CUBIC's formula gave 22 flows, which use 60 % of the link."""
+    lossy = sizing(rate="20mbit", rtt="50ms", flows=1, loss="10%")
+    assert lossy.cubic_flows is None
+    assert flows_to_fill_text(lossy) == "To fill the link, use 1 flow of BBR."

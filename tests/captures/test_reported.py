@@ -8,8 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pytest
 from tcpcast.captures import trace
+from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.cli import main
 
 if TYPE_CHECKING:
@@ -168,3 +170,11 @@ def test_reported_case_has_right_answer(case: Case, capsys: pytest.CaptureFixtur
     text = " ".join(capsys.readouterr().out.split())
     assert not [part for part in case.says if part not in text], text
     assert not [part for part in case.omits if part in text], text
+
+
+def test_selected_connection_keeps_its_failure() -> None:
+    """Regression: the counters of failures were empty, so the verdict named another cause."""
+    capture = trace(FOLDER / "rst-after-fin-loses-upload.pcap.gz")
+    one = restrict_to_directions(capture, np.flatnonzero(capture.connections["bytes"] > 0))
+    assert one.verdict() == capture.verdict()
+    assert "failed" in one.verdict()

@@ -259,6 +259,12 @@ def test_size_with_flows_is_the_total(capsys: Capture, tmp_path: Path) -> None:
     assert (sizing["amount_bytes"], round(sizing["amount_s"])) == (5e11, 1937)
 
 
+def test_packet_is_added_to_named_engines(capsys: Capture) -> None:
+    path = ("--rate", "2mbit", "--loss", "1%", "--engine", "td-only", "--packet")
+    answers = document(capsys, *path)["answers"]
+    assert [answer["engine"] for answer in answers] == ["td-only", "packet"]
+
+
 @pytest.mark.parametrize("loss", ["1%", "0%"])
 def test_very_long_transfer_has_time_from_rate(loss: str, capsys: Capture) -> None:
     path = ("--rate", "10gbit", "--loss", loss, "--stack", "linux-cubic", "--size", "2TB")
@@ -335,7 +341,7 @@ def test_run_is_long_enough_for_losses_and_cycles() -> None:
         (["--loss", "1%", "--rwnd", "100B"], ["--rwnd", "is less than one packet"]),
         (["--loss", "1%", "--flows", "0"], ["--flows", "at least 1"]),
         (["--loss", "1%", "--flows", "1.5"], ["--flows", "whole number"]),
-        (["--loss", "1%", "--flows", "9" * 30], ["--flows", "whole number"]),
+        (["--loss", "1%", "--flows", "9" * 30], ["--flows", "is too large; write at most"]),
         (["--loss", "1%", "--mss", "0"], ["--mss", "payload"]),
         (["--loss", "1%", "--mss", "65496"], ["--mss", "65495B"]),
         (["--loss", "1%", "--mss", "10mbit"], ["--mss", "not a size"]),

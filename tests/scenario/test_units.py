@@ -178,6 +178,8 @@ def test_parsers_reject_invalid_text_with_a_remedy(
     ("typed", "remedy"),
     [
         ("3", "without quotes"),
+        ("1.5", "not a whole number"),
+        ("9" * 20, "too large"),
         (0, "write at least 1"),
         (-3, "write at least 1"),
         (1.5, "write 1"),

@@ -34,6 +34,8 @@ def predict(  # noqa: PLR0913 - one parameter per option
     changed = parse_assignments(changes or ()) | ({} if seed is None else {"run.seed": seed})
     question = ask_path(path, packet=packet, points=count, changes=changed)
     engines = read_engine_option(engine) or question.engines
+    if packet and "packet" not in engines:
+        engines = [*engines, "packet"]
     if not question.varied:
         answer_scenario(
             question.scenario,

@@ -39,6 +39,9 @@ only by a few per cent per cycle of eight RTTs if losses exceed what its probes 
 MAX_RUN_PACKETS = 1e7
 """Maximum number of packets to which runs are extended, a few seconds."""
 
+MIN_FULL_UTILISATION = 0.99
+"""Utilisation from which a link without finished transfers is overloaded."""
+
 MAX_START_PACKETS = 2e8
 """Maximum number of packets of the shortest useful run; longer runs are refused."""
 
@@ -112,7 +115,10 @@ class Probes:
         metric = None if found.withheld else self.read(found)
         is_known = metric is not None and math.isfinite(metric.value)
         has_bound = metric is not None and metric.at_least is not None
-        if (scenario.arriving_load or 0.0) >= 1 or (has_bound and not is_known):
+        busy = found.metrics.get("utilisation")
+        # On a full link, transfers do not end in time.
+        is_full = not is_known and busy is not None and busy.value >= MIN_FULL_UTILISATION
+        if (scenario.arriving_load or 0.0) >= 1 or (has_bound and not is_known) or is_full:
             worst = self.goal.worst_metric
             return Metric(worst, worst, worst)
         if metric is not None and is_known:
@@ -185,9 +191,12 @@ class Probes:
         measured = max(measured, 1.2 * MIN_FILES / _files_per_s(scenario) / run.replications)
         if any(each.traffic.kind == "bulk" for each in scenario.populations):
             warm_up, measured = _extend_for_losses(scenario, warm_up, measured, self.share)
-        changes |= {"run.duration": units.format_duration(math.ceil(warm_up + measured))}
+        per_s = 1 if warm_up + measured >= 10 else 1000  # round up to seconds or milliseconds
+        length = math.ceil(per_s * (warm_up + measured)) / per_s
+        changes |= {"run.duration": units.format_duration(length)}
         if run.warmup_s is not None or warm_up > 0:
-            changes |= {"run.warmup": units.format_duration(math.ceil(warm_up))}
+            start = math.ceil(per_s * warm_up) / per_s
+            changes |= {"run.warmup": units.format_duration(start)}
         return changes
 
 

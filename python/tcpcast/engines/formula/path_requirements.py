@@ -10,6 +10,8 @@ from tcpcast import readable_units, units
 from tcpcast.engines.formula.collect_inputs import MIN_LOSS, get_specified_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import CUBIC_BETA, cubic_response
+from tcpcast.models.domain import is_in_domain
+from tcpcast.models.pftk import path_domain_values
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ DEFAULT_TCP_WMEM = (4096, 16_384, 4_194_304)
 LARGER_RMEM_SINCE = "6.16"
 OLD_MAX_RMEM_BYTES = 6_291_456
 """Maximum of ``tcp_rmem`` in earlier versions."""
+
+LINUX_MIN_RTO_S = 0.2
+"""Minimum that Linux adds to the RTT for its RTO."""
 
 BUFFER_BYTES_PER_WINDOW_BYTE = 2
 """Bytes of socket buffer per byte of window. The payload's share of the receive buffer is half by
@@ -70,7 +75,8 @@ class PathRequirements:
         Total payload rate with the defaults of these keys, at most that of the link, in bit/s.
     cubic_flows
         Number of CUBIC flows that fill the link at the specified loss, by its response function
-        and :data:`MAX_WINDOW_BYTES`.
+        and :data:`MAX_WINDOW_BYTES`; None outside the domain of this function, where timeouts lower
+        the rate.
     bbr_flows
         Number of BBR flows, version 1, that fill the link: 1 up to a loss of 20 % unless the BDP
         exceeds :data:`MAX_WINDOW_BYTES`, None beyond (no number is enough).
@@ -87,7 +93,7 @@ class PathRequirements:
     tcp_rmem: tuple[int, int, int]
     tcp_wmem: tuple[int, int, int]
     default_rate_bps: float
-    cubic_flows: int
+    cubic_flows: int | None
     bbr_flows: int | None
 
     def to_json(self) -> dict[str, Any]:
@@ -120,10 +126,19 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     )  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
     loss = get_specified_loss(scenario, group)[0]
-    cubic_flows = min_flows
+    cubic_flows: int | None = min_flows
     if loss >= MIN_LOSS:
         rate = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
-        cubic_flows = math.ceil(rate_bps / packet_bits / rate - ROUNDING_TOLERANCE)
+        enough = math.ceil(rate_bps / packet_bits / rate - ROUNDING_TOLERANCE)
+        values = path_domain_values(
+            loss_indication_ratio=loss,
+            rtt_s=rtt,
+            t0_s=rtt + LINUX_MIN_RTO_S,
+            packets_per_ack=1,
+            receiver_window_pkts=math.inf,
+        )
+        is_reliable = bool(is_in_domain("cubic-response", **values))
+        cubic_flows = max(min_flows, enough) if is_reliable else None
     return PathRequirements(
         flows=flows,
         bdp_bytes=rate_bps * rtt / 8,
@@ -136,7 +151,7 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         tcp_rmem=(*DEFAULT_TCP_RMEM[:2], max(DEFAULT_TCP_RMEM[-1], buffer)),
         tcp_wmem=(*DEFAULT_TCP_WMEM[:2], max(DEFAULT_TCP_WMEM[-1], buffer)),
         default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
-        cubic_flows=max(min_flows, cubic_flows),
+        cubic_flows=cubic_flows,
         bbr_flows=min_flows if loss <= TOLERATED_LOSS_RATIO else None,
     )
 
@@ -211,7 +226,13 @@ def lossy_buffer_text(
 
 
 def flows_to_fill_text(sizing: PathRequirements) -> str:
-    """Return the numbers of CUBIC and BBR flows that fill the link, as a sentence."""
+    """Return the known numbers of CUBIC and BBR flows that fill the link, as a sentence."""
+    if sizing.cubic_flows is None:
+        if sizing.bbr_flows is None:
+            return "BBR does not fill the link, because the loss is above 20 %."
+        return (
+            f"To fill the link, use {readable_units.count_text(sizing.bbr_flows, 'flow')} of BBR."
+        )
     cubic = f"{readable_units.count_text(sizing.cubic_flows, 'flow')} of CUBIC"
     if sizing.bbr_flows is None:
         return (
