@@ -204,8 +204,8 @@ REPORTED = {
     "client-waits-before-request": "The client waited 1.39 s before its request to "
     "198.51.100.20:80; server and network took 62.1 ms",
     "interruption-in-a-service": "An interruption of 8.70 s, in a request sent 10.6 s after the "
-    "start (6 copies of one request), delays 1 of 60 requests to 198.51.100.20:80; the other 59 requests take 21.9 ms "
-    "on average",
+    "start (6 copies of one request), delays 1 of 60 requests to 198.51.100.20:80; the other 59 "
+    "requests take 21.9 ms on average",
     "one-packet-is-not-slow-start": "1 request to 198.51.100.20:80 takes 80.4 ms; the main cause "
     "is the network (network 80.1 ms, one round trip)",
 }
