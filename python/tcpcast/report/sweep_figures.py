@@ -187,8 +187,12 @@ def iter_sweep_figures(
                 grids, keys_of = curves, [key for key in keys_of if key.is_numeric]
             scale = scale_for_metric(metric, float(np.abs(trusted_or_all_values(grids)).max()))
             at = levels.get(metric, ())
-            # Crosses mark the values that are not trusted, which the verdict lists.
-            stated = [x for x in sweep_findings(columns, keys, "", metric) if x.value.trusted]
+            # Crosses mark values that are not trusted, and other metrics have their own figures.
+            stated = [
+                finding
+                for finding in sweep_findings(columns, keys, "", metric)
+                if finding.value.trusted and finding.metric == metric
+            ]
             verdict = verdict_text(stated, intervals=False)
             plain = f"{metric_label(metric)} by {' and '.join(map(key_label, keys))}"
             title = verdict.rstrip(".") or plain[0].upper() + plain[1:]
