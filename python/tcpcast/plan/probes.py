@@ -191,7 +191,8 @@ class Probes:
         measured = max(measured, 1.2 * MIN_FILES / _files_per_s(scenario) / run.replications)
         if any(each.traffic.kind == "bulk" for each in scenario.populations):
             warm_up, measured = _extend_for_losses(scenario, warm_up, measured, self.share)
-        per_s = 1 if warm_up + measured >= 10 else 1000  # round up to seconds or milliseconds
+        # Round up to seconds, or to milliseconds if no measured time would remain.
+        per_s = 1 if math.ceil(warm_up) < math.ceil(warm_up + measured) else 1000
         length = math.ceil(per_s * (warm_up + measured)) / per_s
         changes |= {"run.duration": units.format_duration(length)}
         if run.warmup_s is not None or warm_up > 0:
