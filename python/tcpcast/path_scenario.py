@@ -12,14 +12,14 @@ from tcpcast.answer import Answer, Status
 from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.engines.formula.collect_inputs import (
-    MIN_LOSS,
     find_limiting_link,
     get_specified_loss,
+    loss_limited_pps,
 )
 from tcpcast.engines.registry import Formula
 from tcpcast.engines.stack_support import SupportLevel, get_stack_support
 from tcpcast.errors import InputError, ScenarioError, TcpcastError, UnitError
-from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C, cubic_response
+from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C
 from tcpcast.models.domain import DOMAINS, LOSS_RATIO, TIMEOUT_TIME_SHARE
 from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
 from tcpcast.ranges import DEFAULT_POINTS, is_range
@@ -363,17 +363,9 @@ def _choose_duration_s(scenario: Scenario, *, quick: bool) -> tuple[float, bool]
 
 
 def _loss_limited_pps(scenario: Scenario) -> float:
-    """Return the approximate packets per second of all flows, limited by loss; inf without loss.
-
-    The formula is CUBIC's response function or, for Reno, sqrt(3/(2p)) per RTT.
-    """
+    """Return the approximate packets per second of all flows, limited by loss; inf without loss."""
     group = scenario.populations[0]
-    loss, control = get_specified_loss(scenario, group)[0], group.tcp.control
-    if loss < MIN_LOSS or control in RATE_BASED:
-        return math.inf
-    if control == "cubic":
-        return group.count * float(cubic_response(rtt_s=group.rtt_s, loss_ratio=loss).rate_pps)
-    return group.count * math.sqrt(1.5 / loss) / group.rtt_s
+    return group.count * loss_limited_pps(group, get_specified_loss(scenario, group)[0])
 
 
 def estimate_send_rate_pps(scenario: Scenario) -> float:

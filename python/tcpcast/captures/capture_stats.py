@@ -18,7 +18,6 @@ from tcpcast.captures.link_estimate import (
     window_growth_per_round_pkts,
 )
 from tcpcast.captures.model_rates import (
-    LINUX_MIN_RTO_MINUS_RTT_S,
     cubic_pps,
     has_model_inputs,
     pftk_pps,
@@ -27,7 +26,7 @@ from tcpcast.captures.models import measured_loss_ratio
 from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_sender
 from tcpcast.captures.table import rtts_to_sender
 from tcpcast.errors import CaptureError
-from tcpcast.models.pftk import unlimited_window_pkts
+from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S, unlimited_window_pkts
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_congestion_control
 from tcpcast.scenario.network import HEADER_BYTES
 

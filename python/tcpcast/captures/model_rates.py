@@ -9,7 +9,7 @@ import numpy as np
 from tcpcast.captures.table import select_rows
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_rate_pps
-from tcpcast.models.pftk import throughput
+from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from tcpcast.array_types import Table
 
     Column = np.ndarray[Any, Any]
-
-LINUX_MIN_RTO_MINUS_RTT_S = 0.2
-"""Minimum in seconds that Linux adds to the RTT for its RTO; determines T0 without a timeout."""
 
 
 def measured_and_model_rate_columns(table: Table) -> Table:

@@ -23,7 +23,6 @@ from tcpcast.captures.capture_stats import (
 from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.direction_selection import describe_directions
 from tcpcast.captures.limit_remedies import MIN_OUTAGE_TIMEOUTS
-from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
 from tcpcast.captures.quantity_text import format_percent
 from tcpcast.captures.replay_toml import (
     Entry,
@@ -34,6 +33,7 @@ from tcpcast.captures.replay_toml import (
 )
 from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
 from tcpcast.errors import CaptureError, ScenarioError
+from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -72,9 +72,8 @@ async def run_in_worker(function: Callable[..., Any], *arguments: Any, limit_s: 
 
     limiter = CapacityLimiter(1)
     try:
-        with CancelScope(
-            shield=True
-        ):  # anyio would leave a process behind if its start is cancelled
+        # anyio would leave a process behind if its start is cancelled.
+        with CancelScope(shield=True):
             await to_process.run_sync(os.getpid, limiter=limiter)
         with fail_after(limit_s + GRACE_S):
             return await to_process.run_sync(

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.answer import Metric
 from tcpcast.engines import RunOptions, answer
-from tcpcast.engines.formula.collect_inputs import get_specified_loss
+from tcpcast.engines.formula.collect_inputs import get_specified_loss, loss_limited_pps
 from tcpcast.errors import NotApplicable
-from tcpcast.models.cubic import cubic_response
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.traffic import OnOff, Transfers
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.plan.search import SearchGoal
     from tcpcast.plan.varied import Varied
-    from tcpcast.scenario import Population, Scenario
+    from tcpcast.scenario import Scenario
 
 MIN_FILES = 2000
 """Approximate minimum number of files per run; runs with few sources become longer."""
@@ -230,7 +229,7 @@ def _extend_for_losses(
         loss = get_specified_loss(scenario, each)[0]
         links = each.links(scenario.network)
         pps = min(
-            _loss_limited_pps(each, loss),
+            loss_limited_pps(each, loss),
             each.tcp.receiver_window / each.rtt_s,
             min(on.link.rate_bps / (flows if on.shared else 1) for on in links) / packet_bits,
         )
@@ -251,12 +250,3 @@ def _extend_for_losses(
     affordable = max(MAX_RUN_PACKETS / total_pps, shortest)
     first = min(first, affordable / 2)
     return first, min(least, affordable - first)
-
-
-def _loss_limited_pps(people: Population, loss: float) -> float:
-    """Return the approximate packets per second at which random loss limits a flow."""
-    if loss <= 0 or people.tcp.control in RATE_BASED:
-        return math.inf
-    if people.tcp.control == "cubic":
-        return float(cubic_response(rtt_s=people.rtt_s, loss_ratio=loss).rate_pps)
-    return math.sqrt(1.5 / loss) / people.rtt_s

@@ -23,10 +23,11 @@ from tcpcast.engines.formula.input_types import (
 )
 from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.models.cubic import CUBIC_BETA
+from tcpcast.models.cubic import CUBIC_BETA, cubic_response
 from tcpcast.models.domain import EXPECTED_LOSSES, LOSS_RATIO, QUEUE_FILL, T0_RTTS, WINDOW_BDPS
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 from tcpcast.scenario.modern_stacks import TFRC
+from tcpcast.scenario.modern_tcp import RATE_BASED
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer, Step
@@ -145,6 +146,19 @@ def get_specified_loss(scenario: Scenario, group: Population) -> tuple[float, st
 
 
 _SUGGEST_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
+
+
+def loss_limited_pps(group: Population, loss: float) -> float:
+    """Return the approximate packets per second of one flow, limited by random loss.
+
+    CUBIC's response function or, for Reno, sqrt(3/(2p)) per RTT; inf without loss and for senders
+    whose rate does not depend on it.
+    """
+    if loss < MIN_LOSS or group.tcp.control in RATE_BASED:
+        return math.inf
+    if group.tcp.control == "cubic":
+        return float(cubic_response(rtt_s=group.rtt_s, loss_ratio=loss).rate_pps)
+    return math.sqrt(1.5 / loss) / group.rtt_s
 
 
 def _require_specified_loss(

@@ -11,7 +11,7 @@ from tcpcast.engines.formula.collect_inputs import MIN_LOSS, get_specified_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import CUBIC_BETA, cubic_response
 from tcpcast.models.domain import is_in_domain
-from tcpcast.models.pftk import path_domain_values
+from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S, path_domain_values
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ DEFAULT_TCP_WMEM = (4096, 16_384, 4_194_304)
 LARGER_RMEM_SINCE = "6.16"
 OLD_MAX_RMEM_BYTES = 6_291_456
 """Maximum of ``tcp_rmem`` in earlier versions."""
-
-LINUX_MIN_RTO_S = 0.2
-"""Minimum that Linux adds to the RTT for its RTO."""
 
 BUFFER_BYTES_PER_WINDOW_BYTE = 2
 """Bytes of socket buffer per byte of window. The payload's share of the receive buffer is half by
@@ -133,7 +130,7 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         values = path_domain_values(
             loss_indication_ratio=loss,
             rtt_s=rtt,
-            t0_s=rtt + LINUX_MIN_RTO_S,
+            t0_s=rtt + LINUX_MIN_RTO_MINUS_RTT_S,
             packets_per_ack=1,
             receiver_window_pkts=math.inf,
         )

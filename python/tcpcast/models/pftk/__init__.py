@@ -46,12 +46,14 @@ from tcpcast.models.pftk.inverse import tolerated_loss_ratio, tolerated_loss_rat
 from tcpcast.models.pftk.path_domain_values import path_domain_values
 from tcpcast.models.pftk.tcp_friendly import tcp_friendly_loss_event_ratio, tcp_friendly_rate_pps
 from tcpcast.models.pftk.timeouts import (
+    LINUX_MIN_RTO_MINUS_RTT_S,
     timeout_probability,
     timeout_probability_approximate,
     timeout_sequence_s,
 )
 
 __all__ = [
+    "LINUX_MIN_RTO_MINUS_RTT_S",
     "TIMEOUTS_REGIME",
     "TRIPLE_DUPLICATES_REGIME",
     "WINDOW_REGIME",

@@ -13,6 +13,9 @@ from tcpcast.models.domain import (
     to_window_array,
 )
 
+LINUX_MIN_RTO_MINUS_RTT_S = 0.2
+"""Minimum in seconds that Linux adds to the RTT for its RTO: T0 of a path without a timeout."""
+
 
 def timeout_probability(*, window_pkts: ArrayLike, loss_indication_ratio: ArrayLike) -> Floats:
     """Return the exact Q: the probability that a loss in a window of w ends in a timeout (23).
