@@ -15,12 +15,11 @@ from tcpcast.answer import Metric, finite_or_none, unit_of_metric
 if TYPE_CHECKING:
     from tcpcast.answer import Kind
 
-Claim = Literal["value", "largest", "smallest", "alike", "untested", "error", "met", "text"]
+Claim = Literal["value", "largest", "smallest", "alike", "untested", "error", "text"]
 """What a finding states: ``value``, the value of its subject; ``largest`` and ``smallest``, an
 extreme of a comparison; ``alike``, no significant difference in ``metric`` (in no other metric, if
 it is ""); ``untested``, a difference that cannot be tested without intervals; ``error``, the
-relative difference of a formula (``subject``) from the basis; ``met``, a target that ``value``
-meets already; ``text``, only ``subject``."""
+relative difference of a formula (``subject``) from the basis; ``text``, only ``subject``."""
 
 NO_VALUE = Metric(math.nan)
 """Value of a finding without a number."""

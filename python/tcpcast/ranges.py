@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_POINTS = 10
-MAX_POINTS = 1000
 SIGNIFICANT_DIGITS = 3
 """Significant digits of the values between the ends of a range."""
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
-    from tcpcast.answer import Metric
     from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
@@ -164,14 +163,6 @@ class Points:
         style |= {"linestyle": "none", "markeredgecolor": "white", "markeredgewidth": 0.6}
         style |= {"clip_on": False, "zorder": 30, "label": self.label, **self.style}
         axes.errorbar(self.x, y, yerr=[np.nan_to_num(abs(end - y)) for end in ends], **style)
-
-
-def points_from_metrics(
-    x: ArrayLike, metrics: Sequence[Metric], factor: float, engine: str
-) -> Points:
-    """Return the metrics of an engine, divided by a factor, as points."""
-    rows = [(metric.value, metric.low, metric.high) for metric in metrics]
-    return Points(x, np.array(rows, dtype=float).T / factor, f"{engine} (simulated), 95 % interval")
 
 
 @dataclass(frozen=True, slots=True)

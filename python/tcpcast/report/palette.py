@@ -56,11 +56,6 @@ _CONGESTION_CONTROL_COLOURS = dict(
 """Colour of each congestion control; those after the eighth have none."""
 
 
-def engine_colour(name: str) -> str:
-    """Return the colour of an engine; engines of other packages have the colour of references."""
-    return str(engine_style(name, is_observed=True)["color"])
-
-
 def engine_style(name: str, *, is_observed: bool) -> dict[str, Any]:
     """Return the style of an engine's values: markers if observed, a line if calculated."""
     entry = REGISTRY.get(name)

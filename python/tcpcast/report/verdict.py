@@ -85,8 +85,6 @@ def _clause(finding: Finding, *, intervals: bool) -> str:
             text = "without reliable intervals, the difference cannot be tested"
         case "error":
             text = _error_text(finding)
-        case "met":
-            text = f"{subject} is met already: {metric_label(finding.metric)} is {value}"
         case "text":
             text = subject
         case _:

@@ -12,7 +12,7 @@ from tcpcast.engines.formula import rate_answers
 from tcpcast.engines.formula.collect_inputs import collect_path_inputs
 from tcpcast.engines.formula.input_types import make_step
 from tcpcast.models import pftk as model
-from tcpcast.models.cubic import RANDOM_LOSS_FACTOR, cubic_response
+from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 RENO_FRIENDLY_REGIME, CUBIC_REGIME = "Reno-friendly", "cubic"
 """Regimes of CUBIC: as fast as Reno, or its own function of time."""
-
-CUBIC_RANDOM_LOSS_FACTOR = RANDOM_LOSS_FACTOR
-"""Rate of CUBIC's own function at random losses, relative to its response function."""
 
 
 def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
