@@ -47,7 +47,7 @@ _QUANTITY_TEXTS = {
     EXPECTED_LOSSES: ("{} losses per transfer", 1),
     WINDOW_BDPS: ("a window of {} BDP", 1),
     SACK_LOSSES: ("{} losses per transfer with SACK", 1),
-    QUEUE_FILL: ("a queue of {} times the buffer", 1),
+    QUEUE_FILL: ("a queue of {} % of the buffer", 100),
 }
 
 
