@@ -292,6 +292,7 @@ def test_cancelling_one_tab_keeps_simulation_of_other_tab(served: Served) -> Non
     endless = "#form=run&file=one-path&run.duration=100000000s"
     one, other = served.tab(endless), served.tab(endless)
     for tab in (one, other):
+        tab.get_by_label("network.rtt", exact=True).wait_for()  # before, the button does nothing
         tab.locator("#run").focus()
         tab.keyboard.press("Enter")
         tab.locator("#cancel").wait_for()
