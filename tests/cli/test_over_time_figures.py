@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tcpcast.cli import main
 from tcpcast.report import figures
-from tcpcast.report.chart_text import wrap_text
+from tcpcast.report.chart import wrap_text
 from tcpcast.report.figures import iter_figures
 
 from cli.made_up import simulated

@@ -12,7 +12,7 @@ import pytest
 import tcpcast
 from capture_files import CAPTURES
 from figure_faults import figure_faults
-from tcpcast.captures.model_curves import model_curves
+from tcpcast.captures.model_rates import model_curves
 from tcpcast.cli import main
 from tcpcast.errors import CaptureError
 from tcpcast.report.trace_figures import iter_capture_figures, worst_figures
@@ -411,7 +411,6 @@ def test_missing_matplotlib_is_reported_before_reading(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.modules["matplotlib"] = None
-from tcpcast.captures.model_curves import model_curves
 from tcpcast.cli import main
 sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--plot", {str(tmp_path)!r}]))
 """

@@ -13,7 +13,7 @@ from tcpcast.extras import import_matplotlib
 from tcpcast.output import save_figure
 from tcpcast.report import distribution_figures, document, time_figures
 from tcpcast.report.chart import MAX_NARROW_WIDTH_IN
-from tcpcast.report.completion_figures import completion_chart
+from tcpcast.report.distribution_figures import completion_chart
 from tcpcast.report.html import html_elements
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tcpcast import units
 from tcpcast.answer import warning_severity
 from tcpcast.compare import is_observed, packets_text
 from tcpcast.engines.stack_support import (
@@ -14,11 +15,16 @@ from tcpcast.engines.stack_support import (
     omitted_formulas_text,
 )
 from tcpcast.readable_units import count_text
-from tcpcast.report.cross_traffic import cross_traffic_table
-from tcpcast.report.document import BLANK_LINE, Paragraph, SideBySide
+from tcpcast.report.document import BLANK_LINE, Column, Paragraph, SideBySide, Table
 from tcpcast.report.main_metrics import has_missing_percentile, percentile_table, select_main_rows
 from tcpcast.report.path_advice import path_advice
-from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK, amount_text, has_untrusted_metric
+from tcpcast.report.quantity import (
+    ABSENT_MARK,
+    UNTRUSTED_MARK,
+    amount_text,
+    has_untrusted_metric,
+    scale_for_unit,
+)
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
 from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
 from tcpcast.report.verdict import verdict_text
@@ -27,12 +33,51 @@ from tcpcast.scenario.file_sizes import size_text, typed_byte_sizes
 from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer, Metric, Note
     from tcpcast.compare import ComparedAnswers, Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
+
+
+_QUANTITIES = (
+    ("offered_bps", "offered", "bit/s", 1.0),
+    ("carried_bps", "carried", "bit/s", 1.0),
+    ("loss_ratio", "loss ratio", "%", 100.0),
+    ("queue_delay_mean_s", "mean queue delay", "s", 1.0),
+)
+"""Columns of table ``cross`` to show, with headings, units and factors."""
+
+
+def cross_traffic_table(answers: Sequence[Answer]) -> Table | None:
+    """Return one row per answer and stream of cross traffic, or None if there is none."""
+    rows = [
+        (answer, index)
+        for answer in answers
+        if not answer.withheld
+        for index in range(len(answer.tables.get("cross", {}).get("name", ())))
+    ]
+    if not rows:
+        return None
+    streams = [
+        (answer, {name: column[index] for name, column in answer.tables["cross"].items()})
+        for answer, index in rows
+    ]
+    columns = [
+        Column("cross traffic", [str(row["name"]) for _, row in streams], right=False),
+        Column("hop", [str(row["hop"]) for _, row in streams], right=False),
+        Column("by", [answer.engine for answer, _ in streams], right=False),
+    ]
+    for name, heading, unit, factor in _QUANTITIES:
+        values = [factor * float(row.get(name, math.nan)) for _, row in streams]
+        scale = scale_for_unit(unit, max((v for v in values if not math.isnan(v)), default=1.0))
+        cells = [
+            ABSENT_MARK if math.isnan(value) else units.digits(value / scale.factor)
+            for value in values
+        ]
+        columns.append(Column(f"{heading}\n({scale.unit})", cells))
+    return Table(columns)
 
 
 def run_parts(

@@ -45,7 +45,6 @@ from tcpcast.readable_units import count_text
 from tcpcast.report import csv
 from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph, ShareBar
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.tap_comparison import tap_comparison_parts
 from tcpcast.report.trace_cells import (
     integer_texts,
     omitted_rows_parts,
@@ -65,6 +64,33 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
 
     Array = np.ndarray[Any, Any]
+
+
+DIRECTION_TEXTS = {
+    "before-after": "towards the second tap",
+    "after-before": "back to the first tap",
+}
+
+
+def tap_comparison_parts(between: Table) -> list[Paragraph]:
+    """Return one paragraph per direction between the two capture points."""
+    parts = []
+    for row in iter_plain_rows(between):
+        first = "before" if row["passes"] == "before-after" else "after"
+        ratio = row["loss_ratio_between"]
+        in_flight = f", {row['under_way']:,} in flight at the end" if row["under_way"] else ""
+        lost = "" if ratio is None else f", {row['lost_between']:,.0f} lost, p_r = {ratio:.4%}"
+        parts.append(
+            Paragraph(
+                f"{DIRECTION_TEXTS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets"
+                f"{lost}{in_flight}; transit time "
+                f"{row['transit_min_s'] * 1e3:.3f} to {row['transit_max_s'] * 1e3:.3f} ms, "
+                f"{row['transit_mean_s'] * 1e3:.3f} ms on average",
+                mark="between: ",
+            )
+        )
+    return parts
+
 
 SORT_COLUMNS = ("timeouts", "retransmissions", "zero_windows", "bytes")
 """Sort keys for the worst directions first: these columns, in descending order."""

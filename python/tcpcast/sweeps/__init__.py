@@ -1,7 +1,7 @@
 """Sweeps: run a scenario over a grid of values with several engines, into one table.
 
-``axes.py`` reads ranges and lists, ``grid.py`` numbers their combinations, and
-``check_swept_keys.py`` checks them against the scenario. ``prepared.py`` holds a checked sweep.
+``axes.py`` reads ranges and lists, ``grid.py`` numbers their combinations. ``prepared.py`` checks
+them against the scenario and holds a checked sweep.
 ``worker.py`` runs a batch of cells in any process, and ``processes.py`` starts workers.
 ``database.py`` stores the answers, ``table.py`` converts them to a table, and ``results.py`` holds
 the results.

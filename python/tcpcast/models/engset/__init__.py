@@ -1,7 +1,7 @@
 """TCP-Engset, revisited: N on/off TCP sources sharing one link (title of the paper).
 
-``path`` and ``flights`` describe one connection on an idle path, ``single`` follows it packet by
-packet, ``shared`` describes N connections on one link, ``classes`` several classes of connections.
+``path`` and ``flights`` describe one connection on an idle path, ``shared_link`` describes N
+connections on one link, ``classes`` several classes of connections.
 Numbers of equations, sections and tables refer to the paper.
 """
 
@@ -11,10 +11,13 @@ from tcpcast.models.engset.classes import (
     class_log_probabilities,
     engset_classes,
 )
-from tcpcast.models.engset.flights import Flights, IsolatedConnection, flights, isolated_connection
-from tcpcast.models.engset.lone_connection import (
+from tcpcast.models.engset.flights import (
+    Flights,
+    IsolatedConnection,
     LoneQueue,
     LoneTransfer,
+    flights,
+    isolated_connection,
     lone_queue,
     lone_transfer,
     spurious_timeouts,

@@ -22,18 +22,16 @@ There is no slow start except for that after a timeout, and no recovery time. Th
 a receiver window nor a bottleneck: :func:`limited_rate_pps` limits B(n) by both.
 """
 
-from tcpcast.models.parallel.capacity import (
-    MAX_FLOWS,
-    flows_to_fill,
-    limited_rate_pps,
-    parallel_tolerated_loss_ratio,
-)
 from tcpcast.models.parallel.throughput import (
+    MAX_FLOWS,
     ParallelThroughput,
     cumulative_throughput,
+    flows_to_fill,
+    limited_rate_pps,
     multiplied_pftk_rate_pps,
     parallel_td_only_rate_pps,
     parallel_throughput,
+    parallel_tolerated_loss_ratio,
 )
 
 __all__ = [

@@ -4,10 +4,10 @@ Equation numbers are the paper's. p is the loss indication ratio: triple duplica
 sequences per packet sent. b is the number of packets per ACK. Rates include retransmissions. The
 formulas have no recovery time and no slow start.
 
-``closed_form`` contains the formulas, ``timeouts`` their probabilities and durations of timeouts,
-``inverse`` the loss at a given rate, and ``friendly`` RFC 5348's equation. ``chain`` is the future
-work of the paper: the window as a Markov chain, independent losses within a round, and fast
-recovery (``recovery``); ``comparison`` compares it with the closed form.
+``closed_form`` contains the formulas, their inverses (the loss at a given rate) and RFC 5348's
+equation, ``timeouts`` the probabilities and durations of timeouts. ``chain`` is the future work of
+the paper: the window as a Markov chain, independent losses within a round, and fast recovery; and
+its comparison with the closed form.
 
 Misprints: the sum of (22) ends at k = w - 1, as its closed form (23) shows; the E[X] mentioned
 below (28) is (15), not (16); in the first branch of (31) E[W] is E[W_u].
@@ -23,9 +23,11 @@ equals (31).
 
 from tcpcast.models.pftk.chain import (
     AfterTimeout,
+    ClosedFormError,
     FastRecovery,
     LaterLosses,
     WindowChain,
+    closed_form_error,
     window_chain,
 )
 from tcpcast.models.pftk.closed_form import (
@@ -34,17 +36,18 @@ from tcpcast.models.pftk.closed_form import (
     WINDOW_REGIME,
     Throughput,
     approximate_rate_pps,
+    tcp_friendly_loss_event_ratio,
+    tcp_friendly_rate_pps,
     td_only_leading_rate_pps,
     td_only_rate_pps,
     throughput,
+    tolerated_loss_ratio,
+    tolerated_loss_ratio_approximate,
     unlimited_rounds,
     unlimited_window_pkts,
     window_limit_loss_ratio,
 )
-from tcpcast.models.pftk.comparison import ClosedFormError, closed_form_error
-from tcpcast.models.pftk.inverse import tolerated_loss_ratio, tolerated_loss_ratio_approximate
 from tcpcast.models.pftk.path_domain_values import path_domain_values
-from tcpcast.models.pftk.tcp_friendly import tcp_friendly_loss_event_ratio, tcp_friendly_rate_pps
 from tcpcast.models.pftk.timeouts import (
     LINUX_MIN_RTO_MINUS_RTT_S,
     timeout_probability,

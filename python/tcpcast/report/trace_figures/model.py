@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.groups import host_address
-from tcpcast.captures.model_curves import PFTK_LABEL, mean_model_inputs, model_curves
+from tcpcast.captures.model_rates import PFTK_LABEL, mean_model_inputs, model_curves
 from tcpcast.captures.models import NO_LOSS_CLASS, TD_CLASS, measured_intervals
 from tcpcast.captures.table import INTERVAL_S, select_rows
 from tcpcast.report.chart import Axis, Chart, Panel, Series, percent_tick
