@@ -80,7 +80,7 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
+    use super::super::presets::Preset;
     use super::super::segment::{ArrivingAck, SackBlock, SackBlocks, Timestamps, timestamp_at};
     use super::super::transmit_fast_path::FullPacketRun;
     use super::*;

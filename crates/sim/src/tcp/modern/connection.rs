@@ -217,12 +217,7 @@ impl Connection {
         change(&mut self.stack);
         if self.stack.control != control {
             let start = self.sender.next_byte();
-            self.sender.control = super::cc::AnyCongestionControl::new(
-                &self.stack,
-                self.sender.last_sent,
-                start,
-                self.seed,
-            );
+            self.sender.control = self.stack.new_control(self.sender.last_sent, start, self.seed);
             self.sender.pacer.set_rate(self.sender.control.pacing_rate());
         }
     }

@@ -132,8 +132,8 @@ impl SynAttempts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
     use super::super::connection::{Connection, Segment};
+    use super::super::presets::Preset;
     use super::super::sender_event::{SenderEvent, SenderProbe};
     use super::*;
     use crate::clock::SECOND;

@@ -23,6 +23,7 @@ mod packet_header;
 mod packet_receiver;
 mod packet_sender;
 mod prefetch;
+mod presets;
 mod prr;
 mod rack;
 mod reassembly;
@@ -46,7 +47,7 @@ mod transmit_fast_path;
 mod u128_division;
 mod window;
 
-pub use cc::{CongestionControlKind, Preset};
+pub use cc::{CongestionControlKind, CubicOptions, WindowGrowthUnit};
 pub use connection::{
     Connection, ConnectionState, Segment, SegmentFlags, SegmentOptions, SocketError, Wakeups,
 };
@@ -58,6 +59,7 @@ pub use outstanding_packet::{OutstandingPacket, PacketMarks};
 pub use packet_header::{AckHeader, DataHeader};
 pub use packet_receiver::PacketReceiver;
 pub use packet_sender::PacketSender;
+pub use presets::Preset;
 pub use receiver::{ArrivingData, EcnCodepoint, Receiver};
 pub use recovery_phase::{PhaseName, RecoveryPhase};
 pub use rtt::RttEstimator;
@@ -69,8 +71,8 @@ pub use sender::{Sender, SenderCounters};
 pub use sender_event::{SenderEvent, SenderProbe, UndoReason};
 pub use socket_state::{SendBufferSize, SocketOptions, WriteFlags};
 pub use stack::{
-    AckDelayRule, ApplicationReading, CubicOptions, LossDetection, PacingCondition, ReceiverRules,
-    ReorderingThreshold, RttRule, Stack, WindowGrowthUnit, WindowReduction,
+    AckDelayRule, ApplicationReading, LossDetection, PacingCondition, ReceiverRules,
+    ReorderingThreshold, RttRule, Stack, WindowReduction,
 };
 pub use stack_options::ModernTcpConfig;
 pub use tcp_info::TcpInfo;

@@ -196,7 +196,7 @@ pub(super) fn max_packets_per_buffer(stack: &Stack) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
+    use super::super::presets::Preset;
     use super::super::segment::{ArrivingAck, PacketToSend, Timestamps, timestamp_at};
     use super::*;
 

@@ -77,8 +77,8 @@ impl OutgoingPacket {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
     use super::super::handshake::HandshakeKind;
+    use super::super::presets::Preset;
     use super::super::stack::Stack;
     use super::*;
 

@@ -1,6 +1,6 @@
-use super::super::cc::Preset;
 use super::super::packet_header::AckHeader;
 use super::super::packet_receiver::PacketReceiver;
+use super::super::presets::Preset;
 use super::super::stack::Stack;
 use super::*;
 use crate::clock::MILLISECOND;

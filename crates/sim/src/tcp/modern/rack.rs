@@ -205,8 +205,8 @@ impl RackState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
     use super::super::flight::Flight;
+    use super::super::presets::Preset;
     use super::*;
     use crate::clock::MILLISECOND;
 

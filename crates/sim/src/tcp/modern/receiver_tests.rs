@@ -1,4 +1,4 @@
-use super::super::cc::Preset;
+use super::super::presets::Preset;
 use super::super::stack::{ApplicationReading, ReceiverRules};
 use super::*;
 

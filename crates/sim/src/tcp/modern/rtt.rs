@@ -242,7 +242,7 @@ fn replace_old_values(
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
+    use super::super::presets::Preset;
     use super::*;
     use crate::clock::MILLISECOND;
 

@@ -196,7 +196,7 @@ impl Sender {
             pacer: Pacer::default(),
             counters: SenderCounters::default(),
             socket: None,
-            control: AnyCongestionControl::new(stack, now, start, seed),
+            control: stack.new_control(now, start, seed),
         };
         sender.delivery.set_time_recording(sender.control.sets_window_and_rate());
         sender.flight.unreported_losses = sender.control.has_loss_feedback().then(Vec::new);

@@ -1,34 +1,8 @@
-//! Rules of a stack, as options, and the rules of common stacks.
+//! Rules of a stack, as options.
 
-use super::cc::CongestionControlKind;
-use crate::clock::{MILLISECOND, Nanos, SECOND};
+use super::cc::{AnyCongestionControl, CongestionControlKind, ControlRules, WindowGrowthUnit};
+use crate::clock::Nanos;
 use crate::packet::TIMESTAMP_BYTES;
-
-/// Options of CUBIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CubicOptions {
-    /// RFC 9438, section 4.7.
-    pub fast_convergence: bool,
-    /// RFC 9438, section 4.3.
-    pub reno_friendly: bool,
-    /// Slow start ends after an acknowledgement train of half an RTT.
-    pub hystart_train: bool,
-    /// Slow start ends when the RTT of a round has increased by an eighth.
-    pub hystart_delay: bool,
-    /// Minimum window for HyStart, in packets.
-    pub hystart_low_window: u32,
-}
-
-impl CubicOptions {
-    /// Options of Linux.
-    pub const LINUX: Self = Self {
-        fast_convergence: true,
-        reno_friendly: true,
-        hystart_train: true,
-        hystart_delay: true,
-        hystart_low_window: 16,
-    };
-}
 
 /// Loss detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,15 +55,6 @@ pub enum RttRule {
     Linux,
     /// RFC 6298.
     Rfc6298,
-}
-
-/// Unit of window growth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WindowGrowthUnit {
-    /// Acknowledged packets.
-    PacketsAcked,
-    /// Acknowledgements.
-    EachAck,
 }
 
 /// Condition for pacing.
@@ -219,89 +184,6 @@ pub struct Stack {
     pub receiving: ReceiverRules,
 }
 
-/// Linux advertises half of its buffer, and 5/8 once packets of 1500 bytes have arrived, which use
-/// 2304 bytes of memory. The buffer is 4 MiB, a usual `tcp_rmem` for runs that the window must not
-/// limit.
-const WINDOW_GROWTH: u64 = (4 << 20) / 8;
-
-/// Linux 6 with the defaults of its settings.
-pub(super) const LINUX: Stack = Stack {
-    control: CongestionControlKind::Cubic(CubicOptions::LINUX),
-    detection: LossDetection::RACK,
-    reduction: WindowReduction::Proportional,
-    growth: WindowGrowthUnit::PacketsAcked,
-    pacing: PacingCondition::ByControl,
-    reordering: ReorderingThreshold { initial: 3, max: 300 },
-    undo: true,
-    frto: true,
-    limited_transmit: true,
-    timestamps: true,
-    ecn: false,
-    bounded_send_buffer: true,
-    offload: true,
-    idle_restart: true,
-    no_delay: false,
-    mss: 1448,
-    initial_window: 10,
-    rtt_rule: RttRule::Linux,
-    min_rto: 200 * MILLISECOND,
-    initial_rto: SECOND,
-    fallback_rto: 3 * SECOND,
-    max_rto: 120 * SECOND,
-    linear_syns: 4,
-    tick: 4 * MILLISECOND,
-    timer_wheel: true,
-    receiving: ReceiverRules {
-        delayed_acks: AckDelayRule::Linux,
-        dsack: true,
-        sack_compression: true,
-        extends_reported: true,
-        reading: ApplicationReading::EachPacket,
-        buffer: 1 << 40,
-        window_growth: WINDOW_GROWTH,
-    },
-};
-
-pub(super) const LINUX_RENO_CLASSIC: Stack = Stack {
-    control: CongestionControlKind::Reno,
-    detection: LossDetection::DuplicateAcks,
-    reordering: ReorderingThreshold { initial: 3, max: 3 },
-    frto: false,
-    receiving: ReceiverRules { dsack: false, ..LINUX.receiving },
-    ..LINUX
-};
-
-pub(super) const RFC_SACK: Stack = Stack {
-    control: CongestionControlKind::Reno,
-    detection: LossDetection::Sack { rescue: true },
-    reduction: WindowReduction::Immediate,
-    growth: WindowGrowthUnit::EachAck,
-    reordering: ReorderingThreshold { initial: 3, max: 3 },
-    undo: false,
-    frto: false,
-    timestamps: false,
-    bounded_send_buffer: false,
-    offload: false,
-    idle_restart: true,
-    mss: 1460,
-    rtt_rule: RttRule::Rfc6298,
-    min_rto: SECOND,
-    max_rto: 60 * SECOND,
-    linear_syns: 0,
-    tick: 1,
-    timer_wheel: false,
-    receiving: ReceiverRules {
-        delayed_acks: AckDelayRule::Fixed { timeout: SECOND / 5 },
-        dsack: false,
-        sack_compression: false,
-        extends_reported: false,
-        reading: ApplicationReading::EachPacket,
-        buffer: 1 << 40,
-        window_growth: 0,
-    },
-    ..LINUX
-};
-
 impl Stack {
     /// Rounds a timer's duration up to clock ticks.
     #[inline(always)]
@@ -316,6 +198,23 @@ impl Stack {
         self.mss + if self.timestamps { TIMESTAMP_BYTES } else { 0 }
     }
 
+    /// Rules that the congestion control needs.
+    pub(super) fn control_rules(&self) -> ControlRules {
+        ControlRules {
+            mss: self.mss,
+            initial_window: self.initial_window,
+            growth: self.growth,
+            min_rto: self.min_rto,
+            tick: self.tick,
+            uses_sack: self.detection.uses_sack(),
+        }
+    }
+
+    /// Creates the congestion control of a connection: see [`AnyCongestionControl::new`].
+    pub(super) fn new_control(&self, now: Nanos, start: u64, seed: u64) -> AnyCongestionControl {
+        AnyCongestionControl::new(self.control, &self.control_rules(), now, start, seed)
+    }
+
     /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2.
     #[inline(always)]
     #[must_use]
@@ -326,8 +225,8 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
-    use super::*;
+    use super::super::presets::Preset;
+    use crate::clock::MILLISECOND;
 
     #[test]
     fn timers_are_rounded_up_to_ticks() {

@@ -1,7 +1,8 @@
 //! Configuration of a stack: a preset and options that override its rules.
 
-use super::cc::{CongestionControlKind, Preset};
+use super::cc::CongestionControlKind;
 use super::handshake::HandshakeKind;
+use super::presets::Preset;
 use super::stack::{AckDelayRule, ReceiverRules, ReorderingThreshold, Stack};
 use crate::clock::Nanos;
 use crate::packet::{HEADER_BYTES, TIMESTAMP_BYTES};

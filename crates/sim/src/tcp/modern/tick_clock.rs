@@ -94,7 +94,7 @@ impl TickClock {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
+    use super::super::presets::Preset;
     use super::*;
     use crate::clock::MILLISECOND;
 

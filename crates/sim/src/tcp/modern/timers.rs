@@ -220,7 +220,7 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cc::Preset;
+    use super::super::presets::Preset;
     use super::*;
 
     #[test]

@@ -6,6 +6,32 @@ use super::super::u128_division::divide_u128;
 use super::super::window::CongestionWindow;
 use crate::clock::{Nanos, SECOND};
 
+/// Unit of window growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowGrowthUnit {
+    /// Acknowledged packets.
+    PacketsAcked,
+    /// Acknowledgements.
+    EachAck,
+}
+
+/// Rules of a stack that congestion controls need.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlRules {
+    /// Bytes of data per full packet.
+    pub mss: u32,
+    /// Initial congestion window, in packets.
+    pub initial_window: u32,
+    /// Unit of window growth.
+    pub growth: WindowGrowthUnit,
+    /// Minimum retransmission timeout.
+    pub min_rto: Nanos,
+    /// Tick of the clock.
+    pub tick: Nanos,
+    /// Whether both ends use SACK.
+    pub uses_sack: bool,
+}
+
 /// Input of congestion control for one acknowledgement. Counts are packets.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {

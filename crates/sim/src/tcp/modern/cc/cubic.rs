@@ -1,11 +1,10 @@
 //! CUBIC: RFC 9438, with Linux's arithmetic.
 
 use super::super::recovery_phase::PhaseName;
-use super::super::stack::{CubicOptions, Stack};
 use super::super::u128_division::divide_u128;
 use super::super::window::CongestionWindow;
 use super::hystart::HyStart;
-use super::{AckSample, CongestionControl, RecoveryPhaseChange, TransmitStart};
+use super::{AckSample, CongestionControl, ControlRules, RecoveryPhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// beta_cubic = 0.7 = 717/1024.
@@ -22,6 +21,32 @@ const K_SHIFT: u32 = 10;
 const CUBE_FACTOR: u64 = (1 << (10 + 3 * K_SHIFT)) / CUBE_RTT_SCALE;
 /// Time after which the curve is evaluated again for the same window.
 const MAX_CURVE_AGE: Nanos = SECOND / 32;
+
+/// Options of CUBIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CubicOptions {
+    /// RFC 9438, section 4.7.
+    pub fast_convergence: bool,
+    /// RFC 9438, section 4.3.
+    pub reno_friendly: bool,
+    /// Slow start ends after an acknowledgement train of half an RTT.
+    pub hystart_train: bool,
+    /// Slow start ends when the RTT of a round has increased by an eighth.
+    pub hystart_delay: bool,
+    /// Minimum window for HyStart, in packets.
+    pub hystart_low_window: u32,
+}
+
+impl CubicOptions {
+    /// Options of Linux.
+    pub const LINUX: Self = Self {
+        fast_convergence: true,
+        reno_friendly: true,
+        hystart_train: true,
+        hystart_delay: true,
+        hystart_low_window: 16,
+    };
+}
 
 /// A period of growth since the last reduction.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +74,7 @@ struct CurveEvaluation {
 /// CUBIC with HyStart.
 #[derive(Clone, Copy, Debug)]
 pub struct CubicControl {
-    rules: CubicOptions,
+    options: CubicOptions,
     tick: Nanos,
     w_max: u32,
     epoch: Option<CubicEpoch>,
@@ -63,10 +88,10 @@ pub struct CubicControl {
 impl CubicControl {
     /// Creates the state of a new connection.
     #[must_use]
-    pub fn new(rules: CubicOptions, stack: &Stack, now: Nanos, start: u64) -> Self {
+    pub fn new(options: CubicOptions, rules: &ControlRules, now: Nanos, start: u64) -> Self {
         Self {
-            rules,
-            tick: stack.tick,
+            options,
+            tick: rules.tick,
             w_max: 0,
             epoch: None,
             last: None,
@@ -108,7 +133,7 @@ impl CubicControl {
             }
         };
         let friendly =
-            if self.rules.reno_friendly { self.acks_per_packet_as_reno(cwnd) } else { None };
+            if self.options.reno_friendly { self.acks_per_packet_as_reno(cwnd) } else { None };
         // At most one packet per two acknowledged: growth by half per round trip.
         let per_packet = friendly.map_or(curve, |max| curve.min(max)).max(2);
         let at = same_tick.map_or(now, |last| last.at);
@@ -185,8 +210,8 @@ impl CongestionControl for CubicControl {
         self.min_delay = Some(min);
         if !self.exited_slow_start
             && window.in_slow_start()
-            && (self.rules.hystart_train || self.rules.hystart_delay)
-            && self.hystart.ends_slow_start(&self.rules, window, min, sample)
+            && (self.options.hystart_train || self.options.hystart_delay)
+            && self.hystart.ends_slow_start(&self.options, window, min, sample)
         {
             self.exited_slow_start = true;
             window.ssthresh = window.cwnd;
@@ -213,7 +238,7 @@ impl CongestionControl for CubicControl {
     fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         self.epoch = None;
         let cwnd = u64::from(window.cwnd);
-        self.w_max = if window.cwnd < self.w_max && self.rules.fast_convergence {
+        self.w_max = if window.cwnd < self.w_max && self.options.fast_convergence {
             (cwnd * u64::from(BETA_UNIT + BETA) / u64::from(2 * BETA_UNIT)) as u32
         } else {
             window.cwnd

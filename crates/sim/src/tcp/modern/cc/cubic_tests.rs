@@ -3,12 +3,12 @@
 use super::super::AnyCongestionControl;
 use super::*;
 use crate::clock::MILLISECOND;
-use crate::tcp::modern::cc::Preset;
+use crate::tcp::modern::presets::Preset;
 use crate::tcp::modern::segment::{ArrivingAck, Timestamps, timestamp_at};
 use crate::tcp::modern::sender::Sender;
 
-fn control(rules: CubicOptions) -> CubicControl {
-    CubicControl::new(rules, &Preset::LinuxCubic.stack(), 0, 1)
+fn control(options: CubicOptions) -> CubicControl {
+    CubicControl::new(options, &Preset::LinuxCubic.stack().control_rules(), 0, 1)
 }
 
 /// Window after a loss at a window of `cwnd` packets.

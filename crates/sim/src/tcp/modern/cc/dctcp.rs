@@ -1,10 +1,9 @@
 //! DCTCP: RFC 8257, as in Linux.
 
 use super::super::recovery_phase::PhaseName;
-use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
 use super::reno::RenoControl;
-use super::{AckSample, CongestionControl, RecoveryPhaseChange};
+use super::{AckSample, CongestionControl, ControlRules, RecoveryPhaseChange};
 use crate::clock::Nanos;
 
 /// Unit of `DCTCP.Alpha`.
@@ -29,8 +28,8 @@ pub struct DctcpControl {
 impl DctcpControl {
     /// Creates the state of a new connection, with alpha = 1: RFC 8257, section 3.3.
     #[must_use]
-    pub fn new(stack: &Stack, start: u64) -> Self {
-        let reno = RenoControl::new(stack);
+    pub fn new(rules: &ControlRules, start: u64) -> Self {
+        let reno = RenoControl::new(rules);
         Self {
             reno,
             alpha: ALPHA_ONE,

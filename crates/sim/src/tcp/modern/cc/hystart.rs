@@ -1,8 +1,8 @@
 //! HyStart: ends slow start before a loss occurs (Ha and Rhee 2008, as in Linux).
 
-use super::super::stack::CubicOptions;
 use super::super::window::CongestionWindow;
 use super::AckSample;
+use super::cubic::CubicOptions;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 
 /// Maximum gap between acknowledgements of one train.

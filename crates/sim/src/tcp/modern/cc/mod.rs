@@ -1,6 +1,7 @@
 //! Congestion control: window size, and pacing rate for BBR and TFRC.
 //!
-//! A new congestion control is a file in this folder, a row of `controls!`, and a row of `presets!`.
+//! A new congestion control is a file in this folder, a row of `controls!`, and a row of
+//! `presets!` (`presets.rs`).
 
 pub mod bbr;
 pub mod bbr3;
@@ -16,26 +17,23 @@ mod tfrc;
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use congestion_control::{
-    AckSample, CongestionControl, DeliveryTotals, LostPacket, RecoveryPhaseChange, TransmitStart,
-    window_bytes,
+    AckSample, CongestionControl, ControlRules, DeliveryTotals, LostPacket, RecoveryPhaseChange,
+    TransmitStart, WindowGrowthUnit, window_bytes,
 };
-pub use cubic::CubicControl;
+pub use cubic::{CubicControl, CubicOptions};
 pub use dctcp::DctcpControl;
 pub use multcp::MulTcpControl;
 pub use reno::RenoControl;
 pub use tfrc::Tfrc;
 
-use super::stack::{CubicOptions, LINUX, LINUX_RENO_CLASSIC, RFC_SACK, Stack};
 use super::window::CongestionWindow;
 use crate::clock::Nanos;
-use serde::Deserialize;
-use serde::de::value::{self, StrDeserializer};
 use std::num::NonZeroU16;
 
 /// One row per congestion control: its name, its options if it has any, the type of its state, and
 /// an expression that creates the state. `$d` is the dollar sign, which the inner macro needs.
 macro_rules! controls {
-    ($d:tt |$stack:ident, $now:ident, $start:ident, $seed:ident| $(
+    ($d:tt |$rules:ident, $now:ident, $start:ident, $seed:ident| $(
         $(#[$doc:meta])+
         $control:ident $(($options:ident: $options_type:ty))?: $state:ty = $new:expr,
     )+) => {
@@ -58,8 +56,14 @@ macro_rules! controls {
             /// `now`. `seed` determines the phase of BBR's cycle, and the times between probes of
             /// version 3.
             #[must_use]
-            pub fn new($stack: &Stack, $now: Nanos, $start: u64, $seed: u64) -> Self {
-                match $stack.control {
+            pub fn new(
+                kind: CongestionControlKind,
+                $rules: &ControlRules,
+                $now: Nanos,
+                $start: u64,
+                $seed: u64,
+            ) -> Self {
+                match kind {
                     $(CongestionControlKind::$control $(($options))? => Self::$control($new),)+
                 }
             }
@@ -77,87 +81,22 @@ macro_rules! controls {
 }
 
 controls! {
-    $ |stack, now, start, seed|
+    $ |rules, now, start, seed|
     /// RFC 5681.
-    Reno: RenoControl = RenoControl::new(stack),
+    Reno: RenoControl = RenoControl::new(rules),
     /// RFC 9438.
-    Cubic(options: CubicOptions): CubicControl = CubicControl::new(options, stack, now, start),
+    Cubic(options: CubicOptions): CubicControl = CubicControl::new(options, rules, now, start),
     /// RFC 8257.
-    Dctcp: DctcpControl = DctcpControl::new(stack, start),
+    Dctcp: DctcpControl = DctcpControl::new(rules, start),
     /// MulTCP (Crowcroft and Oechslin, 1998), with the number of Reno flows that it emulates.
-    MulTcp(flows: NonZeroU16): MulTcpControl = MulTcpControl::new(flows, stack),
+    MulTcp(flows: NonZeroU16): MulTcpControl = MulTcpControl::new(flows, rules),
     /// BBR version 1 as in Linux (draft-cardwell-iccrg-bbr-congestion-control-00).
-    Bbr: Box<Bbr> = Box::new(Bbr::new(stack, now, seed)),
+    Bbr: Box<Bbr> = Box::new(Bbr::new(rules, now, seed)),
     /// BBR version 3 (draft-ietf-ccwg-bbr-06).
-    Bbr3: Box<Bbr3> = Box::new(Bbr3::new(stack, now, seed)),
+    Bbr3: Box<Bbr3> = Box::new(Bbr3::new(rules, now, seed)),
     /// RFC 5348.
-    Tfrc: Box<Tfrc> = Box::new(Tfrc::new(stack, now)),
+    Tfrc: Box<Tfrc> = Box::new(Tfrc::new(rules, now)),
 }
-
-/// One row per preset: its name in scenarios and its rules.
-macro_rules! presets {
-    ($($(#[$doc:meta])+ $preset:ident $name:literal $stack:expr,)+) => {
-        /// Named stacks.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Preset {
-            $($(#[$doc])+ $preset,)+
-        }
-
-        impl Preset {
-            /// All presets, in the order of the documentation.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$preset),+];
-
-            /// Name in scenarios.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$preset => $name,)+
-                }
-            }
-
-            /// Rules of the preset.
-            #[must_use]
-            pub fn stack(self) -> Stack {
-                match self {
-                    $(Self::$preset => $stack,)+
-                }
-            }
-        }
-    };
-}
-
-presets! {
-    /// Linux with its default congestion control, CUBIC.
-    LinuxCubic "linux-cubic" LINUX,
-    /// Linux with Reno.
-    LinuxReno "linux-reno" Stack { control: CongestionControlKind::Reno, ..LINUX },
-    /// Linux with BBR version 1 and TCP's own pacing.
-    LinuxBbr "linux-bbr" Stack { control: CongestionControlKind::Bbr, ..LINUX },
-    /// Linux with Reno, and SACK, DSACK, RACK, TLP and F-RTO off, reordering fixed at 3.
-    LinuxRenoClassic "linux-reno-classic" LINUX_RENO_CLASSIC,
-    /// RFC 6675 over RFC 5681 and RFC 6298.
-    RfcSack "rfc-sack" RFC_SACK,
-    /// Linux with BBR version 3 according to its draft.
-    Bbr3 "bbr3" Stack { control: CongestionControlKind::Bbr3, ..LINUX },
-    /// Linux with DCTCP.
-    Dctcp "dctcp" Stack { control: CongestionControlKind::Dctcp, ecn: true, ..LINUX },
-    /// Linux with MulTCP, by default as two flows.
-    Multcp "multcp" Stack { control: MULTCP, ..LINUX },
-    /// Linux with TFRC.
-    Tfrc "tfrc" Stack { control: CongestionControlKind::Tfrc, initial_window: 3, ..LINUX },
-}
-
-impl Preset {
-    /// Returns the preset with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
-    }
-}
-
-const MULTCP: CongestionControlKind =
-    CongestionControlKind::MulTcp(NonZeroU16::MIN.saturating_add(1));
 
 impl AnyCongestionControl {
     /// See [`CongestionControl::prefetch`].
@@ -262,18 +201,5 @@ impl AnyCongestionControl {
     /// See [`CongestionControl::undo_cwnd`].
     pub fn undo_cwnd(&mut self, window: &CongestionWindow) -> u32 {
         each!(self, control => control.undo_cwnd(window))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn presets_are_found_by_name() {
-        for preset in Preset::ALL {
-            assert_eq!(Preset::from_name(preset.name()), Some(preset));
-        }
-        assert_eq!(Preset::from_name("linux"), None);
     }
 }

@@ -5,9 +5,8 @@
 //! a loss event halves the window of only one of the N flows.
 
 use super::super::recovery_phase::PhaseName;
-use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
-use super::{AckSample, CongestionControl, RecoveryPhaseChange};
+use super::{AckSample, CongestionControl, ControlRules, RecoveryPhaseChange};
 use std::num::NonZeroU16;
 
 /// MulTCP; windows in packets.
@@ -21,9 +20,9 @@ pub struct MulTcpControl {
 impl MulTcpControl {
     /// Creates the state of a new connection that emulates `flows` flows.
     #[must_use]
-    pub fn new(flows: NonZeroU16, stack: &Stack) -> Self {
+    pub fn new(flows: NonZeroU16, rules: &ControlRules) -> Self {
         let flows = u32::from(flows.get());
-        Self { flows, triples_below: max_window_for_tripling(flows, stack.initial_window) }
+        Self { flows, triples_below: max_window_for_tripling(flows, rules.initial_window) }
     }
 }
 
@@ -72,7 +71,7 @@ impl CongestionControl for MulTcpControl {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Preset;
+    use super::super::super::Preset;
     use super::super::reno::RenoControl;
     use super::*;
     use crate::clock::SECOND;
@@ -80,7 +79,7 @@ mod tests {
     const LINUX: Preset = Preset::LinuxReno;
 
     fn multcp(flows: u16) -> MulTcpControl {
-        MulTcpControl::new(NonZeroU16::new(flows).unwrap(), &LINUX.stack())
+        MulTcpControl::new(NonZeroU16::new(flows).unwrap(), &LINUX.stack().control_rules())
     }
 
     /// Acknowledges the packets of a window one by one.
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn one_flow_is_reno() {
-        let (mut control, mut reno) = (multcp(1), RenoControl::new(&LINUX.stack()));
+        let (mut control, mut reno) = (multcp(1), RenoControl::new(&LINUX.stack().control_rules()));
         let mut windows = [CongestionWindow::new(10), CongestionWindow::new(10)];
         for round in 0..40 {
             acknowledge_window(&mut control, &mut windows[0]);

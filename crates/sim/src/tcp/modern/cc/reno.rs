@@ -1,8 +1,7 @@
 //! Reno: RFC 5681.
 
-use super::super::stack::{Stack, WindowGrowthUnit};
 use super::super::window::CongestionWindow;
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, ControlRules, WindowGrowthUnit};
 
 /// Reno; the window grows by acknowledged packets or by acknowledgements.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +12,8 @@ pub struct RenoControl {
 impl RenoControl {
     /// Creates the state of a new connection.
     #[must_use]
-    pub fn new(stack: &Stack) -> Self {
-        Self { growth: stack.growth }
+    pub fn new(rules: &ControlRules) -> Self {
+        Self { growth: rules.growth }
     }
 }
 

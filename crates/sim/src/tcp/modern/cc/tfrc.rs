@@ -11,9 +11,8 @@
 //! - The options of sections 4.5 (oscillations) and 5.5 (history discounting) are not used.
 
 use super::super::recovery_phase::PhaseName;
-use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
-use super::{AckSample, CongestionControl, RecoveryPhaseChange, TransmitStart};
+use super::{AckSample, CongestionControl, ControlRules, RecoveryPhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// Weights of the loss intervals, most recent first: section 5.4.
@@ -108,12 +107,12 @@ impl Tfrc {
     /// Creates the state of a new connection. The rate is one packet per second until a round-trip
     /// time is known: section 4.2.
     #[must_use]
-    pub fn new(stack: &Stack, now: Nanos) -> Self {
-        let mss = f64::from(stack.mss);
+    pub fn new(rules: &ControlRules, now: Nanos) -> Self {
+        let mss = f64::from(rules.mss);
         Self {
             mss,
-            initial_window: f64::from(stack.initial_window) * mss,
-            min_rto_s: seconds(stack.min_rto),
+            initial_window: f64::from(rules.initial_window) * mss,
+            min_rto_s: seconds(rules.min_rto),
             rate: mss,
             rtt_s: None,
             received: vec![(now, f64::INFINITY)],

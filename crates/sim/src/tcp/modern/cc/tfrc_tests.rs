@@ -5,7 +5,8 @@ use super::super::path_model::SplitMix64;
 use super::super::reno::RenoControl;
 use super::*;
 use crate::clock::MILLISECOND;
-use crate::tcp::modern::cc::Preset;
+use crate::tcp::modern::presets::Preset;
+use crate::tcp::modern::stack::Stack;
 
 const RTT: Nanos = 100 * MILLISECOND;
 
@@ -24,7 +25,7 @@ struct Flow {
 
 impl Flow {
     fn new() -> Self {
-        let (mut tfrc, window) = (Tfrc::new(&stack(), 0), CongestionWindow::new(3));
+        let (mut tfrc, window) = (Tfrc::new(&stack().control_rules(), 0), CongestionWindow::new(3));
         tfrc.on_established(&window, 0, RTT);
         Self { tfrc, window, now: 0, delivered: 0, lost: 0 }
     }
@@ -85,7 +86,7 @@ fn uniform(random: &mut SplitMix64) -> f64 {
 
 /// Rates of Reno as in [`tfrc_rates`].
 fn reno_rates(loss: f64, seconds: usize) -> Vec<f64> {
-    let (mut reno, mut random) = (RenoControl::new(&stack()), SplitMix64::new(1));
+    let (mut reno, mut random) = (RenoControl::new(&stack().control_rules()), SplitMix64::new(1));
     let mut window = CongestionWindow::new(10);
     let (mut bins, mut now, mut reduced_at) = (vec![0.0; seconds], 0, 0);
     while now < seconds as u64 * SECOND {
@@ -133,7 +134,11 @@ fn section_1_rate_is_smoother_than_renos() {
 fn section_4_2_initial_rate_is_initial_window_per_round_trip() {
     let flow = Flow::new();
     assert!((flow.packets_per_second() - 30.0).abs() < 1e-6);
-    assert_eq!(Tfrc::new(&stack(), 0).requested_pacing_rate(), Some(1448), "a packet per second");
+    assert_eq!(
+        Tfrc::new(&stack().control_rules(), 0).requested_pacing_rate(),
+        Some(1448),
+        "a packet per second"
+    );
 }
 
 #[test]

@@ -1,14 +1,15 @@
 use super::*;
 use crate::clock::MILLISECOND;
-use crate::tcp::modern::cc::Preset;
 use crate::tcp::modern::cc::path_model::{AckAggregationEpoch, chunk_packets};
 use crate::tcp::modern::outstanding_packet::OutstandingPacket;
+use crate::tcp::modern::presets::Preset;
 use crate::tcp::modern::sender::{AllowedRetransmissions, Sender};
+use crate::tcp::modern::stack::Stack;
 
 #[test]
 fn initial_rate_is_ten_packets_per_millisecond() {
     let stack = Preset::LinuxBbr.stack();
-    let bbr = Bbr::new(&stack, 0, 1);
+    let bbr = Bbr::new(&stack.control_rules(), 0, 1);
     let expected = 10.0 * 1448.0 * 1000.0 * (739.0 / 256.0) * 0.99;
     assert!((bbr.pacing_rate() as f64 / expected - 1.0).abs() < 1e-3, "{}", bbr.pacing_rate());
 }
@@ -33,7 +34,7 @@ fn cycle_begins_at_any_phase_except_draining() {
     let stack = Preset::LinuxBbr.stack();
     let mut counts = [0; 8];
     for seed in 0..200 {
-        let mut bbr = Bbr::new(&stack, 0, seed);
+        let mut bbr = Bbr::new(&stack.control_rules(), 0, seed);
         bbr.enter_probe_bw(0);
         let BbrMode::ProbeBw { phase, .. } = bbr.mode() else { panic!("{:?}", bbr.mode()) };
         counts[usize::from(phase)] += 1;
@@ -61,7 +62,7 @@ fn linux_bbr_init_sets_rate_from_handshake_rtt() {
 #[test]
 fn linux_bbr_init_sets_min_rtt_from_handshake() {
     let stack = Preset::LinuxBbr.stack();
-    let mut bbr = Bbr::new(&stack, 0, 1);
+    let mut bbr = Bbr::new(&stack.control_rules(), 0, 1);
     let mut window = CongestionWindow::new(10);
     bbr.on_established(&window, 0, 20 * MILLISECOND);
     // The first packets waited in a queue.
@@ -93,7 +94,7 @@ fn linux_bbr_update_ack_aggregation_rounds_expected_packets_down() {
 #[test]
 fn linux_bbr_update_min_rtt_keeps_larger_saved_window() {
     let stack = Preset::LinuxBbr.stack();
-    let mut bbr = Bbr::new(&stack, 0, 1);
+    let mut bbr = Bbr::new(&stack.control_rules(), 0, 1);
     let mut window = CongestionWindow::new(60);
     bbr.saved_cwnd = 80;
     bbr.update_min_rtt(&mut window, &AckSample::for_test(MIN_RTT_WINDOW + 1, 1, 50));
@@ -120,7 +121,7 @@ fn linux_bbr_sndbuf_expand_allows_three_windows_during_recovery() {
 #[test]
 fn linux_bbr_set_state_samples_policer_at_timeout() {
     let stack = Preset::LinuxBbr.stack();
-    let mut bbr = Bbr::new(&stack, 0, 1);
+    let mut bbr = Bbr::new(&stack.control_rules(), 0, 1);
     // A timeout counts as a round with losses; fractions of a millisecond are ignored.
     let mut time_out = |n: u32| {
         let at = Nanos::from(n) * 100 * MILLISECOND + Nanos::from(n % 2) * 900_000;
@@ -183,7 +184,7 @@ fn linux_tcp_xmit_retransmit_queue_paces_each_run_of_lost_packets() {
 
 #[test]
 fn linux_bbr_pacing_gain_depends_on_mode_and_phase() {
-    let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
+    let mut bbr = Bbr::new(&Preset::LinuxBbr.stack().control_rules(), 0, 1);
     let mut gain = |mode| {
         bbr.mode = mode;
         bbr.pacing_gain()
@@ -208,7 +209,7 @@ fn policed(bbr: &mut Bbr, lost: u32, rounds: std::ops::Range<u32>) {
 #[test]
 fn linux_bbr_lt_bw_sampling_detects_policer_in_two_intervals() {
     let detected = |lost| {
-        let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
+        let mut bbr = Bbr::new(&Preset::LinuxBbr.stack().control_rules(), 0, 1);
         policed(&mut bbr, lost, 0..16);
         bbr.policer.policer_bandwidth()
     };
@@ -218,7 +219,7 @@ fn linux_bbr_lt_bw_sampling_detects_policer_in_two_intervals() {
 
 #[test]
 fn linux_bbr_lt_bw_max_rtts_ends_policer_rate_after_48_rounds() {
-    let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
+    let mut bbr = Bbr::new(&Preset::LinuxBbr.stack().control_rules(), 0, 1);
     policed(&mut bbr, 60, 0..16);
     assert!(bbr.policer.policer_bandwidth().is_some());
     // Rounds of startup do not count.

@@ -20,13 +20,14 @@ mod startup;
 use self::aggregation::AckAggregationFilter;
 use self::policer::{PolicerDetection, PolicerSample};
 use super::super::recovery_phase::PhaseName;
-use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
 use super::path_model::{
     FullPipeDetection, GAIN_UNIT, INITIAL_CWND, MIN_CWND, MinRttProbe, PacingRate, SplitMix64,
     WindowedMaxFilter, bandwidth_of, packets_carried_rounded_up,
 };
-use super::{AckSample, CongestionControl, DeliveryTotals, RecoveryPhaseChange, TransmitStart};
+use super::{
+    AckSample, CongestionControl, ControlRules, DeliveryTotals, RecoveryPhaseChange, TransmitStart,
+};
 use crate::clock::{Nanos, SECOND};
 
 /// 2 / ln 2, which allows the rate to double each round.
@@ -86,7 +87,7 @@ pub struct Bbr {
 impl Bbr {
     /// Creates the state of a new connection; `seed` determines the phase of its cycle.
     #[must_use]
-    pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
+    pub fn new(rules: &ControlRules, now: Nanos, seed: u64) -> Self {
         Self {
             mode: BbrMode::Startup,
             max_bw: WindowedMaxFilter::default(),
@@ -102,7 +103,7 @@ impl Bbr {
             packet_conservation: false,
             saved_cwnd: 0,
             restarts_from_idle: false,
-            pace: PacingRate::new(stack, HIGH_GAIN),
+            pace: PacingRate::new(rules, HIGH_GAIN),
             random: SplitMix64::new(seed),
         }
     }

@@ -4,9 +4,9 @@ use super::loss::inflight_at_loss;
 use super::*;
 use crate::clock::{MILLISECOND, SECOND};
 use crate::tcp::modern::cc::DeliveryTotals;
-use crate::tcp::modern::cc::Preset;
 use crate::tcp::modern::cc::path_model::packets_carried_rounded_up;
 use crate::tcp::modern::delivery_rate::{DeliveryRate, RateSample};
+use crate::tcp::modern::presets::Preset;
 
 /// A path with 100 packets per 50 ms.
 const RTT: Nanos = 50 * MILLISECOND;
@@ -57,7 +57,7 @@ impl Path {
 
     fn with_seed(seed: u64) -> Self {
         let stack = Preset::Bbr3.stack();
-        let bbr = Bbr3::new(&stack, 0, seed);
+        let bbr = Bbr3::new(&stack.control_rules(), 0, seed);
         let window = CongestionWindow::new(stack.initial_window);
         Self { bbr, window, now: 0, delivered: 0, lost: 0, phase: PhaseName::Open, rtt: RTT }
     }

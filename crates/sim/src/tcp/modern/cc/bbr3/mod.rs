@@ -25,13 +25,14 @@ use self::probe_bw::{AckFeedback, LongTermSlope, ProbeSchedule};
 use self::probe_rtt::MinDelaySinceProbe;
 use self::undo::UndoState;
 use super::super::recovery_phase::PhaseName;
-use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
 use super::path_model::{
     AckAggregationEpoch, FullPipeDetection, GAIN_UNIT, MinRttProbe, PacingRate, SplitMix64,
     TwoCycleMaxFilter, WindowedMaxFilter, bandwidth_of,
 };
-use super::{AckSample, CongestionControl, LostPacket, RecoveryPhaseChange, TransmitStart};
+use super::{
+    AckSample, CongestionControl, ControlRules, LostPacket, RecoveryPhaseChange, TransmitStart,
+};
 use crate::clock::Nanos;
 
 /// 4 ln 2, which allows the rate to double each round: section 5.3.1.1.
@@ -156,7 +157,7 @@ impl Bbr3 {
     /// Creates the state of a new connection: section 5.2.1. `seed` determines the times between
     /// probes.
     #[must_use]
-    pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
+    pub fn new(rules: &ControlRules, now: Nanos, seed: u64) -> Self {
         Self {
             mode: Bbr3Mode::Startup,
             max_bw: TwoCycleMaxFilter::default(),
@@ -184,9 +185,9 @@ impl Bbr3 {
             phase: PhaseName::Open,
             saved_cwnd: 0,
             restarts_from_idle: false,
-            uses_sack: stack.detection.uses_sack(),
-            initial_window: stack.initial_window,
-            pace: PacingRate::new(stack, STARTUP_GAIN),
+            uses_sack: rules.uses_sack,
+            initial_window: rules.initial_window,
+            pace: PacingRate::new(rules, STARTUP_GAIN),
             random: SplitMix64::new(seed),
         }
     }

@@ -1,7 +1,7 @@
 //! Bandwidths in fixed-point units, and the resulting pacing rate.
 
-use super::super::super::stack::Stack;
 use super::super::super::u128_division::divide_u128;
+use super::super::ControlRules;
 use crate::clock::{MILLISECOND, Nanos};
 
 /// Unit of gains: 1/256.
@@ -88,17 +88,17 @@ pub struct PacingRate {
 impl PacingRate {
     /// Rate of a new connection: the initial window per millisecond, times the gain of startup.
     #[must_use]
-    pub fn new(stack: &Stack, first_gain: u64) -> Self {
+    pub fn new(rules: &ControlRules, first_gain: u64) -> Self {
         let mut pace = Self {
             rate: 0,
-            mss: stack.mss,
+            mss: rules.mss,
             first_gain,
             has_seen_rtt: false,
             burst: 0,
             last: (0, 0),
             follows: 0,
         };
-        pace.change_rate(pace.rate_for_window(stack.initial_window, MILLISECOND));
+        pace.change_rate(pace.rate_for_window(rules.initial_window, MILLISECOND));
         pace
     }
 
