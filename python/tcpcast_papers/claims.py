@@ -128,6 +128,7 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
         own,
         low=there[0].low if single else None,
         high=there[0].high if single else None,
+        missing_interval=there[0].missing_interval if single else None,
         tolerance=Tolerance(),
         note=note,
         explained_by=cause,

@@ -137,9 +137,10 @@ def cause_text(row: Row) -> str:
 
 
 def note_text(row: Row) -> str:
-    """Return the note and the cause of an explained difference."""
+    """Return the note, the cause of an explained difference, and why there is no interval."""
     cause = f"{row.cause.reason}: {cause_text(row)}" if row.cause else ""
-    return "; ".join(filter(None, (row.note, cause)))
+    missing = f"no interval: {row.missing_interval}" if row.missing_interval else ""
+    return "; ".join(filter(None, (row.note, cause, missing * (row.tolerance is not None))))
 
 
 def section_columns(section: Section) -> list[Column]:
@@ -195,7 +196,7 @@ def summary_text(report: Report) -> str:
             )
             parts.append(f"{counts[verdict]} {text} ({reasons})")
     if unsettled:
-        reason = "outside the tolerance by less than the confidence interval"
+        reason = "without a confidence interval, or outside the tolerance by less than it"
         parts.append(f"{unsettled} unsettled ({reason})")
     if wrong := counts[Verdict.INCONSISTENT]:
         parts.append(f"{wrong} inconsistent in the paper")

@@ -1,23 +1,26 @@
 """Results of a reproduction: published values and tcpcast's side by side, with a verdict per row.
 
 The verdict states whether the two values agree within a :class:`Tolerance`. A row has no tolerance
-and no verdict if the paper prints no value, or if the value is not meant to be reproduced. A value
-that does not agree may have a :class:`Cause`: tcpcast's value after one change. The cause explains
-the difference if that value agrees with the published one. If only the range from the value to the
-changed one contains the published value, the published value "lies between" them.
+and no verdict if the paper prints no value, or if the value is not meant to be reproduced. A
+simulated value without an interval may be inside the tolerance by chance, so it is unsettled
+instead of agreeing; the value of a formula needs no interval.
+
+A value that does not agree may have a :class:`Cause`: tcpcast's value after one change. The cause
+explains the difference if that value agrees with the published one. If only the range from the
+value to the changed one contains the published value, the published value "lies between" them.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
-from tcpcast.answer import Metric
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from tcpcast.answer import Metric
 
     from tcpcast_papers.drawing import Plot
 
@@ -181,7 +184,7 @@ def choose_cause(causes: Iterable[Cause], own: float, reach: tuple[float, float]
 def scale_metric(metric: Metric, scale: float) -> Metric:
     """Return a metric without unit, with value and interval times ``scale`` (above 0)."""
     low, high = (None if end is None else scale * end for end in (metric.low, metric.high))
-    return Metric(scale * metric.value, low, high)
+    return replace(metric, value=scale * metric.value, low=low, high=high, unit="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,8 @@ class Row:
         Value as printed, or the range of a statement, or None if the paper prints none.
     own
         tcpcast's value, with ``low`` and ``high`` if it has a 95 % interval.
+    missing_interval
+        Reason why a simulated value has no interval. The value then cannot agree.
     tolerance
         Tolerance; None if the row is only shown.
     may_be_unsettled
@@ -225,6 +230,7 @@ class Row:
     may_be_unsettled: bool = False
     note: str = ""
     explained_by: Cause | None = None
+    missing_interval: str | None = None
     others: tuple[float | None, ...] = ()
     withheld: tuple[bool, ...] = ()
     fixed_verdict: Verdict | None = None
@@ -246,19 +252,32 @@ class Row:
         if metric is None:
             return cls(label, unit, published, None, **more)
         own = scale_metric(metric, scale)
+        more.setdefault("missing_interval", own.missing_interval)
         return cls(label, unit, published, own.value, own.low, own.high, **more)
 
     @property
     def difference(self) -> float | None:
-        """Difference from the published value: percentage points for unit %, else relative."""
+        """Difference from the published value: percentage points for unit %, else relative.
+
+        If all values of a range agree (``Tolerance.between``), the difference is from the range.
+        """
         if self.published is None or self.own is None:
             return None
-        gap = self.own - self.published.value
+        gap = self.own - self._nearest_published
         if not math.isfinite(gap):
             return None
         if self.unit == "%":
             return gap
         return gap / self.published.value if self.published.value else None
+
+    @property
+    def _nearest_published(self) -> float:
+        """The value nearest to tcpcast's in the published range, or else the published value."""
+        assert self.published is not None
+        if self.own is None or self.tolerance is None or self.tolerance.between is None:
+            return self.published.value
+        lowest, highest = self.tolerance.between
+        return min(max(self.own, lowest), highest)
 
     @property
     def verdict(self) -> Verdict:
@@ -273,7 +292,7 @@ class Row:
             return Verdict.DIFFERS
         lowest, highest = self.published.agreeing_range(self.tolerance)
         if lowest <= self.own <= highest:
-            return Verdict.AGREES
+            return Verdict.UNSETTLED if self.missing_interval else Verdict.AGREES
         known = self.low is not None and self.high is not None
         if self.may_be_unsettled and known and self.low <= highest and self.high >= lowest:  # type: ignore[operator]
             return Verdict.UNSETTLED

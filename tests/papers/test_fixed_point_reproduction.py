@@ -246,7 +246,7 @@ def test_measures_are_in_the_paper_s_units(quantity: str, figure: float) -> None
     assert metric is not None
     assert metric.value == pytest.approx(figure)
     if quantity == "g_50":
-        assert metric.low is None
+        assert metric.missing_interval == "too few observations"
     elif quantity != "g_95":
         assert (metric.low, metric.high) == pytest.approx((0.9 * figure, 1.1 * figure))
     else:
@@ -256,7 +256,9 @@ def test_measures_are_in_the_paper_s_units(quantity: str, figure: float) -> None
 def test_loss_includes_all_hops() -> None:
     hops = {"arrived": np.array([200, 190]), "drops": np.array([10, 4])}
     metric = measure_quantity("loss", replace(FOUND, tables={"by_hop": hops}), 100)
-    assert metric == Metric(7.0)
+    assert metric is not None
+    assert metric.value == pytest.approx(7.0)
+    assert metric.missing_interval == "the loss is a sum over two routers"
 
 
 def test_missing_metrics_are_none() -> None:
@@ -268,9 +270,9 @@ def test_missing_metrics_are_none() -> None:
 
 @pytest.mark.parametrize(
     ("printed", "own", "agrees"),
-    [("40", 38.0, True), ("40", 28.6, True), ("40", 28.0, False), ("40", 42.1, False)],
+    [("40", 38.0, True), ("40", 30.0, True), ("40", 29.9, False), ("40", 40.1, False)],
 )
-def test_levels_agree_within_the_rounding_step(printed: str, own: float, agrees: bool) -> None:
+def test_levels_agree_only_within_the_rounding_step(printed: str, own: float, agrees: bool) -> None:
     assert (
         tolerance_of_value("g_95", Printed(printed), 0.05).admits(own, Printed(printed)) == agrees
     )
@@ -327,7 +329,9 @@ def test_failed_reference_flows_report_their_tests() -> None:
     tables = {"reference_flows": table, "convergence": tests}
     result = Answer("fixed-point", tables=tables, status=Status.PARTIAL, reason=why)
     flows = reference_flows(result)
-    assert flows.metrics == {"rtt_mean_s": Metric(2.0, 1.9, 2.1), "loss_ratio": Metric(0.1)}
+    assert flows.metrics["rtt_mean_s"] == Metric(2.0, 1.9, 2.1)
+    assert flows.metrics["loss_ratio"].value == 0.1
+    assert flows.metrics["loss_ratio"].missing_interval == "too few observations"
     assert reference_flows(FOUND) is FOUND
     short = Answer("fixed-point", status=Status.PARTIAL, reason="run.max_wall was reached")
     (reason,) = failed_test_remarks(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tcpcast.answer import Metric
 from tcpcast.errors import ScenarioError
 from tcpcast.papers import load_reproduction
 from tcpcast_papers.drawing import Plot, create_panels
@@ -101,6 +102,34 @@ def test_unchecked_and_unsettled_rows_have_no_cause() -> None:
     assert row("100", 80.0, None, explained_by=cause).verdict is Verdict.SHOWN
     wide: dict[str, Any] = {"low": 70.0, "high": 99.5, "may_be_unsettled": True}
     assert row("100", 80.0, ONE_PERCENT, **wide, explained_by=cause).verdict is Verdict.UNSETTLED
+
+
+def test_simulated_value_without_interval_cannot_agree(tmp_path: Path) -> None:
+    none = Metric(100.0, interval_warning="too few files: 12 of 100")
+    known = Metric(100.0, 99.0, 101.0)
+    formula = Metric(100.0)
+    section = Section("Table 1", ("what",))
+    section.rows = [
+        Row.from_metric(("a",), "s", Printed("100"), metric, scale, tolerance=ONE_PERCENT)
+        for metric in (none, known, formula)
+        for scale in (1.0, 2.0)
+    ]
+    assert [each.verdict for each in section.rows] == [
+        Verdict.UNSETTLED,
+        Verdict.DIFFERS,
+        *[Verdict.AGREES, Verdict.DIFFERS] * 2,
+    ]
+    write(Report("A paper", [section]), tmp_path)
+    text = (tmp_path / "index.md").read_text()
+    assert "| unsettled | no interval: too few files |" in text
+
+
+def test_difference_is_measured_from_the_agreeing_range() -> None:
+    step = Tolerance(between=(20, 30))
+    assert row("30", 21.0, step).difference == 0
+    assert row("30", 19.0, step).difference == pytest.approx(-1 / 30)
+    assert row("30", 33.0, step).difference == pytest.approx(0.1)
+    assert row("30", 21.0, None).difference == pytest.approx(-0.3)
 
 
 def test_page_shows_causes(tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ def measure_quantity(quantity: str, result: Answer, flows: int) -> Metric | None
     if quantity == "loss" and "by_hop" in result.tables:
         # The packets lost at any hop, in percent of packets that arrived at the first hop.
         hops = result.tables["by_hop"]
-        return Metric(100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0]))
+        lost = 100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0])
+        return Metric(lost, interval_warning="the loss is a sum over two routers")
     names = {
         "loss": ("loss_ratio", 100.0),
         "timeouts": ("timeout_ratio", 100.0),
@@ -92,8 +93,14 @@ def _goodput_level(result: Answer, share: float) -> Metric | None:
     if places.size != 1:
         return None
     figure, low, high = (float(table[n][places[0]]) for n in ("goodput_bps", "low", "high"))
-    ends = (low, high) if np.isfinite(low) and np.isfinite(high) else (None, None)
-    return scale_metric(Metric(figure, *ends), 1e-3)
+    return scale_metric(metric_with_ends(figure, low, high), 1e-3)
+
+
+def metric_with_ends(value: float, low: float, high: float) -> Metric:
+    """Return a simulated metric whose interval is missing if an end is nan."""
+    if np.isfinite(low) and np.isfinite(high):
+        return Metric(value, low, high)
+    return Metric(value, interval_warning="too few observations")
 
 
 def queueing_rtt_s(result: Answer) -> float | None:
@@ -110,12 +117,11 @@ def queueing_rtt_s(result: Answer) -> float | None:
 def tolerance_of_value(quantity: str, printed: Printed, relative: float) -> Tolerance:
     """Return the tolerance of a printed value: a share of it, or its rounding.
 
-    The paper rounds goodput levels up to multiples of 10 kbit/s. Every value in the step below a
-    printed level therefore agrees.
+    The paper rounds goodput levels up to multiples of 10 kbit/s. Exactly the values in the step
+    below a printed level agree with it.
     """
     if quantity in GOODPUT_LEVELS:
-        lowest = (1 - relative) * max(printed.value - LEVEL_STEP_KBIT, 0.0)
-        return Tolerance(relative=relative, between=(lowest, printed.value))
+        return Tolerance(between=(max(printed.value - LEVEL_STEP_KBIT, 0.0), printed.value))
     return Tolerance(relative=relative, printed_digits=True)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Metric
-
 from tcpcast_papers import simulations
+from tcpcast_papers.fixed_point.measures import metric_with_ends
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop
 from tcpcast_papers.simulations import SEED
 
@@ -223,12 +221,5 @@ def reference_flows(result: Answer) -> Answer:
     if result.incomplete_reason is None or table is None:
         return result
     cells = zip(*(table[name].tolist() for name in ("metric", "value", "low", "high")), strict=True)
-    metrics = {
-        name: Metric(value, _finite_or_none(low), _finite_or_none(high))
-        for name, value, low, high in cells
-    }
+    metrics = {name: metric_with_ends(value, low, high) for name, value, low, high in cells}
     return replace(result, metrics=metrics)
-
-
-def _finite_or_none(figure: float) -> float | None:
-    return figure if math.isfinite(figure) else None

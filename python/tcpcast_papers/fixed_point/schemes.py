@@ -151,7 +151,7 @@ def mean_over_seeds(quantity: str, answers: list[Answer], flows: int) -> Metric 
     )
     mean = float(values.mean())
     if estimate is None:
-        return Metric(mean)
+        return Metric(mean, interval_warning="one seed")
     return Metric(mean, mean - estimate.half_width, mean + estimate.half_width)
 
 
