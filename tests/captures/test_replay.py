@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,6 @@ from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tcpcast.array_types import Table
     from tcpcast.captures import Capture
 
@@ -43,6 +42,23 @@ UNUSED_CAPACITY: dict[str, dict[str, Any]] = {
     "window alone": {**FAST, "network.bottleneck.loss": "0%", "tcp.receiver_window": 12},
 }
 """Paths whose link is never full."""
+
+REPORTED = Path(__file__).parent / "reported"
+
+WITHOUT_SCENARIO = {
+    "receiver-dies-after-window-shrinks": "the receiver did not respond for the last 69 %",
+    "gap-shown-by-pure-ack": "the path was silent, and the sender waited for the RTO 67 %",
+    "zero-window-probes-midstream": "read too slowly and closed the receive window",
+    "rst-after-fin-loses-upload": "too short to show how often the application had no data",
+}
+"""Captures with a limit that a scenario cannot have, and the reason in the error."""
+
+WRITES: dict[str, dict[str, Any]] = {
+    "long pauses": {"size": "90pkt", "off": "700ms"},
+    "short pauses": {"size": "40pkt", "off": "10ms"},
+    "single packets": {"size": "1pkt", "off": "300ms"},
+}
+"""Size and OFF time of an application that writes less than the network could carry."""
 
 TOLERANCE = 0.10
 """Relative difference of rate and loss indications between replay and original."""
@@ -247,3 +263,47 @@ def test_outages_and_zero_windows_have_warnings(tmp_path: Path) -> None:
         "limited by the receiver window 50 % of the time, and this window closed temporarily"
         in text
     )
+
+
+@pytest.mark.parametrize("name", WITHOUT_SCENARIO)
+def test_no_scenario_replaces_a_limit_that_it_cannot_have(name: str) -> None:
+    """Regression: the scenario was a full link, or a link with ten times the rate."""
+    capture = tcpcast.trace(REPORTED / f"{name}.pcap.gz")
+    with pytest.raises(tcpcast.CaptureError, match=WITHOUT_SCENARIO[name]):
+        make_replay_scenario(capture)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_application_limit_is_replayed(name: str, tmp_path: Path) -> None:
+    """Regression: the flow of the scenario always had data, so that it was up to 800 times as fast.
+
+    A link of 1 Gbit/s saves the transmission times and nothing else.
+    """
+    sizes = {
+        key: {"distribution": "constant", "value": value} for key, value in WRITES[name].items()
+    }
+    traffic = {"kind": "on-off", "sources": 1, "connection": "persistent", **sizes}
+    base = BASE | {"traffic": traffic, "tcp": {"stack": "linux-cubic"}}
+    loss_free = {**FAST, "network.bottleneck.loss": "0%", "run.duration": "60s"}
+    _, original, capture = simulated(base, tmp_path, loss_free)
+    assert set(capture.connections["cause"]) <= {"application", "application_pacing"}
+    written = make_replay_scenario(capture)
+    assert not written.warnings
+    replayed = Scenario.from_dict(written.tables)
+    faster = replayed.with_changes({"network.bottleneck.rate": "1gbit"})
+    for scenario, tolerance in ((replayed, TOLERANCE), (faster, 1.5 * TOLERANCE)):
+        answer = tcpcast.run(scenario, ["packet"])["packet"]
+        assert answer["goodput_bps"] == pytest.approx(original["goodput_bps"], rel=tolerance)
+
+
+def test_send_buffer_is_replayed_as_receiver_window(tmp_path: Path) -> None:
+    _, original, capture = captured(tmp_path, UNUSED_CAPACITY["window alone"])
+    table, others = capture.connections, {"w_max_pkts": 1000.0, "share_receiver_window": 0.0}
+    for column, value in others.items():
+        table[column] = np.full(table["src"].size, value)
+    for column in ("limited_by", "cause"):
+        table[column] = np.full(table["src"].size, "send_buffer")
+    written = make_replay_scenario(capture)
+    assert written.tables["tcp"]["receiver_window"] == 12
+    replayed = Scenario.from_dict(written.tables)
+    assert rate(replayed) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)

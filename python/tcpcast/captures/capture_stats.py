@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.capture_tables import tables_by_name
-from tcpcast.captures.cause_rules import LINK
+from tcpcast.captures.cause_rules import APPLICATION, LINK, PACING
 from tcpcast.captures.congestion_control import CUBIC
 from tcpcast.captures.groups import group_directions
 from tcpcast.captures.link_estimate import (
@@ -24,6 +24,7 @@ from tcpcast.captures.model_rates import (
 )
 from tcpcast.captures.models import measured_loss_ratio
 from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_sender
+from tcpcast.captures.subject import bytes_by_limit
 from tcpcast.captures.table import rtts_to_sender
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S, unlimited_window_pkts
@@ -101,10 +102,27 @@ class CaptureStats:
     non_queue_loss_share: float
     """Share of the losses while the queue of the link was not full."""
     sender: Sender
+    limit: str
+    """The limit of most bytes, as in :func:`tcpcast.captures.subject.bytes_by_limit`."""
+    write_count: int
+    """Number of times that a flow ran out of data, at least one per flow."""
+
+    @property
+    def is_application_limited(self) -> bool:
+        """True if the application, which often had no data to send, is the main limit."""
+        return self.limit in {APPLICATION, PACING}
+
+    @property
+    def write_bytes(self) -> float:
+        """Mean data in bytes until a flow ran out of data."""
+        return float(self.table["unique_bytes"].sum()) / self.write_count
 
     @property
     def window_pkts(self) -> float:
         """The announced receiver window, or a constant flight size; NaN if neither is known."""
+        if self.limit == "send_buffer":
+            flight = self.packet_weighted_mean("flight_max_bytes")
+            return max(1.0, round(flight / self.payload_bytes))
         announced = self.packet_weighted_mean("w_max_pkts")
         most, usual = (
             self.packet_weighted_mean("flight_max_bytes"),
@@ -117,8 +135,9 @@ class CaptureStats:
     @property
     def is_rate_explained_without_link(self) -> bool:
         """True if losses, the window or another limit than the link explain the rate."""
-        idle = self._time_share(("application",)) > 0.5
-        if idle or (self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queueing_delay):
+        if self.is_application_limited or (
+            self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queueing_delay
+        ):
             return True
         return (
             self.is_rate_explained_by_window
@@ -149,7 +168,8 @@ class CaptureStats:
     @property
     def is_short_transfer(self) -> bool:
         """True if this is one short transfer, captured from its handshake to its end."""
-        whole = self.table["syn_captured"] & (self.table["end"] == "closed")
+        ended = np.isin(self.table["end"], ("closed", "reset"))
+        whole = self.table["syn_captured"] & ended
         return bool(whole.size == 1 and whole[0] and self.packets_sent <= MAX_SHORT_TRANSFER_PKTS)
 
     @property
@@ -326,7 +346,12 @@ def make_capture_stats(capture: CaptureTables) -> CaptureStats:
         ),
         non_queue_loss_share=math.nan,
         sender=sender,
+        limit=str(bytes_by_limit(table)["limit"][0]),
+        write_count=_write_count(table, tables_by_name(capture).get("rounds")),
     )
+    if found.is_application_limited:  # packets of equal size, so that each write has its mean size
+        packets = math.ceil(found.write_bytes / payload)
+        found = replace(found, payload_bytes=max(1, round(found.write_bytes / packets)))
     if math.isnan(found.link_bps) and found.is_link_limited:
         # Taps away from the sender do not show the rate of acks while the path was full.
         found = replace(found, link_bps=found.rate_bps, is_link_rate_from_cause=True)
@@ -345,6 +370,18 @@ def make_capture_stats(capture: CaptureTables) -> CaptureStats:
     if not found.is_tap_behind_queue and (found.is_link_full or found.link_bps > 0):
         non_queue = _non_queue_loss_share(queueing_delays_at_losses_s(capture, which), high - least)
     return replace(found, non_queue_loss_share=non_queue)
+
+
+def _write_count(table: Table, rounds: Table | None) -> int:
+    """Return the number of times that a flow ran out of data, at least one per flow.
+
+    A write ends with a segment below the full size, unless its size is a multiple of the full size.
+    """
+    gaps = np.where(table["cause"] == PACING, table["pacing_gaps"] + 1, 0)
+    count = int(np.maximum(table["short_segments"], gaps).sum())
+    if not count and rounds is not None:
+        count = int((rounds["limited_by"] == APPLICATION).sum())
+    return max(count, table["src"].size)
 
 
 def _non_queue_loss_share(queued_s: Column, longest_s: float) -> float:

@@ -20,9 +20,15 @@ from tcpcast.captures.capture_stats import (
     make_capture_stats,
     pps_predicted_from_losses,
 )
+from tcpcast.captures.cause_rules import INITIAL_WINDOW
 from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.direction_selection import describe_directions
-from tcpcast.captures.limit_remedies import MIN_OUTAGE_TIMEOUTS
+from tcpcast.captures.limit_remedies import (
+    MAX_PLAUSIBLE_MIN_RTO_S,
+    MIN_OUTAGE_TIMEOUTS,
+    has_slow_reader,
+)
+from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips
 from tcpcast.captures.quantity_text import format_percent
 from tcpcast.captures.replay_toml import (
     Entry,
@@ -32,6 +38,9 @@ from tcpcast.captures.replay_toml import (
     toml_document,
 )
 from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
+from tcpcast.captures.subject import bytes_by_limit
+from tcpcast.captures.table import select_rows
+from tcpcast.captures.verdict import largest_row_limited_by
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S
 from tcpcast.scenario import Scenario
@@ -39,7 +48,10 @@ from tcpcast.scenario import Scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tcpcast.array_types import Table
     from tcpcast.captures.capture_tables import CaptureTables
+
+    Column = np.ndarray[Any, Any]
 
 ACK_BYTES = 40
 
@@ -93,13 +105,19 @@ def make_replay_scenario(capture: CaptureTables, name: str = "replay") -> Replay
     Raises
     ------
     CaptureError
-        The flows have no round-trip time or no duration, or the file is a log of another program.
+        The flows have no round-trip time or no duration, their main limit is none that a scenario
+        can describe, or the file is a log of another program.
     """
     if capture.program:
         raise CaptureError(
             f"a log of {capture.program}; a scenario requires a capture", file=capture.file
         )
-    stats = make_capture_stats(capture)
+    missing = _limit_without_scenario(capture.connections)
+    stats = make_capture_stats(capture) if not missing else None
+    if stats and stats.is_application_limited and _writes_per_file_and_off_s(stats)[1] <= 0:
+        missing = "the capture is too short to show how often the application had no data"
+    if missing or stats is None:
+        raise CaptureError(f"{capture.file}: no scenario can be derived: {missing}")
     entries = [
         Entry("", "name", name),
         *_network_entries(stats),
@@ -126,7 +144,44 @@ def make_replay_scenario(capture: CaptureTables, name: str = "replay") -> Replay
     return ReplayScenario(tables, toml_document([*heading, *remarks], entries), warnings)
 
 
-def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
+def _limit_without_scenario(table: Table) -> str:
+    """Return why no scenario describes the main limit of the flows, or ""."""
+    limit = str(bytes_by_limit(table)["limit"][0])
+    row = select_rows(table, [largest_row_limited_by(table, limit)])
+
+    def share(name: str) -> str:
+        return format_percent(float(row[name][0]))
+
+    match limit:
+        case "no_response":
+            silent = format_percent(float(row["receiver_silence_s"][0] / row["duration_s"][0]))
+            return (
+                f"the receiver did not respond for the last {silent} of the time, but in a "
+                "scenario, the path and the receiver always respond"
+            )
+        case "timeout" if _has_outage(row)[0]:
+            return (
+                f"the path was silent, and the sender waited for the RTO {share('share_timeout')} "
+                "of the time, but in a scenario, the path always responds"
+            )
+        case "receiver_window" if has_slow_reader(GainPredictor.from_table(row))[0]:
+            return (
+                "the receiving application read too slowly and closed the receive window, but in "
+                "a scenario, applications read all data immediately"
+            )
+    return ""
+
+
+def _has_outage(table: Table) -> Column:
+    """Return a mask of rows with timeouts by an outage of the path instead of single losses."""
+    first_s = np.nan_to_num(table["t0_s"] - table["rtt_mean_s"])
+    return np.asarray(
+        (table["max_backoff"] >= MIN_OUTAGE_TIMEOUTS) | (first_s > MAX_PLAUSIBLE_MIN_RTO_S)
+    )
+
+
+def _rtt_and_rate(stats: CaptureStats) -> tuple[tuple[float, str], tuple[float, str]]:
+    """Return the RTT in seconds and the link rate in bit/s, each with its origin."""
     rtt, why = stats.rtt_min_s, "minimum RTT measured"
     guessed = math.isnan(stats.link_bps) and stats.is_rate_explained_without_link
     if guessed:
@@ -143,8 +198,14 @@ def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
             fitting,
             "twice the transmission time of a packet and its ack at this rate",
         )
+    return (rtt, why), (rate, whence)
+
+
+def _network_entries(stats: CaptureStats) -> Iterator[Entry]:
+    (rtt, why), (rate, whence) = _rtt_and_rate(stats)
     yield Entry("network", "rtt", time_in_scenario_syntax(rtt), why)
-    sizes = f"{stats.payload_bytes} B of payload (largest captured)"
+    which = "mean, in full packets" if stats.is_application_limited else "largest captured"
+    sizes = f"{stats.payload_bytes} B of payload ({which})"
     headers = f"{sizes} and {stats.header_bytes} B of headers"
     yield Entry("network", "packet", f"{stats.packet_bytes}B", headers)
     at = "network.bottleneck"
@@ -220,8 +281,11 @@ def _buffer_entry(stats: CaptureStats, at: str) -> Entry:
 
 
 def _traffic_entries(stats: CaptureStats) -> Iterator[Entry]:
+    if stats.is_application_limited:
+        yield from _application_entries(stats)
+        return
     if stats.is_short_transfer:
-        yield Entry("traffic", "kind", "transfers", "one short transfer, captured from SYN to FIN")
+        yield Entry("traffic", "kind", "transfers", "one short transfer, captured completely")
         data = math.ceil(float(stats.table["unique_bytes"].sum()) / stats.payload_bytes)
         yield Entry("traffic", "size", f"{max(data, 1)}pkt", "data without retransmissions")
         yield Entry("traffic", "count", TRANSFER_COUNT, "many transfers, for narrow 95 % intervals")
@@ -236,8 +300,65 @@ def _traffic_entries(stats: CaptureStats) -> Iterator[Entry]:
     yield Entry("traffic", "flows", stats.flows, why)
 
 
+def _writes_per_file_and_off_s(stats: CaptureStats) -> tuple[int, float]:
+    """Return the number of writes per file of an on/off source, and its OFF time in seconds.
+
+    The OFF time of a source begins with the last ack. Writes that follow so soon that this ack
+    comes later than half of a cycle are combined. An OFF time of 0 or less means that no number of
+    writes fits. Linux halves the window for each RTO without data.
+    """
+    (rtt_s, _), (rate_bps, _) = _rtt_and_rate(stats)
+    cycle_s = float(np.nansum(stats.table["duration_s"])) / stats.write_count
+    initial = stats.packet_weighted_mean("initial_window_pkts")
+    initial = round(initial) if initial >= 1 else INITIAL_WINDOW
+
+    def off_s(writes: int) -> float:
+        size = _packets_in_writes(stats, writes)
+        halvings = (writes * cycle_s - rtt_s) / (rtt_s + LINUX_MIN_RTO_MINUS_RTT_S)
+        kept = size >> max(0, min(int(halvings), size.bit_length()))
+        rounds = lossless_round_trips(size, max(initial, kept), np.inf)
+        sent_s = 8 * size * stats.packet_bytes / rate_bps
+        return writes * cycle_s - max(rounds * rtt_s, rtt_s + sent_s)
+
+    every = range(1, stats.write_count + 1)
+    fitting = (writes for writes in every if off_s(writes) >= writes * cycle_s / 2)
+    count = next(fitting, stats.write_count)
+    return count, off_s(count)
+
+
+def _packets_in_writes(stats: CaptureStats, writes: int) -> int:
+    return max(1, round(writes * stats.write_bytes / stats.payload_bytes))
+
+
+def _application_entries(stats: CaptureStats) -> Iterator[Entry]:
+    """Yield sources that send as much per cycle of writing and silence as the captured flows."""
+    count, off_s = _writes_per_file_and_off_s(stats)
+    of = "" if count == 1 else f"{count} times the "
+    yield Entry("traffic", "kind", "on-off", "the application had no data most of the time")
+    yield Entry("traffic", "sources", stats.flows, "mean number of simultaneous flows")
+    yield Entry("traffic", "connection", "persistent", "one connection for all writes")
+    yield Entry("traffic.size", "distribution", "constant")
+    yield Entry(
+        "traffic.size",
+        "value",
+        f"{_packets_in_writes(stats, count)}pkt",
+        f"{of}mean data between the {stats.write_count:,} times that a flow ran out of data",
+    )
+    yield Entry("traffic.off", "distribution", "constant")
+    yield Entry(
+        "traffic.off",
+        "value",
+        time_in_scenario_syntax(off_s),
+        f"{of}mean time per write, minus the time until the last ack",
+    )
+
+
 def _run_entries(stats: CaptureStats) -> Iterator[Entry]:
-    if not stats.is_short_transfer:
+    if stats.is_application_limited:
+        why = "many writes, for narrow 95 % intervals"
+        yield Entry("run", "transfers", TRANSFER_COUNT, why)
+        yield Entry("run", "warmup", "0s", "the capture includes slow start")
+    elif not stats.is_short_transfer:
         yield Entry(
             "run",
             "duration",
@@ -268,6 +389,9 @@ def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
             'transfers, write traffic of kind "on-off" or "transfers"'
         )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
+    left_out.pop(
+        "share_application" if stats.is_application_limited else f"share_{stats.limit}", ""
+    )
     for name, what in left_out.items():
         share = stats.packet_weighted_mean(name)
         if share > MIN_WARNING_SHARE:
@@ -327,7 +451,8 @@ def tcp_entries(stats: CaptureStats) -> Iterator[Entry]:
 def _is_window_ample(stats: CaptureStats) -> bool:
     """Return True if the announced window was never a limit; modern receivers auto-tune it."""
     return bool(
-        stats.packet_weighted_mean("w_max_pkts") * stats.payload_bytes
+        stats.limit != "send_buffer"
+        and stats.packet_weighted_mean("w_max_pkts") * stats.payload_bytes
         >= MIN_AMPLE_WINDOW_RATIO * stats.packet_weighted_mean("flight_max_bytes")
     )
 
@@ -338,7 +463,9 @@ def _window_entry(stats: CaptureStats) -> Entry:
         why = "unknown"
         return Entry("tcp", "receiver_window", "unlimited", why)
     why = "largest announced window in packets"
-    if not stats.packet_weighted_mean("w_max_pkts") >= 1:
+    if stats.limit == "send_buffer":
+        why = "largest flight in packets; the send buffer has the effect of a receiver window"
+    elif not stats.packet_weighted_mean("w_max_pkts") >= 1:
         why = "the announced window is unknown; this is the nearly constant data in flight"
     return Entry("tcp", "receiver_window", int(most), why)
 
