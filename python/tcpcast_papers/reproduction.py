@@ -146,7 +146,7 @@ class Cause:
     Parameters
     ----------
     reason
-        The change in a few words, such as ``the phase of the loop``.
+        The change in a few words, such as ``TOend also after a fast retransmit``.
     own
         tcpcast's value after the change, in the unit of the row.
     """

@@ -1,5 +1,7 @@
 """The paper's names of settings are converted to scenarios."""
 
+from dataclasses import replace
+
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario.traffic import OnOff
@@ -14,7 +16,7 @@ def test_setting_parses_the_name_in_table_7() -> None:
     scenario = parsed.scenario()
     (people,) = scenario.populations
     assert people.count == 134
-    assert people.rtt_s == 0.05
+    assert people.rtt_s == pytest.approx(0.0498048)
     assert people.ingress.rate_bps == 100e6
     assert scenario.network.bottleneck.rate_bps == 10e6
     assert people.egress.rate_bps == 2e6
@@ -29,6 +31,15 @@ def test_setting_parses_the_name_in_table_7() -> None:
     assert people.traffic.off.mean_value() == 1
     assert people.traffic.size.mean_value() == 12
     assert scenario.run.transfers == 800_000
+
+
+@pytest.mark.parametrize("name", ["10M2M-R50", "2M10M100M-R50"])
+def test_every_10m2m_has_one_base_rtt_without_the_transmission_of_acks(name: str) -> None:
+    parsed = read_setting(f"F12-N134-{name}")
+    assert parsed.simulated_rtt_ms == pytest.approx(50 - 0.16 - 0.032 - 0.0032, abs=1e-9)
+    assert replace(parsed, base_rtt_ms=49.999).scenario().populations[0].rtt_s == 0.049999
+    # The model keeps RTT0: 180 ms for 12 packets.
+    assert solve_model(parsed).on_time_s > 0.18
 
 
 def test_setting_parses_the_special_case() -> None:

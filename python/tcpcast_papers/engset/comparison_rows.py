@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.engset.sample import interval_reader, metric_reader
@@ -11,10 +9,8 @@ from tcpcast_papers.engset.theory import solve_model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tcpcast_papers.engset.runs import Runs
-    from tcpcast_papers.engset.sample import Read, Sample
+    from tcpcast_papers.engset.sample import Read
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
@@ -25,40 +21,13 @@ AVERAGES = {
 }
 """Averages over all files: column of the tables, unit, and how to read them from an answer."""
 
-TRIED_RTTS_MS = (49.7, 49.8048, 49.4, 49.1)
-"""RTTs that are tried as causes of a difference. 49.8048 ms is the RTT without the transmission
-times of acks."""
-
-LOSSY_BUFFERS_PKTS = (50, 150)
-"""Buffers of Tables 8 and 9 that overflow; with 750 packets there are hardly any losses."""
-
-
-def with_rtt(each: Setting, rtt_ms: float) -> Setting:
-    """Return the setting with another RTT; see :mod:`.loop_phase` for the effect."""
-    return replace(each, rtt_ms=rtt_ms)
-
-
-def other_rtt_causes(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
-    """Yield causes for ``Sample.row``: the setting with other RTTs; none if there are no losses."""
-    for rtt_ms in tried_rtts_ms(each):
-        sample = runs.sample(with_rtt(each, rtt_ms))
-        yield f"the phase of the loop, RTT {rtt_ms:g} ms", sample, None
-
-
-def tried_rtts_ms(each: Setting) -> tuple[float, ...]:
-    """Return the RTTs that are tried as causes; only one for averages over all files."""
-    if each.distribution != "E" and each.buffer_pkts in LOSSY_BUFFERS_PKTS:
-        return TRIED_RTTS_MS
-    return TRIED_RTTS_MS[:1] if (each.buffer_pkts or math.inf) <= max(LOSSY_BUFFERS_PKTS) else ()
-
 
 def printed_average_rows(
     label: tuple[str, ...], line: Line, runs: Runs, each: Setting
 ) -> list[Row]:
     """Return a row for each average of :data:`AVERAGES` that the line prints."""
-    tried = tuple(other_rtt_causes(runs, each))
     return [
-        runs.sample(each).row((*label, name), unit, line.printed(column), read, causes=tried)
+        runs.sample(each).row((*label, name), unit, line.printed(column), read)
         for name, (column, unit, read) in AVERAGES.items()
         if line.cells.get(column)
     ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tcpcast_papers.engset import (
+    base_rtt,
     buffer_rule,
     buffer_size,
     file_sizes,
     lone_connection,
-    loop_phase,
     losses,
     paced_and_limited_bursts,
     queue,
@@ -54,7 +54,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         losses,
         paced_and_limited_bursts,
         buffer_size,
-        loop_phase,
+        base_rtt,
     ),
     preface=_preface,
     unsettled=QUICK_RUNS,

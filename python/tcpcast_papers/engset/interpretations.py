@@ -12,19 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast_papers.engset.comparison_rows import TRIED_RTTS_MS, with_rtt
 from tcpcast_papers.engset.published import INTERVALS
-from tcpcast_papers.engset.sample import interval_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.engset.runs import Runs
-    from tcpcast_papers.engset.sample import Read, Sample
-    from tcpcast_papers.engset.settings import Setting
+    from tcpcast_papers.engset.sample import Read
 
     Table = dict[str, NDArray[Any]]
 
@@ -174,28 +170,6 @@ def count_since_last_transmission(read: Read, low_pkts: int = 1) -> Read:
 
 
 SINCE_OWN_TRANSMISSION = "time in a timeout begins when the packet itself was last sent"
-
-
-def causes_at_tried_rtts(
-    runs: Runs, each: Setting, reason: str, read: Read
-) -> Iterator[tuple[str, Sample, Read]]:
-    """Yield an interpretation as a cause, at the setting's own RTT and at other RTTs.
-
-    Small changes of the RTT shift the phase of the loop (see :mod:`.loop_phase`).
-    """
-    yield reason, runs.sample(each), read
-    for rtt_ms in TRIED_RTTS_MS:
-        yield f"{reason}, RTT {rtt_ms:g} ms", runs.sample(with_rtt(each, rtt_ms)), read
-
-
-def timeout_share_causes(
-    runs: Runs, each: Setting, low_pkts: int
-) -> Iterable[tuple[str, Sample, Read]]:
-    """Return possible causes of a difference in ``timeout_time_share`` of a size interval."""
-    read = count_since_last_transmission(
-        interval_reader(low_pkts, "timeout_time_share", 100), low_pkts
-    )
-    return causes_at_tried_rtts(runs, each, SINCE_OWN_TRANSMISSION, read)
 
 
 def sending_rate_reader(rtt0_ms: float, packet_ms: float) -> Read:

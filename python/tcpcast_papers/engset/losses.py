@@ -10,11 +10,8 @@ from tcpcast_papers import drawing
 from tcpcast_papers.engset import interpretations, published
 from tcpcast_papers.engset.comparison_rows import (
     AVERAGES,
-    TRIED_RTTS_MS,
     interval_rate_reader,
-    other_rtt_causes,
     printed_average_rows,
-    with_rtt,
 )
 from tcpcast_papers.engset.sample import interval_reader, metric_reader, recovery_reader
 from tcpcast_papers.engset.settings import read_setting
@@ -28,14 +25,13 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.sample import Read, Sample
-    from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
 WINDOW_44 = read_setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
 WINDOW_12 = read_setting("F12-N134-10M2M-R50-EE(7)-W12-B150")
 EXPONENTIAL_SIZES = read_setting("F12-N134-10M2M-R50-E-W44-B150")
-RTT_MS, PACKET_MS = 50.0, 1.2
-"""RTT0 of these settings, and the transmission time of a packet at the bottleneck, in ms."""
+PACKET_MS = 1.2
+"""Transmission time of a packet at the bottleneck, in ms."""
 
 _MAX_SEQUENCE_PLOTTED = 140
 _MIN_PACKETS_PLOTTED = 200
@@ -44,9 +40,6 @@ _MIN_PACKETS_PLOTTED = 200
 def request(runs: Runs) -> None:
     """Request the setting with high loss, also with a small window and with exponential sizes."""
     runs.request([WINDOW_44, WINDOW_12, EXPONENTIAL_SIZES], checked=True)
-    runs.request(
-        (with_rtt(WINDOW_12, rtt_ms) for rtt_ms in TRIED_RTTS_MS), checked=True, plotted=False
-    )
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -97,7 +90,6 @@ def _figure14(runs: Runs, folder: Path) -> Section:
             unit,
             published.value_printed_in_text(f"loss_w{window}"),
             read,
-            causes=_possible_causes(runs, each),
         )
         section.rows.append(row)
         first, second = drop_share(runs[each], 1), drop_share(runs[each], 2)
@@ -135,7 +127,7 @@ TABLE7_READERS: dict[str, Read] = {
     "time TDFR per FR": recovery_reader("time_per_recovery", 1e3),
     "time TDFR per connection": recovery_reader("recovery_time_per_transfer", 1e3),
     "rate TDFR per FR": recovery_reader("rate_in_recovery", 1e-3),
-    "send rate": interpretations.sending_rate_reader(RTT_MS, PACKET_MS),
+    "send rate": interpretations.sending_rate_reader(WINDOW_44.simulated_rtt_ms, PACKET_MS),
     "connection rate": metric_reader("connection_rate_bps", 1e-3),
     "ON time": metric_reader("on_time_s", 1e3),
     "file size": metric_reader("mean_size_pkts"),
@@ -170,16 +162,6 @@ def _other_interpretations() -> dict[str, dict[str, Read]]:
     }
 
 
-def _possible_causes(
-    runs: Runs, each: Setting, read: dict[str, Read] | None = None
-) -> list[tuple[str, Sample, Read | None]]:
-    """Return possible causes of a difference: the phase of the loop, other interpretations."""
-    causes = list(other_rtt_causes(runs, each))
-    for reason, how in (read or {}).items():
-        causes += interpretations.causes_at_tried_rtts(runs, each, reason, how)
-    return causes
-
-
 def _table7(runs: Runs) -> Section:
     section = Section(published.published_table(7).title, ("quantity",))
     sample, others = runs.sample(WINDOW_44), _other_interpretations()
@@ -193,7 +175,7 @@ def _table7(runs: Runs) -> Section:
             line.printed("measured"),
             TABLE7_READERS[name],
             note=line.note,
-            causes=_possible_causes(runs, WINDOW_44, others.get(name)),
+            causes=[(reason, sample, read) for reason, read in others.get(name, {}).items()],
         )
         section.rows.append(row)
         if name in theory:
@@ -206,11 +188,8 @@ def _table7(runs: Runs) -> Section:
         f"{WINDOW_44.name}. A timeout of one of the last three packets counts as TOend if the "
         "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. Nearly "
         "all files have 3 or 4 packets. Many packets belong to both classes, and the paper does "
-        "not state its choice. Rows with a colon show other definitions of the quantity at an RTT "
-        "of 50 ms. To explain differences, these definitions are also tried at other RTTs.",
-        "The share of TOTO depends on the order of simultaneous events: a retransmission after 1 s "
-        "reaches the queue at the instant of a departure (see the section on the phase of the "
-        "loop).",
+        "not state its choice. Rows with a colon show other definitions of the quantity; they "
+        "explain a difference if they give the printed value.",
         "The paper's send rate cannot be packets sent per ON time, because 154.5 kbit/s and 6.3 % "
         "of losses give 165 kbit/s. It is F 8P/(ON - last RTT): the mean size divided by the time "
         "until the last packet is sent. With the printed size, ON time and queue of small files "
@@ -254,7 +233,6 @@ def _figure15(runs: Runs, folder: Path) -> Section:
                     "%",
                     printed,
                     _burst_share_reader(packets),
-                    causes=_possible_causes(runs, each),
                 )
             )
     section.remarks = [
@@ -311,10 +289,10 @@ def _figure16(runs: Runs, folder: Path) -> Section:
 
 def _table8(runs: Runs) -> Section:
     section = Section(published.published_table(8).title, ("interval", "quantity"))
-    sample, causes = runs.sample(WINDOW_44), _possible_causes(runs, WINDOW_44)
+    sample = runs.sample(WINDOW_44)
     for line in published.published_table(8):
         if line["low_pkts"]:
-            section.rows += _interval_rows(line, sample, causes)
+            section.rows += _interval_rows(line, sample)
             continue
         section.rows += printed_average_rows(("all",), line, runs, WINDOW_44)
         for name, column, read in (
@@ -322,7 +300,7 @@ def _table8(runs: Runs) -> Section:
             ("mean queue", "queue_seen_pkts", metric_reader("queue_mean_pkts")),
         ):
             label, printed = ("all", name), line.printed(column)
-            section.rows.append(sample.row(label, "packets", printed, read, causes=causes))
+            section.rows.append(sample.row(label, "packets", printed, read))
     section.remarks = [
         f"{WINDOW_44.name}. If Tables 8 and 9 both print a rate, values between the two agree.",
     ]
@@ -339,9 +317,7 @@ _TABLE8_COLUMNS = {
 """Columns of Table 8: its column, unit, and the simulator's column with its factor."""
 
 
-def _interval_rows(
-    line: Line, sample: Sample, causes: list[tuple[str, Sample, Read | None]]
-) -> list[Row]:
+def _interval_rows(line: Line, sample: Sample) -> list[Row]:
     low = int(line["low_pkts"])
     again = published.published_table(9).line_with(
         distribution="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"]
@@ -354,7 +330,6 @@ def _interval_rows(
         interval_rate_reader(low),
         between=(line.value("rate_kbps"), again.value("rate_kbps")),
         note=f"Table 9: {again['rate_kbps']}",
-        causes=causes,
     )
     rows = [
         sample.row(
@@ -362,7 +337,6 @@ def _interval_rows(
             unit,
             line.printed(column),
             interval_reader(low, own, factor),
-            causes=causes,
         )
         for quantity, (column, unit, own, factor) in _TABLE8_COLUMNS.items()
     ]

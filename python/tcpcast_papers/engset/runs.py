@@ -30,7 +30,7 @@ class SampleSizes:
         Independent runs of each checked setting. Their scatter gives the sampling error of the
         paper's values, which are from one run.
     sparse
-        Whether to plot fewer settings than the paper, and fewer phases.
+        Whether to plot fewer settings than the paper.
     """
 
     checked_share: float = 0.25

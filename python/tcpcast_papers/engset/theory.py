@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def solve_model(each: Setting) -> EngsetResult:
-    """Return the model's answer to a setting, as engine ``engset`` computes it."""
-    return engset_inputs(each.scenario()).solve()
+    """Return the model's answer to a setting with RTT0, as engine ``engset`` computes it."""
+    rtt = {} if each.rtt_ms is None else {"network.rtt": f"{each.rtt_ms:g}ms"}
+    return engset_inputs(each.scenario().with_changes(rtt)).solve()
 
 
 def with_load(each: Setting, load: float) -> Setting:
