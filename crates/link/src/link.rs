@@ -107,6 +107,12 @@ impl<X: Transmitter, A: AdmissionRule> FifoLink<X, A> {
     pub fn new(limits: BufferLimits, admission: A, transmitter: X) -> Self {
         Self { queue: DepartureQueue::new(limits, admission), transmitter }
     }
+
+    /// The transmitter.
+    #[must_use]
+    pub fn transmitter(&self) -> &X {
+        &self.transmitter
+    }
 }
 
 impl<T: Copy, X: Transmitter, A: AdmissionRule> Link<T> for FifoLink<X, A> {
@@ -167,6 +173,11 @@ impl<Q, X> QueueingLink<Q, X> {
     #[must_use]
     pub fn transmitter(&self) -> &X {
         &self.transmitter
+    }
+
+    /// Replaces the transmitter for the packets after the one in transmission.
+    pub fn set_transmitter(&mut self, transmitter: X) {
+        self.transmitter = transmitter;
     }
 
     /// See [`QueueDiscipline::prefetch_ahead`].

@@ -1,6 +1,6 @@
 //! Counters of each direction.
 
-use super::histogram::TimeHistogram;
+use super::TimeHistogram;
 
 /// Reason for the loss of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

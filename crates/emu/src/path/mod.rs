@@ -7,13 +7,12 @@
 mod counters;
 mod direction;
 pub mod header;
-mod histogram;
 mod packet_slab;
 
 pub use counters::{DirectionCounters, DropCause, PacketAndByteCount};
 pub use direction::{DirectionConfig, PacketInTransit, RandomDelay};
-pub use histogram::TimeHistogram;
 pub use packet_slab::{HEADROOM, MAX_BYTES, PacketSlab};
+pub use tcpcast_net::TimeHistogram;
 
 use direction::{LinkDirection, PacketInPropagation};
 use header::{IpHeader, mark_congestion_experienced};

@@ -71,6 +71,8 @@ struct FlowQueue {
     /// Bytes that the queue may still send in this turn.
     deficit: i64,
     control: CodelState,
+    /// Hash of its flows.
+    hash: u32,
     /// Next queue in the list.
     next: u32,
     listed: bool,
@@ -108,6 +110,9 @@ impl QueueList {
 #[derive(Clone, Debug)]
 pub struct FqCodel<T = u32> {
     config: FqCodelConfig,
+    /// Index of the queue of each hash; empty before the first packet. Queues are created on
+    /// demand, so that a network of many links with few flows each fits into the cache.
+    index_by_hash: Vec<u32>,
     queues: Vec<FlowQueue>,
     /// Backlog per queue in bytes, in a separate array for the search of the longest queue.
     backlogs: Vec<u64>,
@@ -151,18 +156,11 @@ impl<T: Copy> FqCodel<T> {
     /// in transmission.
     #[must_use]
     pub fn new(limits: BufferLimits, config: FqCodelConfig) -> Self {
-        let count = config.queues.get() as usize;
-        let empty = FlowQueue {
-            chain: PacketList::EMPTY,
-            deficit: 0,
-            control: CodelState::INITIAL,
-            next: NO_INDEX,
-            listed: false,
-        };
         Self {
             config,
-            queues: vec![empty; count],
-            backlogs: vec![0; count],
+            index_by_hash: Vec::new(),
+            queues: Vec::new(),
+            backlogs: Vec::new(),
             new: QueueList::EMPTY,
             old: QueueList::EMPTY,
             pool: PacketPool::default(),
@@ -170,12 +168,39 @@ impl<T: Copy> FqCodel<T> {
         }
     }
 
-    /// Index of the queue of a flow.
+    /// Hash of a flow: the number of its queue.
     #[inline]
     #[must_use]
-    pub fn queue_index_of(&self, flow: u32) -> u32 {
+    pub fn hash_of(&self, flow: u32) -> u32 {
         let hash = mix_bits(u64::from(flow) ^ self.config.perturbation);
         (((hash >> 32) * u64::from(self.config.queues.get())) >> 32) as u32
+    }
+
+    /// Index of the queue of a flow.
+    #[inline]
+    fn queue_index_of(&mut self, flow: u32) -> u32 {
+        let hash = self.hash_of(flow);
+        match self.index_by_hash.get(hash as usize) {
+            Some(index) if *index != NO_INDEX => *index,
+            _ => self.add_queue(hash),
+        }
+    }
+
+    #[cold]
+    fn add_queue(&mut self, hash: u32) -> u32 {
+        self.index_by_hash.resize(self.config.queues.get() as usize, NO_INDEX);
+        let index = self.queues.len() as u32;
+        self.index_by_hash[hash as usize] = index;
+        self.backlogs.push(0);
+        self.queues.push(FlowQueue {
+            chain: PacketList::EMPTY,
+            deficit: 0,
+            control: CodelState::INITIAL,
+            hash,
+            next: NO_INDEX,
+            listed: false,
+        });
+        index
     }
 
     /// RFC 8290, section 4.1: drops half of the bytes of the longest queue, but at most a batch.
@@ -183,7 +208,9 @@ impl<T: Copy> FqCodel<T> {
     fn drop_from_longest(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
         let (mut longest, mut max_bytes) = (0, 0);
         for (index, bytes) in self.backlogs.iter().enumerate() {
-            if *bytes > max_bytes {
+            // Among queues of equal length, the one with the lowest hash, as in Linux.
+            let precedes = || self.queues[index].hash < self.queues[longest].hash;
+            if *bytes > max_bytes || (*bytes == max_bytes && precedes()) {
                 (longest, max_bytes) = (index, *bytes);
             }
         }

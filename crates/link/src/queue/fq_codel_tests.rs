@@ -162,7 +162,7 @@ fn rfc_8290_4_1_hash_is_uniform_and_depends_on_perturbation() {
     let hashes = |perturbation| {
         let config = FqCodelConfig { perturbation, ..FqCodelConfig::default() };
         let queue: FqCodel = FqCodel::new(BufferLimits::default(), config);
-        (0..10_240).map(|flow| queue.queue_index_of(flow)).collect::<Vec<u32>>()
+        (0..10_240).map(|flow| queue.hash_of(flow)).collect::<Vec<u32>>()
     };
     assert_eq!(hashes(1), hashes(1));
     assert_ne!(hashes(1), hashes(2));
@@ -205,6 +205,30 @@ fn memory_is_independent_of_number_of_flows() {
     }
     assert_eq!(size_of::<FlowQueue>(), 64);
     assert_eq!(queue.queues.len(), 1024);
+}
+
+#[test]
+fn queues_are_created_on_demand() {
+    let mut queue = queue(BufferLimits::default());
+    assert_eq!(queue.index_by_hash.capacity(), 0);
+    for packet in 0..100 {
+        offer(&mut queue, packet, packet as u32 % 3, 1500);
+    }
+    assert_eq!(queue.queues.len(), 3);
+}
+
+#[test]
+fn among_equally_long_queues_the_lowest_hash_loses() {
+    for flows in [[1, 2], [2, 1]] {
+        let mut queue = queue(BufferLimits { packets: Some(2), ..BufferLimits::default() });
+        for flow in flows {
+            queue.enqueue(0, Packet::new(0, flow, 1500), &mut Vec::new());
+        }
+        let mut dropped = Vec::new();
+        queue.enqueue(0, Packet::new(0, 3, 40), &mut dropped);
+        let lowest = flows.into_iter().min_by_key(|flow| queue.hash_of(*flow));
+        assert_eq!(dropped.iter().map(|packet| packet.flow).collect::<Vec<_>>(), lowest.as_slice());
+    }
 }
 
 /// Reference scheduler, written from RFC 8290, section 4, with plain vectors.
@@ -275,7 +299,7 @@ proptest! {
         for (token, (flow, bytes, serves)) in (0..).zip(steps) {
             let packet = Packet::new(token, flow, bytes);
             queue.enqueue(0, packet, &mut dropped);
-            reference.enqueue(queue.queue_index_of(flow), packet, i64::from(quantum));
+            reference.enqueue(queue.hash_of(flow), packet, i64::from(quantum));
             // 40 dequeues usually empty the queues.
             for _ in 0..[0, 1, 1, 2, 40][serves as usize] {
                 prop_assert_eq!(queue.dequeue(0, &mut dropped), reference.dequeue(i64::from(quantum)));

@@ -64,6 +64,19 @@ impl ConstantRate {
         Self { free_at: 0, carried: 0, unit, rate: rate_bps, length, last_exception }
     }
 
+    /// Sets the time at which the transmitter becomes idle.
+    #[must_use]
+    pub fn busy_until(mut self, time: Nanos) -> Self {
+        self.free_at = time;
+        self
+    }
+
+    /// Whether the rate is unlimited.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        self.rate.is_none()
+    }
+
     /// Sets the initial cached length.
     #[must_use]
     pub fn with_cached_length(mut self, bytes: u32) -> Self {

@@ -1,0 +1,88 @@
+//! Counters of each link.
+
+use tcpcast_link::Nanos;
+
+/// Reason for the loss of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropCause {
+    /// The buffer was full, or the policer had no tokens.
+    Full,
+    /// Dropped by the queue before it was full, to signal congestion.
+    Early,
+    /// Random loss.
+    Random,
+}
+
+/// Number of packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketAndByteCount {
+    /// Number of packets.
+    pub packets: u64,
+    /// Bytes on the link.
+    pub bytes: u64,
+}
+
+impl PacketAndByteCount {
+    /// Adds a packet.
+    #[inline]
+    pub fn count_packet(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+}
+
+/// Counters of one class of packets on one link.
+///
+/// entered = left + dropped + on the link
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets that entered the link.
+    pub entered: PacketAndByteCount,
+    /// Packets that reached the next link of their route or, behind the last link, their host.
+    pub left: PacketAndByteCount,
+    /// Packets dropped because the buffer was full or the policer had no tokens.
+    pub full_drops: u64,
+    /// Packets dropped early by the queue.
+    pub early_drops: u64,
+    /// Packets lost at random.
+    pub random_drops: u64,
+    /// Transmitted packets that the queue marked.
+    pub marked: u64,
+    /// Sum of the queueing delays of transmitted packets, ns.
+    pub waited: Nanos,
+}
+
+impl LinkCounters {
+    #[inline]
+    pub(crate) fn count_drop(&mut self, cause: DropCause) {
+        match cause {
+            DropCause::Full => self.full_drops += 1,
+            DropCause::Early => self.early_drops += 1,
+            DropCause::Random => self.random_drops += 1,
+        }
+    }
+
+    /// Number of dropped packets.
+    #[must_use]
+    pub fn dropped_packets(&self) -> u64 {
+        self.full_drops + self.early_drops + self.random_drops
+    }
+}
+
+/// Number of packets in the queue and in transmission, integrated over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueOccupancy {
+    /// Integral, packets times ns. By Little's law, the sum of the times that packets have spent in
+    /// the queue and in transmission.
+    pub packet_nanos: u128,
+    until: Nanos,
+}
+
+impl QueueOccupancy {
+    /// Adds the interval from the end of the previous one to `until`, with `packets` packets.
+    #[inline]
+    pub(crate) fn add_interval(&mut self, packets: u64, until: Nanos) {
+        self.packet_nanos += u128::from(packets) * u128::from(until - self.until);
+        self.until = until;
+    }
+}

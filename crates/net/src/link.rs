@@ -1,0 +1,407 @@
+//! A link: policer, random loss, queue and transmitter, jitter, and propagation.
+
+use crate::counters::{DropCause, LinkCounters, QueueOccupancy};
+use crate::histogram::TimeHistogram;
+use crate::pending::InTransit;
+use std::fmt;
+use std::num::NonZeroU64;
+use tcpcast_link::link::{FifoLink, Link as QueuedLink, OfferOutcome, QueueingLink};
+use tcpcast_link::loss::{LinkLossState, LossPlace};
+use tcpcast_link::queue::{
+    AdmitAll, AnyQueue, BufferLimits, DropReason, QueueConfig, QueueDiscipline, QueueProbe,
+};
+use tcpcast_link::random::RandomStream;
+use tcpcast_link::transmit::{
+    AnyTransmitter, ConstantRate, Policer, TokenBucketConfig, Transmitter,
+};
+use tcpcast_link::{NEVER, Nanos, Packet};
+
+/// Random delay behind the transmitter.
+pub struct Jitter {
+    /// Returns the delay of the next packet.
+    pub delay: Box<dyn FnMut() -> Nanos + Send>,
+    /// Whether packets with a shorter delay overtake other packets; otherwise each packet waits for
+    /// the preceding packets.
+    pub reorder: bool,
+}
+
+impl fmt::Debug for Jitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jitter").field("reorder", &self.reorder).finish_non_exhaustive()
+    }
+}
+
+/// A change of a link during the run.
+#[derive(Clone, Debug)]
+pub enum LinkChange {
+    /// A constant rate in bit/s; `None` is unlimited. The packet in transmission keeps its rate.
+    Rate(Option<NonZeroU64>),
+    /// The propagation delay of packets that leave from now on, which may overtake others.
+    Delay(Nanos),
+    /// Random loss.
+    Loss(Option<LinkLossState>),
+}
+
+/// Configuration of a link.
+#[derive(Debug)]
+pub struct LinkConfig {
+    /// Rate above which packets are dropped on arrival.
+    pub policer: Option<TokenBucketConfig>,
+    /// Random loss before the queue or behind the transmitter.
+    pub loss: Option<LinkLossState>,
+    /// The queue discipline.
+    pub queue: QueueConfig,
+    /// Queue limits; they define whether the packet in transmission counts.
+    pub limits: BufferLimits,
+    /// Random numbers for early drops, ties and flow hashes.
+    pub draws: RandomStream,
+    /// Transmitter, which serialises packets by their length. If its rate is not constant,
+    /// transmission takes no time, and all time until departure counts as queueing delay.
+    pub transmitter: AnyTransmitter,
+    /// Random delay.
+    pub jitter: Option<Jitter>,
+    /// Propagation delay.
+    pub delay: Nanos,
+    /// Changes and their times.
+    pub changes: Vec<(Nanos, LinkChange)>,
+}
+
+impl LinkConfig {
+    /// A link with a drop-tail queue. `rate_bps`: rate in bit/s; `None` is unlimited.
+    #[must_use]
+    pub fn drop_tail(rate_bps: Option<NonZeroU64>, limits: BufferLimits, delay: Nanos) -> Self {
+        Self {
+            policer: None,
+            loss: None,
+            queue: QueueConfig::DropTail,
+            limits,
+            draws: RandomStream::from_seed(0),
+            transmitter: AnyTransmitter::ConstantRate(ConstantRate::new(rate_bps)),
+            jitter: None,
+            delay,
+            changes: Vec::new(),
+        }
+    }
+}
+
+/// The transmission of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Time at which the packet entered the queue.
+    pub entered: Nanos,
+    /// Queueing delay.
+    pub waited: Nanos,
+    /// Time at which the last bit leaves the transmitter.
+    pub leaves: Nanos,
+    /// Whether the queue marked the packet.
+    pub marked: bool,
+}
+
+/// Outcome of a packet that enters a link.
+pub(crate) enum Entry {
+    /// The departure of the packet is known.
+    Served(Service),
+    /// The packet waits, or the queue dropped it.
+    Queued,
+    /// The policer or the random loss before the queue dropped the packet.
+    Lost(DropCause),
+}
+
+/// Queue and transmitter.
+#[derive(Debug)]
+enum Server<T> {
+    /// Packets leave at once.
+    Unlimited,
+    /// Departures are known on arrival.
+    Fifo { link: Box<FifoLink<AnyTransmitter>>, last_leaves: Nanos },
+    /// Packets are held until the transmitter is free.
+    Holding(Box<QueueingLink<AnyQueue<InTransit<T>>, AnyTransmitter>>),
+}
+
+/// A link and its counters.
+#[derive(Debug)]
+pub struct Link<T> {
+    policer: Option<Policer>,
+    loss: Option<LinkLossState>,
+    server: Server<T>,
+    /// Whether the rate varies, so that transmission takes no time.
+    varies: bool,
+    jitter: Option<Jitter>,
+    /// Departure of the last packet after the jitter, if the order is kept.
+    last_departure: Nanos,
+    delay: Nanos,
+    changes: bool,
+    /// Number of flows on all routes over the link.
+    pub(crate) flows: u32,
+    /// Whether packets are processed before they reach the link, so that they need no event there.
+    pub(crate) is_computed_on_entry: bool,
+    /// Whether the network has an event at the next departure.
+    pub(crate) has_departure_event: bool,
+    /// Counters of each class.
+    pub(crate) counters: Vec<LinkCounters>,
+    waits: TimeHistogram,
+    occupancy: QueueOccupancy,
+}
+
+/// Packets dropped by a queue, with time and cause.
+pub(crate) type DroppedPackets<T> = Vec<(Nanos, Packet<InTransit<T>>, DropCause)>;
+
+/// Collects the events of a queue.
+struct LinkProbe<'a, T> {
+    dropped: &'a mut DroppedPackets<T>,
+    occupancy: &'a mut QueueOccupancy,
+}
+
+impl<T: Copy> QueueProbe<InTransit<T>> for LinkProbe<'_, T> {
+    fn on_drop(&mut self, now: Nanos, packet: &Packet<InTransit<T>>, reason: DropReason) {
+        let cause = match reason {
+            DropReason::Full => DropCause::Full,
+            DropReason::Early => DropCause::Early,
+        };
+        self.dropped.push((now, *packet, cause));
+    }
+
+    #[inline]
+    fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
+        self.occupancy.add_interval(packets, until);
+    }
+}
+
+impl<T: Copy> Link<T> {
+    pub(crate) fn new(config: LinkConfig, changes: bool) -> Self {
+        let LinkConfig { queue, limits, draws, transmitter, .. } = config;
+        let varies = !matches!(transmitter, AnyTransmitter::ConstantRate(_));
+        let server = match (&transmitter, queue) {
+            // An unlimited transmitter never lets a queue build up.
+            (AnyTransmitter::ConstantRate(rate), _) if rate.is_unlimited() && !changes => {
+                Server::Unlimited
+            }
+            // Departures that are known on arrival would not follow a change of the rate.
+            (_, QueueConfig::DropTail) if !changes => {
+                let link = Box::new(FifoLink::new(limits, AdmitAll, transmitter));
+                Server::Fifo { link, last_leaves: 0 }
+            }
+            _ => {
+                let queue = AnyQueue::new(queue, limits, draws);
+                Server::Holding(Box::new(QueueingLink::new(queue, transmitter)))
+            }
+        };
+        Self {
+            policer: config.policer.map(Policer::new),
+            loss: config.loss,
+            server,
+            varies,
+            jitter: config.jitter,
+            last_departure: 0,
+            delay: config.delay,
+            changes,
+            flows: 0,
+            is_computed_on_entry: false,
+            has_departure_event: false,
+            counters: Vec::new(),
+            waits: TimeHistogram::default(),
+            occupancy: QueueOccupancy::default(),
+        }
+    }
+
+    /// Counters of a class; zero if no packet of the class has entered.
+    #[must_use]
+    pub fn counters(&self, class: u16) -> LinkCounters {
+        self.counters.get(usize::from(class)).copied().unwrap_or_default()
+    }
+
+    /// Queueing delays of transmitted packets.
+    #[must_use]
+    pub fn waits(&self) -> &TimeHistogram {
+        &self.waits
+    }
+
+    /// Occupancy of the queue up to `now`, if all events before have been processed.
+    pub(crate) fn occupancy_until(&mut self, now: Nanos) -> QueueOccupancy {
+        let probe = &mut LinkProbe { dropped: &mut Vec::new(), occupancy: &mut self.occupancy };
+        let held = match &mut self.server {
+            Server::Unlimited => 0,
+            Server::Fifo { link, .. } => {
+                QueuedLink::<InTransit<T>>::advance_to(&mut **link, now, probe);
+                QueuedLink::<InTransit<T>>::held_backlog(&**link).packets
+            }
+            Server::Holding(link) => {
+                let leaves = link.next_departure();
+                if leaves <= now && !self.has_departure_event {
+                    link.transmit_next_packet(probe);
+                }
+                link.held_backlog().packets
+            }
+        };
+        self.occupancy.add_interval(held, now);
+        self.occupancy
+    }
+
+    /// Minimum time from the departure of a packet to its arrival at the far end.
+    pub(crate) fn min_delay(&self) -> Nanos {
+        if self.changes { 0 } else { self.delay }
+    }
+
+    /// Packets in the queue, without those whose departure is known.
+    #[must_use]
+    pub fn waiting_packets(&self) -> u64 {
+        match &self.server {
+            Server::Holding(link) => link.waiting_backlog().packets,
+            _ => 0,
+        }
+    }
+
+    /// Bytes that could have been sent by then, if the rate varies.
+    #[must_use]
+    pub fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
+        match &self.server {
+            Server::Unlimited => None,
+            Server::Fifo { link, .. } => link.transmitter().capacity_bytes_until(until),
+            Server::Holding(link) => link.transmitter().capacity_bytes_until(until),
+        }
+    }
+
+    /// Whether the link only delays packets, so that the order of their arrivals has no effect.
+    pub(crate) fn only_delays(&self) -> bool {
+        let is_plain = self.policer.is_none() && self.loss.is_none() && self.jitter.is_none();
+        is_plain && !self.changes && matches!(self.server, Server::Unlimited)
+    }
+
+    /// Whether the outcome of a packet is known on arrival.
+    pub(crate) fn holds_no_packets(&self) -> bool {
+        !self.changes && !matches!(self.server, Server::Holding(_))
+    }
+
+    /// Whether packets reach the far end in the order in which they are transmitted.
+    pub(crate) fn keeps_order(&self) -> bool {
+        !self.changes && self.jitter.as_ref().is_none_or(|jitter| !jitter.reorder)
+    }
+
+    /// Processes a packet that reaches the link at `now`. Adds the packets that the queue drops to
+    /// `dropped`.
+    #[inline]
+    pub(crate) fn enter(
+        &mut self,
+        now: Nanos,
+        packet: Packet<InTransit<T>>,
+        dropped: &mut DroppedPackets<T>,
+    ) -> Entry {
+        if self.policer.as_mut().is_some_and(|policer| !policer.allows_packet(now, packet.bytes)) {
+            return Entry::Lost(DropCause::Full);
+        }
+        if self.loses_packet_at(LossPlace::Before) {
+            return Entry::Lost(DropCause::Random);
+        }
+        let probe = &mut LinkProbe { dropped, occupancy: &mut self.occupancy };
+        let (leaves, waited, marked) = match &mut self.server {
+            Server::Unlimited => (now, 0, false),
+            Server::Fifo { link, last_leaves } => {
+                let OfferOutcome::Departs { leaves, marked, .. } = link.offer(now, packet, probe)
+                else {
+                    return Entry::Queued;
+                };
+                let begins = if self.varies { leaves } else { (*last_leaves).max(now) };
+                *last_leaves = leaves;
+                (leaves, begins - now, marked)
+            }
+            Server::Holding(link) => {
+                if link.next_departure() <= now && !self.has_departure_event {
+                    // Nothing waits: the transmitter has been idle since the last departure.
+                    run_expired_queue_timer(link, link.next_departure());
+                    link.transmit_next_packet(probe);
+                }
+                run_expired_queue_timer(link, now);
+                let OfferOutcome::Departs { leaves, marked, .. } = link.offer(now, packet, probe)
+                else {
+                    return Entry::Queued;
+                };
+                (leaves, if self.varies { leaves - now } else { 0 }, marked)
+            }
+        };
+        Entry::Served(Service { entered: now, waited, leaves, marked })
+    }
+
+    /// Time at which the next waiting packet must be served; [`NEVER`] if none waits.
+    #[inline]
+    pub(crate) fn next_departure(&self) -> Nanos {
+        match &self.server {
+            Server::Holding(link) if link.waiting_backlog().packets > 0 => link.next_departure(),
+            _ => NEVER,
+        }
+    }
+
+    /// Starts the transmission of the next packet at the departure of the previous one. Adds the
+    /// packets that the queue drops to `dropped`.
+    pub(crate) fn serve_next(
+        &mut self,
+        dropped: &mut DroppedPackets<T>,
+    ) -> Option<(Service, Packet<InTransit<T>>)> {
+        let Server::Holding(link) = &mut self.server else { return None };
+        let begins = link.next_departure();
+        run_expired_queue_timer(link, begins);
+        let probe = &mut LinkProbe { dropped, occupancy: &mut self.occupancy };
+        let (leaves, packet) = link.transmit_next_packet(probe)?;
+        let (entered, marked) = (packet.entered, packet.marked);
+        let waited = if self.varies { leaves } else { begins } - entered;
+        Some((Service { entered, waited, leaves, marked }, packet))
+    }
+
+    /// Counts a transmitted packet, and returns when it reaches the far end, or when it is lost.
+    #[inline]
+    pub(crate) fn transmit_packet(
+        &mut self,
+        class: usize,
+        service: Service,
+    ) -> Result<Nanos, Nanos> {
+        let counters = &mut self.counters[class];
+        counters.waited += service.waited;
+        counters.marked += u64::from(service.marked);
+        self.waits.add_time(service.waited);
+        if self.loses_packet_at(LossPlace::Behind) {
+            return Err(service.leaves);
+        }
+        let mut leaves = service.leaves;
+        if let Some(jitter) = &mut self.jitter {
+            leaves += (jitter.delay)();
+            if !jitter.reorder {
+                leaves = leaves.max(self.last_departure);
+                self.last_departure = leaves;
+            }
+        }
+        Ok(leaves + self.delay)
+    }
+
+    /// Returns true if a packet is lost at random at this place.
+    #[inline]
+    fn loses_packet_at(&mut self, place: LossPlace) -> bool {
+        self.loss.as_mut().is_some_and(|loss| loss.loses_packet_at(place))
+    }
+
+    /// Applies a change.
+    pub(crate) fn apply_change(&mut self, change: LinkChange) {
+        match change {
+            LinkChange::Delay(delay) => self.delay = delay,
+            LinkChange::Loss(loss) => self.loss = loss,
+            LinkChange::Rate(rate) => {
+                let Server::Holding(link) = &mut self.server else { return };
+                let busy_until = link.next_departure();
+                let free_at = if busy_until == NEVER { 0 } else { busy_until };
+                let transmitter = ConstantRate::new(rate).busy_until(free_at);
+                link.set_transmitter(AnyTransmitter::ConstantRate(transmitter));
+                self.varies = false;
+            }
+        }
+    }
+}
+
+/// Runs the queue's timer if the deadline has passed. The call may be late, because the state of
+/// the queue is not used between calls.
+#[inline]
+fn run_expired_queue_timer<T: Copy, Q: QueueDiscipline<T>, X: Transmitter>(
+    link: &mut QueueingLink<Q, X>,
+    now: Nanos,
+) {
+    if link.deadline() <= now {
+        link.on_deadline(now);
+    }
+}

@@ -1,0 +1,433 @@
+//! Links, routes over them, and the packets in transit.
+
+use crate::counters::{DropCause, LinkCounters, QueueOccupancy};
+use crate::link::{DroppedPackets, Entry, Link, LinkChange, LinkConfig, Service};
+use crate::pending::{HOST, InTransit, PendingPackets};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
+
+/// A link of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(u32);
+
+/// A route of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteId(u32);
+
+/// Links in the order in which packets pass them.
+#[derive(Debug)]
+struct Route {
+    links: Box<[u32]>,
+    /// Delay of the rest of the path, behind the last link.
+    delay: Nanos,
+    class: u16,
+}
+
+/// Receives notifications of packets.
+///
+/// Calls are ordered by time, with two exceptions: [`NetworkObserver::on_served`] is called as soon
+/// as the departure is known, and the calls for a link that one flow uses alone may be made before
+/// the packet reaches the link.
+pub trait NetworkObserver<T> {
+    /// A packet reached its host.
+    fn on_delivered(&mut self, now: Nanos, payload: T, ecn: Ecn);
+    /// A packet that entered a link was dropped there.
+    fn on_dropped(&mut self, now: Nanos, link: LinkId, payload: T, cause: DropCause);
+    /// A packet entered a link.
+    fn on_entered(&mut self, _now: Nanos, _link: LinkId, _payload: &T) {}
+    /// The departure of a packet from the transmitter of a link is known. The packet may still be
+    /// lost behind the transmitter.
+    fn on_served(&mut self, _link: LinkId, _payload: &T, _service: &Service) {}
+    /// A packet reached the next link or its host.
+    fn on_left(&mut self, _now: Nanos, _link: LinkId, _payload: &T) {}
+}
+
+/// A network of links.
+///
+/// Packets with a payload of type `T` follow routes. Events are processed in order of time; at one
+/// time, departures of held packets come first (by link), then changes of links, then arrivals at
+/// links (by link, then by order of scheduling), then deliveries to hosts.
+///
+/// A link that one flow uses alone, or that only delays packets, processes its packets as soon as
+/// their arrival is known, without an event; see [`Network::with_events_on_all_links`].
+///
+/// # Example
+///
+/// ```
+/// use std::num::NonZeroU64;
+/// use tcpcast_link::queue::BufferLimits;
+/// use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
+/// use tcpcast_net::{DropCause, LinkConfig, LinkId, Network, NetworkObserver};
+///
+/// struct Hosts(Vec<(Nanos, &'static str)>);
+///
+/// impl NetworkObserver<&'static str> for Hosts {
+///     fn on_delivered(&mut self, now: Nanos, payload: &'static str, _ecn: Ecn) {
+///         self.0.push((now, payload));
+///     }
+///     fn on_dropped(&mut self, _: Nanos, _: LinkId, _: &'static str, _: DropCause) {}
+/// }
+///
+/// let mut network = Network::default();
+/// // 1500 bytes take 1 ms; then 10 ms on the link, and 5 ms on the rest of the path.
+/// let limits = BufferLimits::limit_packets(100);
+/// let link = network.add_link(LinkConfig::drop_tail(NonZeroU64::new(12_000_000), limits, 10_000_000));
+/// let route = network.add_route(&[link], 5_000_000, 0, 1);
+/// let mut hosts = Hosts(Vec::new());
+/// network.send(0, route, Packet::new("first", 0, 1500), &mut hosts);
+/// network.send(0, route, Packet::new("second", 0, 1500), &mut hosts);
+/// while network.next_time() < NEVER {
+///     network.step(&mut hosts);
+/// }
+/// assert_eq!(hosts.0, [(16_000_000, "first"), (17_000_000, "second")]);
+/// assert_eq!(network.link(link).counters(0).left.bytes, 3000);
+/// ```
+#[derive(Debug)]
+pub struct Network<T> {
+    links: Vec<Link<T>>,
+    routes: Vec<Route>,
+    pending: PendingPackets<T>,
+    /// Time and link of the next departure of each link with waiting packets.
+    departures: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Changes in order of time and link.
+    changes: VecDeque<(Nanos, u32, LinkChange)>,
+    /// Buffer for the packets that a queue drops during one call.
+    dropped: DroppedPackets<T>,
+    now: Nanos,
+    /// Minimum delay of a packet behind the transmitter of its last link.
+    min_last_delay: Nanos,
+    has_events_on_all_links: bool,
+}
+
+impl<T: Copy> Default for Network<T> {
+    fn default() -> Self {
+        Self {
+            links: Vec::new(),
+            routes: Vec::new(),
+            pending: PendingPackets::default(),
+            departures: BinaryHeap::new(),
+            changes: VecDeque::new(),
+            dropped: Vec::new(),
+            now: 0,
+            min_last_delay: NEVER,
+            has_events_on_all_links: false,
+        }
+    }
+}
+
+impl<T: Copy> Network<T> {
+    /// Processes packets at all links in order of time, for observers that need this order. Must be
+    /// called before routes are added.
+    #[must_use]
+    pub fn with_events_on_all_links(mut self) -> Self {
+        self.has_events_on_all_links = true;
+        self
+    }
+
+    /// Adds a link.
+    pub fn add_link(&mut self, mut config: LinkConfig) -> LinkId {
+        let id = self.links.len() as u32;
+        assert!(id < HOST, "a network has at most {HOST} links");
+        let changes = std::mem::take(&mut config.changes);
+        self.links.push(Link::new(config, !changes.is_empty()));
+        self.changes.extend(changes.into_iter().map(|(time, change)| (time, id, change)));
+        self.changes.make_contiguous().sort_by_key(|(time, link, _)| (*time, *link));
+        LinkId(id)
+    }
+
+    /// Adds a route over links, for `flows` flows of a class. `delay`: rest of the path behind the
+    /// last link. All routes must be added before the first packet is sent.
+    pub fn add_route(&mut self, links: &[LinkId], delay: Nanos, class: u16, flows: u32) -> RouteId {
+        let links: Box<[u32]> = links.iter().map(|link| link.0).collect();
+        let mut arrive_in_order = true;
+        for link in &links {
+            let link = &mut self.links[*link as usize];
+            link.flows += flows;
+            let is_private = link.flows == 1 && arrive_in_order && link.holds_no_packets();
+            let needs_no_event = is_private || link.only_delays();
+            link.is_computed_on_entry = needs_no_event && !self.has_events_on_all_links;
+            arrive_in_order &= link.keeps_order();
+            let classes = link.counters.len().max(usize::from(class) + 1);
+            link.counters.resize(classes, LinkCounters::default());
+        }
+        let last = links.last().map_or(0, |link| self.links[*link as usize].min_delay());
+        self.min_last_delay = self.min_last_delay.min(last + delay);
+        self.routes.push(Route { links, delay, class });
+        RouteId(self.routes.len() as u32 - 1)
+    }
+
+    /// A link.
+    #[must_use]
+    pub fn link(&self, link: LinkId) -> &Link<T> {
+        &self.links[link.0 as usize]
+    }
+
+    /// Occupancy of the queue of a link up to `now`, the time of the last event or later.
+    pub fn occupancy(&mut self, link: LinkId, now: Nanos) -> QueueOccupancy {
+        self.links[link.0 as usize].occupancy_until(now)
+    }
+
+    /// Number of packets that have entered a link and have neither left nor been dropped. Takes
+    /// time in proportion to the number of packets in transit.
+    #[must_use]
+    pub fn packets_on_link(&self, link: LinkId) -> u64 {
+        let is_on_link = |token: &InTransit<T>| {
+            let links = &self.routes[token.route as usize].links;
+            let hop = usize::from(token.hop) + usize::from(token.lost.is_some());
+            hop > 0 && links[hop - 1] == link.0
+        };
+        let pending = self.pending.iter().filter(|packet| is_on_link(&packet.token)).count();
+        self.link(link).waiting_packets() + pending as u64
+    }
+
+    /// Sends a packet over a route at `now`. Events before `now` must have been processed.
+    pub fn send(
+        &mut self,
+        now: Nanos,
+        route: RouteId,
+        packet: Packet<T>,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        debug_assert!(self.now <= now && now <= self.next_time(), "an event was not processed");
+        self.now = now;
+        let token = InTransit { payload: packet.token, route: route.0, hop: 0, lost: None };
+        let Packet { flow, bytes, ecn, .. } = packet;
+        let mut packet = Packet { entered: now, token, flow, bytes, ecn, marked: false };
+        let Route { links, delay, .. } = &self.routes[route.0 as usize];
+        match links.first() {
+            None => {
+                packet.entered += delay;
+                self.pending.push(HOST, packet);
+            }
+            // Departures from the link at `now` come before arrivals.
+            Some(first)
+                if !self.links[*first as usize].is_computed_on_entry && self.next_time() <= now =>
+            {
+                self.pending.push(*first, packet);
+            }
+            Some(_) => self.enter_link(now, packet, observer),
+        }
+    }
+
+    /// Time of the next event; [`NEVER`] if nothing is in transit.
+    #[inline]
+    #[must_use]
+    pub fn next_time(&self) -> Nanos {
+        self.next_departure().min(self.next_change()).min(self.pending.next_time())
+    }
+
+    /// Lower bound of the time of the next event at a host or of a known arrival at a link.
+    #[must_use]
+    pub fn next_delivery_bound(&self) -> Nanos {
+        self.pending.next_time().min(self.next_departure().saturating_add(self.min_last_delay))
+    }
+
+    #[inline]
+    fn next_departure(&self) -> Nanos {
+        self.departures.peek().map_or(NEVER, |Reverse((time, _))| *time)
+    }
+
+    #[inline]
+    fn next_change(&self) -> Nanos {
+        self.changes.front().map_or(NEVER, |(time, ..)| *time)
+    }
+
+    /// Processes the next event, if any.
+    pub fn step(&mut self, observer: &mut impl NetworkObserver<T>) {
+        let now = self.next_time();
+        if self.next_departure() == now {
+            if let Some(Reverse((time, link))) = self.departures.pop() {
+                self.now = time;
+                self.serve_next_packet(link, observer);
+            }
+        } else if self.next_change() == now {
+            if let Some((time, link, change)) = self.changes.pop_front() {
+                self.now = time;
+                self.links[link as usize].apply_change(change);
+            }
+        } else if let Some(packet) = self.pending.pop() {
+            self.now = now;
+            self.process_arrival(packet, observer);
+        }
+    }
+
+    /// Processes all events up to `now`.
+    pub fn advance_to(&mut self, now: Nanos, observer: &mut impl NetworkObserver<T>) {
+        while self.next_time() <= now {
+            self.step(observer);
+        }
+    }
+
+    /// Processes a packet that reaches a link or its host at the current time.
+    fn process_arrival(
+        &mut self,
+        packet: Packet<InTransit<T>>,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        let InTransit { payload, route, hop, lost } = packet.token;
+        if let Some(cause) = lost {
+            return self.count_dropped_packet(&packet, cause, observer);
+        }
+        if hop > 0 {
+            self.count_leaving_packet(self.now, &packet, observer);
+        }
+        if usize::from(hop) == self.routes[route as usize].links.len() {
+            observer.on_delivered(self.now, payload, packet.ecn);
+        } else {
+            self.enter_link(self.now, packet, observer);
+        }
+    }
+
+    /// Processes a packet that reaches a link at `time`, and at following links without events.
+    fn enter_link(
+        &mut self,
+        time: Nanos,
+        packet: Packet<InTransit<T>>,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        let mut arriving = Some((time, packet));
+        while let Some((time, packet)) = arriving {
+            let (link, class) = self.link_and_class(&packet.token);
+            let entered = &mut self.links[link as usize];
+            entered.counters[class].entered.count_packet(packet.bytes);
+            observer.on_entered(time, LinkId(link), &packet.token.payload);
+            arriving = match entered.enter(time, packet, &mut self.dropped) {
+                Entry::Served(service) => self.forward_packet(service, packet, observer),
+                Entry::Lost(cause) => {
+                    self.drop_packet(time, packet, cause, observer);
+                    None
+                }
+                Entry::Queued => {
+                    self.process_dropped_packets(observer);
+                    self.schedule_departure(link);
+                    None
+                }
+            };
+        }
+    }
+
+    /// Starts the transmission of the next packet that waits at a link.
+    fn serve_next_packet(&mut self, link: u32, observer: &mut impl NetworkObserver<T>) {
+        let served = &mut self.links[link as usize];
+        served.has_departure_event = false;
+        let next = served.serve_next(&mut self.dropped);
+        self.process_dropped_packets(observer);
+        self.schedule_departure(link);
+        let next =
+            next.and_then(|(service, packet)| self.forward_packet(service, packet, observer));
+        if let Some((time, packet)) = next {
+            self.enter_link(time, packet, observer);
+        }
+    }
+
+    /// Schedules the next departure from a link if packets wait.
+    fn schedule_departure(&mut self, link: u32) {
+        let waiting = &mut self.links[link as usize];
+        let time = waiting.next_departure();
+        if time != NEVER && !waiting.has_departure_event {
+            waiting.has_departure_event = true;
+            self.departures.push(Reverse((time, link)));
+        }
+    }
+
+    /// Schedules the arrival of a transmitted packet at the next place of its route. If the next
+    /// link needs no event, returns the packet and its arrival time instead.
+    #[inline]
+    fn forward_packet(
+        &mut self,
+        service: Service,
+        mut packet: Packet<InTransit<T>>,
+        observer: &mut impl NetworkObserver<T>,
+    ) -> Option<(Nanos, Packet<InTransit<T>>)> {
+        let (link, class) = self.link_and_class(&packet.token);
+        observer.on_served(LinkId(link), &packet.token.payload, &service);
+        if service.marked {
+            packet.ecn = Ecn::Ce;
+        }
+        let mut due = match self.links[link as usize].transmit_packet(class, service) {
+            Ok(due) => due,
+            Err(lost_at) => {
+                self.drop_packet(lost_at, packet, DropCause::Random, observer);
+                return None;
+            }
+        };
+        packet.token.hop += 1;
+        let Route { links, delay, .. } = &self.routes[packet.token.route as usize];
+        let place = match links.get(usize::from(packet.token.hop)) {
+            None => {
+                due += delay;
+                HOST
+            }
+            Some(next) if self.links[*next as usize].is_computed_on_entry => {
+                self.count_leaving_packet(due, &packet, observer);
+                return Some((due, packet));
+            }
+            Some(next) => *next,
+        };
+        packet.entered = due;
+        self.pending.push(place, packet);
+        None
+    }
+
+    fn process_dropped_packets(&mut self, observer: &mut impl NetworkObserver<T>) {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        for (time, packet, cause) in dropped.drain(..) {
+            self.drop_packet(time, packet, cause, observer);
+        }
+        self.dropped = dropped;
+    }
+
+    /// Drops a packet at the link that it has entered, at `time` or as soon as this time is reached.
+    fn drop_packet(
+        &mut self,
+        time: Nanos,
+        mut packet: Packet<InTransit<T>>,
+        cause: DropCause,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        if time > self.now {
+            packet.entered = time;
+            packet.token.lost = Some(cause);
+            self.pending.push(self.link_and_class(&packet.token).0, packet);
+        } else {
+            self.count_dropped_packet(&packet, cause, observer);
+        }
+    }
+
+    fn count_dropped_packet(
+        &mut self,
+        packet: &Packet<InTransit<T>>,
+        cause: DropCause,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        let (link, class) = self.link_and_class(&packet.token);
+        self.links[link as usize].counters[class].count_drop(cause);
+        observer.on_dropped(self.now, LinkId(link), packet.token.payload, cause);
+    }
+
+    /// Counts a packet that leaves the last link that it has passed.
+    #[inline]
+    fn count_leaving_packet(
+        &mut self,
+        now: Nanos,
+        packet: &Packet<InTransit<T>>,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        let passed = InTransit { hop: packet.token.hop - 1, ..packet.token };
+        let (link, class) = self.link_and_class(&passed);
+        self.links[link as usize].counters[class].left.count_packet(packet.bytes);
+        observer.on_left(now, LinkId(link), &packet.token.payload);
+    }
+
+    /// Next link of a packet, and its class.
+    #[inline]
+    fn link_and_class(&self, token: &InTransit<T>) -> (u32, usize) {
+        let route = &self.routes[token.route as usize];
+        (route.links[usize::from(token.hop)], usize::from(route.class))
+    }
+}
+
+#[cfg(test)]
+#[path = "network_tests.rs"]
+mod tests;

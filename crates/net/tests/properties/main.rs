@@ -1,0 +1,6 @@
+//! Properties of random networks.
+
+mod invariances;
+mod random_network;
+mod reference;
+mod shares;
