@@ -37,11 +37,12 @@ from tcpcast_papers.fixed_point.runs import (
     reference_flows,
 )
 from tcpcast_papers.fixed_point.schemes import mean_over_seeds
-from tcpcast_papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
+from tcpcast_papers.fixed_point.settings import NOISES, Ftp, Length, LocalLoop, Noise
 from tcpcast_papers.fixed_point.tables import SPREADS, case_section, loop_job, size_and_off_time_job
 from tcpcast_papers.fixed_point.validity import relative_error
 from tcpcast_papers.page import further_value_texts
 from tcpcast_papers.reproduction import Printed, Verdict
+from tcpcast_papers.runner import known_differences
 
 if TYPE_CHECKING:
     from tcpcast_papers.report import Report
@@ -144,9 +145,21 @@ def test_variants_change_one_parameter() -> None:
     assert resolved["tcp"]["rules"]["max_plus"]["retransmit"] is False
     assert resolved["tcp"]["rto_granularity"] == "500ms"
     assert resolved["traffic"]["size_rounding"] == "down"
-    backbone = LocalLoop(2500, noise=Noise(92.5), backbone_pkts=17_000).scenario(SHORT, {})
-    assert backbone.network.buffer_pkts(backbone.network.hops[0]) == 17_000
-    assert Noise(92.5).table()["sd"] == "46.25%"
+
+
+def test_backbone_router_has_the_printed_rate_buffer_and_load() -> None:
+    scenario = LocalLoop(2500, noise=NOISES[3]).scenario(SHORT, {})
+    assert scenario.network.buffer_pkts(scenario.network.hops[0]) == 10_000
+    assert scenario.network.hops[0].rate_bps == 80e6
+    assert NOISES[3] == Noise(100)
+
+
+@pytest.mark.parametrize("runs", ["quick", "whole"])
+def test_differences_of_table_5_have_no_known_cause(runs: str) -> None:
+    known = known_differences("tcpcast_papers.fixed_point", runs)
+    reasons = {each.reason for each in known if each.section == "Table 5"}
+    assert len(reasons) == 1
+    assert reasons.pop().startswith("the cause is not known")
 
 
 def test_spreads_scale_the_deviations_only() -> None:

@@ -110,8 +110,6 @@ class LocalLoop:
         Timer granularity (``TCPtick``).
     rounding
         Rounding of file sizes, as in ``traffic.size_rounding``.
-    backbone_pkts
-        Buffer of the backbone router.
     block_pkts
         n of the first definition of the instantaneous goodput (section 8).
     traced
@@ -128,7 +126,6 @@ class LocalLoop:
     start: str = "equilibrium"
     tick_s: float = 0.0
     rounding: str = "nearest"
-    backbone_pkts: int = BUFFER_PKTS
     block_pkts: int | None = None
     traced: bool = False
 
@@ -178,7 +175,7 @@ class LocalLoop:
             "name": "backbone",
             "rate": "80mbit",
             "delay": "10ms",
-            "buffer": f"{self.backbone_pkts}pkt",
+            "buffer": f"{BUFFER_PKTS}pkt",
             "shared": False,
         }
         hops = [backbone, {"name": "loop", **loop}]

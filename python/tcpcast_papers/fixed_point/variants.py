@@ -1,8 +1,7 @@
 """Parameters and rules that the paper leaves open: columns of the tables after one change each.
 
-Each line of ``variants.csv`` simulates a column of Table 3, 4, 5 or 6 with one change. The sections
-compare all values of these columns with the printed values. Values of the backbone router that
-agree are marked as fitted, because a setting found by trial does not count as an explanation.
+Each line of ``variants.csv`` simulates a column of Table 3 or 6 with one change. The sections
+compare all values of these columns with the printed values.
 """
 
 from __future__ import annotations
@@ -10,15 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import (
-    QUANTITY_LABELS,
-    measure_quantity,
-    tolerance_of_value,
-)
+from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure_quantity
 from tcpcast_papers.fixed_point.published import published_table
 from tcpcast_papers.fixed_point.runs import WHOLE, Job, fixed_point_job, reference_flows
-from tcpcast_papers.fixed_point.settings import LocalLoop, Noise
-from tcpcast_papers.fixed_point.tables import SPREADS, THRESHOLD_USERS, TOLERANCE
+from tcpcast_papers.fixed_point.settings import LocalLoop
+from tcpcast_papers.fixed_point.tables import SPREADS, THRESHOLD_USERS
 from tcpcast_papers.published import QUICK as QUICK_RUNS
 from tcpcast_papers.published import WHOLE as WHOLE_RUNS
 from tcpcast_papers.published import lines_of_runs
@@ -29,8 +24,6 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.fixed_point.runs import Runs
     from tcpcast_papers.published import Line
-
-FITTED_NOTE = "agrees; fitted"
 
 
 def _published_lines(runs: Runs) -> tuple[Line, ...]:
@@ -48,9 +41,6 @@ def _variant_job(line: Line, runs: Runs) -> Job:
         setting = replace(setting, tick_s=float(line["tick"]))
     if line["rounding"]:
         setting = replace(setting, rounding=line["rounding"])
-    if line["load"]:
-        noise = Noise(float(line["load"]))
-        setting = replace(setting, noise=noise, backbone_pkts=int(line["buffer"]))
     job = Job(setting, runs.sample_sizes.scanned)
     return fixed_point_job(job, runs.sample_sizes, line["reading"]) if line["reading"] else job
 
@@ -79,8 +69,6 @@ def _section(title: str, runs: Runs) -> Section:
         for line in lines
         if (row := _variant_row(quantity, line, runs))
     ]
-    if any(line["load"] for line in lines):
-        section.remarks += _agreement_remark(section.rows)
     return section
 
 
@@ -96,28 +84,10 @@ def _variant_row(quantity: str, line: Line, runs: Runs) -> Row | None:
     )
     if metric is None or printed is None:
         return None
-    agrees = tolerance_of_value(quantity, printed, TOLERANCE).admits(metric.value, printed)
-    note = FITTED_NOTE if agrees and line["load"] else ""
     label = (QUANTITY_LABELS[quantity][0], line["sources"], line["variant"])
-    return Row.from_metric(label, QUANTITY_LABELS[quantity][1], printed, metric, note=note)
+    return Row.from_metric(label, QUANTITY_LABELS[quantity][1], printed, metric)
 
 
-def _agreement_remark(rows: list[Row]) -> list[str]:
-    """Return the number of agreeing values for each column and setting, most first."""
-    counts: dict[tuple[str, ...], int] = {}
-    for row in rows:
-        counts[row.label[1:]] = counts.get(row.label[1:], 0) + (row.note == FITTED_NOTE)
-    of = len({row.label[0] for row in rows})
-    order = sorted(counts.items(), key=lambda item: -item[1])
-    texts = [f"{where} at {users} users {count}" for (users, where), count in order]
-    return [f"Values that agree within {100 * TOLERANCE:g} %, of {of}: {'; '.join(texts)}."]
-
-
-_SCAN_REMARK = (
-    "The paper's text has no legible rate of the backbone router, buffer or time scale of the "
-    "cross traffic. The rows vary load and buffer with a time scale of 100 ms. They show the "
-    "settings for which the values agree; fitted settings do not count as an explanation."
-)
 _REMARKS = {
     "Retransmission after a timeout": (
         "In the paper, 1 - goodput/send rate equals losses plus timeouts: see the section on rates "
@@ -132,8 +102,6 @@ _REMARKS = {
         "Sizes are drawn from a continuous distribution. If they are rounded down, files are half "
         "a packet shorter on average, and the load is lower."
     ),
-    "Load and buffer of the backbone router at 80 %": _SCAN_REMARK,
-    "Load and buffer of the backbone router at 100 %": _SCAN_REMARK,
     "Readings of scheme 1": (
         "Scheme 1 delays the packets of a cross flow so that its queue has the distribution of the "
         "reference flow's queue. *delay*: a delayed packet does not delay later packets, so the "
