@@ -236,7 +236,7 @@ CRATE_MAY_USE = {
     "fixed_point": {"sim"},
     "trace": {"wire"},
     "emu": {"link", "net", "wire"},
-    "py": {"emu", "fixed_point", "link", "sim", "trace"},
+    "py": {"emu", "fixed_point", "link", "net", "sim", "trace"},
     "wasm": {"sim"},
 }
 CRATE_LIBRARIES = {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tcpcast_link::time::Nanos;
+use tcpcast_net::DropCause;
 use tcpcast_wire::CaptureWriter;
 
 /// Bytes stored per packet: all headers with all options.
@@ -136,7 +137,7 @@ impl<A: PacketObserver, B: PacketObserver> PacketObserver for (A, B) {
         self.1.on_enter(now, port, packet);
     }
 
-    fn on_drop(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::DropCause) {
+    fn on_drop(&mut self, now: Nanos, port: u16, packet: &[u8], cause: DropCause) {
         self.0.on_drop(now, port, packet, cause);
         self.1.on_drop(now, port, packet, cause);
     }
@@ -165,7 +166,7 @@ impl<O: PacketObserver> PacketObserver for Option<O> {
         }
     }
 
-    fn on_drop(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::DropCause) {
+    fn on_drop(&mut self, now: Nanos, port: u16, packet: &[u8], cause: DropCause) {
         if let Some(observer) = self {
             observer.on_drop(now, port, packet, cause);
         }

@@ -5,7 +5,7 @@ use crate::forwarding::{ForwardingLoop, ForwardingResult, StopHandle};
 use crate::namespace::spawn_thread;
 use crate::nat::Nat;
 use crate::network::{DeviceKind, EmulatedHost, EmulatedNetwork};
-use crate::path::{DirectionConfig, EmulatedLink, LinkPort, LinkSide, ipv6_address_of_port};
+use crate::path::{EmulatedLink, LinkPort, LinkSide, ipv6_address_of_port};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -21,6 +21,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tcpcast_link::time::Nanos;
+use tcpcast_net::LinkConfig;
 
 /// Address of the near end.
 pub const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -44,9 +45,9 @@ const EXIT_NOT_FOUND: i32 = 127;
 #[derive(Debug)]
 pub struct LinkCommand {
     /// Link from the near to the far end.
-    pub forward: DirectionConfig,
+    pub forward: LinkConfig,
     /// Link from the far to the near end.
-    pub back: DirectionConfig,
+    pub back: LinkConfig,
     /// Propagation delay from near to far, and back.
     pub delays: (Nanos, Nanos),
     /// Maximum packet size, including the IP header, bytes.

@@ -186,6 +186,8 @@ impl ForwardingLoop {
             let Some(packet) = self.path.take_departed_packet(now, observer) else { break };
             self.leaving.push(packet);
         }
+        // A device accepts many packets by one system call.
+        self.leaving.sort_by_key(|packet| packet.to);
         let mut begin = 0;
         while let Some(first) = self.leaving.get(begin).copied() {
             let same = self.leaving[begin..].iter().take_while(|packet| packet.to == first.to);

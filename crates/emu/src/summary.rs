@@ -22,13 +22,8 @@ impl LinkResult {
         put("longest_pause_ns", &outcome.longest_pause);
         put("missed", &outcome.missed);
         put("cpu_ns", &outcome.cpu);
-        write_direction_counters(
-            &mut put,
-            "forward",
-            &outcome.path.forward,
-            outcome.path.in_transit[0],
-        );
-        write_direction_counters(&mut put, "back", &outcome.path.back, outcome.path.in_transit[1]);
+        write_direction_counters(&mut put, "forward", &outcome.path.forward);
+        write_direction_counters(&mut put, "back", &outcome.path.back);
         if let Some(reason) = outcome.unreliable_result_reason() {
             put("distortion", &reason);
         }
@@ -43,21 +38,20 @@ fn write_direction_counters(
     put: &mut impl FnMut(&str, &dyn std::fmt::Display),
     name: &str,
     counters: &DirectionCounters,
-    in_transit: u64,
 ) {
-    let (waits, lateness) = (&counters.waits, &counters.lateness);
+    let DirectionCounters { link, waits, lateness, .. } = counters;
     let numbers = [
-        ("entered", counters.entered.packets),
-        ("entered_bytes", counters.entered.bytes),
+        ("entered", link.entered.packets),
+        ("entered_bytes", link.entered.bytes),
         ("delivered", counters.delivered.packets),
         ("delivered_bytes", counters.delivered.bytes),
-        ("full_drops", counters.full_drops),
-        ("early_drops", counters.early_drops),
-        ("random_drops", counters.random_drops),
+        ("full_drops", link.full_drops),
+        ("early_drops", link.early_drops),
+        ("random_drops", link.random_drops),
         ("machinery_drops", counters.host_drops),
         ("misaddressed", counters.misaddressed),
-        ("marked", counters.marked),
-        ("in_transit", in_transit),
+        ("marked", link.marked),
+        ("in_transit", counters.in_transit),
         ("wait_mean_ns", waits.mean()),
         ("wait_p95_ns", waits.quantile(0.95)),
         ("wait_max_ns", waits.max()),

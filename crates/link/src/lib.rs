@@ -1,11 +1,11 @@
-//! Links: packets with a length, the queue in front of a transmitter, random loss and delay.
+//! Links: packets with a length, the queue in front of a transmitter, and random loss.
 //!
 //! Each function takes the current time as `now`, in integer nanoseconds, and returns the outcome.
 //! The crate has no clock, performs no I/O, and is independent of TCP and of the packet source.
 //! Therefore a simulator in virtual time and an emulator in real time can use the same queues.
 //!
 //! ```text
-//! packet -> loss / policer -> [ queue discipline | transmitter ] -> delay line -> packet
+//! packet -> loss / policer -> [ queue discipline | transmitter ] -> packet
 //!                             \______________ link ____________/
 //! ```
 //!
@@ -14,11 +14,10 @@
 //!   opportunities.
 //! - [`link`]: a discipline in front of a transmitter. [`link::FifoLink`] computes the departure
 //!   time on arrival; [`link::QueueingLink`] holds packets until the transmitter is free.
-//! - [`loss`], [`delay`]: random loss, propagation and jitter.
+//! - [`loss`]: random loss.
 //!
 //! The caller passes a stream of [`random`] to each component that needs random numbers.
 
-pub mod delay;
 pub mod link;
 pub mod loss;
 pub mod packet;

@@ -143,7 +143,7 @@ impl<T: Copy> Network<T> {
         let mut arrive_in_order = true;
         for link in &links {
             let link = &mut self.links[*link as usize];
-            link.flows += flows;
+            link.flows = link.flows.saturating_add(flows);
             let is_private = link.flows == 1 && arrive_in_order && link.holds_no_packets();
             let needs_no_event = is_private || link.only_delays();
             link.is_computed_on_entry = needs_no_event && !self.has_events_on_all_links;
@@ -254,7 +254,7 @@ impl<T: Copy> Network<T> {
 
     /// Processes all events up to `now`.
     pub fn advance_to(&mut self, now: Nanos, observer: &mut impl NetworkObserver<T>) {
-        while self.next_time() <= now {
+        while self.next_time() <= now.min(NEVER - 1) {
             self.step(observer);
         }
     }

@@ -1,24 +1,25 @@
-//! The link: both directions, the ports on both sides, and the packets in a slab.
+//! The link: both directions as a network of two links, the ports on both sides, and the packets in
+//! a slab.
 //!
 //! All functions take the link's time `now`, and none does I/O. The caller reads packets into the
 //! slab's cells, passes them to [`EmulatedLink::enter_packet`], and delivers the packets that
-//! [`EmulatedLink::take_departed_packet`] returns.
+//! [`EmulatedLink::take_departed_packet`] returns. All events have exact link times, independent of
+//! when the caller runs: overdue events are processed in order before new events.
 
-mod counters;
-mod direction;
 pub mod header;
 mod packet_slab;
 
-pub use counters::{DirectionCounters, DropCause, PacketAndByteCount};
-pub use direction::{DirectionConfig, PacketInTransit, RandomDelay};
 pub use packet_slab::{HEADROOM, MAX_BYTES, PacketSlab};
-pub use tcpcast_net::TimeHistogram;
 
-use direction::{LinkDirection, PacketInPropagation};
 use header::{IpHeader, mark_congestion_experienced};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpcast_link::time::Nanos;
+use tcpcast_link::{Ecn, Packet};
+use tcpcast_net::{
+    DropCause, LinkConfig, LinkCounters, LinkId, Network, NetworkObserver, PacketAndByteCount,
+    RouteId, Service, TimeHistogram,
+};
 
 /// Side of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,8 +50,6 @@ pub fn ipv6_address_of_port(address: Ipv4Addr) -> Ipv6Addr {
 }
 
 /// Receives notifications of packets on both sides.
-///
-/// Calls of `leaves` are not ordered in time if packets of both directions leave.
 pub trait PacketObserver {
     /// A packet entered through a port at `now`.
     fn on_enter(&mut self, _now: Nanos, _port: u16, _packet: &[u8]) {}
@@ -66,6 +65,28 @@ pub trait PacketObserver {
 
 impl PacketObserver for () {}
 
+/// Counters of one direction.
+///
+/// entered = delivered + dropped + lost by the emulator + in transit
+#[derive(Clone, Debug, Default)]
+pub struct DirectionCounters {
+    /// Counters of the link.
+    pub link: LinkCounters,
+    /// Queueing delay of transmitted packets.
+    pub waits: TimeHistogram,
+    /// Packets delivered to the other end.
+    pub delivered: PacketAndByteCount,
+    /// Packets lost by the emulator, for lack of memory or rejected by a device. They make the run
+    /// invalid.
+    pub host_drops: u64,
+    /// Packets that are not IP or without a destination port, which did not enter.
+    pub misaddressed: u64,
+    /// Lateness of deliveries.
+    pub lateness: TimeHistogram,
+    /// Packets that are neither delivered nor dropped.
+    pub in_transit: u64,
+}
+
 /// A snapshot of the counters.
 #[derive(Clone, Debug)]
 pub struct LinkReport {
@@ -73,8 +94,17 @@ pub struct LinkReport {
     pub forward: DirectionCounters,
     /// Far to near.
     pub back: DirectionCounters,
-    /// Packets of each direction that are neither delivered nor dropped.
-    pub in_transit: [u64; 2],
+}
+
+/// A packet on the link: its cell and its ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketInTransit {
+    /// Cell of the packet.
+    pub cell: u32,
+    /// Port through which the packet entered.
+    pub from: u16,
+    /// Destination port.
+    pub to: u16,
 }
 
 /// A link with its ports.
@@ -86,9 +116,50 @@ pub struct EmulatedLink {
     by_address: HashMap<IpAddr, u16>,
     /// Port for packets of the near side whose destination no port has.
     default_port: Option<u16>,
+    network: Network<PacketInTransit>,
     /// Near to far, and back.
-    directions: [LinkDirection; 2],
-    next_direction: usize,
+    links: [LinkId; 2],
+    /// Routes of each near port in both directions.
+    routes: Vec<[RouteId; 2]>,
+    /// Counters of the emulator, in addition to those of the network.
+    counters: [DirectionCounters; 2],
+    /// Packets that have left the network, with their due time.
+    delivered: VecDeque<(Nanos, PacketInTransit, Ecn)>,
+}
+
+/// Receives the packets that leave the network, and notifies an observer of dropped packets.
+struct NetworkEnd<'a, O> {
+    slab: &'a mut PacketSlab,
+    delivered: &'a mut VecDeque<(Nanos, PacketInTransit, Ecn)>,
+    observer: &'a mut O,
+}
+
+impl<O: PacketObserver> NetworkObserver<PacketInTransit> for NetworkEnd<'_, O> {
+    fn on_delivered(&mut self, now: Nanos, packet: PacketInTransit, ecn: Ecn) {
+        self.delivered.push_back((now, packet, ecn));
+    }
+
+    fn on_dropped(&mut self, now: Nanos, _: LinkId, packet: PacketInTransit, cause: DropCause) {
+        // A packet that was lost behind the transmitter has a service.
+        report_transmission(self.slab, packet, self.observer);
+        self.observer.on_drop(now, packet.from, self.slab.packet(packet.cell), cause);
+        self.slab.return_cell(packet.cell);
+    }
+
+    fn on_served(&mut self, _link: LinkId, packet: &PacketInTransit, service: &Service) {
+        self.slab.set_service(packet.cell, *service);
+    }
+}
+
+/// Notifies an observer of a packet that was transmitted.
+fn report_transmission(
+    slab: &mut PacketSlab,
+    packet: PacketInTransit,
+    observer: &mut impl PacketObserver,
+) {
+    if let Some(Service { waited, marked, .. }) = slab.take_service(packet.cell) {
+        observer.on_transmitted(packet.from, slab.packet(packet.cell), waited, marked);
+    }
 }
 
 impl EmulatedLink {
@@ -96,25 +167,32 @@ impl EmulatedLink {
     /// packets.
     #[must_use]
     pub fn new(
-        forward: DirectionConfig,
-        back: DirectionConfig,
+        forward: LinkConfig,
+        back: LinkConfig,
         ports: Vec<LinkPort>,
         max_bytes: usize,
     ) -> Self {
-        let near = || ports.iter().filter(|port| port.side == LinkSide::Near);
-        let (forward_delays, back_delays) =
-            (near().map(|port| port.forward), near().map(|port| port.back));
-        let directions = [
-            LinkDirection::new(forward, forward_delays.collect()),
-            LinkDirection::new(back, back_delays.collect()),
-        ];
+        let mut network = Network::default();
+        let links = [forward, back].map(|link| network.add_link(link));
+        let near = ports.iter().filter(|port| port.side == LinkSide::Near);
+        let mut route = |link, delay| network.add_route(&[link], delay, 0, u32::MAX);
+        let routes =
+            near.map(|port| [route(links[0], port.forward), route(links[1], port.back)]).collect();
         let addresses = |port: &LinkPort| {
             [IpAddr::from(port.address), ipv6_address_of_port(port.address).into()]
         };
         let named = (0..).zip(&ports).flat_map(|(index, port)| addresses(port).map(|a| (a, index)));
-        let (by_address, default_port) = (named.collect(), None);
-        let slab = PacketSlab::new(max_bytes);
-        Self { slab, ports, by_address, default_port, directions, next_direction: 0 }
+        Self {
+            slab: PacketSlab::new(max_bytes),
+            by_address: named.collect(),
+            ports,
+            default_port: None,
+            network,
+            links,
+            routes,
+            counters: Default::default(),
+            delivered: VecDeque::new(),
+        }
     }
 
     /// Sends IPv4 packets of the near side to the far port if no port has their destination.
@@ -138,6 +216,11 @@ impl EmulatedLink {
         &self.ports
     }
 
+    /// Direction of the packets from a port: 0 is forward.
+    fn direction_from(&self, port: u16) -> usize {
+        usize::from(self.ports[usize::from(port)].side == LinkSide::Far)
+    }
+
     /// Processes the packet in a cell, which entered through a port at `now`. Times must not
     /// decrease.
     pub fn enter_packet(
@@ -147,95 +230,67 @@ impl EmulatedLink {
         cell: u32,
         observer: &mut impl PacketObserver,
     ) {
-        let from = self.ports[usize::from(port)];
-        let direction = usize::from(from.side == LinkSide::Far);
+        let direction = self.direction_from(port);
         let packet = self.slab.packet(cell);
         let bytes = packet.len() as u32;
         let header = IpHeader::parse_ip(packet);
-        let to = header.and_then(|header| self.destination_port(from.side, header.destination));
+        let from = self.ports[usize::from(port)].side;
+        let to = header.and_then(|header| self.destination_port(from, header.destination));
         let (Some(header), Some(to)) = (header, to) else {
             // IPv6 multicast to all neighbours of an interface is not sent over a link.
             if !header.is_some_and(|header| header.destination.is_multicast()) {
-                self.directions[direction].counters.count_drop(DropCause::Misaddressed);
+                self.counters[direction].misaddressed += 1;
             }
             return self.slab.return_cell(cell);
         };
         observer.on_enter(now, port, packet);
-        let in_transit = PacketInTransit { cell, from: port, to };
-        self.directions[direction].enter_packet(now, in_transit, (header.flow, bytes, header.ecn));
-        self.process_dropped_packets(direction, now, observer);
+        self.advance_to(now, observer);
+        let token = PacketInTransit { cell, from: port, to };
+        let packet = Packet::new(token, header.flow, bytes).with_ecn(header.ecn);
+        let route = self.routes[usize::from(port.min(to))][direction];
+        let Self { network, slab, delivered, .. } = self;
+        network.send(now, route, packet, &mut NetworkEnd { slab, delivered, observer });
     }
 
     /// Counts a packet of a port that was lost because no cell was available or large enough.
     pub fn count_packet_without_cell(&mut self, port: u16) {
-        let direction = usize::from(self.ports[usize::from(port)].side == LinkSide::Far);
-        self.directions[direction].counters.entered.packets += 1;
-        self.directions[direction].counters.count_drop(DropCause::Host);
+        let direction = self.direction_from(port);
+        self.counters[direction].link.entered.packets += 1;
+        self.counters[direction].host_drops += 1;
     }
 
-    fn process_dropped_packets(
-        &mut self,
-        direction: usize,
-        now: Nanos,
-        observer: &mut impl PacketObserver,
-    ) {
-        while let Some((packet, cause)) = self.directions[direction].take_dropped_packet() {
-            self.directions[direction].counters.count_drop(cause);
-            observer.on_drop(now, packet.from, self.slab.packet(packet.cell), cause);
-            self.slab.return_cell(packet.cell);
-        }
-    }
-
-    /// Returns the next packet that left the link by `now`. The caller must deliver it and call
+    /// Returns the next packet that left the link. The caller must deliver it at `now` and call
     /// [`EmulatedLink::count_and_release_packet`].
     pub fn take_departed_packet(
         &mut self,
         now: Nanos,
         observer: &mut impl PacketObserver,
     ) -> Option<PacketInTransit> {
-        loop {
-            let direction = self.next_direction;
-            if let Some((due, leaving)) = self.directions[direction].take_departed_packet(now) {
-                let PacketInPropagation { packet, waited, marked, lost } = leaving;
-                if marked {
-                    mark_congestion_experienced(self.slab.packet_mut(packet.cell));
-                }
-                self.directions[direction].counters.lateness.add_time(now - due);
-                let bytes = self.slab.packet(packet.cell);
-                observer.on_transmitted(packet.from, bytes, waited, marked);
-                if lost {
-                    self.directions[direction].counters.count_drop(DropCause::Random);
-                    observer.on_drop(now, packet.from, bytes, DropCause::Random);
-                    self.slab.return_cell(packet.cell);
-                    continue;
-                }
-                observer.on_deliver(now, due, packet.to, bytes);
-                return Some(packet);
-            }
-            self.next_direction = 1 - direction;
-            if direction == 1 {
-                return None;
-            }
+        let (due, packet, ecn) = self.delivered.pop_front()?;
+        if ecn == Ecn::Ce {
+            mark_congestion_experienced(self.slab.packet_mut(packet.cell));
         }
+        let direction = self.direction_from(packet.from);
+        self.counters[direction].lateness.add_time(now - due);
+        report_transmission(&mut self.slab, packet, observer);
+        observer.on_deliver(now, due, packet.to, self.slab.packet(packet.cell));
+        Some(packet)
     }
 
     /// Processes all events up to `now`; called before [`EmulatedLink::take_departed_packet`].
     pub fn advance_to(&mut self, now: Nanos, observer: &mut impl PacketObserver) {
-        self.next_direction = 0;
-        for direction in 0..2 {
-            self.directions[direction].advance_to(now);
-            self.process_dropped_packets(direction, now, observer);
-        }
+        let Self { network, slab, delivered, .. } = self;
+        network.advance_to(now, &mut NetworkEnd { slab, delivered, observer });
     }
 
     /// Called after a device has accepted (`accepted`) or rejected a packet.
     pub fn count_and_release_packet(&mut self, packet: PacketInTransit, accepted: bool) {
-        let direction = usize::from(self.ports[usize::from(packet.from)].side == LinkSide::Far);
-        let counters = &mut self.directions[direction].counters;
+        let direction = self.direction_from(packet.from);
+        let counters = &mut self.counters[direction];
         if accepted {
             counters.delivered.count_packet(self.slab.packet(packet.cell).len() as u32);
         } else {
-            counters.count_drop(DropCause::Host);
+            counters.host_drops += 1;
         }
         self.slab.return_cell(packet.cell);
     }
@@ -243,24 +298,34 @@ impl EmulatedLink {
     /// Lower bound of the next departure; [`tcpcast_link::NEVER`] if there is none.
     #[must_use]
     pub fn next_departure_bound(&self) -> Nanos {
-        self.directions[0].next_departure_bound().min(self.directions[1].next_departure_bound())
+        let due = self.delivered.front().map(|(due, ..)| *due);
+        due.unwrap_or_else(|| self.network.next_delivery_bound())
     }
 
     /// Returns the current counters.
     #[must_use]
     pub fn current_report(&self) -> LinkReport {
-        let [forward, back] = &self.directions;
-        LinkReport {
-            forward: forward.counters.clone(),
-            back: back.counters.clone(),
-            in_transit: [forward.packets_in_transit(), back.packets_in_transit()],
-        }
+        let [forward, back] = [0, 1].map(|direction| {
+            let (id, counters) = (self.links[direction], &self.counters[direction]);
+            let link = self.network.link(id);
+            let mut of_link = link.counters(0);
+            of_link.entered.packets += counters.link.entered.packets;
+            let is_here = |packet: &PacketInTransit| self.direction_from(packet.from) == direction;
+            let left = self.delivered.iter().filter(|(_, packet, _)| is_here(packet)).count();
+            DirectionCounters {
+                link: of_link,
+                waits: link.waits().clone(),
+                in_transit: self.network.packets_on_link(id) + left as u64,
+                ..counters.clone()
+            }
+        });
+        LinkReport { forward, back }
     }
 
     /// Bytes that the forward direction could have sent by then, if its rate varies.
     #[must_use]
     pub fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
-        self.directions[0].capacity_bytes_until(until)
+        self.network.link(self.links[0]).capacity_bytes_until(until)
     }
 }
 

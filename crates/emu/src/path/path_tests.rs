@@ -6,23 +6,15 @@ use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel};
 use tcpcast_link::queue::{BufferLimits, CodelConfig, FqCodelConfig, QueueConfig};
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::time::{MILLISECOND, NEVER};
-use tcpcast_link::transmit::{AnyTransmitter, ConstantRate, TokenBucketConfig};
+use tcpcast_link::transmit::TokenBucketConfig;
+use tcpcast_net::Jitter;
 use tcpcast_wire::ZeroPayloadSegment;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
 
-fn direction(rate_bps: u64, limits: BufferLimits) -> DirectionConfig {
-    DirectionConfig {
-        policer: None,
-        loss: None,
-        queue: QueueConfig::DropTail,
-        limits,
-        draws: RandomStream::from_seed(1),
-        transmitter: AnyTransmitter::ConstantRate(ConstantRate::new(NonZeroU64::new(rate_bps))),
-        varies: false,
-        jitter: None,
-    }
+fn direction(rate_bps: u64, limits: BufferLimits) -> LinkConfig {
+    LinkConfig::drop_tail(NonZeroU64::new(rate_bps), limits, 0)
 }
 
 fn port(side: LinkSide, address: Ipv4Addr, forward: Nanos, back: Nanos) -> LinkPort {
@@ -31,7 +23,7 @@ fn port(side: LinkSide, address: Ipv4Addr, forward: Nanos, back: Nanos) -> LinkP
 
 /// A forward direction of 12 Mbit/s, where 1500 bytes take 1 ms, an unlimited back direction, and
 /// 10 ms delay each way.
-fn path(forward: DirectionConfig) -> EmulatedLink {
+fn path(forward: LinkConfig) -> EmulatedLink {
     let ports = vec![
         port(LinkSide::Near, NEAR, 10 * MILLISECOND, 10 * MILLISECOND),
         port(LinkSide::Far, FAR, 0, 0),
@@ -76,6 +68,11 @@ fn packet(number: u16, to: Ipv4Addr, codepoint: u8) -> Vec<u8> {
     bytes
 }
 
+fn in_transit(path: &EmulatedLink) -> [u64; 2] {
+    let LinkReport { forward, back } = path.current_report();
+    [forward.in_transit, back.in_transit]
+}
+
 fn enter(path: &mut EmulatedLink, recorder: &mut Recorder, now: Nanos, from: u16, bytes: &[u8]) {
     let cell = path.slab.take_cell().unwrap();
     path.slab.cell_memory_mut(cell)[..bytes.len()].copy_from_slice(bytes);
@@ -101,13 +98,13 @@ fn packets_are_serialised_and_delayed_independent_of_polling() {
     assert_eq!(recorder.dropped, [(3, DropCause::Full), (4, DropCause::Full)]);
     // The packet in transmission leaves after 1 ms, and none can arrive earlier.
     assert_eq!(path.next_departure_bound(), 11 * MILLISECOND + 1000);
-    assert_eq!(path.current_report().in_transit, [3, 0]);
+    assert_eq!(in_transit(&path), [3, 0]);
     drain(&mut path, &mut recorder, 50 * MILLISECOND);
     let due: Vec<Nanos> = recorder.left.iter().map(|(due, ..)| due - 1000).collect();
     assert_eq!(due, [11, 12, 13].map(|ms| ms * MILLISECOND));
     let counters = path.current_report().forward;
-    assert_eq!((counters.entered.packets, counters.delivered.packets), (5, 3));
-    assert_eq!((counters.waits.max(), counters.dropped_packets()), (2 * MILLISECOND, 2));
+    assert_eq!((counters.link.entered.packets, counters.delivered.packets), (5, 3));
+    assert_eq!((counters.waits.max(), counters.link.dropped_packets()), (2 * MILLISECOND, 2));
     assert!(counters.lateness.max() > 36 * MILLISECOND);
     assert_eq!((path.slab.cells_in_use(), path.next_departure_bound()), (0, NEVER));
 }
@@ -143,13 +140,13 @@ fn misaddressed_packets_do_not_enter() {
     enter(&mut path, &mut recorder, 0, 0, &packet(1, NEAR, 0));
     enter(&mut path, &mut recorder, 0, 0, &[0x45; 10]);
     let counters = path.current_report().forward;
-    assert_eq!((counters.misaddressed, counters.entered.packets, recorder.entered), (3, 0, 0));
+    assert_eq!((counters.misaddressed, counters.link.entered.packets, recorder.entered), (3, 0, 0));
     assert_eq!((path.slab.cells_in_use(), path.next_departure_bound()), (0, NEVER));
 }
 
 #[test]
 fn policer_precedes_random_loss_and_queue() {
-    let lossy = |policer| DirectionConfig {
+    let lossy = |policer| LinkConfig {
         loss: Some(LinkLossState::new(
             LinkLossConfig::before_queue(LossModel::Bernoulli(1.0)),
             RandomStream::from_seed(7),
@@ -164,8 +161,8 @@ fn policer_precedes_random_loss_and_queue() {
     let mut policed = path(lossy(Some(tokens)));
     enter(&mut policed, &mut recorder, 0, 0, &packet(2, FAR, 0));
     assert_eq!(recorder.dropped, [(1, DropCause::Random), (2, DropCause::Full)]);
-    assert_eq!(policed.current_report().forward.full_drops, 1);
-    assert_eq!(always.current_report().in_transit, [0, 0]);
+    assert_eq!(policed.current_report().forward.link.full_drops, 1);
+    assert_eq!(in_transit(&always), [0, 0]);
 }
 
 #[test]
@@ -174,7 +171,7 @@ fn packets_lost_after_the_queue_are_transmitted() {
         LossModel::GilbertElliott { to_bad: 1.0, to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
     let every_second =
         LinkLossState::new(LinkLossConfig::behind_transmitter(model), RandomStream::from_seed(7));
-    let config = DirectionConfig {
+    let config = LinkConfig {
         loss: Some(every_second),
         ..direction(12_000_000, BufferLimits::limit_packets(4))
     };
@@ -192,9 +189,9 @@ fn packets_lost_after_the_queue_are_transmitted() {
     assert_eq!(got, [first, first + 2].map(|number| (due(number), number)));
     assert_eq!(recorder.dropped[2..], [1 - first, 3 - first].map(|n| (n, DropCause::Random)));
     let counters = path.current_report().forward;
-    assert_eq!((counters.delivered.packets, counters.random_drops), (2, 2));
+    assert_eq!((counters.delivered.packets, counters.link.random_drops), (2, 2));
     assert_eq!(
-        (path.current_report().in_transit, path.slab.cells_in_use(), path.next_departure_bound()),
+        (in_transit(&path), path.slab.cells_in_use(), path.next_departure_bound()),
         ([0, 0], 0, NEVER)
     );
 }
@@ -203,7 +200,7 @@ fn packets_lost_after_the_queue_are_transmitted() {
 fn ecn_queue_marks_ip_header() {
     let codel = CodelConfig { ecn: true, ..CodelConfig::default() };
     let queue = QueueConfig::FqCodel(FqCodelConfig { codel, ..FqCodelConfig::default() });
-    let config = DirectionConfig { queue, ..direction(1_200_000, BufferLimits::default()) };
+    let config = LinkConfig { queue, ..direction(1_200_000, BufferLimits::default()) };
     let mut path = path(config);
     let mut marks = 0;
     for number in 0..200 {
@@ -215,7 +212,7 @@ fn ecn_queue_marks_ip_header() {
         path.count_and_release_packet(left, true);
     }
     let counters = path.current_report().forward;
-    assert_eq!((counters.marked, counters.delivered.packets), (marks, 200));
+    assert_eq!((counters.link.marked, counters.delivered.packets), (marks, 200));
     assert!(marks > 5);
 }
 
@@ -228,8 +225,8 @@ fn jitter_reorders_only_if_configured() {
             next -= MILLISECOND;
             next
         });
-        let jitter = Some(RandomDelay { delay, reorder });
-        let mut path = path(DirectionConfig { jitter, ..direction(0, BufferLimits::default()) });
+        let jitter = Some(Jitter { delay, reorder });
+        let mut path = path(LinkConfig { jitter, ..direction(0, BufferLimits::default()) });
         let mut recorder = Recorder::default();
         for number in 0..3 {
             enter(&mut path, &mut recorder, 0, 0, &packet(number, FAR, 0));

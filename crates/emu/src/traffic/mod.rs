@@ -21,7 +21,7 @@ use crate::command::{FAR_ADDRESS, LinkError};
 use crate::forwarding::{ForwardingLoop, ForwardingResult, StopHandle};
 use crate::namespace::spawn_thread;
 use crate::network::{DeviceKind, EmulatedNetwork};
-use crate::path::{DirectionConfig, EmulatedLink, LinkPort, LinkSide};
+use crate::path::{EmulatedLink, LinkPort, LinkSide};
 use driver::TrafficDriver;
 use flow_state::FlowState;
 use std::fmt;
@@ -32,6 +32,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 use tcpcast_link::time::Nanos;
+use tcpcast_net::LinkConfig;
 use traffic_tally::SharedTally;
 
 /// Port on which senders listen.
@@ -124,9 +125,9 @@ pub struct RunSchedule {
 #[derive(Debug)]
 pub struct TrafficCommand {
     /// Link from the senders to the receivers.
-    pub forward: DirectionConfig,
+    pub forward: LinkConfig,
     /// Link from the receivers to the senders.
-    pub back: DirectionConfig,
+    pub back: LinkConfig,
     /// Senders, at least one.
     pub flows: Vec<FlowConfig>,
     /// Sysctls of `net.ipv4` for the receivers, name and value.

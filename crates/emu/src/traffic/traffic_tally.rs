@@ -2,11 +2,12 @@
 
 use super::format_json_list;
 use crate::forwarding::{LATE_THRESHOLD, lateness_reason};
-use crate::path::{DropCause, PacketObserver};
+use crate::path::PacketObserver;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, Nanos};
+use tcpcast_net::DropCause;
 use tcpcast_wire::{ACK, SYN};
 
 /// RST flag (RFC 9293, section 3.1).
@@ -245,7 +246,6 @@ impl PacketObserver for SharedTally {
         match cause {
             DropCause::Full | DropCause::Early => flow.queue_drops += 1,
             DropCause::Random => flow.random_drops += 1,
-            DropCause::Misaddressed | DropCause::Host => return,
         }
         if let Some(file) = tally.file_tally(port.into(), segment.destination_port) {
             file.drops += 1;

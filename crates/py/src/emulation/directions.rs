@@ -3,18 +3,18 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::num::NonZeroU32;
-use tcpcast_emu::path::{DirectionConfig, RandomDelay};
 use tcpcast_link::loss::{LinkLossConfig, LinkLossState};
 use tcpcast_link::queue::{BufferLimits, DrrConfig, FqCodelConfig, QueueConfig as Discipline};
 use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::time::Nanos;
+use tcpcast_net::{Jitter, LinkConfig};
 use tcpcast_sim::clock::seconds_to_nanos;
 use tcpcast_sim::queue::{LinkRate, QueueConfig};
 use tcpcast_sim::random::{NamedStream, StreamPurpose};
 use tcpcast_sim::{BottleneckLoss, JitterConfig, RunConfig};
 
 /// Forward direction, return direction, and the propagation delays of both.
-type LinkDirections = (DirectionConfig, DirectionConfig, (Nanos, Nanos));
+type LinkDirections = (LinkConfig, LinkConfig, (Nanos, Nanos));
 
 /// Returns the directions of the bottleneck and the delays of the first class. If the configuration
 /// has no return link and `both_ways` is true, the return path copies the forward path except for
@@ -75,7 +75,7 @@ fn direction_config(
     constant: &LinkRate,
     buffer: Option<u64>,
     mut draws: RandomStream,
-) -> DirectionConfig {
+) -> LinkConfig {
     let unlimited = LinkRate::Constant(None);
     let bytes = if let QueueConfig::Managed(managed) = queue { managed.limit_bytes } else { None };
     let (discipline, rate, policer) = match queue {
@@ -95,7 +95,7 @@ fn direction_config(
         }
         other => other,
     };
-    DirectionConfig {
+    LinkConfig {
         policer,
         loss: None,
         queue: discipline,
@@ -106,13 +106,14 @@ fn direction_config(
         },
         draws,
         transmitter: rate.create_transmitter(),
-        varies: !matches!(rate, LinkRate::Constant(_)),
         jitter: None,
+        delay: 0,
+        changes: Vec::new(),
     }
 }
 
-fn random_delay_from_config(jitter: &JitterConfig, mut draws: RandomStream) -> RandomDelay {
+fn random_delay_from_config(jitter: &JitterConfig, mut draws: RandomStream) -> Jitter {
     let delay = jitter.delay.clone();
     let reorder = jitter.reorder;
-    RandomDelay { delay: Box::new(move || seconds_to_nanos(delay.draw_value(&mut draws))), reorder }
+    Jitter { delay: Box::new(move || seconds_to_nanos(delay.draw_value(&mut draws))), reorder }
 }
