@@ -209,3 +209,17 @@ def test_the_terminal_has_the_summary_over_all_files(capsys: pytest.CaptureFixtu
     assert "Worst transfers" in summary
     assert main(["trace", files[0]]) == 0
     assert "captures\n" not in capsys.readouterr().out
+
+
+def test_failures_are_changed_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """Regression: the summary over several files advised on transfers and services only.
+
+    The RST that ends a transfer of iperf3 is no failure to change.
+    """
+    reported = HEADLINES.parent / "reported" / "rst-after-fin-loses-upload.pcap.gz"
+    files = [str(HEADLINES / "iperf3-window.pcap.gz"), str(reported)]
+    assert main(["trace", *files]) == 0
+    summary = " ".join(capsys.readouterr().out.split("What to change first")[1].split())
+    assert summary.startswith("Failure: 192.0.2.10:40000 > 198.51.100.20:80: the server closed the")
+    assert "Receiver window: 1 transfer." in summary
+    assert summary.count("Failure: ") == 1

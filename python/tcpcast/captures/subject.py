@@ -116,15 +116,10 @@ def capture_subject(capture: CaptureTables, groups: Table | None = None) -> Subj
         Groups of flows of this capture; the subject is then the group with the most bytes.
     """
     table = capture.connections
-    rows = np.flatnonzero(table["service"] < 0)
+    rows, is_transfer = _transfer_rows(capture)
     sizes = table["bytes"][rows]
-    is_transfer = bool(
-        (rows.size and sizes.sum() >= MIN_MAIN_SHARE * table["bytes"].sum())
-        or not capture.services["server"].size
-    )
     failures = count_failures_with_loss(capture.rest)
-    if is_transfer and rows.size:
-        failures -= int(_minor_resets(capture).sum())
+    failures -= int(_minor_resets(capture).sum())
     if failures > 0 and (
         failures >= MIN_MAIN_SHARE * capture.connection_count or not table["src"].size
     ):
@@ -154,6 +149,19 @@ def capture_subject(capture: CaptureTables, groups: Table | None = None) -> Subj
     if main.size == 1:
         kind = "transfer"
     return _subject_of_rows(kind, table, main, failures)
+
+
+def _transfer_rows(capture: CaptureTables) -> tuple[Column, bool]:
+    """Return the rows of transfers, and True if they are the subject instead of a service."""
+    table = capture.connections
+    rows = np.flatnonzero(table["service"] < 0)
+    is_most = table["bytes"][rows].sum() >= MIN_MAIN_SHARE * table["bytes"].sum()
+    return rows, bool((rows.size and is_most) or not capture.services["server"].size)
+
+
+def relevant_failures(capture: CaptureTables) -> Table:
+    """Return the rows of ``failed`` without harmless and minor resets."""
+    return select_rows(capture.failed, ~capture.failed["harmless"] & ~_minor_resets(capture))
 
 
 def _subject_of_rows(kind: Kind, table: Table, rows: Column, failures: int) -> Subject:
@@ -255,12 +263,13 @@ def _minor_resets(capture: CaptureTables) -> Column:
 
     This is a RST on a connection with few bytes, or a RST with which an application ends a
     transfer: a small connection between the same hosts begins before the RST, continues after it,
-    and is not reset, like the control connection of iperf3.
+    and is not reset, like the control connection of iperf3. Without transfers, no RST is minor.
     """
     failed, table = capture.failed, capture.connections
     reset = (failed["failure"] == "reset") & ~failed["harmless"]
-    if not reset.any() or not table["src"].size:
-        return np.asarray(reset)
+    transfers, are_subject = _transfer_rows(capture)
+    if not reset.any() or not (transfers.size and are_subject):
+        return np.zeros(reset.size, dtype=bool)
     numbers, rows, connection = np.unique(
         table["connection"], return_index=True, return_inverse=True
     )

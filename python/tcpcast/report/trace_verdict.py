@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.failed_connections import failure_summary
+from tcpcast.captures.cause_rules import NO_RESPONSE, UNKNOWN
+from tcpcast.captures.failed_connections import failure_sentences, failure_summary
 from tcpcast.captures.names import service_label
 from tcpcast.captures.quantity_text import format_rate
 from tcpcast.captures.service_advice import service_verdicts
-from tcpcast.captures.subject import bytes_by_limit, capture_subject, minor_services
+from tcpcast.captures.subject import (
+    bytes_by_limit,
+    capture_subject,
+    minor_services,
+    relevant_failures,
+)
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import (
     captures_findings,
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
 
 MAX_ADVISED = 3
-"""Maximum number of limits, and of services, with advice."""
+"""Maximum number of kinds of failures, of limits, and of services with advice."""
 
 
 def summary_parts(captures: Sequence[Capture], max_rows: int) -> list[Part]:
@@ -60,7 +66,9 @@ def captures_verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterat
     yield from limit_bar_parts(transfers)
     yield Heading("What to change first")
     worth = np.concatenate([~minor_services(each, capture_subject(each)) for each in captures])
-    yield from _advice_parts(transfers, select_rows(all_services(captures), worth))
+    services = select_rows(_joined([capture.services for capture in captures]), worth)
+    failed = _joined([relevant_failures(capture) for capture in captures])
+    yield from _advice_parts(failed, transfers, services)
     yield Heading("Worst transfers")
     yield from direction_table_parts(table, max_rows)
 
@@ -68,7 +76,7 @@ def captures_verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterat
 def all_directions(captures: Sequence[Capture]) -> Table:
     """Return the directions of all captures in one table with a column ``file``.
 
-    ``service`` is a row index of :func:`all_services`.
+    ``service`` is a row index of the services of all captures in one table.
     """
     tables, before = [], 0
     for capture in captures:
@@ -81,9 +89,8 @@ def all_directions(captures: Sequence[Capture]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in shared}
 
 
-def all_services(captures: Sequence[Capture]) -> Table:
-    """Return the services of all captures in one table."""
-    tables = [capture.services for capture in captures]
+def _joined(tables: Sequence[Table]) -> Table:
+    """Return the rows of the same table of several captures in one table."""
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
@@ -104,10 +111,13 @@ def _totals_text(table: Table, files: int) -> str:
     )
 
 
-def _advice_parts(transfers: Table, services: Table) -> Iterator[Part]:
-    """Yield the largest transfer of each of the main limits, and the busiest services."""
+def _advice_parts(failed: Table, transfers: Table, services: Table) -> Iterator[Part]:
+    """Yield failures, the largest transfer of each of the main limits, and the busiest services."""
+    for sentence in failure_sentences(failed, MAX_ADVISED):
+        yield Paragraph(f"{sentence}.", lead="Failure: ")
     found = bytes_by_limit(transfers)
-    limits = [limit for limit in found["limit"].tolist() if limit != "unknown"][:MAX_ADVISED]
+    said = {UNKNOWN, NO_RESPONSE if (failed["failure"] == "silent").any() else UNKNOWN}
+    limits = [limit for limit in found["limit"].tolist() if limit not in said][:MAX_ADVISED]
     for limit in limits:
         count = int(found["directions"][found["limit"] == limit][0])
         row = largest_row_limited_by(transfers, limit)
@@ -118,5 +128,5 @@ def _advice_parts(transfers: Table, services: Table) -> Iterator[Part]:
     for at, verdict in enumerate(service_verdicts(busiest)):
         label = service_label(select_rows(busiest, at))
         yield Paragraph(verdict, lead=f"Service {label}. ")
-    if not limits and not services["server"].size:
+    if not (limits or services["server"].size or failed["failure"].size):
         yield Paragraph("The captures do not show what limited the senders.")
