@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from segments import ACK, RST, SYN, Connection, Written
 from tcpcast.captures import Capture, trace
+from tcpcast.captures.failed_connections import failure_sentences
 from tcpcast.captures.interruptions import interruption_sentences
 from tcpcast.captures.subject import capture_subject
 
@@ -111,6 +112,19 @@ def test_closed_window_is_no_silence(end: int) -> None:
     receiver = ("server", "client")[end]
     assert sentence.startswith(f"the {receiver} kept its receive window closed for ")
     assert sentence.endswith("; 4 window probes)")
+
+
+def test_window_that_was_always_closed_did_not_shrink() -> None:
+    """Regression: the window had shrunk "from 0 to 0 B", or to 0 % of its size."""
+    written = Written()
+    connection = Connection(written, 40_000, AWAY)
+    now = closed_window(connection, 0, 0) + 6000
+    for probe in range(4):
+        connection.send(now + 9000 * probe, 0, at=connection.numbers[0] - 1)
+    capture = traced(written)
+    assert capture.failed["window_max_bytes"].tolist() == [0]
+    assert "with a closed window; first check the server" in capture.verdict()
+    assert "shrunk" not in " ".join([capture.verdict(), *failure_sentences(capture.failed)])
 
 
 @pytest.mark.parametrize("end", [0, 1])

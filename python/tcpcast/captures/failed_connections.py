@@ -238,8 +238,11 @@ MAX_SHRUNK_WINDOW_RATIO = 0.5
 
 
 def has_shrunk_window(largest: float, last: float) -> bool:
-    """Return True if the last window before the silence was much smaller than the largest."""
-    return 0 <= last <= MAX_SHRUNK_WINDOW_RATIO * largest
+    """Return True if the last window before the silence was much smaller than the largest.
+
+    A window that was closed in the whole capture did not shrink there.
+    """
+    return largest > 0 and 0 <= last <= MAX_SHRUNK_WINDOW_RATIO * largest
 
 
 def shrunk_window_clause(largest: int, last: int, *, unscaled: bool) -> str:
