@@ -3,7 +3,6 @@
 
 use super::exchanges::ExchangeTracker;
 use super::flow::Flow;
-use super::report::ConnectionReport;
 use super::sender_state::MAX_REACTION_TIME;
 use super::sequence_numbers::unwrap_near;
 use crate::segment::{Flags, Nanos, Segment};
@@ -20,6 +19,22 @@ pub enum ConnectionEnd {
     Reset,
     /// Evicted because too many connections were alive; this connection had been idle the longest.
     Evicted,
+}
+
+/// End of a connection, and whether packets were awaited for long enough after its last packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ObservedEnd {
+    pub(crate) end: ConnectionEnd,
+    /// True if a SYN or SYN-ACK would have been answered or repeated. False if the capture ended
+    /// sooner, or if the connection was evicted.
+    observed_for_handshake: bool,
+}
+
+impl ObservedEnd {
+    /// `observed`: time from the last packet to the eviction, or to the end of the capture, ns.
+    pub(crate) fn new(end: ConnectionEnd, observed: Nanos) -> Self {
+        Self { end, observed_for_handshake: observed >= MIN_HANDSHAKE_TIME }
+    }
 }
 
 /// Number of unanswered transmissions from which the peer counts as silent,
@@ -124,27 +139,17 @@ impl FailureDetails {
         }
     }
 
-    /// Whether a handshake that ended at `last` had too little time for an answer or a second try
-    /// before the capture ended at `end`.
-    fn is_undecided(&self, last: Nanos, end: Nanos) -> bool {
+    /// Whether a handshake had too little time for an answer or a second try.
+    pub(crate) fn is_undecided(&self, end: &ObservedEnd) -> bool {
         matches!(self.failure, FailureKind::Unanswered | FailureKind::HalfOpen)
             && self.tries == 1
-            && end.saturating_sub(last) < MIN_HANDSHAKE_TIME
+            && !end.observed_for_handshake
     }
 
     /// Returns the failure for the other order of directions.
     pub(crate) fn swapped(self) -> Self {
         let [first, second] = self.lost_bytes;
         Self { by: 1 - self.by, lost_bytes: [second, first], ..self }
-    }
-}
-
-impl ConnectionReport {
-    /// Removes the failure of a handshake that began just before the capture ended at `end`.
-    pub(crate) fn withdraw_early_failure(&mut self, end: Nanos) {
-        let last = self.last;
-        self.failure_details =
-            self.failure_details.filter(|failure| !failure.is_undecided(last, end));
     }
 }
 

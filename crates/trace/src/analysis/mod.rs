@@ -51,6 +51,7 @@ pub(crate) use tap_side::TapRtts;
 pub use direction_counts::DirectionCounts;
 pub use direction_stats::{Retransmission, SpuriousRetransmissions};
 pub use exchanges::{RequestExchange, RequestOutcome, TimeLine};
+pub(crate) use failure::ObservedEnd;
 pub use failure::{ConnectionEnd, FailureDetails, FailureKind, FailureStage};
 pub use interruption_kinds::{Interruption, SilentParty};
 pub use interruptions::MIN_INTERRUPTION;

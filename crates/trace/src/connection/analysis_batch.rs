@@ -3,7 +3,7 @@
 use super::connection_state::ConnectionBeginning;
 use super::segment_encoding::{SHORTEST, SegmentEncoder};
 use super::table::MAX_LOG_BYTES;
-use crate::analysis::ConnectionEnd;
+use crate::analysis::ObservedEnd;
 use crate::segment::{Nanos, Segment};
 
 /// A step for the connection of a slot.
@@ -15,7 +15,7 @@ pub(super) enum AnalysisStep {
     Log { bytes: usize },
     /// End the connection. `number`: sequence number of its report. `copies`: number of duplicate
     /// frames sent by each end.
-    End { number: u64, end: ConnectionEnd, copies: [u64; 2] },
+    End { number: u64, end: ObservedEnd, copies: [u64; 2] },
 }
 
 /// Steps of slots, with their beginnings and segments.

@@ -7,7 +7,7 @@ use super::analysis_batch::AnalysisStep;
 use super::analyzer::Analyzer;
 use super::connection_state::ConnectionBeginning;
 use super::worker_pool::{WorkerPool, max_events_in_progress};
-use crate::analysis::{ConnectionEnd, ConnectionReport, EventQuota};
+use crate::analysis::{ConnectionReport, EventQuota, ObservedEnd};
 use crate::segment::{Nanos, Segment};
 
 /// Number of reports that a pool prepares in advance.
@@ -82,7 +82,7 @@ impl AnalysisExecutor {
     }
 
     /// Ends the connection of a slot. `copies`: number of duplicate frames sent by each end.
-    pub(super) fn end_connection(&mut self, slot: usize, end: ConnectionEnd, copies: [u64; 2]) {
+    pub(super) fn end_connection(&mut self, slot: usize, end: ObservedEnd, copies: [u64; 2]) {
         let Some(pool) = &mut self.pool else {
             return self.reports.extend(self.local.end_connection(slot, end, copies).map(Some));
         };

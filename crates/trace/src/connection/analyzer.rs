@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::analysis_batch::{AnalysisBatch, AnalysisStep};
 use super::connection_state::{Connection, ConnectionBeginning};
 use super::segment_encoding::decode_segments;
-use crate::analysis::{ConnectionEnd, ConnectionReport, EventQuota};
+use crate::analysis::{ConnectionReport, EventQuota, ObservedEnd};
 use crate::segment::Segment;
 
 /// Connections by slot. Processes their steps in the order of the capture.
@@ -53,7 +53,7 @@ impl Analyzer {
     pub(super) fn end_connection(
         &mut self,
         slot: usize,
-        end: ConnectionEnd,
+        end: ObservedEnd,
         copies: [u64; 2],
     ) -> Option<ConnectionReport> {
         let connection = self.connections.get_mut(slot)?.take()?;

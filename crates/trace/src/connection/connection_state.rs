@@ -1,9 +1,9 @@
 //! State of a live connection.
 
 use crate::analysis::{
-    AnnouncedOptions, ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView,
-    DataSegmentEvent, DirectionReport, EventQuota, ExchangeTracker, FinRstTracker, Flow, FlowState,
-    NegotiatedOptions, TapRtts, credible_rtt_s,
+    AnnouncedOptions, ConnectionContext, ConnectionReport, ConnectionView, DataSegmentEvent,
+    DirectionReport, EventQuota, ExchangeTracker, FinRstTracker, Flow, FlowState,
+    NegotiatedOptions, ObservedEnd, TapRtts, credible_rtt_s,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -209,15 +209,14 @@ impl Connection {
     /// Returns the report of the connection. `copies`: number of duplicate frames sent by each end.
     pub(super) fn into_report(
         mut self: Box<Self>,
-        end: ConnectionEnd,
+        observed: ObservedEnd,
         copies: [u64; 2],
         quota: &EventQuota,
     ) -> ConnectionReport {
-        let end = self.end_tracker.effective_end(end, &self.connection_view());
-        let (failure, swaps) = (
-            self.end_tracker.connection_failure(end, &self.connection_view()),
-            self.opener == Some(1),
-        );
+        let end = self.end_tracker.effective_end(observed.end, &self.connection_view());
+        let failure = self.end_tracker.connection_failure(end, &self.connection_view());
+        let failure = failure.filter(|failure| !failure.is_undecided(&observed));
+        let swaps = self.opener == Some(1);
         let client = self.client_index() ^ usize::from(swaps);
         let (exchanges, omitted_exchanges) =
             self.exchanges.take().map_or_else(Default::default, |exchanges| {

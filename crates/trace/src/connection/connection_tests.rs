@@ -1164,6 +1164,26 @@ fn scan_is_evicted_before_transfer() {
     assert_eq!(reports.len(), 1001);
 }
 
+/// Regression: each evicted SYN counted as unanswered, although its answer could still come.
+#[test]
+fn evicted_syn_is_unanswered_only_after_the_first_rto() {
+    for (apart_ms, unanswered) in [(1.0, 0), (200.0, 990)] {
+        let mut connections =
+            Connections::new(MemoryLimits { connections: 10, ..MemoryLimits::default() });
+        let mut trace = Trace::new();
+        for n in 0..1000_u16 {
+            let mut syn = trace.segment(apart_ms * f64::from(n), SENDER);
+            syn.flags = Flags(Flags::SYN);
+            syn.source.port = 10_000 + n;
+            connections.push_segment(&syn);
+        }
+        let evicted = connections.take_finished();
+        let reports = evicted.into_iter().chain(connections.into_remaining_reports());
+        let failed = reports.filter(|report| report.failure_details.is_some()).count();
+        assert!(failed.abs_diff(unanswered) < 10, "{failed} failures");
+    }
+}
+
 /// Part of an aggregated frame is acknowledged before its other copy is captured.
 #[test]
 fn flight_of_acknowledged_frame_is_not_negative() {

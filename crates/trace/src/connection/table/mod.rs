@@ -23,7 +23,7 @@ use super::MemoryLimits;
 use super::analysis_executor::AnalysisExecutor;
 use super::connection_state::ConnectionBeginning;
 use crate::analysis::{
-    ConnectionEnd, ConnectionReport, EventQuota, RecentSegments, is_copy_of_recent,
+    ConnectionEnd, ConnectionReport, EventQuota, ObservedEnd, RecentSegments, is_copy_of_recent,
 };
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -138,7 +138,7 @@ impl ConnectionTable {
         let mut slot = self.find_slot(lookup);
         if let Some(old) = slot.filter(|_| segment.flags.contains_any(Flags::SYN)) {
             if self.reopens_connection(old, segment, high) {
-                self.end_connection(old, false);
+                self.end_connection(old, false, Nanos::MAX);
                 slot = None;
             }
         }
@@ -319,7 +319,7 @@ impl ConnectionTable {
         let live = |slot: &usize| self.entries[*slot].has_bit(LIVE);
         let mut slots: Vec<_> = (0..self.entries.len()).filter(live).collect();
         slots.sort_by_key(|slot| self.entries[*slot].number);
-        let last = slots.iter().map(|slot| self.entries[*slot].last).max().unwrap_or(0);
+        let latest = slots.iter().map(|slot| self.entries[*slot].last).max().unwrap_or(0);
         let mut left = slots.into_iter();
         std::iter::from_fn(move || {
             while self.analysis.wants_reports() {
@@ -327,11 +327,10 @@ impl ConnectionTable {
                 self.grant_points_if_single(slot);
                 self.analyze_slot_log(slot);
                 let LifecycleState { end, copies, .. } = self.lifecycle[slot];
-                self.analysis.end_connection(slot, end, copies);
+                let observed = latest.saturating_sub(self.entries[slot].last);
+                self.analysis.end_connection(slot, ObservedEnd::new(end, observed), copies);
             }
-            let mut report = self.analysis.next_report(true)?;
-            report.withdraw_early_failure(last);
-            Some(report)
+            self.analysis.next_report(true)
         })
     }
 
@@ -351,7 +350,7 @@ impl ConnectionTable {
 
     fn open_connection(&mut self, lookup: &SlotLookup, segment: &Segment, high: bool) -> usize {
         if self.index.len() >= self.limits.connections {
-            self.evict_one();
+            self.evict_one(segment.time);
         }
         let mut entry = ConnectionEntry::new(lookup.key, high, self.count, segment.time);
         let lifecycle = LifecycleState::new(segment);
@@ -393,7 +392,7 @@ impl ConnectionTable {
 
     /// Evicts one of the next entries: preferably an ended connection, then one with a single
     /// segment, then the one that has been idle the longest.
-    fn evict_one(&mut self) {
+    fn evict_one(&mut self, now: Nanos) {
         let length = self.entries.len();
         let nearby =
             (0..length.min(EVICTION_CANDIDATES)).map(|step| (self.sweep_slot + step) % length);
@@ -403,7 +402,7 @@ impl ConnectionTable {
         });
         self.sweep_slot = (self.sweep_slot + EVICTION_CANDIDATES) % length.max(1);
         if let Some(slot) = victim {
-            self.end_connection(slot, true);
+            self.end_connection(slot, true, now);
         }
     }
 
@@ -419,11 +418,12 @@ impl ConnectionTable {
             entry.has_bit(ENDED) && now.saturating_sub(entry.last) > CLOSED_LIFETIME
         };
         if self.entries.get(slot).is_some_and(gone) {
-            self.end_connection(slot, false);
+            self.end_connection(slot, false, now);
         }
     }
 
-    fn end_connection(&mut self, slot: usize, evicted: bool) {
+    /// Ends a connection, whose packets were awaited until `now`, or would not have come any more.
+    fn end_connection(&mut self, slot: usize, evicted: bool, now: Nanos) {
         self.grant_points_if_single(slot);
         self.analyze_slot_log(slot);
         let (entry, lifecycle) = (&mut self.entries[slot], &self.lifecycle[slot]);
@@ -433,11 +433,9 @@ impl ConnectionTable {
         self.free.push(slot);
         self.granted_points -= 2 * lifecycle.points;
         let cut = evicted && lifecycle.end == ConnectionEnd::Open;
-        self.analysis.end_connection(
-            slot,
-            if cut { ConnectionEnd::Evicted } else { lifecycle.end },
-            lifecycle.copies,
-        );
+        let end = if cut { ConnectionEnd::Evicted } else { lifecycle.end };
+        let end = ObservedEnd::new(end, now.saturating_sub(entry.last));
+        self.analysis.end_connection(slot, end, lifecycle.copies);
     }
 }
 
