@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 from segments import ACK, RST, SYN, Connection, Written
 from tcpcast.captures import Capture, trace
@@ -180,3 +181,25 @@ def test_interruption_of_transfers_is_in_the_verdict(end: int, flows: int) -> No
     verdict = traced(written).verdict()
     assert "the path was silent for 7.75 s, from 2.1" in verdict
     assert ("and 2 other connections" in verdict) == (flows > 1)
+
+
+def test_failures_that_the_table_omits_are_marked() -> None:
+    """Regression: 16,384 rows were listed without a mark, and a scan hid all other failures."""
+    written, scanned = Written(), 16_400
+    for number in range(scanned):
+        connection = Connection(written, 1024 + number % 60_000, server_port=443 + number // 60_000)
+        connection.send(number / 10, 0, SYN)
+    connection = Connection(written, 1023)
+    now = connection.open(scanned)
+    connection.send(now, 0, size=100)
+    connection.send(now + 30, 1, RST)
+    connection.written.frames.append((now + 2000, written.frames[0][1]))
+    capture = traced(written)
+    kinds, counts = np.unique(capture.failed["failure"], return_counts=True)
+    assert dict(zip(kinds.tolist(), counts.tolist(), strict=True)) == {
+        "reset": 1,
+        "unanswered": 16_384,
+    }
+    assert capture.rest["unanswered"] == scanned
+    omitted = "16 failed connections counted, but missing from the table of failures"
+    assert any(text.startswith(omitted) for text in capture.warnings)

@@ -231,6 +231,8 @@ pub(crate) fn read_trace(
     dict.set_item("talks", talks)?;
     dict.set_item("requests", requests)?;
     dict.set_item("omitted_requests", result.requests.omitted)?;
+    dict.set_item("omitted_failures", result.failed.omitted())?;
+    dict.set_item("omitted_interruptions", result.interruptions.omitted)?;
     dict.set_item("max_connections", max_connections)?;
     dict.set_item("omitted_events", result.omitted)?;
     dict.set_item("omitted_rounds", result.omitted_rounds)?;

@@ -243,6 +243,12 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     add(found["without_trail"], "direction", "without a time-sequence plot: too many points")
     add(found["omitted_events"], "event", "(retransmissions, losses) counted, but too many to list")
     add(found["omitted_rounds"], "round", "missing from the table of rounds: too many to list")
+    add(
+        found["omitted_failures"],
+        "failed connection",
+        "counted, but missing from the table of failures: too many of one kind",
+    )
+    add(found["omitted_interruptions"], "interruption", "missing from the table: too many to list")
     add(found["omitted_requests"], "request", "ignored, because the capture has too many requests")
     return lines
 

@@ -60,8 +60,8 @@ class Capture(CaptureTables, TabularResult):
     failed
         One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
         ``half_open``, ``silent``, ``reset`` or, for a connection that opened late because its SYN
-        met an old connection, ``old_connection``. The table has at most 16,384 rows; ``rest``
-        counts all failed connections.
+        met an old connection, ``old_connection``. The table has at most 16,384 rows of each
+        kind; ``rest`` counts all failed connections, and a warning those without a row.
     interruptions
         One row per connection and period of at least 1 s and four RTOs in which the path, the
         server or the client was silent while data were outstanding.

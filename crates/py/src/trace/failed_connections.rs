@@ -7,9 +7,9 @@ use tcpcast_trace::{ConnectionReport, FailureDetails, FailureKind, FailureStage}
 use super::requests::{EndpointName, endpoint_names};
 use super::{clamp_i64, numpy_column};
 
-/// Maximum number of rows, because a port scan can contain millions of connections. The counters
-/// include all connections.
-const MAX_FAILED: usize = 1 << 14;
+/// Maximum number of rows per kind, because a port scan can contain millions of connections, and
+/// must not hide failures of other kinds. The counters include all connections.
+const MAX_FAILED_PER_KIND: u64 = 1 << 14;
 
 /// A failed connection.
 struct FailedConnectionRow {
@@ -43,10 +43,11 @@ impl FailedConnections {
     /// Counts and lists a connection if it failed.
     pub(super) fn add_if_failed(&mut self, report: &ConnectionReport) {
         let Some(fate) = report.failure_details else { return };
-        let index = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
-        index.into_iter().for_each(|index| self.counts[index] += 1);
+        let kind = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
+        let Some(count) = kind.map(|kind| &mut self.counts[kind]) else { return };
+        *count += 1;
         self.without_loss += u64::from(fate.failure == FailureKind::Reset && fate.harmless);
-        if self.rows.len() < MAX_FAILED {
+        if *count <= MAX_FAILED_PER_KIND {
             self.rows.push(FailedConnectionRow {
                 number: report.number,
                 time: report.first,
@@ -61,6 +62,11 @@ impl FailedConnections {
     pub(super) fn counts_by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let names = FAILURES.iter().map(|(_, name)| *name);
         names.zip(self.counts).chain([("reset_without_loss", self.without_loss)])
+    }
+
+    /// Number of failed connections that the table omits.
+    pub(super) fn omitted(&self) -> u64 {
+        self.counts.iter().map(|count| count.saturating_sub(MAX_FAILED_PER_KIND)).sum()
     }
 
     /// Table in order of the first segments.

@@ -153,6 +153,7 @@ struct InterruptionRow {
 #[derive(Default)]
 pub(super) struct Interruptions {
     rows: Vec<InterruptionRow>,
+    pub(super) omitted: u64,
 }
 
 impl Interruptions {
@@ -167,6 +168,8 @@ impl Interruptions {
                         from_client: index == report.client,
                         interruption,
                     });
+                } else {
+                    self.omitted += 1;
                 }
             }
         }
