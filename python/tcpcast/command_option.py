@@ -19,7 +19,7 @@ class FormField:
     Attributes
     ----------
     label, hint
-        Label of the field, and explanation.
+        Label of the field, and explanation; by default the help of the option.
     default
         Initial value; "" if the field may be empty.
     low, high
@@ -29,7 +29,7 @@ class FormField:
     """
 
     label: str
-    hint: str
+    hint: str = ""
     default: str = ""
     low: str = ""
     high: str = ""

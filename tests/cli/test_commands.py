@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Capture = pytest.CaptureFixture[str]
 
 COMMANDS = [
-    *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve", "mcp"),
+    *("predict", "run", "plan", "sweep", "query", "trace", "report", "serve", "mcp"),
     *("reproduce", "link", "new", "engines", "schema"),
 ]
 

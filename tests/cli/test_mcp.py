@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from tcpcast.cli import main
+from tcpcast.cli.commands import PREDICT, RUN, TRACE
 from tcpcast.cli.mcp import MAX_RUNNING, MAX_WAITING, ToolCalls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools_by_name
 from tcpcast.errors import MachineError
@@ -154,6 +155,14 @@ def test_five_tools_have_valid_schemas_and_no_argument_that_writes(session: Sess
     assert listed["run"].input_schema["required"] == ["scenario"]
     assert listed["plan"].input_schema["properties"]["question"]["enum"][0] == "buffer"
     assert "web-10mbit" in listed["run"].input_schema["properties"]["scenario"]["description"]
+
+
+def test_the_arguments_of_a_tool_are_the_inputs_of_its_command() -> None:
+    own = {"capture", "scenario", "tables", "context", "files", "file"}
+    for command in (PREDICT, RUN, TRACE):
+        rows = {row.flag.removeprefix("--").replace("-", "_") for row in command.inputs}
+        arguments = tools_by_name()[command.name].schema()["properties"].keys()
+        assert arguments - own == rows - own
 
 
 def test_an_agent_can_list_its_folder(session: Session, folder: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.cli import main
+from tcpcast.cli.commands import COMMANDS, RUN, Command
+from tcpcast.cli.options import JSON
 from tcpcast.cli.page import make_forms
+from tcpcast.command_option import FormField, Option
 from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.plan.questions import QUESTIONS
 from tcpcast.scenario import parse_assignments
@@ -38,11 +42,34 @@ class Elements(HTMLParser):
 
 
 def test_each_command_has_one_form() -> None:
-    assert list(FORMS) == ["predict", "run", *(f"plan-{name}" for name in QUESTIONS), "trace"]
+    assert list(FORMS) == ["predict", "run", "trace", *(f"plan-{name}" for name in QUESTIONS)]
     fields = {each.name: each for each in FORMS["predict"].fields}
     assert set(PATH_OPTIONS) <= fields.keys()
     assert fields["stack"].default == "linux-cubic"
     assert set(FORMS["run"].by_scenario) == set(get_packaged_names())
+
+
+def test_a_row_in_the_table_of_commands_is_a_form_and_a_row_in_its_inputs_a_field(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made_up = Option("made_up_rtt", "TIME", "Help of the option.", form_field=FormField("Own RTT"))
+    monkeypatch.setitem(COMMANDS, "run", replace(RUN, inputs=(*RUN.inputs, made_up)))
+    command = Command("engines", "Summary.", "", "", (made_up,), (JSON,), "Engines")
+    monkeypatch.setitem(COMMANDS, "engines", command)
+    forms = make_forms()
+    for form in (forms["run"], forms["engines"]):
+        own = form.fields[-1]
+        assert (own.label, own.hint) == ("Own RTT", "Help of the option.")
+        request = form.request({"made_up_rtt": "5ms"})
+        assert request.words()[-2:] == ["--made-up-rtt", "5ms"]
+    assert [each.name for each in forms["engines"].fields] == ["made_up_rtt"]
+    assert request.engines() == [""]
+
+
+def test_titles_keep_the_capitals_of_abbreviations(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = replace(QUESTIONS["buffer"], text="largest base RTT")
+    monkeypatch.setitem(QUESTIONS, "buffer", question)
+    assert make_forms()["plan-buffer"].title == "Largest base RTT"
 
 
 def test_the_fields_of_a_scenario_set_its_keys() -> None:
@@ -128,6 +155,7 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("predict", {"flows": "0"}, "flows", "0"),
     ("predict", {"size": "100"}, "size", "unit"),
     ("predict", {"rtt": "5" * 300}, "rtt", "at most 200"),
+    ("predict", {"count": "x"}, "count", "valid integer"),
     ("predict", {"nothing": "1"}, "", "not a field"),
     ("predict", {"across": "stack"}, "", "has no curve"),
     ("run", WEB | {"network.rtt": "0ms"}, "network.rtt", "above 0"),

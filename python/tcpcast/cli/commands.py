@@ -19,7 +19,7 @@ from tcpcast.cli.options import (
     SEED,
     THREADS,
 )
-from tcpcast.command_option import Argument, Option
+from tcpcast.command_option import Argument, FormField, Option
 from tcpcast.path_option_definitions import PATH_OPTIONS
 
 LinkEnd = Literal["near", "far"]
@@ -38,8 +38,13 @@ class Command:
         Name of the command, and first and further paragraphs of its help.
     example
         Example command line at the end of the help.
-    options
-        Arguments and options, in the order of the help.
+    inputs
+        Arguments and options that determine the answer; the page and the tools for agents have
+        them as well.
+    outputs
+        Options about output, files and this machine, which only the command line has.
+    form_title
+        Title of the form on the page; "" without a form.
     has_program
         True if the command takes words after ``--``.
     """
@@ -48,7 +53,9 @@ class Command:
     summary: str
     details: str
     example: str
-    options: tuple[Option, ...] = ()
+    inputs: tuple[Option, ...] = ()
+    outputs: tuple[Option, ...] = ()
+    form_title: str = ""
     has_program: bool = False
 
     @property
@@ -56,12 +63,14 @@ class Command:
         """All paragraphs of the help."""
         return "\n\n".join(filter(None, (self.summary, self.details)))
 
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """Arguments and options, in the order of the help."""
+        return (*self.inputs, *self.outputs)
 
-_ANSWER_OPTIONS = (
-    ENGINE,
-    CHANGES,
-    SEED,
-    FEED,
+
+_ANSWER_INPUTS = (ENGINE, CHANGES, SEED, FEED)
+_ANSWER_OUTPUTS = (
     JSON,
     CSV,
     Option("plot", "DIR", "Write figures into a folder."),
@@ -74,14 +83,16 @@ _ANSWER_OPTIONS = (
     Option("accept_late", "", "Accept results of engine kernel even if the machine was too busy."),
     FORCE,
 )
-"""Options of the commands that answer one scenario."""
+"""Options about the output of the commands that answer one scenario."""
 
 RUN = Command(
     "run",
     "Run a scenario with several engines and compare the answers.",
     "Without --engine, every quick engine that applies to the scenario runs.",
     "tcpcast run web-10mbit --engine packet --set traffic.sources=98",
-    (FILE, *_ANSWER_OPTIONS),
+    (FILE, *_ANSWER_INPUTS),
+    _ANSWER_OUTPUTS,
+    "A scenario",
 )
 PREDICT = Command(
     "predict",
@@ -95,8 +106,10 @@ PREDICT = Command(
         *PATH_OPTIONS.values(),
         Option("packet", "", "Also simulate the path."),
         Option("count", "N", "Number of values per range; default 10.", "--points", type=int),
-        *_ANSWER_OPTIONS,
+        *_ANSWER_INPUTS,
     ),
+    _ANSWER_OUTPUTS,
+    "One path",
 )
 PLAN = Command(
     "plan",
@@ -180,30 +193,23 @@ QUERY = Command(
         JSON,
     ),
 )
+CAPTURES = Argument(
+    "files",
+    "FILE",
+    "pcap or pcapng captures, or output of iperf3 -J or ss -tin; - is standard input.",
+    type=list[str],
+)
 TRACE = Command(
     "trace",
     "Analyse TCP in captures and logs, worst direction first.",
     "Prints one line per direction with data. Captures may be compressed by gzip or zstd.",
     "tcpcast trace slow.pcap --plot figures",
     (
-        Argument(
-            "files",
-            "FILE",
-            "pcap or pcapng captures, or output of iperf3 -J or ss -tin; - is standard input.",
-            type=list[str],
-        ),
+        CAPTURES,
         Option(
             "second_capture",
             "FILE",
             "Capture at a second tap, behind the bottleneck, to find the losses between both taps.",
-        ),
-        CSV,
-        JSON,
-        Option(
-            "table",
-            "NAME",
-            "Print a table as CSV or JSON: requests, services, failed, interruptions, intervals, "
-            "rounds, retransmissions or loss_indications.",
         ),
         Option(
             "connection",
@@ -220,8 +226,8 @@ TRACE = Command(
             "TIME",
             "With --group-by: losses of a group within this time are one loss event; default "
             "the mean RTT.",
+            form_field=FormField("RTT"),
         ),
-        Option("everything", "", "Print all lines, not only the worst 20.", "--all"),
         Option(
             "worst",
             "N",
@@ -230,17 +236,28 @@ TRACE = Command(
             minimum=1,
         ),
         Option(
+            "models",
+            "",
+            "Compare the predictions of all path models with the rate of each direction.",
+        ),
+    ),
+    (
+        CSV,
+        JSON,
+        Option(
+            "table",
+            "NAME",
+            "Print a table as CSV or JSON: requests, services, failed, interruptions, intervals, "
+            "rounds, retransmissions or loss_indications.",
+        ),
+        Option("everything", "", "Print all lines, not only the worst 20.", "--all"),
+        Option(
             "max_connections",
             "N",
             "Maximum number of connections in memory; above it, idle connections are evicted. "
             "Default 65536.",
             type=int,
             minimum=1,
-        ),
-        Option(
-            "models",
-            "",
-            "Compare the predictions of all path models with the rate of each direction.",
         ),
         Option("scenario", "OUT.toml", "Write a scenario with the measured values."),
         OUT,
@@ -249,6 +266,7 @@ TRACE = Command(
         Option("parquet", "DIR", "Write all tables as Parquet into a folder."),
         FORCE,
     ),
+    "A capture",
 )
 REPORT = Command(
     "report",
@@ -445,7 +463,7 @@ SCHEMA = Command(
 COMMANDS = {
     each.name: each
     for each in (
-        *(RUN, PREDICT, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
+        *(PREDICT, RUN, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
         *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA),
     )
 }

@@ -8,14 +8,13 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from tcpcast.cli.commands import PREDICT, RUN, TRACE
+from tcpcast.cli.commands import CAPTURES, CONTEXT_OPTION, PREDICT, RUN, TRACE
 from tcpcast.cli.mcp_worker import MAX_REQUESTED_ROWS
 from tcpcast.cli.options import CHANGES, FILE, SEED
 from tcpcast.cli.plan_options import list_plan_options
 from tcpcast.cli.scenario_args import STANDARD_INPUT
 from tcpcast.command_option import REQUIRED, Argument, Option
 from tcpcast.errors import TcpcastError
-from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.plan.questions import QUESTIONS
 from tcpcast.scenario.loading import packaged_summaries, read_packaged_text
 
@@ -232,12 +231,14 @@ def _option_values(name: str, value: Any, row: Option) -> Iterator[str]:
 
 
 def _options_by_argument(rows: Iterable[Option]) -> dict[str, Option]:
-    """Return options by the names of their arguments."""
-    return {row.flag.removeprefix("--").replace("-", "_"): row for row in rows}
-
-
-def _options_named(rows: Iterable[Option], *names: str) -> list[Option]:
-    return [row for row in rows if row.name in names]
+    """Return options by the names of their arguments; positional arguments are left out."""
+    return {
+        row.flag.removeprefix("--").replace("-", "_"): replace(row, help=CHANGES_HELP)
+        if _is_changes(row)
+        else row
+        for row in rows
+        if row is not CONTEXT_OPTION and not isinstance(row, Argument)
+    }
 
 
 @functools.cache
@@ -253,37 +254,30 @@ def tools_by_name() -> dict[str, Tool]:
         return {SCENARIO: replace(row, help=scenario_help)}
 
     def planned(file: Option, *rows: Option) -> dict[str, Option]:
-        more = changes, SEED, TABLES_OPTION
+        more = CHANGES, SEED, TABLES_OPTION
         return scenario(file) | _options_by_argument((*rows, *more))
 
-    changes = replace(CHANGES, help=CHANGES_HELP)
-    (capture,) = _options_named(TRACE.options, "files")
-    capture = replace(capture, help="pcap or pcapng file below the folder of the server.")
-    of_trace = _options_named(
-        TRACE.options, "second_capture", "connection", "group_by", "rtt", "worst"
-    )
-    of_run = [*_options_named(RUN.options, "engine", "seed", "feed"), changes]
-    of_predict = _options_named(PREDICT.options, *PATH_OPTIONS, "packet", "count")
+    capture = replace(CAPTURES, help="pcap or pcapng file below the folder of the server.")
     return {
         tool.name: tool
         for tool in (
             Tool(
                 "trace",
                 TRACE_DESCRIPTION,
-                {"": {"capture": capture, **_options_by_argument(of_trace)}},
+                {"": {"capture": capture, **_options_by_argument(TRACE.inputs)}},
                 {"worst": MAX_ROWS},
                 {"captures": CAPTURES_OUTPUT},
             ),
             Tool(
                 "predict",
                 PREDICT_DESCRIPTION,
-                {"": _options_by_argument([*of_predict, TABLES_OPTION])},
+                {"": _options_by_argument([*PREDICT.inputs, TABLES_OPTION])},
                 output={"answers": ANSWERS_OUTPUT},
             ),
             Tool(
                 "run",
                 RUN_DESCRIPTION,
-                {"": {**scenario(FILE), **_options_by_argument([*of_run, TABLES_OPTION])}},
+                {"": {**scenario(FILE), **_options_by_argument([*RUN.inputs, TABLES_OPTION])}},
                 output={"scenario": {"type": "object"}, "answers": ANSWERS_OUTPUT},
             ),
             Tool(

@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from tcpcast import output
-from tcpcast.cli.commands import PREDICT, RUN, TRACE
+from tcpcast.cli.commands import CAPTURES, COMMANDS
+from tcpcast.cli.options import FILE
 from tcpcast.cli.plan_options import list_plan_options
 from tcpcast.cli.worker import Result, file_name, run_words
 from tcpcast.command_option import REQUIRED, Argument
@@ -67,6 +68,8 @@ KEYS_OF_EACH_SCENARIO = (
     *("network.bottleneck.queue", "network.bottleneck.loss", "tcp.stack", "run.seed"),
 )
 """Keys with a field although the scenario may use their defaults."""
+INPUTS_WITHOUT_FIELD = {"context", "files", "second_capture", "packet", "changes", "seed"}
+"""Inputs without a field: one capture is uploaded, a button simulates, and keys have fields."""
 HIDDEN_KEYS = re.compile(r"name|probes\..*|sweep\..*|class\.[^.]+\.name|network\.hop\.[^.]+\.name")
 RARE_KEYS = re.compile(
     r"run\.|(class\.[^.]+\.)?tcp\.(?!stack)|network\.(packet|ack)$|.*\.(kind|distribution|minimum)$"
@@ -117,7 +120,6 @@ class Form:
     hint: str
     command: tuple[str, ...]
     fields: tuple[Field, ...]
-    simulate: tuple[str, ...] = ()
     by_scenario: Mapping[str, tuple[Field, ...]] = field(default_factory=dict)
     takes_file: bool = False
 
@@ -172,12 +174,9 @@ class Form:
         if across and not (self.has_curve and across in fields and fields[across].steps):
             raise TcpcastError(f"{across[:MAX_LENGTH]!r} has no curve")
         typed = {name: given.get(name, each.default).strip() for name, each in fields.items()}
-        simulate = self.simulate if simulated else ()
         if self.takes_file and not file:
             raise TcpcastError("choose a capture")
-        return Request(
-            self.command, fields, typed, across, simulated, simulate, file and file_name(file)
-        )
+        return Request(self.command, fields, typed, across, simulated, file and file_name(file))
 
     @property
     def has_curve(self) -> bool:
@@ -201,12 +200,12 @@ class Request(NamedTuple):
     values: Mapping[str, str]
     across: str
     simulated: bool
-    simulate: tuple[str, ...]
     file: str
 
     def words(self, engine: str = "") -> list[str]:
         """Return the words of the command line, with one or more engines."""
-        command, values, more = self.command, dict(self.values), list(self.simulate)
+        command, values = self.command, dict(self.values)
+        more = ["--packet"] if self.simulated and command[0] == "predict" else []
         if self.across:
             points = SIMULATED_POINTS if self.simulated else CURVE_POINTS
             steps = [step for step in self.fields[self.across].steps if step != "0%"]
@@ -238,9 +237,7 @@ class Request(NamedTuple):
 
     def engines(self) -> list[str]:
         """Return the engines to request: each item is an attempt, "" for those of the command."""
-        if self.command[0] in {"predict", "trace"} or self.is_given(
-            "engine", self.values["engine"]
-        ):
+        if self.command[0] not in {"run", "plan"} or self.is_given("engine", self.values["engine"]):
             return [""]
         if self.command[0] == "plan":
             return [""] if self.simulated else list_formulas(self._scenario())
@@ -350,7 +347,11 @@ def _error_of(request: Request, text: str) -> dict[str, str]:
     """Return the message of a command with labels instead of options, and the named field."""
     message = _plain_messages(text).partition("\nTry 'tcpcast")[0]
     by_name = {name: each for each in request.fields.values() for name in each.names}
-    named = [name for name in by_name if re.match(rf"\W*{re.escape(name)}\b", message)]
+    named = [
+        name
+        for name in by_name
+        if re.match(rf"(Invalid value for )?\W*{re.escape(name)}\b", message)
+    ]
     field_name = by_name[max(named, key=len)].name if named else ""
     return {"message": _with_labels(message, request.fields.values()), "field": field_name}
 
@@ -418,7 +419,7 @@ def _option_field(row: Option, example: str = "") -> Field:
     return Field(
         row.name,
         label,
-        row.help_text if page is None else page.hint,
+        row.help_text if page is None or not page.hint else page.hint,
         () if isinstance(row, Argument) else (row.flag,),
         (row.flag, *row.keys),
         default or ("no" if not row.metavar else ""),
@@ -488,29 +489,32 @@ def make_forms() -> dict[str, Form]:
     """Return the forms by name, in the order of the page."""
     by_scenario = {name: _fields_of_scenario(name) for name in get_packaged_names()}
     scenario = Field("file", "Scenario", "", (), (), DEFAULT_SCENARIO, choices=packaged_summaries())
-    rare = [_option_field(row) for row in RUN.options if row.name in {"engine", "feed"}]
-    of_trace = [
-        _option_field(row)
-        for row in TRACE.options
-        if row.name in {"connection", "group_by", "models"}
-    ]
-    forms = [
-        Form(
-            "predict",
-            "One path",
-            PREDICT.summary,
-            ("predict",),
-            tuple(_option_field(row) for row in PREDICT.options if row.keys),
-            ("--packet",),
-        ),
-        Form("run", "A scenario", RUN.summary, ("run",), (scenario, *rare), (), by_scenario),
-    ]
-    for name, question in QUESTIONS.items():
-        rows = list_plan_options(question)
+    forms = []
+    for command in COMMANDS.values():
+        if not command.form_title:
+            continue
         fields = [
-            _option_field(row, question.example) for row in rows if not isinstance(row, Argument)
+            scenario if row is FILE else _option_field(row)
+            for row in command.inputs
+            if row.name not in INPUTS_WITHOUT_FIELD
         ]
-        title, command = question.text.capitalize(), ("plan", name)
+        forms.append(
+            Form(
+                command.name,
+                command.form_title,
+                command.summary,
+                (command.name,),
+                tuple(fields),
+                by_scenario if scenario in fields else {},
+                CAPTURES in command.inputs,
+            )
+        )
+    for name, question in QUESTIONS.items():
+        fields = [
+            _option_field(row, question.example)
+            for row in list_plan_options(question)
+            if not isinstance(row, Argument)
+        ]
         keys: dict[str, tuple[Field, ...]] = {}
         if not question.required_path_options:  # the path is a scenario
             fields.append(scenario)
@@ -522,15 +526,11 @@ def make_forms() -> dict[str, Form]:
         forms.append(
             Form(
                 f"plan-{name}",
-                title,
+                question.text[0].upper() + question.text[1:],
                 f"{question.summary} {question.about}",
-                command,
+                ("plan", name),
                 tuple(fields),
-                (),
                 keys,
             )
         )
-    forms.append(
-        Form("trace", "A capture", TRACE.summary, ("trace",), tuple(of_trace), (), {}, True)
-    )
     return {each.name: each for each in forms}
