@@ -101,10 +101,10 @@ pub struct Service {
 pub(crate) enum Entry {
     /// The departure of the packet is known.
     Served(Service),
-    /// The packet waits, or the queue dropped it.
+    /// The packet waits, or the queue dropped it or others.
     Queued,
-    /// The policer or the random loss before the queue dropped the packet.
-    Lost(DropCause),
+    /// The packet is dropped, and no other.
+    Dropped(DropCause),
 }
 
 /// Queue and transmitter.
@@ -154,16 +154,31 @@ struct LinkProbe<'a, T> {
 
 impl<T: Copy> QueueProbe<InTransit<T>> for LinkProbe<'_, T> {
     fn on_drop(&mut self, now: Nanos, packet: &Packet<InTransit<T>>, reason: DropReason) {
-        let cause = match reason {
-            DropReason::Full => DropCause::Full,
-            DropReason::Early => DropCause::Early,
-        };
-        self.dropped.push((now, *packet, cause));
+        self.dropped.push((now, *packet, drop_cause(reason)));
     }
 
     #[inline]
     fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
         self.occupancy.add_interval(packets, until);
+    }
+}
+
+/// Collects the events of a FIFO link, which drops only arriving packets.
+struct FifoProbe<'a>(&'a mut QueueOccupancy);
+
+impl QueueProbe<()> for FifoProbe<'_> {
+    fn on_drop(&mut self, _now: Nanos, _packet: &Packet<()>, _reason: DropReason) {}
+
+    #[inline]
+    fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
+        self.0.add_interval(packets, until);
+    }
+}
+
+fn drop_cause(reason: DropReason) -> DropCause {
+    match reason {
+        DropReason::Full => DropCause::Full,
+        DropReason::Early => DropCause::Early,
     }
 }
 
@@ -218,17 +233,17 @@ impl<T: Copy> Link<T> {
 
     /// Occupancy of the queue up to `now`, if all events before have been processed.
     pub(crate) fn occupancy_until(&mut self, now: Nanos) -> QueueOccupancy {
-        let probe = &mut LinkProbe { dropped: &mut Vec::new(), occupancy: &mut self.occupancy };
         let held = match &mut self.server {
             Server::Unlimited => 0,
             Server::Fifo { link, .. } => {
-                QueuedLink::<InTransit<T>>::advance_to(&mut **link, now, probe);
-                QueuedLink::<InTransit<T>>::held_backlog(&**link).packets
+                QueuedLink::<()>::advance_to(&mut **link, now, &mut FifoProbe(&mut self.occupancy));
+                QueuedLink::<()>::held_backlog(&**link).packets
             }
             Server::Holding(link) => {
                 let leaves = link.next_departure();
                 if leaves <= now && !self.has_departure_event {
-                    link.transmit_next_packet(probe);
+                    let (dropped, occupancy) = (&mut Vec::new(), &mut self.occupancy);
+                    link.transmit_next_packet(&mut LinkProbe { dropped, occupancy });
                 }
                 link.held_backlog().packets
             }
@@ -278,40 +293,44 @@ impl<T: Copy> Link<T> {
     }
 
     /// Processes a packet that reaches the link at `now`. Adds the packets that the queue drops to
-    /// `dropped`.
-    #[inline]
+    /// `dropped`, unless it is only this packet.
+    #[inline(always)]
     pub(crate) fn enter(
         &mut self,
         now: Nanos,
-        packet: Packet<InTransit<T>>,
+        packet: &Packet<InTransit<T>>,
         dropped: &mut DroppedPackets<T>,
     ) -> Entry {
-        if self.policer.as_mut().is_some_and(|policer| !policer.allows_packet(now, packet.bytes)) {
-            return Entry::Lost(DropCause::Full);
+        let &Packet { bytes, flow, ecn, .. } = packet;
+        if self.policer.as_mut().is_some_and(|policer| !policer.allows_packet(now, bytes)) {
+            return Entry::Dropped(DropCause::Full);
         }
         if self.loses_packet_at(LossPlace::Before) {
-            return Entry::Lost(DropCause::Random);
+            return Entry::Dropped(DropCause::Random);
         }
-        let probe = &mut LinkProbe { dropped, occupancy: &mut self.occupancy };
         let (leaves, waited, marked) = match &mut self.server {
             Server::Unlimited => (now, 0, false),
             Server::Fifo { link, last_leaves } => {
-                let OfferOutcome::Departs { leaves, marked, .. } = link.offer(now, packet, probe)
-                else {
-                    return Entry::Queued;
-                };
-                let begins = if self.varies { leaves } else { (*last_leaves).max(now) };
-                *last_leaves = leaves;
-                (leaves, begins - now, marked)
+                let arriving = Packet::new((), flow, bytes).with_ecn(ecn);
+                match link.offer(now, arriving, &mut FifoProbe(&mut self.occupancy)) {
+                    OfferOutcome::Departs { leaves, marked, .. } => {
+                        let begins = if self.varies { leaves } else { (*last_leaves).max(now) };
+                        *last_leaves = leaves;
+                        (leaves, begins - now, marked)
+                    }
+                    OfferOutcome::Dropped(reason) => return Entry::Dropped(drop_cause(reason)),
+                    OfferOutcome::Held { .. } => return Entry::Queued,
+                }
             }
             Server::Holding(link) => {
+                let probe = &mut LinkProbe { dropped, occupancy: &mut self.occupancy };
                 if link.next_departure() <= now && !self.has_departure_event {
                     // Nothing waits: the transmitter has been idle since the last departure.
                     run_expired_queue_timer(link, link.next_departure());
                     link.transmit_next_packet(probe);
                 }
                 run_expired_queue_timer(link, now);
-                let OfferOutcome::Departs { leaves, marked, .. } = link.offer(now, packet, probe)
+                let OfferOutcome::Departs { leaves, marked, .. } = link.offer(now, *packet, probe)
                 else {
                     return Entry::Queued;
                 };
@@ -347,7 +366,7 @@ impl<T: Copy> Link<T> {
     }
 
     /// Counts a transmitted packet, and returns when it reaches the far end, or when it is lost.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit_packet(
         &mut self,
         class: usize,

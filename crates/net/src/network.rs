@@ -92,6 +92,8 @@ pub struct Network<T> {
     departures: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Changes in order of time and link.
     changes: VecDeque<(Nanos, u32, LinkChange)>,
+    /// Time of the next departure or change.
+    next_link_event: Nanos,
     /// Buffer for the packets that a queue drops during one call.
     dropped: DroppedPackets<T>,
     now: Nanos,
@@ -108,6 +110,7 @@ impl<T: Copy> Default for Network<T> {
             pending: PendingPackets::default(),
             departures: BinaryHeap::new(),
             changes: VecDeque::new(),
+            next_link_event: NEVER,
             dropped: Vec::new(),
             now: 0,
             min_last_delay: NEVER,
@@ -133,6 +136,7 @@ impl<T: Copy> Network<T> {
         self.links.push(Link::new(config, !changes.is_empty()));
         self.changes.extend(changes.into_iter().map(|(time, change)| (time, id, change)));
         self.changes.make_contiguous().sort_by_key(|(time, link, _)| (*time, *link));
+        self.find_next_link_event();
         LinkId(id)
     }
 
@@ -198,15 +202,15 @@ impl<T: Copy> Network<T> {
         match links.first() {
             None => {
                 packet.entered += delay;
-                self.pending.push(HOST, packet);
+                self.pending.push(HOST, &packet);
             }
             // Departures from the link at `now` come before arrivals.
             Some(first)
                 if !self.links[*first as usize].is_computed_on_entry && self.next_time() <= now =>
             {
-                self.pending.push(*first, packet);
+                self.pending.push(*first, &packet);
             }
-            Some(_) => self.enter_link(now, packet, observer),
+            Some(_) => self.enter_link(now, &mut packet, observer),
         }
     }
 
@@ -214,7 +218,7 @@ impl<T: Copy> Network<T> {
     #[inline]
     #[must_use]
     pub fn next_time(&self) -> Nanos {
-        self.next_departure().min(self.next_change()).min(self.pending.next_time())
+        self.next_link_event.min(self.pending.next_time())
     }
 
     /// Lower bound of the time of the next event at a host or of a known arrival at a link.
@@ -223,33 +227,46 @@ impl<T: Copy> Network<T> {
         self.pending.next_time().min(self.next_departure().saturating_add(self.min_last_delay))
     }
 
-    #[inline]
     fn next_departure(&self) -> Nanos {
         self.departures.peek().map_or(NEVER, |Reverse((time, _))| *time)
     }
 
-    #[inline]
     fn next_change(&self) -> Nanos {
         self.changes.front().map_or(NEVER, |(time, ..)| *time)
     }
 
+    fn find_next_link_event(&mut self) {
+        self.next_link_event = self.next_departure().min(self.next_change());
+    }
+
     /// Processes the next event, if any.
+    #[inline]
     pub fn step(&mut self, observer: &mut impl NetworkObserver<T>) {
-        let now = self.next_time();
+        if self.next_link_event > self.pending.next_time() {
+            if let Some(packet) = self.pending.pop() {
+                self.now = packet.entered;
+                self.process_arrival(packet, observer);
+            }
+        } else {
+            self.process_link_event(observer);
+        }
+    }
+
+    /// Processes the next departure or change.
+    fn process_link_event(&mut self, observer: &mut impl NetworkObserver<T>) {
+        let now = self.next_link_event;
+        if now == NEVER {
+            return;
+        }
+        self.now = now;
         if self.next_departure() == now {
-            if let Some(Reverse((time, link))) = self.departures.pop() {
-                self.now = time;
+            if let Some(Reverse((_, link))) = self.departures.pop() {
                 self.serve_next_packet(link, observer);
             }
-        } else if self.next_change() == now {
-            if let Some((time, link, change)) = self.changes.pop_front() {
-                self.now = time;
-                self.links[link as usize].apply_change(change);
-            }
-        } else if let Some(packet) = self.pending.pop() {
-            self.now = now;
-            self.process_arrival(packet, observer);
+        } else if let Some((_, link, change)) = self.changes.pop_front() {
+            self.links[link as usize].apply_change(change);
         }
+        self.find_next_link_event();
     }
 
     /// Processes all events up to `now`.
@@ -260,9 +277,10 @@ impl<T: Copy> Network<T> {
     }
 
     /// Processes a packet that reaches a link or its host at the current time.
+    #[inline]
     fn process_arrival(
         &mut self,
-        packet: Packet<InTransit<T>>,
+        mut packet: Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
     ) {
         let InTransit { payload, route, hop, lost } = packet.token;
@@ -275,35 +293,34 @@ impl<T: Copy> Network<T> {
         if usize::from(hop) == self.routes[route as usize].links.len() {
             observer.on_delivered(self.now, payload, packet.ecn);
         } else {
-            self.enter_link(self.now, packet, observer);
+            self.enter_link(self.now, &mut packet, observer);
         }
     }
 
     /// Processes a packet that reaches a link at `time`, and at following links without events.
     fn enter_link(
         &mut self,
-        time: Nanos,
-        packet: Packet<InTransit<T>>,
+        mut time: Nanos,
+        packet: &mut Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
     ) {
-        let mut arriving = Some((time, packet));
-        while let Some((time, packet)) = arriving {
+        loop {
             let (link, class) = self.link_and_class(&packet.token);
             let entered = &mut self.links[link as usize];
             entered.counters[class].entered.count_packet(packet.bytes);
             observer.on_entered(time, LinkId(link), &packet.token.payload);
-            arriving = match entered.enter(time, packet, &mut self.dropped) {
-                Entry::Served(service) => self.forward_packet(service, packet, observer),
-                Entry::Lost(cause) => {
-                    self.drop_packet(time, packet, cause, observer);
-                    None
-                }
+            match entered.enter(time, packet, &mut self.dropped) {
+                Entry::Served(service) => match self.forward_packet(service, packet, observer) {
+                    Some(due) => time = due,
+                    None => return,
+                },
+                Entry::Dropped(cause) => return self.drop_packet(time, packet, cause, observer),
                 Entry::Queued => {
                     self.process_dropped_packets(observer);
                     self.schedule_departure(link);
-                    None
+                    return self.find_next_link_event();
                 }
-            };
+            }
         }
     }
 
@@ -314,10 +331,9 @@ impl<T: Copy> Network<T> {
         let next = served.serve_next(&mut self.dropped);
         self.process_dropped_packets(observer);
         self.schedule_departure(link);
-        let next =
-            next.and_then(|(service, packet)| self.forward_packet(service, packet, observer));
-        if let Some((time, packet)) = next {
-            self.enter_link(time, packet, observer);
+        let Some((service, mut packet)) = next else { return };
+        if let Some(time) = self.forward_packet(service, &mut packet, observer) {
+            self.enter_link(time, &mut packet, observer);
         }
     }
 
@@ -332,14 +348,14 @@ impl<T: Copy> Network<T> {
     }
 
     /// Schedules the arrival of a transmitted packet at the next place of its route. If the next
-    /// link needs no event, returns the packet and its arrival time instead.
-    #[inline]
+    /// link needs no event, returns the time of arrival instead.
+    #[inline(always)]
     fn forward_packet(
         &mut self,
         service: Service,
-        mut packet: Packet<InTransit<T>>,
+        packet: &mut Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
-    ) -> Option<(Nanos, Packet<InTransit<T>>)> {
+    ) -> Option<Nanos> {
         let (link, class) = self.link_and_class(&packet.token);
         observer.on_served(LinkId(link), &packet.token.payload, &service);
         if service.marked {
@@ -360,8 +376,8 @@ impl<T: Copy> Network<T> {
                 HOST
             }
             Some(next) if self.links[*next as usize].is_computed_on_entry => {
-                self.count_leaving_packet(due, &packet, observer);
-                return Some((due, packet));
+                self.count_leaving_packet(due, packet, observer);
+                return Some(due);
             }
             Some(next) => *next,
         };
@@ -372,8 +388,8 @@ impl<T: Copy> Network<T> {
 
     fn process_dropped_packets(&mut self, observer: &mut impl NetworkObserver<T>) {
         let mut dropped = std::mem::take(&mut self.dropped);
-        for (time, packet, cause) in dropped.drain(..) {
-            self.drop_packet(time, packet, cause, observer);
+        for (time, mut packet, cause) in dropped.drain(..) {
+            self.drop_packet(time, &mut packet, cause, observer);
         }
         self.dropped = dropped;
     }
@@ -382,7 +398,7 @@ impl<T: Copy> Network<T> {
     fn drop_packet(
         &mut self,
         time: Nanos,
-        mut packet: Packet<InTransit<T>>,
+        packet: &mut Packet<InTransit<T>>,
         cause: DropCause,
         observer: &mut impl NetworkObserver<T>,
     ) {
@@ -391,7 +407,7 @@ impl<T: Copy> Network<T> {
             packet.token.lost = Some(cause);
             self.pending.push(self.link_and_class(&packet.token).0, packet);
         } else {
-            self.count_dropped_packet(&packet, cause, observer);
+            self.count_dropped_packet(packet, cause, observer);
         }
     }
 
