@@ -2,7 +2,8 @@
 
 The captures in ``headlines`` were made with the real programs over ``tcpcast link`` (4 or 10 Mbit/s
 and 30 or 40 ms RTT; ``iperf3-short``: 1 Gbit/s and 80 ms), cut to 96 bytes per packet, with zeros
-as payload. ``curl-tls`` has 620 bytes per packet, with two names and the ClientHello of curl.
+as payload. ``iperf3-shaper``: between two namespaces, behind a shaper of the tapped interface.
+``curl-tls`` has 620 bytes per packet, with two names and the ClientHello of curl.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ ANSWERS = {
     "iperf3-reverse": Answer("transfer", ("link",)),
     "iperf3-window": Answer("transfer", ("receiver window",)),
     "iperf3-paced": Answer("transfer", ("application",)),
+    "iperf3-shaper": Answer("transfer", ("link",)),
     "iperf3-short": Answer("transfer", ("slow start",)),
     "curl-download": Answer("transfer", ("link",)),
     "curl-upload": Answer("transfer", ("link",)),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from replays import simulated
 from segments import MSS, Connection, Written
 from tcpcast.captures import trace
 from tcpcast.cli import main
@@ -109,3 +110,24 @@ def test_tap_at_unknown_position_is_not_at_the_sender(
     assert row["rtt_lower_bound"]
     assert "send buffer" not in row["advice"]
     assert "per RTT" not in row["advice"]
+
+
+RACK = {
+    "network": {"rtt": "30us", "bottleneck": {"rate": "1gbit", "buffer": "60pkt"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "tcp": {"stack": "linux-cubic"},
+    "run": {"duration": "300ms", "warmup": "0s"},
+}
+
+
+@pytest.mark.parametrize("tap", ["sender", "receiver"])
+@pytest.mark.parametrize(
+    ("change", "cause"), [({}, "link"), ({"tcp.receiver_window": 4}, "receiver")]
+)
+def test_tap_in_a_rack_shows_the_limit(
+    change: dict[str, int], cause: str, tap: str, tmp_path: Path
+) -> None:
+    """Regression: with an RTT below 50 µs, the position of the tap and the limit were unknown."""
+    _, _, capture = simulated(RACK, tmp_path, change, tap)
+    assert capture.connections["tap_side"].tolist() == [tap]
+    assert capture.connections["cause"].tolist() == [cause]

@@ -397,7 +397,8 @@ impl Flow {
         let mut blank = None::<DirectionStats>;
         let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
         let min_rtt = stats.sender.min();
-        let side = tap.tap_side(from, min_rtt);
+        let evidence = stats.evidence.to_limit_evidence();
+        let side = tap.tap_side(from, min_rtt, evidence.queue_s);
         let mut summary = stats.rounds.finish_last_round(self.last_data.unwrap_or(0), wait);
         let mut rtt = stats.rtt_report(tap.rtt_to_end(from), &summary);
         if self.bare_acks == 0 {
@@ -462,7 +463,7 @@ impl Flow {
             sequence_plot: plot.unwrap_or_default(),
             slow_start: summary.slow_start,
             limitation: limits.unwrap_or_default(),
-            evidence: stats.evidence.to_limit_evidence(),
+            evidence,
             rounds: summary.rows,
         }
     }

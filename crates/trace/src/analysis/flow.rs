@@ -33,6 +33,8 @@ const MIN_TRUSTED_IP_IDS: i8 = 4;
 pub(crate) struct ConnectionContext<'a> {
     /// Round-trip time between the tap and the sender of the data; 0 if unknown.
     pub(crate) tap_rtt: Nanos,
+    /// True if a queue may precede the tap: neither end is nearer than the other.
+    pub(crate) may_be_queued: bool,
     /// Maximum number of losses and of retransmissions listed per direction; `quota` limits all
     /// directions.
     pub(crate) max_events: usize,
@@ -324,7 +326,7 @@ impl Flow {
         let stats = || DirectionStats::new(segment.time, context.max_events, context.max_points);
         let stats = self.stats.get_or_insert_with(stats);
         if let Some((value, _)) = segment.options.timestamps {
-            stats.evidence.add_sender_timestamp(segment.time, value, context.tap_rtt);
+            stats.evidence.add_sender_timestamp(segment.time, value, context.may_be_queued);
         }
         packets
     }

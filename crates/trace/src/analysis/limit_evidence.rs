@@ -1,7 +1,6 @@
 //! Evidence from single packets for the cause of the rate: data that no acknowledgement triggered,
 //! even gaps between them, and timestamp delays at a receiver.
 
-use super::tap_side::MIN_REMOTE_RTT;
 use crate::segment::Nanos;
 
 /// Longest reaction time of a sender with data and an open window to an acknowledgement. Other data
@@ -78,12 +77,11 @@ impl EvidenceSums {
         }
     }
 
-    /// Processes a data segment with the timestamp `value`. `tap_rtt`: minimum round-trip time
-    /// between the tap and the sender.
-    ///
+    /// Processes a data segment with the timestamp `value`. `may_be_queued`: a queue may precede the
+    /// tap, which is not at the sender, or behind a shaper of the sender's interface.
     #[inline]
-    pub(super) fn add_sender_timestamp(&mut self, time: Nanos, value: u32, tap_rtt: Nanos) {
-        if tap_rtt > MIN_REMOTE_RTT {
+    pub(super) fn add_sender_timestamp(&mut self, time: Nanos, value: u32, may_be_queued: bool) {
+        if may_be_queued {
             self.clock
                 .get_or_insert_with(|| SenderClockDelay::new(time, value))
                 .add_timestamp(time, value);
@@ -230,14 +228,14 @@ mod tests {
         let mut sums = EvidenceSums::default();
         for n in 0..1000_u32 {
             let queued = if n < 500 { 0 } else { 20_000_000 };
-            sums.add_sender_timestamp(u64::from(n) * 5_000_000 + queued, 5 * n, 40_000_000);
+            sums.add_sender_timestamp(u64::from(n) * 5_000_000 + queued, 5 * n, true);
         }
         assert!(
             sums.to_limit_evidence().queue_s.is_some_and(|queue| (queue - 0.0095).abs() < 1e-6)
         );
         let mut coarse = EvidenceSums::default();
         (0..1000_u32)
-            .for_each(|n| coarse.add_sender_timestamp(u64::from(n) * 5_000_000, n / 2, 40_000_000));
+            .for_each(|n| coarse.add_sender_timestamp(u64::from(n) * 5_000_000, n / 2, true));
         assert_eq!(coarse.to_limit_evidence().queue_s, None);
         assert_eq!(EvidenceSums::default().to_limit_evidence().queue_s, None);
     }
@@ -249,12 +247,8 @@ mod tests {
         let mut queued = EvidenceSums::default();
         for n in 0..36_000_u64 {
             let (value, time) = ((100 * n) as u32, n * 100_005_000);
-            drifting.add_sender_timestamp(time, value, 40_000_000);
-            queued.add_sender_timestamp(
-                time + u64::from(n >= 100) * 300_000_000,
-                value,
-                40_000_000,
-            );
+            drifting.add_sender_timestamp(time, value, true);
+            queued.add_sender_timestamp(time + u64::from(n >= 100) * 300_000_000, value, true);
         }
         assert!(drifting.to_limit_evidence().queue_s.is_some_and(|queue| queue < 0.002));
         assert!(queued.to_limit_evidence().queue_s.is_some_and(|queue| queue > 0.1));

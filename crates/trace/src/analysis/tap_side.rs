@@ -30,6 +30,14 @@ pub(super) const MIN_REMOTE_RTT: Nanos = 1_000_000;
 const MAX_NEAR_RTT_SHARE: f64 = 0.1;
 /// Shorter round trips are within a machine or rack, so that both ends are near.
 const MIN_DISTINCT_RTT: Nanos = 50_000;
+/// There, the tap is at one end if the other end responds after at least this time,
+const MIN_CREDIBLE_FAR_RTT: Nanos = 10_000;
+/// and if the response of the near end, which is the processing time of its host, is shorter by this
+/// factor.
+const MIN_FAR_RTT_RATIO: Nanos = 3;
+/// Mean delay of data before the tap from which a shaper precedes it, seconds. Without a shaper, it
+/// is at most 0.0001; qdiscs that pace delay single packets by about 0.001.
+const MIN_SHAPER_DELAY_S: f64 = 0.005;
 
 /// Round-trip times from the tap to both ends.
 #[derive(Clone, Debug, Default)]
@@ -128,22 +136,50 @@ impl TapRtts {
         self.handshake
     }
 
+    /// Whether the tap may be behind a queue for data from the end `from`: it is not at this end, or
+    /// both ends are so near that a shaper of an interface is the whole path.
+    #[inline(always)]
+    pub(crate) fn may_be_behind_queue(&self, from: usize) -> bool {
+        let [near, far] = [from, 1 - from].map(|end| self.rtt_to_end(end).unwrap_or(0));
+        near > MIN_REMOTE_RTT || near > 0 && near.saturating_add(far) < MIN_DISTINCT_RTT
+    }
+
     /// Returns the position of the tap for data from the end `from`. `far`: minimum RTT of data and
-    /// acknowledgements.
-    pub(crate) fn tap_side(&self, from: usize, far: Option<Nanos>) -> TapSide {
+    /// acknowledgements. `queue_s`: mean delay of a queue between the sender and the tap, if known.
+    pub(crate) fn tap_side(
+        &self,
+        from: usize,
+        far: Option<Nanos>,
+        queue_s: Option<f64>,
+    ) -> TapSide {
         let far_rtt = [self.rtt_to_end(1 - from), far].into_iter().flatten().min();
         let (Some(tap_rtt), Some(far_rtt)) = (self.rtt_to_end(from), far_rtt) else {
             return TapSide::Unknown;
         };
         let total = tap_rtt.saturating_add(far_rtt);
         if total < MIN_DISTINCT_RTT {
-            return TapSide::Unknown;
+            return match queue_s {
+                Some(queue_s) if queue_s >= MIN_SHAPER_DELAY_S => TapSide::Middle,
+                _ => near_tap_side(tap_rtt, far_rtt),
+            };
         }
         match tap_rtt as f64 / total as f64 {
             share if share <= MAX_NEAR_RTT_SHARE => TapSide::Sender,
             share if share >= 1.0 - MAX_NEAR_RTT_SHARE => TapSide::Receiver,
             _ => TapSide::Middle,
         }
+    }
+}
+
+/// Position of a tap near both ends, without a queue before the tap.
+fn near_tap_side(tap_rtt: Nanos, far_rtt: Nanos) -> TapSide {
+    let is_far = |rtt: Nanos, other: Nanos| {
+        rtt >= MIN_CREDIBLE_FAR_RTT && rtt >= other.saturating_mul(MIN_FAR_RTT_RATIO)
+    };
+    match (is_far(far_rtt, tap_rtt), is_far(tap_rtt, far_rtt)) {
+        (true, _) => TapSide::Sender,
+        (_, true) => TapSide::Receiver,
+        _ => TapSide::Unknown,
     }
 }
 
@@ -231,8 +267,8 @@ mod tests {
         for tick in [1, 10, 100, 1000] {
             for begin in [0, 2777] {
                 let tap = observe([40, 40], 2, tick, begin);
-                assert_eq!(tap.tap_side(0, None), TapSide::Middle, "{tick} {begin}");
-                assert_eq!(tap.tap_side(1, None), TapSide::Middle, "{tick} {begin}");
+                assert_eq!(tap.tap_side(0, None, None), TapSide::Middle, "{tick} {begin}");
+                assert_eq!(tap.tap_side(1, None, None), TapSide::Middle, "{tick} {begin}");
             }
         }
     }

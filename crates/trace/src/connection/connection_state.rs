@@ -94,6 +94,7 @@ impl Connection {
             (has_data && self.may_affect_exchanges(from)).then(|| self.flows[from].flow_state());
         let context = ConnectionContext {
             tap_rtt: self.tap.rtt_to_end(from).unwrap_or(0),
+            may_be_queued: self.tap.may_be_behind_queue(from),
             max_events: self.max_events,
             quota,
             max_points: self.beginning.points,
