@@ -27,11 +27,12 @@ EXPECTED_LOSSES = "expected_losses"
 WINDOW_BDPS = "window_bdps"
 SACK_LOSSES = "recoveries"
 QUEUE_FILL = "queue_fill"
+BURST_FILL = "burst_fill"
 """Quantities that bound a domain: p; T0 in RTTs; the share of time that PFTK (31) spends in
 timeouts; the share of flows in RTO at the same time; the window relative to the receiver window;
 the mean number of losses of a transfer; its largest window in bandwidth-delay products; the
-losses of a transfer that are repaired by SACK; and the queue that the formula assumes to fit,
-relative to the buffer."""
+losses of a transfer that are repaired by SACK; the queue that the formula assumes to fit, and the
+bursts of the hosts, relative to the buffer."""
 
 MAX_RTO_SHARE = 0.25
 """Maximum share of flows in RTO for which algorithm 1 is preferred to n times PFTK: it assumes few
@@ -48,6 +49,7 @@ _QUANTITY_TEXTS = {
     WINDOW_BDPS: ("a window of {} BDP", 1),
     SACK_LOSSES: ("{} losses per transfer with SACK", 1),
     QUEUE_FILL: ("a queue of {} % of the buffer", 100),
+    BURST_FILL: ("bursts of {} % of the buffer", 100),
 }
 
 
@@ -84,12 +86,12 @@ class FormulaDomain:
 
 _SIMULATION_SOURCE = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
 _DOMAIN_WITHOUT_TIMEOUTS = FormulaDomain(
-    0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.2, QUEUE_FILL: 1}
+    0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.2, QUEUE_FILL: 1, BURST_FILL: 1}
 )
 _DOMAIN_WITH_TIMEOUTS = FormulaDomain(
     0.35,
     _SIMULATION_SOURCE,
-    {LOSS_RATIO: 0.1, QUEUE_FILL: 1},
+    {LOSS_RATIO: 0.1, QUEUE_FILL: 1, BURST_FILL: 1},
     {T0_RTTS: 10, TIMEOUT_TIME_SHARE: 0.35},
 )
 
@@ -102,7 +104,7 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
         "cubic-response": FormulaDomain(
             None,
             "same bound as the square-root law: RFC 9438, section 5, also excludes timeouts",
-            {TIMEOUT_TIME_SHARE: 0.2, QUEUE_FILL: 1},
+            {TIMEOUT_TIME_SHARE: 0.2, QUEUE_FILL: 1, BURST_FILL: 1},
         ),
         "bbr-bound": FormulaDomain(
             None,
@@ -111,10 +113,14 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
             {LOSS_RATIO: 0.12},
         ),
         "parallel": FormulaDomain(
-            0.35, _SIMULATION_SOURCE, {RTO_FLOW_SHARE: 0.35, WINDOW_SHARE: 1.0, QUEUE_FILL: 1}
+            0.35,
+            _SIMULATION_SOURCE,
+            {RTO_FLOW_SHARE: 0.35, WINDOW_SHARE: 1.0, QUEUE_FILL: 1, BURST_FILL: 1},
         ),
         "parallel-cumulative": FormulaDomain(
-            0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.4, WINDOW_SHARE: 1.0, QUEUE_FILL: 1}
+            0.35,
+            _SIMULATION_SOURCE,
+            {TIMEOUT_TIME_SHARE: 0.4, WINDOW_SHARE: 1.0, QUEUE_FILL: 1, BURST_FILL: 1},
         ),
         "cardwell": FormulaDomain(
             0.35,

@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 MIN_LOSS = 1e-15
 """Smaller losses are indistinguishable from no loss: 1 - p is 1."""
 
+LARGEST_DELAY = 12
+"""Largest delay of the hosts between two losses, in mean delays (``tcp.host_noise``), which are
+exponential. Packets that waited for a late host leave as a burst."""
+
+OFFLOAD_S, OFFLOAD_BYTES = 1e-3, 65_536
+"""Time whose data segmentation offload sends as one burst, and the largest such burst."""
+
 IDLE_RTT_SOURCE = "network.rtt: one packet and its ACK on the idle path"
 
 
@@ -99,12 +106,24 @@ def collect_path_inputs(
     return make_path_inputs(
         steps,
         buffer_pkts=buffer_pkts,
+        burst_pkts=0.0 if link is None else _burst_pkts(group, link),
         decrease=CUBIC_BETA if tcp.control == "cubic" else 0.5,
         window_pkts=window,
         delivered_bits=delivered,
         capacity=link,
         warnings=tuple(warnings),
     )
+
+
+def _burst_pkts(group: Population, link: LinkCapacity) -> float:
+    """Return the largest burst at a link in packets: after a host's delay, and by offload.
+
+    Hosts are late at different times, so a shared link receives the burst of one flow.
+    """
+    offload, pps = 0.0, link.pps / (group.count if link.path_link.shared else 1)
+    if group.tcp.is_modern:
+        offload = min(OFFLOAD_S * pps, OFFLOAD_BYTES / group.packet_bytes)
+    return LARGEST_DELAY * group.tcp.host_noise_s * pps + offload
 
 
 def require_one_class(model: str, scenario: Scenario, kind: str) -> Population:

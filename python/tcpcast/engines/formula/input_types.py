@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
-from tcpcast.models.domain import QUEUE_FILL
+from tcpcast.models.domain import BURST_FILL, QUEUE_FILL
 from tcpcast.models.pftk import path_domain_values
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class PathInputs:
     ``delivered_bits`` is the mean delivered payload per sent packet, None if unknown. ``capacity``
     belongs to the limiting link, None if no link has a rate, or if the inputs were measured.
     ``steps`` contains the derivation of each input by symbol: p, RTT, T0, b, W_max, n.
-    ``buffer_pkts`` is the buffer of the limiting link, and ``decrease`` the window after a loss
-    relative to before.
+    ``buffer_pkts`` is the buffer of the limiting link, ``burst_pkts`` the largest burst at it,
+    and ``decrease`` the window after a loss relative to before.
     """
 
     flows: int
@@ -54,6 +54,7 @@ class PathInputs:
     steps: dict[str, Step]
     warnings: tuple[str, ...] = ()
     buffer_pkts: float = math.inf
+    burst_pkts: float = 0.0
     decrease: float = 0.5
 
     @property
@@ -78,22 +79,25 @@ class PathInputs:
         ``rate_pps`` is the total rate without the limit of links.
         """
         values = path_domain_values(**self.model_arguments) if self.loss > 0 else {}
-        fill = {QUEUE_FILL: self._queue_fill(rate_pps)}
-        return {name: float(value) for name, value in values.items()} | fill
+        return {name: float(value) for name, value in values.items()} | self._buffer_use(rate_pps)
 
-    def _queue_fill(self, rate_pps: float) -> float:
-        """Return the queue that keeps the link full after a loss, relative to the buffer.
+    def _buffer_use(self, rate_pps: float) -> dict[str, float]:
+        """Return what must fit in the buffer, relative to it, for the rate not to suffer.
 
-        0 if the windows do not fill the path and the buffer.
+        These are the queue that keeps the link full after a loss, 0 if the windows do not fill the
+        path and the buffer, and the bursts of the hosts, which are parts of the windows.
         """
         if self.capacity is None:
-            return 0.0
+            return {}
         held_pkts = self.buffer_pkts * (1 if self.capacity.path_link.shared else self.flows)
         path_pkts = self.capacity_pps * self.rtt_s
         window = min(self.flows * self.window_pkts, PEAK_RATIO * rate_pps * self.rtt_s)
-        if window <= path_pkts + held_pkts:
-            return 0.0
-        return (1 / self.decrease - 1) * path_pkts / max(held_pkts, 1.0)
+        is_filled = window > path_pkts + held_pkts
+        queue_pkts = (1 / self.decrease - 1) * path_pkts if is_filled else 0.0
+        return {
+            QUEUE_FILL: queue_pkts / max(held_pkts, 1.0),
+            BURST_FILL: min(self.burst_pkts, window) / max(held_pkts, 1.0),
+        }
 
     def select_steps(self, *symbols: str) -> list[Step]:
         """Return the derivation steps of some inputs, in the given order."""
