@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcpcast.answer import Answer, Kind
+    from tcpcast.scenario import Population
 
 TRUSTED_ENGINES = ("packet", "kernel", "pftk", "pftk-approx", "short", "restart-sqrt")
 """Engines that are trusted more than others of their kind, most trusted first."""
@@ -33,8 +34,7 @@ MAIN_METRICS = {
     "transfers": "completion_time_s",
     "bulk": "goodput_bps",
 }
-"""The metric of the verdict by kind of traffic; with a handshake, transfers are judged by
-``total_time_s``."""
+"""The metric of the verdict by kind of traffic, without a handshake: see :func:`main_metric`."""
 
 MIN_DIFFERENCE = 5e-4
 """Minimum relative difference between values without intervals: with three digits, it shows."""
@@ -110,7 +110,18 @@ class ComparedAnswers:
     overall: Comparison
     classes: dict[str, Comparison]
     goodput_percentiles: Comparison
-    completion_times: Comparison
+    times_by_size: Comparison
+
+
+def main_metric(groups: Sequence[Population]) -> str:
+    """Return the metric that judges senders of one kind, "" if their kinds differ.
+
+    Transfers whose connections begin with a handshake are judged by their total time.
+    """
+    kinds = {group.traffic.kind for group in groups}
+    if kinds == {"transfers"} and any(group.opens_connections for group in groups):
+        return "total_time_s"
+    return MAIN_METRICS.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
 
 def compare_all(answers: Sequence[Answer]) -> ComparedAnswers:
@@ -120,7 +131,7 @@ def compare_all(answers: Sequence[Answer]) -> ComparedAnswers:
         compare_metrics(answers),
         compare_classes(answers),
         compare_goodput_percentiles(answers),
-        compare_completion_times(answers),
+        compare_times_by_size(answers),
     )
 
 
@@ -162,22 +173,24 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
     }
 
 
-def compare_completion_times(answers: Sequence[Answer]) -> Comparison:
-    """Compare the mean completion times of single transfers, from the tables ``by_size``.
+def compare_times_by_size(answers: Sequence[Answer]) -> Comparison:
+    """Compare the mean times of single transfers, from the tables ``by_size``.
 
     Returns
     -------
     Comparison
-        One row per size that at least one answer lists, over the engines that list sizes.
+        One row per size that at least one answer lists, over the engines that list sizes. With
+        handshakes, the rows are total times if an engine has them with their uncertainty.
     """
-    answering = _select_applicable(answers)
-    listed = [
-        a for a in answering if has_completion_times(a.tables.get("by_size", {}), "size_pkts")
-    ]
-    by_size = [_times_by_size(a) for a in listed]
+    tables = [(a, a.tables.get("by_size", {})) for a in _select_applicable(answers)]
+    for metric in ("total_time_s", "completion_time_s"):
+        listed = [(a, table) for a, table in tables if has_times(table, "size_pkts", metric=metric)]
+        if listed:
+            break
+    by_size = [_times_by_size(*each, metric) for each in listed]
     sizes = sorted({size for figures in by_size for size in figures})
     subjects = {size: packets_text(size) for size in sizes}
-    return _compare_by_subject("completion_time_s", listed, by_size, subjects)
+    return _compare_by_subject(metric, [a for a, _ in listed], by_size, subjects)
 
 
 def packets_text(packets: float) -> str:
@@ -185,27 +198,36 @@ def packets_text(packets: float) -> str:
     return count_text(packets, "packet")
 
 
-def has_completion_times(table: Mapping[str, np.ndarray[Any, Any]], *keys: str) -> bool:
-    """Return True if a table contains mean completion times and the columns ``keys``."""
-    return {*keys, "completion_time_s"} <= table.keys()
+def has_times(
+    table: Mapping[str, np.ndarray[Any, Any]], *keys: str, metric: str = "completion_time_s"
+) -> bool:
+    """Return True if a table contains mean times, their intervals if it has any, and ``keys``."""
+    return {*keys, metric} <= table.keys() and ("low" in table) == (_low_name(metric) in table)
 
 
-def _times_by_size(answer: Answer) -> dict[int, Metric]:
-    table = answer.tables["by_size"]
+def _low_name(metric: str) -> str:
+    """Return the column with the lower ends of intervals; completion times own the plain name."""
+    return "low" if metric == "completion_time_s" else f"{metric}_low"
+
+
+def _times_by_size(
+    answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], metric: str
+) -> dict[int, Metric]:
     sizes = (int(size) for size in table["size_pkts"])
-    trusted = _is_trusted(answer, "completion_time_s")
-    times = (replace(time, trusted=trusted) for time in mean_completion_time_metrics(table))
+    trusted = _is_trusted(answer, metric)
+    times = (replace(time, trusted=trusted) for time in mean_time_metrics(table, metric))
     # Times are nan if too many transfers had not finished.
     return {s: time for s, time in zip(sizes, times, strict=True) if not math.isnan(time.value)}
 
 
-def mean_completion_time_metrics(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
-    """Return the mean completion times of a table, with its intervals if it has any."""
-    values = table["completion_time_s"].tolist()
-    nothing = [math.nan] * len(values)
-    lows, highs = (table[name].tolist() if name in table else nothing for name in ("low", "high"))
-    if "low" not in table:  # calculated, without intervals
+def mean_time_metrics(
+    table: Mapping[str, np.ndarray[Any, Any]], metric: str = "completion_time_s"
+) -> list[Metric]:
+    """Return the mean times of a table, with its intervals if it has any."""
+    values, low = table[metric].tolist(), _low_name(metric)
+    if low not in table:  # calculated, without intervals
         return [Metric(value) for value in values]
+    lows, highs = (table[name].tolist() for name in (low, f"{low.removesuffix('low')}high"))
     return [make_metric_with_interval(*row) for row in zip(values, lows, highs, strict=True)]
 
 

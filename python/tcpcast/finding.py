@@ -52,6 +52,8 @@ class Finding:
         What limits the value: a key of :data:`tcpcast.limit_names.LIMIT_NAMES`, or "".
     place
         Values of varied keys to which the value belongs: key, value and unit.
+    tied
+        Number of places whose values do not differ significantly from an extreme, with its own.
     count
         Number of senders in ``subject``, which determines the form of the verb.
     evidence
@@ -69,6 +71,7 @@ class Finding:
     bound: Literal["", "at most", "at least"] = ""
     limit: str = ""
     place: tuple[tuple[str, Any, str], ...] = ()
+    tied: int = 1
     count: int = 1
     evidence: str = ""
     action: str = ""
@@ -96,5 +99,6 @@ class Finding:
         }
         kind = {"kind": self.kind} if self.basis else {}
         place = {"place": {key: value for key, value, _ in self.place}} if self.place else {}
+        tied = {"tied": self.tied} if self.tied > 1 else {}
         given = {name: text for name, text in texts.items() if text}
-        return {"claim": self.claim} | given | kind | place | numbers
+        return {"claim": self.claim} | given | kind | place | tied | numbers

@@ -388,6 +388,7 @@ CLASS_METRICS = tuple(
 
 HEADLINE_METRICS = (
     "connection_rate_bps",
+    "total_time_s",
     "completion_time_s",
     "goodput_bps",
     "send_rate_pps",
@@ -395,7 +396,7 @@ HEADLINE_METRICS = (
     "queue_delay_mean_s",
     "utilisation",
 )
-"""Metrics in the table and the plots of a sweep."""
+"""Metrics in the table and the plots of a sweep, in the order in which a verdict prefers them."""
 
 
 def sort_metrics(names: Iterable[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.answer import Answer, Status
+from tcpcast.compare import main_metric
 from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.engines.formula.collect_inputs import (
@@ -278,10 +279,9 @@ def _answer_by_formulas(scenario: Scenario) -> list[Answer]:
 
 def _needs_simulation(scenario: Scenario, answers: Sequence[Answer]) -> bool:
     """Return True if no formula is reliable, or if random losses spread the times of transfers."""
-    kind = scenario.populations[0].traffic.kind
-    if kind == "transfers" and scenario.has_random_loss:
+    metric = main_metric(scenario.populations)
+    if scenario.has_random_loss and scenario.populations[0].traffic.kind == "transfers":
         return True
-    metric = {"bulk": "goodput_bps", "transfers": "completion_time_s"}.get(kind, "")
     return not any(
         metric in each.metrics and each.metrics[metric].trusted
         for each in answers

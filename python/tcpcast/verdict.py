@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric
 from tcpcast.compare import (
-    MAIN_METRICS,
     differ_significantly,
     engine_rank,
     is_formula,
     is_upper_bound,
+    main_metric,
     packets_text,
 )
 from tcpcast.finding import Finding
@@ -35,12 +35,9 @@ if TYPE_CHECKING:
     Columns = Mapping[str, Sequence[Any]]
     Cells = Callable[[str], list[Finding]]
 
-COMPARED_METRICS = ("connection_rate_bps", "total_time_s", *HEADLINE_METRICS)
-"""Metrics of a sweep in the order in which a verdict prefers them."""
-
 SWEEP_COLUMNS = (
     *("engine", "untrusted"),
-    *(f"{m}{end}" for m in COMPARED_METRICS for end in ("", "_low", "_high", "_interval_warning")),
+    *(f"{m}{end}" for m in HEADLINE_METRICS for end in ("", "_low", "_high", "_interval_warning")),
 )
 """Columns of a sweep that :func:`sweep_findings` reads, in addition to those of the keys."""
 
@@ -89,34 +86,37 @@ def main_findings(compared: ComparedAnswers, scenario: Scenario) -> list[Finding
     if len(compared.classes) > 1:
         return _class_findings(compared, scenario)
     groups = scenario.populations
-    kinds = {group.traffic.kind for group in groups} & MAIN_METRICS.keys()
-    if len(kinds) != 1:
-        return []
-    (kind,) = kinds
-    sizes, overall = compared.completion_times, compared.overall
-    if kind == "transfers" and len(sizes.rows) > 1:
+    sizes, overall = compared.times_by_size, compared.overall
+    metric, kind = _main_metric(groups, overall), groups[0].traffic.kind
+    after = "" if metric == main_metric(groups) else " from the first data packet"
+    if len(sizes.rows) > 1 and sizes.rows[0].metric == metric:
         typed = {packets_text(n): text for n, text in typed_byte_sizes(scenario).items()}
         return [
             finding
             for row in (sizes.rows[0], sizes.rows[-1])
             for finding in _row_findings(
-                sizes, row, subject=f"a transfer of {typed.get(row.subject, row.subject)}"
+                sizes,
+                row,
+                subject=f"a transfer of {typed.get(row.subject, row.subject)}",
+                evidence=after,
             )
         ]
     count = sum(group.count for group in groups)
-    main = _findings(overall, _main_metric(kind, overall), subject=_subject(groups), count=count)
+    main = _findings(overall, metric, subject=_subject(groups), count=count)
     if kind == "bulk":
         return [replace(each, limit=_limit(each, compared.answers, scenario)) for each in main]
     if kind == "on-off" and main and not _has_number(main[0].value):
         who = f"the {count_text(count, 'user')} together"
         total = _findings(overall, "goodput_bps", subject=who, count=count)
         return [*total, replace(main[0], subject="the rate while a file is loading", metric="")]
-    return [replace(each, count=1) for each in main]
+    return [replace(each, count=1, evidence=after) for each in main]
 
 
-def _main_metric(kind: str, table: Comparison) -> str:
-    timed = kind == "transfers" and any(row.metric == "total_time_s" for row in table.rows)
-    return "total_time_s" if timed else MAIN_METRICS.get(kind, "")
+def _main_metric(groups: Sequence[Population], table: Comparison) -> str:
+    """Return the metric that judges the senders, or the completion time if no engine has it."""
+    metric = main_metric(groups)
+    is_given = metric != "total_time_s" or any(row.metric == metric for row in table.rows)
+    return metric if is_given else "completion_time_s"
 
 
 def _subject(groups: Sequence[Population], of_class: str = "") -> str:
@@ -172,7 +172,7 @@ def _class_findings(compared: ComparedAnswers, scenario: Scenario) -> list[Findi
         table = compared.classes[group.name]
         of_class = f" of class {group.name}" + f" ({group.tcp.stack})" * several_stacks
         subject = _subject([group], of_class)
-        metric = _main_metric(group.traffic.kind, table)
+        metric = _main_metric([group], table)
         for each in _findings(table, metric, subject=subject, count=_flows(group)):
             bits = group.packet_bytes / group.payload_bytes / scenario.network.bottleneck.rate_bps
             share = replace(each, metric="link_share_ratio", value=_scaled(each.value, bits))
@@ -225,16 +225,15 @@ def compare_cells(main: str, cells_of: Cells) -> list[Finding]:
     cells_of
         Function that returns the findings of a metric at several places.
     """
-    extremes = _extremes(cells_of(main))
-    separate = differ_significantly(extremes[0].value, extremes[1].value)
+    extremes = largest, smallest = _extremes(cells_of(main))
+    separate = differ_significantly(largest.value, smallest.value)
     if separate is None:
         return [*extremes, Finding(claim="untested")]
     if separate:
         return extremes
-    largest, smallest = extremes
     span = Metric(math.nan, smallest.value.value, largest.value.value)
     alike = replace(largest, claim="alike", value=span, place=())
-    for metric in COMPARED_METRICS:
+    for metric in HEADLINE_METRICS:
         cells = [each for each in cells_of(metric) if each.value.low is not None]
         if metric != main and len(cells) > 1:
             others = _extremes(cells)
@@ -244,10 +243,23 @@ def compare_cells(main: str, cells_of: Cells) -> list[Finding]:
 
 
 def _extremes(cells: Sequence[Finding]) -> list[Finding]:
-    """Return the cells with the largest and the smallest value; a basis is named once."""
-    trusted = [each for each in cells if each.value.trusted] or cells
-    known = sorted(trusted, key=lambda each: (math.isnan(each.value.value), -each.value.value))
-    return [replace(known[0], claim="largest"), replace(known[-1], claim="smallest")]
+    """Return the cells with the largest and the smallest value, with the number of cells in a tie.
+
+    A value that does not differ significantly from an extreme ties with it. An unknown value is the
+    smallest.
+    """
+
+    def rank(cell: Finding) -> tuple[bool, float]:
+        return not math.isnan(cell.value.value), cell.value.value
+
+    known = [each for each in cells if each.value.trusted] or cells
+    largest, smallest = max(known, key=rank), min(known, key=rank)
+    above = [differ_significantly(largest.value, each.value) for each in known]
+    below = [differ_significantly(each.value, smallest.value) for each in known]
+    return [
+        replace(largest, claim="largest", tied=max(1, above.count(False))),
+        replace(smallest, claim="smallest", tied=max(1, below.count(False))),
+    ]
 
 
 def _formula_errors(table: Comparison, metrics: set[str]) -> list[Finding]:

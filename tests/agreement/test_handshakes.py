@@ -42,6 +42,8 @@ def test_data_follows_the_syn_after_the_handshake_round_trips(
     assert before == pytest.approx(round_trips * RTT_S, abs=0.002)
     rows = answer.tables["by_size"]
     assert rows["total_time_s"] - rows["delivery_time_s"] == pytest.approx(before, abs=1e-9)
+    for end, side in (("low", -1), ("high", 1)):
+        assert all(side * (rows[f"total_time_s_{end}"] - rows["total_time_s"]) >= 0)
 
 
 @pytest.mark.parametrize("handshake", ["none", "tls13", "tls12"])

@@ -93,6 +93,7 @@ FINDING = {
         **{name: {"type": ["number", "null"]} for name in ("value", "low", "high")},
         "kind": {"enum": ["formula", "simulation", "measurement"]},
         "place": {"type": "object"},
+        "tied": {"type": "integer", "minimum": 2},
         "trusted": {"type": "boolean"},
     },
     "required": ["claim"],

@@ -395,3 +395,15 @@ def test_text_aligns_columns_and_indents_paragraphs() -> None:
     ]
     wrapped = plain_text([Paragraph("one two three four five six seven", mark=" ! ")], 20)
     assert wrapped.splitlines() == [" ! one two three", "   four five six", "   seven"]
+
+
+def test_transfers_with_tls_are_simulated_and_judged_by_their_total_time(capsys: Capture) -> None:
+    """The formula has no time for TLS, so it led with the time after the handshake."""
+    tls = ("--set", "tcp.handshake=tls13", "--stack", "linux-cubic")
+    path = ("--rate", "100mbit", "--size", "100KB", *tls)
+    assert "on average from the SYN; the formula short differs" in " ".join(
+        predict(capsys, *path).split()
+    )
+    out = predict(capsys, *path, "--rtt", "10ms..40ms", "--points", "2")
+    assert out.startswith("The total time is largest with round-trip time 40 ms: ")
+    assert "total time" in out.partition("\n\n")[2]

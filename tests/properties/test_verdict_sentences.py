@@ -187,8 +187,56 @@ def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[
     assert low.high is not None
     assert (ALIKE in sentence) == (high.low <= low.high)
     if ALIKE not in sentence:
-        place = f"largest with round-trip time {10 * (rows.index(high) + 1)} ms"
+        tied = sum(row.high is not None and row.high >= high.low for row in rows)
+        several = f"{tied} values, for example " if tied > 1 else ""
+        place = f"largest with {several}round-trip time {10 * (rows.index(high) + 1)} ms"
         assert place in sentence
+
+
+def test_a_sweep_names_no_single_extreme_within_a_tie() -> None:
+    """A full link was "largest with loss 0 %" although a small loss left it as full."""
+    rows = [Metric(96.5e6, 96.4e6, 96.6e6), Metric(96.4e6, 96.3e6, 96.5e6)]
+    rows += [Metric(40e6, 39e6, 41e6), Metric(96.3e6, interval_warning="drifting")]
+    columns = columns_of(rows)
+    assert verdict_on_sweep(columns) == (
+        "The goodput is largest with 2 values, for example round-trip time 10 ms: 96.5 Mbit/s (96.4"
+        " to 96.6), and smallest with round-trip time 30 ms: 40 Mbit/s (39 to 41)."
+    )
+    largest, smallest = sweep_findings(columns, {"network.rtt": "s"})
+    assert largest.to_json()["tied"] == 2
+    assert "tied" not in smallest.to_json()
+    columns["engine"] = ["pftk"] * 4
+    for end in ("low", "high", "interval_warning"):
+        columns[f"{RATE}_{end}"] = [None] * 4
+    columns[RATE] = [96.5e6, 40e6, 96.5e6, 96.5e6]  # formulas of a full link
+    assert "largest with 3 values, for example" in verdict_on_sweep(columns)
+
+
+def test_sizes_with_a_handshake_are_judged_by_their_total_time() -> None:
+    tables = {"size_pkts": np.array([1, 9]), "completion_time_s": np.array([0.1, 0.2])}
+    tables |= {f"{at}": np.array([0.1, 0.2]) for at in ("low", "high")}
+    timed = {"total_time_s": np.array([0.2, 0.3])}
+    timed |= {f"total_time_s_{at}": np.array([0.2, 0.3]) for at in ("low", "high")}
+    asked = Scenario.from_dict(
+        {
+            "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
+            "traffic": {"kind": "transfers", "size": ["1pkt", "9pkt"], "count": 2},
+            "tcp": {"stack": "linux-cubic", "handshake": "tls13"},
+        }
+    )
+    metrics = {"completion_time_s": Metric(0.15), "total_time_s": Metric(0.25)}
+    simulated = Answer("packet", metrics, {"by_size": tables | timed}, kind="simulation")
+    assert verdict_on([simulated], asked) == (
+        "A transfer of 1 packet takes 200 ms on average from the SYN; a transfer of 9 packets takes"
+        " 300 ms on average from the SYN."
+    )
+    formula = {"size_pkts": tables["size_pkts"], "completion_time_s": np.array([0.1, 0.2])}
+    short = Answer("short", {"completion_time_s": Metric(0.15)}, {"by_size": formula})
+    assert verdict_on([short], asked) == (
+        "A transfer of 1 packet takes 100 ms (by the formula short) on average from the first data "
+        "packet; a transfer of 9 packets takes 200 ms on average from the first data packet."
+    )
+    assert verdict_on([short, simulated], asked).startswith("A transfer of 1 packet takes 200 ms")
 
 
 def test_an_untrusted_row_of_a_sweep_is_named() -> None:

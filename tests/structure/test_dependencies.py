@@ -78,7 +78,7 @@ MAY_IMPORT = {
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "verdict", "plan", "sweeps", "emulation"},
-    "path_scenario": ANSWERING | {"sweeps", "ranges", "path_option_definitions"},
+    "path_scenario": ANSWERING | {"compare", "sweeps", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
     "web": ANSWERING

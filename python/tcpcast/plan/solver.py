@@ -220,7 +220,7 @@ def _metric_of_target(target: Target, scenario: Scenario) -> str:
         return "goodput_bps"
     if target.metric != TIME_PER_FILE:
         return target.metric
-    if any(each.tcp.handshake not in {None, "none"} for each in scenario.populations):
+    if any(each.opens_connections for each in scenario.populations):
         return "total_time_s"
     return "on_time_s" if "on-off" in kinds else "completion_time_s"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.table import select_rows
-from tcpcast.compare import is_observed, mean_completion_time_metrics, packets_text
+from tcpcast.compare import is_observed, mean_time_metrics, packets_text
 from tcpcast.readable_units import count_text
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
@@ -345,7 +345,7 @@ _PERCENTILE_BARS = (
 def mean_times(answer: Answer) -> dict[str, dict[int, Metric]]:
     """Return the mean times by size: over all transfers, and by number of losses."""
     table, by_losses = answer.tables["by_size"], answer.tables.get("by_losses", {})
-    metrics = mean_completion_time_metrics(table)
+    metrics = mean_time_metrics(table)
     times = {"mean": dict(zip(table["size_pkts"].tolist(), metrics, strict=True))}
     known = times_by_size_and_losses(answer)
     counts = by_losses.get("transfers", np.full(len(known), MIN_TRANSFERS)).tolist()

@@ -23,6 +23,7 @@ from tcpcast.report.quantity import (
     UNTRUSTED_MARK,
     amount_text,
     has_untrusted_metric,
+    metric_label,
     scale_for_unit,
 )
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
@@ -185,11 +186,10 @@ def answer_tables(
             )
     if _has_file_goodput(compared, of_traffic):
         yield from (BLANK_LINE, SideBySide(compared.goodput_percentiles, "file goodput"))
-    if compared.completion_times.rows:
-        yield from (
-            BLANK_LINE,
-            SideBySide(_select_size_rows(compared.completion_times, typed), "completion time"),
-        )
+    sizes = compared.times_by_size
+    if sizes.rows:
+        label = metric_label(sizes.rows[0].metric)
+        yield from (BLANK_LINE, SideBySide(_select_size_rows(sizes, typed), label))
         for table in losses_tables(compared.answers, typed):
             yield from (BLANK_LINE, table)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import has_completion_times, mean_completion_time_metrics
+from tcpcast.compare import has_times, mean_time_metrics
 from tcpcast.report.document import Column, Table
 from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit, value_text
 from tcpcast.scenario.file_sizes import size_text
@@ -46,11 +46,11 @@ def losses_tables(answers: Sequence[Answer], typed_sizes: Mapping[int, str]) -> 
 def times_by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
     """Return the mean completion times by size in packets and number of losses."""
     table = answer.tables.get("by_losses", {})
-    if not has_completion_times(table, "size_pkts", "losses"):
+    if not has_times(table, "size_pkts", "losses"):
         return {}
     pairs = zip(table["size_pkts"].tolist(), table["losses"].tolist(), strict=True)
     keys = ((int(size), int(losses)) for size, losses in pairs)
-    return dict(zip(keys, mean_completion_time_metrics(table), strict=True))
+    return dict(zip(keys, mean_time_metrics(table), strict=True))
 
 
 def _completion_times_table(

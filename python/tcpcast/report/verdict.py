@@ -95,7 +95,10 @@ def _clause(finding: Finding, *, intervals: bool) -> str:
 
 
 def _place_text(finding: Finding) -> str:
-    """Return `` with loss 1 %, TCP stack linux-bbr``, or ""."""
+    """Return `` with loss 1 %, TCP stack linux-bbr``, or "".
+
+    A place in a tie is an example: `` with 3 values, for example loss 1 %``.
+    """
     keys = [key for key, *_ in finding.place]
     labels = [key_label(key) for key in keys]
     texts = [
@@ -104,6 +107,9 @@ def _place_text(finding: Finding) -> str:
     ]
     names = labels if len(set(labels)) == len(labels) else keys
     pairs = ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
+    if pairs and finding.tied > 1:
+        noun = "values" if len(keys) == 1 else "combinations"
+        return f" with {finding.tied:,} {noun}, for example {pairs}"
     return pairs and f" with {pairs}"
 
 

@@ -220,16 +220,11 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
             "before the fast retransmit. The model sends "
             f"{transfer.duplicate_threshold - 1} packets, so it underestimates the time"
         )
+    times = {"completion_time_s": expected, **_times_from_syn(scenario, expected, rtt["value"])}
     return Answer(
         engine="short",
-        metrics={
-            "completion_time_s": Metric(float(expected.mean())),
-            **_time_from_syn_metric(scenario, expected, rtt["value"]),
-        },
-        tables={
-            "by_size": {"size_pkts": sizes, "completion_time_s": expected},
-            "by_losses": by_losses,
-        },
+        metrics={name: Metric(float(values.mean())) for name, values in times.items()},
+        tables={"by_size": {"size_pkts": sizes, **times}, "by_losses": by_losses},
         notes=texts_to_notes(warnings),
         regime=regime,
         steps=steps,
@@ -237,8 +232,8 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
     )
 
 
-def _time_from_syn_metric(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
-    """Return the time from the SYN, for connections with a TCP handshake.
+def _times_from_syn(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Floats]:
+    """Return the times from the SYN, for connections with a TCP handshake.
 
     The server's SYN-ACK is lost as often as its data. The client retransmits its SYN after
     ``tcp.initial_rto``. If at least half of the packets are lost, the expected time is infinite.
@@ -252,7 +247,7 @@ def _time_from_syn_metric(scenario: Scenario, expected: Floats, rtt_s: float) ->
         forward_loss_ratio=loss,
         syn_timeout_s=group.tcp.initial_rto_s,
     )
-    return {"total_time_s": Metric(float(expected.mean() + connection))}
+    return {"total_time_s": expected + connection}
 
 
 def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:

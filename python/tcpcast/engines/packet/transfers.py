@@ -169,10 +169,15 @@ def times_by_size_table(
         counts,
     )
     opened = _sum_total_times(totals)
-    if not any(sums.count for sums in opened):
-        total_time_columns: Table = {}
-    else:
-        total_time_columns = {"total_time_s": np.array([opened[index].mean_s for index in order])}
+    total_time_columns: Table = {}
+    if any(sums.count for sums in opened):
+        total_time_columns["total_time_s"] = np.array([opened[index].mean_s for index in order])
+        if not means:
+            least = [min_files.get(index, MIN_FILES) for index in order]
+            rows = zip(order, least, strict=True)
+            total = [_estimate_mean_time_of_size([opened[index]], n) for index, n in rows]
+            for end in ("low", "high"):
+                total_time_columns[f"total_time_s_{end}"] = estimate_part_column(total, end)
     return {
         **{name: column[order] for name, column in sizes.items()},
         "transfers": counts,
@@ -262,7 +267,7 @@ def times_by_losses_table(sizes: Table, totals: Mapping[str, Any], *, independen
 def _estimate_mean_time_of_size(
     sums_by_losses: Sequence[TimeSums], min_files: int
 ) -> Estimate | None:
-    """Estimate the mean completion time of one size, without an interval for too few transfers."""
+    """Estimate the mean time of one size, without an interval for too few transfers."""
     result = estimate_mean_time([sums_by_losses])
     if result is None or result.units >= min_files:
         return result
