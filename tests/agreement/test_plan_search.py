@@ -269,3 +269,24 @@ def test_fit_that_does_not_fall_has_no_limit() -> None:
         is None
     )
     assert fit_target_crossing([MeasuredPoint(2, 2.0)] * 4, 1.0) is None
+
+
+@pytest.mark.parametrize("smallest", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+def test_answer_never_contradicts_its_own_run(seed: int, smallest: bool) -> None:
+    """The answer was the crossing of a curve, 35 flows, although the run with 35 flows missed."""
+    for rtol in (0.05, 0.0):
+        runs = Runs(lambda x: 1 / x, goal(1 / 35, smallest=smallest), rtol, 0.03, seed=seed)
+        result = search_from_start(runs, 30)
+        own = runs.metrics.get(result.value)
+        if own is not None and not result.undecided:
+            assert runs.goal.is_met(own.value)
+
+
+def test_runs_without_intervals_confirm_no_bracket() -> None:
+    """Two neighbouring runs that differ by a factor of 2 were taken as certain."""
+    runs = Runs(lambda x: 1 / x**20, goal(1 / 35**20, smallest=True), 0.0, 0.5)
+    result = search_from_start(runs, 30)
+    assert result.fit_runs > 0
+    assert result.low is not None
+    assert result.low < result.value

@@ -293,21 +293,42 @@ def _make_search_result(window: _FitWindow) -> SearchResult:
     right = min(right, known[-1].value) if above else known[-1].value
     if goal.integer:
         left, right = math.floor(left + 1e-9), math.ceil(right - 1e-9)
-    result = SearchResult(
-        value, min(left, value), max(right, value), not (below and above), goal.integer
-    )
+    value, is_allowed = _uncontradicted_value(window.runs, value, right if goal.smallest else left)
+    is_open = not (below and above and is_allowed)
+    result = SearchResult(value, min(left, value), max(right, value), is_open, goal.integer)
     if fitted is None:
         return result
     metric = goal.metric_from_falling_curve(*fitted.curve.band_at(value))
     return replace(result, metric=metric, fit_runs=len(near), excess_scatter=fitted.excess_scatter)
 
 
+def _uncontradicted_value(runs: Probes, value: float, end: float) -> tuple[float, bool]:
+    """Return the first value from the crossing to an end that its own run, if any, allows.
+
+    A curve through all runs may meet the target at a value whose own run misses it. False if the
+    runs allow no value.
+    """
+    goal = runs.goal
+    while (own := runs.metrics.get(value)) is not None and not goal.is_met(own.value):
+        step = max(1.0 if goal.integer else 0.0, MAX_BRACKET_WIDTH * value)
+        further = goal.permitted_value(value + step if goal.smallest else value - step)
+        if further == value or (further > end if goal.smallest else further < end):
+            return value, False
+        value = further
+        simulate_if_possible(runs, value)
+    return value, True
+
+
 def _narrow_bracket(runs: Probes, low: float, high: float) -> tuple[float, float]:
-    """Simulate in a bracket until it is tight, or the interval at an end contains the target."""
+    """Simulate in a bracket until it is tight, or the interval at an end contains the target.
+
+    An overloaded run has no place on a curve, so the bracket also shrinks while it has such an end.
+    """
     goal = runs.goal
     for _ in range(MAX_EXACT_STEPS if runs.is_exact else MAX_STEPS):
+        is_overloaded = goal.worst_metric in {runs.metrics[low].value, runs.metrics[high].value}
         if high - low <= _max_bracket_width(runs, low) or not (
-            runs.is_exact or _are_ends_decisive(runs, low, high)
+            runs.is_exact or is_overloaded or _are_ends_decisive(runs, low, high)
         ):
             break
         at = runs.measure(low), runs.measure(high)
@@ -331,7 +352,10 @@ def _are_ends_decisive(runs: Probes, low: float, high: float) -> bool:
 
 
 def _is_bracket_confirmed(runs: Probes, low: float, high: float) -> bool:
-    """Return True if a bracket is tight and the runs next to it, with other seeds, agree."""
+    """Return True if a bracket is tight and the runs next to it, with other seeds, agree.
+
+    Runs without an interval confirm nothing: their scatter about a curve gives the interval.
+    """
     goal, wide = runs.goal, _max_bracket_width(runs, low)
     if high - low > wide or not _are_ends_decisive(runs, low, high):
         return False
@@ -341,18 +365,12 @@ def _is_bracket_confirmed(runs: Probes, low: float, high: float) -> bool:
         simulate_if_possible(runs, first)
         simulate_if_possible(runs, last)
         near = [point for point in probed_points(runs) if first <= point.value <= last]
-        if not all(
-            _agrees_with_ends(point, goal.target, above=point.value <= low) for point in near
-        ):
-            return False
+        for point in near:
+            above = point.is_certainly_above(goal.target)
+            decisive = above or point.is_certainly_below(goal.target)
+            if point.low is None or not decisive or above != (point.value <= low):
+                return False
     return True
-
-
-def _agrees_with_ends(point: MeasuredPoint, target: float, *, above: bool) -> bool:
-    """Return True if a run next to decisive ends is on its side, by its interval if it has one."""
-    if point.low is None or point.high is None:
-        return (point.metric > target) == above
-    return point.is_certainly_above(target) if above else point.is_certainly_below(target)
 
 
 def _neighbouring_value(goal: SearchGoal, value: float, step: float) -> float:
