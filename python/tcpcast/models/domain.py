@@ -218,6 +218,13 @@ def require_not_negative(name: str, value: float) -> None:
         raise DomainError(f"{name} must be at least 0 and finite, not {value!r}")
 
 
+def require_count(name: str, value: float) -> int:
+    """Return a count as an integer; raise DomainError unless it is whole and at least 1."""
+    if not (value >= 1 and math.isfinite(value) and value == int(value)):
+        raise DomainError(f"{name} must be a whole number, at least 1, not {value!r}")
+    return int(value)
+
+
 def require_file_size(name: str, value: float) -> None:
     """Raise DomainError unless ``value`` is a file size: at least 1 packet and finite."""
     if not (value >= 1 and math.isfinite(value)):

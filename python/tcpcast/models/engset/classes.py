@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import require_positive
+from tcpcast.models.domain import require_count, require_positive
 from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING_TOLERANCE
-from tcpcast.models.engset.shared_link import check_buffer, check_sources
+from tcpcast.models.engset.shared_link import check_buffer
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
@@ -158,6 +158,8 @@ def class_log_probabilities(classes: Sequence[EngsetClass], peak_bps: Sequence[f
         No class, links that differ, a number outside its domain, or more than
         :data:`MAX_STATES` states.
     """
+    for bps in peak_bps:
+        require_positive("peak_bps", bps)
     shape = get_state_shape(classes)
     link_bps = classes[0].path.bottleneck_bps
     active, full = _active_counts_and_full_mask(classes, peak_bps)
@@ -328,7 +330,7 @@ def get_state_shape(classes: Sequence[EngsetClass]) -> tuple[int, ...]:
         values = {getattr(each.path, name) for each in classes}
         if len(values) > 1:
             raise DomainError(f"{name} must be equal in all classes, not {sorted(values)}")
-    shape = tuple(check_sources(each.sources) + 1 for each in classes)
+    shape = tuple(require_count("sources", each.sources) + 1 for each in classes)
     if math.prod(shape) > MAX_STATES:
         raise DomainError(
             f"the product of (sources + 1) over all classes must be at most {MAX_STATES:,}, not "

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import require_file_size, require_not_negative, require_window
+from tcpcast.models.domain import (
+    require_count,
+    require_file_size,
+    require_not_negative,
+    require_window,
+)
 from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 
 if TYPE_CHECKING:
@@ -236,8 +241,7 @@ def lone_queue(
         An argument outside the domain above, or an initial window that saturates the slowest link
         (the paper's rounds start from an empty queue).
     """
-    if size_pkts != int(size_pkts):
-        raise DomainError(f"size_pkts must be a whole number of packets, not {size_pkts!r}")
+    size_pkts = require_count("size_pkts", size_pkts)
     require_not_negative("mean_off_s", mean_off_s)
     isolated = isolated_connection(
         path=path,
@@ -313,9 +317,11 @@ def lone_transfer(
     DomainError
         An argument outside the domain above.
     """
-    require_file_size("size_pkts", size_pkts)
+    size_pkts = require_count("size_pkts", size_pkts)
     require_window("receiver_window_pkts", receiver_window_pkts)
     require_window("initial_window_pkts", initial_window_pkts)
+    require_not_negative("min_rto_s", min_rto_s)
+    require_not_negative("initial_rto_s", initial_rto_s)
     burst = int(min(initial_window_pkts, receiver_window_pkts, size_pkts))
     sent, acked = np.zeros(size_pkts), np.zeros(size_pkts)
     rto_at_send = np.full(size_pkts, initial_rto_s)

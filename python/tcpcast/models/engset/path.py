@@ -161,8 +161,8 @@ def window_saturation(*, beta: float, receiver_window_pkts: float) -> Saturation
     DomainError
         An argument outside the domain above.
     """
-    if not beta >= 1 - ROUNDING_TOLERANCE:
-        raise DomainError(f"beta must be at least 1, not {beta!r}")
+    if not 1 - ROUNDING_TOLERANCE <= beta < math.inf:
+        raise DomainError(f"beta must be at least 1 and finite, not {beta!r}")
     require_window("receiver_window_pkts", receiver_window_pkts)
     whole = math.floor(beta * (1 + ROUNDING_TOLERANCE))
     saturated = receiver_window_pkts > whole

@@ -8,14 +8,13 @@ sharing gives the queue. Sections 4.1 and 4.3, eq. 5 to 13, Table 11.
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import require_positive
+from tcpcast.models.domain import require_count, require_positive
 from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 from tcpcast.vector_products import dot_product
@@ -56,7 +55,7 @@ def state_log_probabilities(
     DomainError
         An argument outside the domain above.
     """
-    count = check_sources(sources)
+    count = require_count("sources", sources)
     require_positive("mean_off_s", mean_off_s)
     require_positive("isolated_on_time_s", isolated_on_time_s)
     require_positive("servers", servers)
@@ -414,14 +413,6 @@ def check_buffer(buffer_pkts: float | None) -> None:
     """Raise DomainError unless a buffer is None (unlimited) or at least 1 packet."""
     if buffer_pkts is not None and not buffer_pkts >= 1:
         raise DomainError(f"buffer_pkts must be at least 1 packet, not {buffer_pkts!r}")
-
-
-def check_sources(sources: int) -> int:
-    """Return the number of sources as an int; raise DomainError below 1."""
-    count = operator.index(sources)
-    if count < 1:
-        raise DomainError(f"sources must be at least 1, not {count}")
-    return count
 
 
 def _check_queue_arguments(
