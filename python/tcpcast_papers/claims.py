@@ -23,8 +23,8 @@ A line has the columns below. A pattern selects rows by the cells of their label
     Pattern of rows that are computed after one change, and the name of this change, which explains
     a difference. Optional. Without a ``verdict``, the claim is listed as explained.
 ``verdict``, ``reason``
-    Verdict other than "agrees", with its reason: "differs" for a known difference; "paper
-    inconsistent" and "cannot be settled" apply whatever the value is.
+    Verdict other than "agrees", with its reason: "differs" for a known difference, "lies between"
+    with a ``cause``; "paper inconsistent" and "cannot be settled" apply whatever the value is.
 """
 
 from __future__ import annotations

@@ -52,6 +52,6 @@ def _by_place(places: dict[str, list[str]]) -> str:
 
 
 def _reason(line: Line) -> str:
-    if line["cause"]:
-        return f"Cause: {line['cause']}"
-    return f"{line['reason'][:1].upper()}{line['reason'][1:]}"
+    cause = f"Cause: {line['cause']}" if line["cause"] else ""
+    reason = f"{line['reason'][:1].upper()}{line['reason'][1:]}"
+    return ". ".join(filter(None, (cause, reason)))

@@ -65,6 +65,11 @@ def judged(**cells: str) -> Row:
         ({"rows": "* | all", "measure": "last / first", "high": "2"}, 4, Verdict.DIFFERS),
         ({"low": "8", "after": "A | changed", "cause": "a change"}, 4, Verdict.EXPLAINED),
         ({"low": "10", "after": "A | changed", "cause": "a change"}, 4, Verdict.DIFFERS),
+        (
+            {"low": "5", "high": "8", "after": "A | changed", "cause": "a change"},
+            4,
+            Verdict.BETWEEN,
+        ),
         ({"high": "5", "verdict": "paper inconsistent"}, 4, Verdict.INCONSISTENT),
         ({"section": "", "verdict": "cannot be settled"}, None, Verdict.UNKNOWN),
     ],
@@ -115,7 +120,7 @@ def test_claim_of_a_paper_is_complete(line: Line) -> None:
     verdict = line["verdict"]
     assert bool(verdict) == bool(line["reason"])
     assert bool(line["after"]) == bool(line["cause"])
-    assert verdict in {"", "differs", "paper inconsistent", "cannot be settled"}
+    assert verdict in {"", "differs", "lies between", "paper inconsistent", "cannot be settled"}
     if line["section"]:
         assert line["measure"] in claims.STATISTICS
         low, high = (line[end] and float(line[end]) for end in ("low", "high"))
