@@ -200,6 +200,24 @@ def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: st
     assert result["fair"]["ties"] == ties
 
 
+def test_first_packets_in_service_occupy_no_buffer() -> None:
+    longest = []
+    for head_of_line in ("in buffer", "in service"):
+        queue = {"kind": "fq", "head_of_line": head_of_line}
+        table = {
+            "network": {
+                "rtt": "20ms",
+                "bottleneck": {"rate": "10mbit", "buffer": "30pkt", "queue": queue},
+            },
+            "traffic": {"kind": "bulk", "flows": 10},
+            "tcp": {"stack": "max-plus-reno"},
+            "run": {"duration": "20s", "warmup": "10s"},
+        }
+        (answer,) = tcpcast.run(Scenario.from_dict(table), "packet")
+        longest.append(answer["queue_max_pkts"])
+    assert longest == [30, 40]
+
+
 @pytest.mark.parametrize(
     ("bottleneck", "message"),
     [
@@ -230,6 +248,10 @@ def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: st
         (
             {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
             "queue.ties: selects one of several equally long queues",
+        ),
+        (
+            {"queue": {"kind": "fq", "head_of_line": "in service"}},
+            'queue.head_of_line: requires tcp.stack = "max-plus-reno" and a constant rate',
         ),
         ({"queue": "fq", "rate": "unlimited"}, "rate: FQ needs a limited rate"),
     ],

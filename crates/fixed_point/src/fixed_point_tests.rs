@@ -5,8 +5,8 @@ use tcpcast_sim::cross::{ArrivalProcess, CrossConfig, FractionalNoise};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
 use tcpcast_sim::queue::{
-    BufferAssignment, DropPolicy, DropTail, FairConfig, FairQueue, QueueConfig, RedConfig,
-    TieBreakRule, disciplines,
+    BufferAssignment, DropPolicy, DropTail, FairConfig, FairQueue, HeadOfLine, QueueConfig,
+    RedConfig, TieBreakRule, disciplines,
 };
 use tcpcast_sim::tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 use tcpcast_sim::traffic::{
@@ -160,8 +160,8 @@ fn fixed_point_config(scheme: CrossFlowScheme, references: u32) -> FixedPointCon
 }
 
 fn fair(buffers: BufferAssignment, drop: DropPolicy) -> FairConfig {
-    let ties = TieBreakRule::Latest;
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers, drop, ties }
+    let (ties, head_of_line) = (TieBreakRule::Latest, HeadOfLine::InBuffer);
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers, drop, ties, head_of_line }
 }
 
 fn until(seconds: u64) -> RunLimit {

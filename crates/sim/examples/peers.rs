@@ -21,7 +21,8 @@ use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::disciplines::{self, FqCodelConfig};
 use tcpcast_sim::queue::{
-    BufferAssignment, DropPolicy, FairConfig, LinkRate, ManagedConfig, QueueConfig, TieBreakRule,
+    BufferAssignment, DropPolicy, FairConfig, HeadOfLine, LinkRate, ManagedConfig, QueueConfig,
+    TieBreakRule,
 };
 use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 use tcpcast_sim::tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
@@ -217,6 +218,7 @@ fn round_robin(drop: DropPolicy) -> FairConfig {
         buffers: BufferAssignment::Shared,
         drop,
         ties,
+        head_of_line: HeadOfLine::InBuffer,
     }
 }
 

@@ -9,8 +9,8 @@ use tcpcast_sim::clock::{MILLISECOND, Nanos, SECOND};
 use tcpcast_sim::cross::{ArrivalProcess, CrossConfig};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, TapPlace};
 use tcpcast_sim::queue::{
-    BufferAssignment, DropPolicy, FairConfig, LinkRate, ManagedConfig, OpportunityTrace,
-    PolicerConfig, QueueConfig, RedConfig, TieBreakRule, TokenBucketConfig,
+    BufferAssignment, DropPolicy, FairConfig, HeadOfLine, LinkRate, ManagedConfig,
+    OpportunityTrace, PolicerConfig, QueueConfig, RedConfig, TieBreakRule, TokenBucketConfig,
 };
 use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 use tcpcast_sim::tcp::{CwndUnit, TcpConfig};
@@ -562,6 +562,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
             buffers: BufferAssignment::Shared,
             drop: DropPolicy::LongestHead,
             ties: TieBreakRule::Latest,
+            head_of_line: HeadOfLine::InBuffer,
         })),
         select(disciplines()).prop_map(managed),
         (select(shaped()), select(disciplines()))

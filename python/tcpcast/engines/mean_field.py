@@ -184,12 +184,17 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
             )
         queues = [link.queue for link in _get_shared_links(scenario)]
         if (
-            any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)
+            any(
+                isinstance(queue, FairQueue)
+                and (queue.buffers == "individual" or queue.head_of_line == "in service")
+                for queue in queues
+            )
             or scenario.has_random_loss
         ):
             warnings.append(
-                "a scaled population with random loss or per-flow buffers was not compared with "
-                "exact simulation; compare a smaller population of this scenario with engine packet"
+                "a scaled population with random loss, per-flow buffers or head_of_line = "
+                '"in service" was not compared with exact simulation; '
+                "compare a smaller population of this scenario with engine packet"
             )
         longer_s = max_excess_delay_s(scenario, scale)
         if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):

@@ -42,6 +42,7 @@ from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.name_patterns import Title
 from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.probes import Probes
+from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.run import Run
 from tcpcast.scenario.sweep import Sweep
@@ -495,6 +496,13 @@ def _get_unique_names(entries: object) -> list[str | None]:
     return [name if isinstance(name, str) and counts[name] == 1 else None for name in names]
 
 
+def _bottleneck_and_hops(network: Network) -> "list[tuple[tuple[str | int, ...], Link]]":
+    """Return the keys and links of ``[[network.hop]]``, or else of ``[network.bottleneck]``."""
+    if network.hops:
+        return [(("hop", index), hop) for index, hop in enumerate(network.hops)]
+    return [(("bottleneck",), network.bottleneck_link)]
+
+
 def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Return contradictions between tables that are valid on their own."""
     traffic = scenario.traffic
@@ -553,6 +561,17 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
                     "flow; leave this number out"
                 )
             yield make_error_at(message, "probes", "flows", index)
+    for place, link in _bottleneck_and_hops(network):
+        if (
+            isinstance(link.queue, FairQueue)
+            and link.queue.head_of_line == "in service"
+            and (not scenario.has_loss_feedback or link.varying is not None)
+        ):
+            message = (
+                'requires tcp.stack = "max-plus-reno" and a constant rate; leave the key out, or '
+                'write "in buffer"'
+            )
+            yield make_error_at(message, "network", *place, "queue", "head_of_line")
     # Find times of `report_at` for which a run cannot report the delivered bytes.
     times = scenario.run.report_at
     if times is not None:
@@ -612,10 +631,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     if instant is None:
         return
     # These senders retransmit each dropped packet immediately, and have no retransmission timer.
-    links: list[tuple[tuple[str | int, ...], Link]] = [(("bottleneck",), network.bottleneck_link)]
-    if network.hops:
-        links = [(("hop", index), hop) for index, hop in enumerate(network.hops)]
-    for place, link in links:
+    for place, link in _bottleneck_and_hops(network):
         if isinstance(link.queue, ManagedQueue):
             message = (
                 f"{link.queue.kind} controls senders by its drops, and {instant} replaces each "

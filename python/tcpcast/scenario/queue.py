@@ -223,6 +223,21 @@ class FairQueue(Table):
         ),
     )
 
+    head_of_line: (
+        Annotated[
+            Literal["in buffer", "in service"],
+            Choice("place of the first packet of each flow"),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        examples=["in service"],
+        description=(
+            "whether the first packet of each flow occupies the buffer, the default, or is in "
+            "service and occupies none, which requires max-plus-reno"
+        ),
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _set_default_drop(cls, data: Any) -> Any:

@@ -35,8 +35,7 @@ def _preface(runs: Runs) -> list[str]:
         "The tolerance is 5 % in Tables 3 to 5, 10 % in Tables 1, 2 and 6, and 3 % for Table 7 "
         "(computed from the paper's own tables) and for independent values. A difference is "
         "explained if the same run, measured in another way, gives the printed value. Settings "
-        "that were found by trial are shown, but explain nothing. RTTs in overload have no "
-        "verdict.",
+        "that were found by trial are shown, but explain nothing.",
     ]
 
 

@@ -33,6 +33,7 @@ _EMPTY_ANSWER = Answer("packet")
 RELATIVE_TOLERANCE = 0.1
 SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in PAGE_SCHEMES)
 NEWRENO = "rfc-newreno"
+HEADS_IN_SERVICE = "first packets in service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,13 @@ class Column:
 
 def _individual_buffer_columns(pkts: int) -> list[Column]:
     ns2, own = Ftp("individual", pkts, NEWRENO), Ftp("individual", pkts)
-    simpler = ("rule C", Ftp("individual", pkts, rule="C"))
+    others = (
+        ("rule C", Ftp("individual", pkts, rule="C")),
+        (HEADS_IN_SERVICE, Ftp("individual", pkts, head_of_line="in service")),
+    )
     return [
         Column(f"NSWI-{pkts}", "ns-2, individual", ns2, (), checked=False),
-        Column(f"FPWI-{pkts}", "fixed point, individual", own, (simpler,), checked=True),
+        Column(f"FPWI-{pkts}", "fixed point, individual", own, others, checked=True),
     ]
 
 
@@ -75,6 +79,7 @@ def _shared_buffer_columns(pkts: int) -> list[Column]:
         ("rule C", Ftp("shared", pkts, rule="C")),
         ("dropping the arriving packet", Ftp("shared", pkts, drop="arriving")),
         ("rule C, dropping the arriving packet", Ftp("shared", pkts, rule="C", drop="arriving")),
+        (HEADS_IN_SERVICE, Ftp("shared", pkts, head_of_line="in service")),
     )
     return [
         Column(f"NSFS-{pkts}", "ns-2, FIFO", ns2, (), checked=False),

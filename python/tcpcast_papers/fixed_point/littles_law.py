@@ -54,7 +54,8 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         "wait. By Little's law, the mean wait of delivered packets is at most "
         f"{BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the {IDLE_RTT_S:.4f} "
         f"s of the idle path the mean RTT is at most {MAX_RTT_S:.3f} s, whatever TCP does. The "
-        "paper prints 1.77 and 2.21 s.",
+        "paper prints 1.77 and 2.21 s. They are possible only under the reading that the first "
+        "packet of each flow occupies no buffer (see the section on the head of the line).",
         "The paper prints RTTs of its reference flows. RTTs that tcpcast computes with the paper's "
         "schemes also exceed the maximum: a reference flow keeps more packets in the router than "
         "each of the flows that it represents. The tests of section 5.4 detect this difference.",

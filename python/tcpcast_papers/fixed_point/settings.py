@@ -108,6 +108,8 @@ class LocalLoop:
         As ``traffic.start``: ``"equilibrium"`` or ``"silent"``.
     tick_s
         Timer granularity (``TCPtick``).
+    head_of_line
+        Whether the first packet of each flow occupies the buffer, as in ``queue.head_of_line``.
     rounding
         Rounding of file sizes, as in ``traffic.size_rounding``.
     block_pkts
@@ -125,6 +127,7 @@ class LocalLoop:
     think_spread: int = 1
     start: str = "equilibrium"
     tick_s: float = 0.0
+    head_of_line: str = "in buffer"
     rounding: str = "nearest"
     block_pkts: int | None = None
     traced: bool = False
@@ -164,7 +167,7 @@ class LocalLoop:
         loop: dict[str, Any] = {
             "rate": "100mbit",
             "buffer": "10000pkt",
-            "queue": {"kind": "fq", "drop": self.drop},
+            "queue": {"kind": "fq", "drop": self.drop, "head_of_line": self.head_of_line},
         }
         if self.drop != "arriving":
             loop["queue"]["ties"] = self.ties
@@ -221,7 +224,7 @@ class Ftp:
         Size per flow, or in total.
     stack
         TCP: the paper's own, ``"max-plus-reno"``, or a stack with duplicate acks.
-    rule, drop
+    rule, drop, head_of_line
         As for :class:`LocalLoop`.
     """
 
@@ -230,6 +233,7 @@ class Ftp:
     stack: str = "max-plus-reno"
     rule: str = "B"
     drop: str = "longest"
+    head_of_line: str = "in buffer"
 
     @property
     def flows(self) -> int:
@@ -243,7 +247,7 @@ class Ftp:
 
     def scenario(self, length: Length, engine_tables: Mapping[str, Any]) -> Scenario:
         """Return the scenario, with additional tables for engines."""
-        queue: Any = {"kind": "fq", "buffers": self.buffers}
+        queue: Any = {"kind": "fq", "buffers": self.buffers, "head_of_line": self.head_of_line}
         if self.buffers == "fifo":
             queue = "droptail"
         elif self.buffers == "shared":

@@ -4,8 +4,8 @@ use crate::clock::{NEVER, SECOND, create_fixed_rate_transmitter};
 use crate::packet::Packet;
 use crate::probe::{ProbeConfig, Probes};
 use crate::queue::{
-    AnyQueue, BufferAssignment, DropPolicy, DropTail, EnqueueOutcome, FairConfig, QueueConfig,
-    QueueDiscipline, TieBreakRule,
+    AnyQueue, BufferAssignment, DropPolicy, DropTail, EnqueueOutcome, FairConfig, HeadOfLine,
+    QueueConfig, QueueDiscipline, TieBreakRule,
 };
 use proptest::prelude::*;
 
@@ -289,6 +289,7 @@ fn fair(drop: DropPolicy, ties: TieBreakRule) -> QueueConfig {
         buffers: BufferAssignment::Shared,
         drop,
         ties,
+        head_of_line: HeadOfLine::InBuffer,
     })
 }
 

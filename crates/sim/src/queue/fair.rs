@@ -31,6 +31,18 @@ use tcpcast_link::queue::{
     FlowTable, ListLinks, ListedFlow, LongestQueue, NO_INDEX, PacketList, PacketPool,
 };
 
+/// Whether the first packet of each flow's queue occupies the buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadOfLine {
+    /// All packets occupy the buffer.
+    #[default]
+    InBuffer,
+    /// The first packet of each flow is in service and occupies no buffer (a reading of INRIA
+    /// report 4154, whose aggregated service begins at the head of the flow's queue).
+    InService,
+}
+
 /// The parameters of fair queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +57,9 @@ pub struct FairConfig {
     pub drop: DropPolicy,
     /// Selection among equally long queues.
     pub ties: TieBreakRule,
+    /// Whether the first packet of each flow occupies the buffer.
+    #[serde(default)]
+    pub head_of_line: HeadOfLine,
 }
 
 impl FairConfig {
@@ -117,6 +132,8 @@ pub struct FairQueue {
     longest: LongestQueue<RandomStream>,
     /// Queued packets of all flows.
     waiting: u64,
+    /// Flows with a queue, including the flow in service.
+    active: u64,
     /// First and last flow of the round, which excludes the flow in service.
     first: u32,
     last: u32,
@@ -160,6 +177,7 @@ impl FairQueue {
             flows: FlowTable::default(),
             longest,
             waiting: 0,
+            active: 0,
             first: NO_INDEX,
             last: NO_INDEX,
             served: NO_INDEX,
@@ -191,14 +209,29 @@ impl FairQueue {
     }
 
     fn has_room(&self, flow: u32) -> bool {
-        match self.config.buffers {
-            BufferAssignment::Shared => self.waiting + self.packets_in_service() < self.limit,
-            BufferAssignment::PerFlow if flow == NO_INDEX => self.limit > 0,
+        let heads_in_service = self.config.head_of_line == HeadOfLine::InService;
+        if flow == NO_INDEX && heads_in_service {
+            return true;
+        }
+        let (packets, heads) = match self.config.buffers {
+            BufferAssignment::Shared => (self.waiting + self.packets_in_service(), self.active),
+            BufferAssignment::PerFlow if flow == NO_INDEX => (0, 0),
             BufferAssignment::PerFlow => {
                 let len = u64::from(self.flow_queue_length(flow));
-                len + u64::from(flow == self.served) < self.limit
+                (len + u64::from(flow == self.served), 1)
             }
-        }
+        };
+        packets - if heads_in_service { heads } else { 0 } < self.limit
+    }
+
+    fn add_flow(&mut self, source: u32) -> u32 {
+        self.active += 1;
+        self.flows.add_flow(FairFlow::new(source))
+    }
+
+    fn remove_flow(&mut self, flow: u32) {
+        self.active -= 1;
+        self.flows.remove_from_table(flow);
     }
 
     /// Selects the packet to drop to make room for a packet of `flow`.
@@ -225,7 +258,7 @@ impl FairQueue {
         let packet = self.take_first_or_last_packet(flow, tail)?;
         if self.flow_queue_length(flow) == 0 && flow != self.served {
             // The round still contains the flow, until its turn comes.
-            self.flows.remove_from_table(flow);
+            self.remove_flow(flow);
         }
         Some(packet)
     }
@@ -251,11 +284,7 @@ impl FairQueue {
 
     #[inline(always)]
     fn append_packet(&mut self, flow: u32, packet: Packet) {
-        let flow = if flow == NO_INDEX {
-            self.flows.add_flow(FairFlow::new(packet.source()))
-        } else {
-            flow
-        };
+        let flow = if flow == NO_INDEX { self.add_flow(packet.source()) } else { flow };
         let len = self.flow_queue_length(flow);
         self.pool.push_packet(&mut self.flows.flow_at_mut(flow).chain, packet);
         self.waiting += 1;
@@ -311,7 +340,7 @@ impl FairQueue {
         let flow = self.served;
         let state = self.flows.flow_at(flow);
         if state.chain.len == 0 {
-            self.flows.remove_from_table(flow);
+            self.remove_flow(flow);
             self.flows.free_slot(flow);
         } else if state.credit >= self.charged_bytes_of(state) {
             return Some(flow);
@@ -349,7 +378,7 @@ impl QueueDiscipline for FairQueue {
         }
         probe.on_queue_length_interval(backlog, now);
         if self.served == NO_INDEX {
-            let flow = self.flows.add_flow(FairFlow::new(packet.source()));
+            let flow = self.add_flow(packet.source());
             self.flows.flow_at_mut(flow).credit = self.config.quantum_bytes;
             self.charge_served_flow(flow);
             self.leaves = link.transmit_cached_length(now);

@@ -128,7 +128,8 @@ impl Bench {
 
 fn config(packets_per_turn: u32, buffers: BufferAssignment, drop: DropPolicy) -> FairConfig {
     let quantum_bytes = packets_per_turn * PACKET;
-    FairConfig { quantum_bytes, packet_bytes: PACKET, buffers, drop, ties: TieBreakRule::Latest }
+    let (ties, head_of_line) = (TieBreakRule::Latest, HeadOfLine::InBuffer);
+    FairConfig { quantum_bytes, packet_bytes: PACKET, buffers, drop, ties, head_of_line }
 }
 
 fn with_ties(ties: TieBreakRule) -> FairConfig {
@@ -141,6 +142,51 @@ fn round_robin() -> FairConfig {
 
 fn count(events: &[(Nanos, u32)], source: u32) -> usize {
     events.iter().filter(|(_, from)| *from == source).count()
+}
+
+fn with_heads_in_service(buffers: BufferAssignment, drop: DropPolicy) -> Bench {
+    let head_of_line = HeadOfLine::InService;
+    Bench::new(FairConfig { head_of_line, ..config(1, buffers, drop) }, Some(2))
+}
+
+#[test]
+fn first_packet_of_each_flow_needs_no_buffer_if_it_is_in_service() {
+    let mut bench = with_heads_in_service(BufferAssignment::Shared, DropPolicy::Arriving);
+    for source in 0..5 {
+        bench.arrive(0, source);
+    }
+    assert_eq!(bench.queue.held_packets(), 5);
+    // Two more packets fill the buffer behind the heads of their flows.
+    for source in [0, 1, 2] {
+        bench.arrive(0, source);
+    }
+    assert_eq!((bench.queue.held_packets(), bench.dropped.as_slice()), (7, &[(0, 2)][..]));
+    // A new flow still has room. The second packet of flow 0 moves to the head.
+    bench.arrive(1, 5);
+    bench.arrive(TIME + 1, 2);
+    assert_eq!((bench.queue.held_packets(), bench.dropped.len()), (8, 1));
+    bench.advance_to(100 * TIME);
+    bench.arrive(100 * TIME, 9);
+    assert_eq!(bench.queue.held_packets(), 1);
+}
+
+#[test]
+fn individual_buffer_excludes_the_packet_in_service() {
+    let mut bench = with_heads_in_service(BufferAssignment::PerFlow, DropPolicy::Arriving);
+    for source in [0, 0, 0, 0, 1, 1, 1, 1] {
+        bench.arrive(0, source);
+    }
+    assert_eq!(bench.dropped, [(0, 0), (0, 1)]);
+}
+
+#[test]
+fn full_buffer_behind_the_heads_evicts_from_the_longest_queue() {
+    let mut bench = with_heads_in_service(BufferAssignment::Shared, DropPolicy::LongestTail);
+    for source in [0, 1, 1, 1, 2, 2] {
+        bench.arrive(0, source);
+    }
+    assert_eq!(bench.dropped, [(0, 1)]);
+    assert_eq!(bench.queue.held_packets(), 5);
 }
 
 #[test]
@@ -286,6 +332,7 @@ fn any_config() -> impl Strategy<Value = FairConfig> {
         buffers,
         drop,
         ties,
+        head_of_line: HeadOfLine::InBuffer,
     })
 }
 

@@ -9,7 +9,7 @@ mod managed;
 mod policer;
 
 pub use any::AnyQueue;
-pub use fair::{BufferAssignment, DropPolicy, FairConfig, FairQueue, TieBreakRule};
+pub use fair::{BufferAssignment, DropPolicy, FairConfig, FairQueue, HeadOfLine, TieBreakRule};
 pub use fifo::{DropTail, RedQueue};
 pub use managed::{ManagedConfig, ManagedQueue};
 /// The disciplines of the crate `link`, and their parameters.

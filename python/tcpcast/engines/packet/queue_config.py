@@ -94,7 +94,13 @@ def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
             rate = {"constant": None if math.isinf(link.rate_bps) else _finite_bps(link.rate_bps)}
         return {"managed": {"discipline": discipline, "rate": rate, "limit_bytes": limit_bytes}}
     if isinstance(link.queue, FairQueue):
-        return {"fair": {**_drr_config(scenario, link.queue), "packet_bytes": packet_bytes}}
+        return {
+            "fair": {
+                **_drr_config(scenario, link.queue),
+                "packet_bytes": packet_bytes,
+                "head_of_line": (link.queue.head_of_line or "in buffer").replace(" ", "-"),
+            }
+        }
     if isinstance(link.queue, Red) and isinstance(link, Link):
         return {"red": _red_config(scenario, link)}
     return "drop-tail"
