@@ -3,16 +3,11 @@
 If a message is reworded, a test that the old words are absent can never fail.
 """
 
-from __future__ import annotations
-
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 OTHER_SOURCES = ("crates/**/src/**/*.rs", "python/**/*.js", "python/**/*.html", "docs/**/*.js")

@@ -1,18 +1,13 @@
 """Dependencies have one direction, in Python and in Rust, as drawn in ARCHITECTURE.md."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "tcpcast"

@@ -1,7 +1,5 @@
 """The modules of the simulator import only downwards, without cycles."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

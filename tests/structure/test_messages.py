@@ -1,12 +1,11 @@
 """Names in messages exist: options, commands, keys of a scenario and stacks."""
 
-from __future__ import annotations
-
 import ast
 import re
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import tcpcast
@@ -15,9 +14,6 @@ from tcpcast.cli import app, complete
 from tcpcast.engines import REGISTRY, check_engine_names
 from tcpcast.errors import ScenarioError, UnknownEngine
 from tcpcast.scenario.tcp import STACKS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 PACKAGE = Path(__file__).parents[2] / "python" / "tcpcast"
 UNKNOWN = "\0"

@@ -1,7 +1,5 @@
 """The stubs of the native module agree with the module."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re
@@ -97,12 +95,7 @@ def test_stub_names_and_functions_agree_with_the_module() -> None:
 def test_stub_capture_reader_has_native_signature() -> None:
     given = inspect.signature(_native.read_trace).parameters.values()
     defaults = {parameter.name: parameter.default for parameter in given}
-    assert defaults == {
-        "source": None,
-        "after": None,
-        "trail_points": 0,
-        "max_connections": None,
-    }
+    assert defaults == {"source": None, "after": None, "trail_points": 0, "max_connections": None}
 
 
 KINDS: dict[str, type] = {"list[str]": list, "tuple[int, int]": tuple, "float": float, "int": int}

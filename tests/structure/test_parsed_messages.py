@@ -1,14 +1,9 @@
 """No code parses a message: notes, reasons and errors are values until a front end prints them."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PACKAGE = Path(__file__).parents[2] / "python" / "tcpcast"
 METHODS = {"startswith", "endswith", "partition", "rpartition", "split", "replace"}

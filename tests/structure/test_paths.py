@@ -1,7 +1,5 @@
 """No file contains paths of the machine on which it was written."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

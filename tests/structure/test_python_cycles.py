@@ -4,17 +4,12 @@ Larger cycles mean that a package can only be read as a whole. Imports of the pa
 itself do not count, because it loads its contents on demand.
 """
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PYTHON = Path(__file__).parents[2] / "python"
 MAX_FILES = 5

@@ -1,7 +1,5 @@
 """The release workflow builds for the targets of the licence check, with the tree's tools."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

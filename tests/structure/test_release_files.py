@@ -1,7 +1,5 @@
 """Tests of the files that describe a release to other systems."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

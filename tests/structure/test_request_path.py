@@ -1,16 +1,11 @@
 """A request passes through the packages of ARCHITECTURE.md in order, once per engine."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import tcpcast
 from tcpcast.cli import main
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 ROOT = str(Path(tcpcast.__file__).parent)
 

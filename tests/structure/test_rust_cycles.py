@@ -4,8 +4,6 @@ Imports from a file to a module that contains the file do not count, because a s
 its parent. Re-exports (``pub use``) are resolved to the file that defines the item.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

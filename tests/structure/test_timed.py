@@ -1,7 +1,5 @@
 """Tests that compare measured times are marked, so that they do not fail on a busy machine."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
