@@ -1,14 +1,11 @@
 """Correlated file sizes and OFF times, read from a traced source."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp, spearmanr
-from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from test_many_sources import simulate
 
@@ -45,9 +42,7 @@ def sizes_and_off_times(correlation: float | None) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("correlation", [-0.3, 0.8])
-def test_rank_correlation_is_as_specified_for_same_distributions(
-    correlation: float,
-) -> None:
+def test_rank_correlation_is_as_specified_for_same_distributions(correlation: float) -> None:
     sizes, off_times = sizes_and_off_times(correlation)
     assert len(sizes) > 3000
     # Sizes in whole packets have few ties.
@@ -64,23 +59,3 @@ def test_zero_correlation_keeps_the_random_draws() -> None:
     sizes, off_times = sizes_and_off_times(None)
     assert abs(spearmanr(sizes, off_times).statistic) < 0.05
     assert simulate(make_scenario(0.1)).metrics != zero.metrics
-
-
-@pytest.mark.parametrize(
-    "size",
-    [
-        {"distribution": "constant", "value": "3pkt"},
-        {"distribution": "empirical", "values": ["3pkt", "3pkt"]},
-        {"distribution": "empirical", "values": ["3pkt", "5pkt"], "weights": [1, 0]},
-    ],
-)
-def test_constant_size_rejects_correlation(size: dict[str, Any]) -> None:
-    with pytest.raises(ScenarioError) as error:
-        make_scenario(0.5, size=size)
-    expected = (
-        "traffic.correlation: size is constant, so sizes and OFF times cannot be correlated; leave "
-        "correlation out"
-    )
-    assert str(error.value) == expected
-    assert make_scenario(0.0, size=size)
-    assert make_scenario(0.5, size={"distribution": "empirical", "values": ["3pkt", "5pkt"]})

@@ -3,14 +3,11 @@
 `crates/sim/tests` checks the number and times of SYN-ACK retransmissions packet by packet.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
 RTT_S = 0.1
@@ -179,26 +176,6 @@ def test_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
     permanent, guest = answer.tables["by_class"]["goodput_pps"]
     assert permanent > 1600
     assert not guest > 0
-
-
-@pytest.mark.parametrize(
-    ("entry", "traffic", "message"),
-    [
-        ({"stop": "0s"}, {}, "stop"),
-        ({"start": "9s", "stop": "8s"}, {}, "must be after the start, 9s"),
-        ({"start": "1s"}, {"start": ["3s"]}, "traffic.start also sets the start times"),
-    ],
-)
-def test_invalid_activity_intervals_are_rejected(
-    entry: dict[str, str], traffic: dict[str, Any], message: str
-) -> None:
-    tables = {
-        **PAIR,
-        "traffic": PAIR["traffic"] | traffic,
-        "class": [{"name": "one", "flows": 1, **entry}],
-    }
-    with pytest.raises(ScenarioError, match=message):
-        Scenario.from_dict(tables)
 
 
 def test_formulas_reject_a_class_that_starts_later() -> None:

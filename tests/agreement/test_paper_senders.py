@@ -1,19 +1,11 @@
 """Senders of papers that no kernel has: MulTCP, Tahoe and TFRC."""
 
-from __future__ import annotations
-
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.cli import main
-from tcpcast.errors import ScenarioError
 from tcpcast.models.pftk import tcp_friendly_rate_pps
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LOSSY = {"rtt": "60ms", "bottleneck": {"rate": "1gbit", "buffer": "5000pkt", "loss": "1%"}}
 SENDERS = ("multcp", "tahoe", "tfrc")
@@ -79,40 +71,6 @@ def test_error_of_the_formula_is_as_stated(rtt: str, loss: str) -> None:
     formula, packet = tcpcast.run(scenario, ["pftk-approx", "packet"])
     # Stated are 13 % below to 2 % above, with an interval of about 3 %.
     assert -0.16 < formula["goodput_bps"] / packet["goodput_bps"] - 1 < 0.05
-
-
-@pytest.mark.parametrize("stack", SENDERS)
-def test_run_command_gives_the_same_answer_on_any_number_of_threads(
-    stack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "scenario.toml"
-    file.write_text(make_scenario(stack).with_changes({"run.duration": "30s"}).to_toml())
-    metrics = []
-    for threads in ("1", "2"):
-        command = ["run", str(file), "--engine", "packet", "--json", "--threads", threads]
-        assert main(command) == 0
-        (answer,) = json.loads(capsys.readouterr().out)["answers"]
-        metrics.append(answer["metrics"])
-    assert metrics[0] == metrics[1]
-    assert metrics[0]["goodput_bps"]["value"] > 1e6
-
-
-@pytest.mark.parametrize(
-    ("tcp", "key", "instead"),
-    [
-        ({"stack": "linux-reno", "virtual_flows": 2}, "tcp.virtual_flows", '"multcp"'),
-        ({"stack": "rfc-reno", "virtual_flows": 2}, "tcp.virtual_flows", '"multcp"'),
-        ({"stack": "multcp", "virtual_flows": 0}, "tcp.virtual_flows", "1"),
-        ({"stack": "multcp", "virtual_flows": 1001}, "tcp.virtual_flows", "1000"),
-        ({"stack": "multcp", "rules": {"recovery": "tahoe"}}, "tcp.rules.recovery", "rfc-newreno"),
-        ({"stack": "tfrc", "ecn": True}, "tcp.ecn", '"dctcp"'),
-    ],
-)
-def test_unsupported_key_names_the_alternative(tcp: dict[str, Any], key: str, instead: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        make_scenario(**tcp)
-    assert str(caught.value).startswith(key)
-    assert instead in str(caught.value)
 
 
 @pytest.mark.parametrize("stack", SENDERS)

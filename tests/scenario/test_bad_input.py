@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -12,9 +13,8 @@ from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
-LINE = re.compile(
-    r"[\w.-]+: .+(; (write|leave|run|set|did you mean|the keys here are)|unknown key).+", re.DOTALL
-)
+REMEDY = "write|leave|omit|remove|run|set|use|did you mean|the keys here are"
+LINE = re.compile(rf"[\w.\" -]+: .+(; ({REMEDY})|unknown key).+", re.DOTALL)
 
 
 def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
@@ -29,658 +29,540 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        # An unknown key.
-        (
-            "network.botleneck.rate=3mbit",
-            'network.botleneck: unknown key; did you mean "bottleneck"?',
-        ),
-        ("netwrk.rtt=50ms", 'netwrk: unknown key; did you mean "network"?'),
-        (
-            "network.loss=1%",
-            'network.loss: unknown key; write "ingress.loss" or "bottleneck.loss"',
-        ),
-        (
-            "network.rate=10mbit",
-            'network.rate: unknown key; write "ingress.rate" or "bottleneck.rate"',
-        ),
-        ("rtt=50ms", 'rtt: unknown key; write "network.rtt" or'),
-        ("tcp.rcv_wnd=3", 'tcp.rcv_wnd: unknown key; did you mean "receiver_window"?'),
-        ("tcp.x=3", "tcp.x: unknown key; the keys here are stack, initial_window"),
-        ("traffic.size.man=3", 'traffic.size.man: unknown key; did you mean "mean"?'),
-        (
-            "network.bottleneck.loss={model='bernoulli',rat='1%',rate='1%'}",
-            "network.bottleneck.loss.rat",
-        ),
-        # A wrong unit.
-        (
-            "network.bottleneck.rate=10mbps",
-            'network.bottleneck.rate: "10mbps" may mean bits or bytes',
-        ),
-        ("network.rtt=50", 'network.rtt: 50 has no unit; write "50ms"'),
-        (
-            "tcp.host_noise=zero",
-            'tcp.host_noise: "zero" is not a time; write, for example, "0.1ms"',
-        ),
-        ("run.duration=60", 'run.duration: 60 has no unit; write "60s"'),
-        ("run.max_wall=soon", 'run.max_wall: "soon" is not a time; write, for example, "60s"'),
-        ("network.rtt=50MB", 'network.rtt: "50MB" is not a time'),
-        ("network.packet=1500", 'network.packet: 1500 has no unit; write "1500B"'),
-        (
-            "network.bottleneck.buffer=150",
-            'network.bottleneck.buffer: 150 has no unit; write "150pkt"',
-        ),
-        ("network.bottleneck.rate=10MB", "network.bottleneck.rate: "),
-        ("traffic.size.mean=12ms", "traffic.size.mean: "),
-        ("traffic.off.mean=3pkt", "traffic.off.mean: "),
-        # Negative, zero.
-        ("network.rtt=-50ms", 'network.rtt: "-50ms" is negative; write "50ms"'),
-        ("traffic.off.mean=-1s", "traffic.off.mean: "),
-        ("traffic.sources=-134", "traffic.sources: -134 is too small; write at least 1"),
-        ("network.bottleneck.loss=-1%", "network.bottleneck.loss: "),
-        ("run.seed=-1", "run.seed: -1 is too small; write at least 0"),
-        ("traffic.sources=0", "traffic.sources: 0 is too small; write at least 1"),
-        ("network.bottleneck.buffer=0pkt", 'network.bottleneck.buffer: "0pkt" holds no packet'),
-        ("network.bottleneck.buffer=0", "network.bottleneck.buffer: 0 holds no packet"),
-        ("network.bottleneck.buffer=0B", 'network.bottleneck.buffer: "0B" holds no packet'),
-        *(
-            (
-                f"network.bottleneck.buffer={typed}",
-                f'network.bottleneck.buffer: "{typed}" is not above 0 and at most 1,000,000 ',
-            )
-            for typed in ("0bdp", "-3bdp", "x bdp", "1e13bdp", "1e999bdp", "bdp")
-        ),
-        ("network.bottleneck.rate=0mbit", "network.bottleneck.rate: "),
-        ("network.rtt=0s", "network.rtt: "),
-        ("traffic.off.mean=0s", "traffic.off.mean: must be above 0"),
-        ("traffic.off={distribution='constant',value='0s'}", "traffic.off: the mean OFF time is 0"),
-        ("traffic.size.mean=0.5pkt", "traffic.size.minimum: 3pkt is not below the mean, 0.5pkt"),
-        (
-            "traffic.size={distribution='constant',value=0.5}",
-            "traffic.size: the mean size, 0.5pkt, is below",
-        ),
-        ("tcp.receiver_window=0", "tcp.receiver_window: 0 is less than one packet"),
-        ("tcp.receiver_window=100B", 'tcp.receiver_window: "100B" is less than one packet'),
-        ("tcp.initial_window=0", "tcp.initial_window: "),
-        ("tcp.min_rto=0s", "tcp.min_rto: "),
-        ("tcp.duplicate_threshold=0", "tcp.duplicate_threshold: 0 is too small; write at least 1"),
-        ("tcp.duplicate_threshold=2.5", "tcp.duplicate_threshold: 2.5 is not a whole number"),
-        (
-            "tcp.rules.last_packets_threshold=0",
-            'tcp.rules.last_packets_threshold: 0 is too small; write at least 1, or "dupl',
-        ),
-        ("tcp.limited_transmit=1", "tcp.limited_transmit: 1 is not true or false; write true"),
-        ("tcp.limited_transmit=on", 'tcp.limited_transmit: "on" is not true or false; write true'),
-        (
-            "tcp.rules.limited_transmit_on=third",
-            'tcp.rules.limited_transmit_on: "third" is not a duplicate; write "each" or "second"',
-        ),
-        (
-            "tcp.rules.limited_transmit_on=second",
-            "tcp.rules.limited_transmit_on: needs tcp.limited_transmit = true; write this key also",
-        ),
-        (
-            "tcp.rules.recovery=sack",
-            'tcp.rules.recovery: "sack" is not a recovery rule; write "reno", "newreno", "',
-        ),
-        ("tcp.rules=send", 'tcp.rules: "send" is not a table; write { recovery = "reno" }'),
-        (
-            "tcp.rules.timer=send",
-            'tcp.rules.timer: unknown key; did you mean "timer_restart"?',
-        ),
-        (
-            "tcp.rules.backoff_until=never",
-            'tcp.rules.backoff_until: "never" is not a rule; write "sample" or "ack"',
-        ),
-        (
-            "tcp.rules.window_unit=bit",
-            'tcp.rules.window_unit: "bit" is not a unit; write "packets"',
-        ),
-        ("run.transfers=0", "run.transfers: "),
-        ("run.replications=0", "run.replications: "),
-        # Distributions.
-        ("traffic.size.minimum=30pkt", "traffic.size.minimum: 30pkt is not below the mean, 12pkt"),
-        ("traffic.size.minimum=12pkt", "traffic.size.minimum: 12pkt is not below the mean, 12pkt"),
-        ("traffic.off.minimum=2s", "traffic.off.minimum: 2s is not below the mean, 1s"),
-        (
-            "traffic.size={distribution='pareto',mean=12,alpha=1}",
-            "traffic.size.alpha: 1 gives a distribution without a mean; write an alpha above 1",
-        ),
-        (
-            "traffic.size={distribution='pareto',minimum=12,alpha=0.5}",
-            "traffic.size.alpha: 0.5 gives a distribution without a mean",
-        ),
-        (
-            "traffic.size={distribution='ep',mean=12,minimum=3,alpha=1.0}",
-            "traffic.size.alpha: 1 gives a distribution without a mean",
-        ),
-        (
-            "traffic.size={distribution='pareto',alpha=2}",
-            "traffic.size.mean: missing; write alpha and either mean or",
-        ),
-        (
-            "traffic.size={distribution='pareto',alpha=2,mean=3,minimum=1}",
-            "traffic.size.mean: both mean",
-        ),
-        ("traffic.size={distribution='pareto',alpha='2',mean=3}", "traffic.size.alpha: "),
-        ("traffic.size={distribution='pareto',alpha=2,mean=0}", "traffic.size.mean: "),
-        (
-            "traffic.size={distribution='ep',mean=3.5,minimum=3}",
-            "traffic.size.mean: 3.5pkt is too small for the exponential body",
-        ),
-        ("traffic.size={distribution='ep',mean=12,minimum=3,tail='0%'}", "traffic.size.tail: "),
-        ("traffic.size={distribution='ep',mean=12,minimum=3,tail=1}", "traffic.size.tail: "),
-        (
-            "traffic.size={distribution='ee',mean=12,minimum=3}",
-            "traffic.size.c: missing; write c = 7",
-        ),
-        (
-            "traffic.size={distribution='ee',mean=12,minimum=3,c=0.3}",
-            "traffic.size.c: with c = 0.3, the mean of the tail is below",
-        ),
-        ("traffic.size={distribution='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
-        (
-            "traffic.size={distribution='uniform',low=9,high=3}",
-            "traffic.size.high: 3pkt must be above low",
-        ),
-        (
-            "traffic.size={distribution='normal',mean=12}",
-            'traffic.size.distribution: "normal" is not a distribution (did you',
-        ),
-        (
-            "traffic.size={mean=12}",
-            'traffic.size.distribution: missing; write distribution = "exponential"',
-        ),
-        (
-            "tcp.stack=reno",
-            'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which has no '
-            "SACK",
-        ),
-        (
-            "class={name='a'}",
-            "class: is a single table, but must be a list of tables",
-        ),
-        (
-            "traffic.size=12pkt",
-            'traffic.size: "12pkt" is not a distribution; write { distribution = "constant", value',
-        ),
-        (
-            "traffic.size=2MB pareto 1.3",
-            'traffic.size: "2MB pareto 1.3" is not a distribution; write { distribution = '
-            '"pareto", mean = "2MB", '
-            "alpha = 1.3 }",
-        ),
-        (
-            "traffic.off=exponential 2s",
-            'traffic.off: "exponential 2s" is not a distribution; write { distribution = '
-            '"exponential", mean = "2s"',
-        ),
-        (
-            "traffic.size=100kB",
-            'traffic.size: "100kB" is not a distribution; write { distribution = "constant", value',
-        ),
-        (
-            "traffic.size=12",
-            'traffic.size: 12 is not a distribution; write { distribution = "constant", value '
-            "= 12 }",
-        ),
-        (
-            "traffic.off=1s",
-            'traffic.off: "1s" is not a distribution; write { distribution = "constant", value '
-            '= "1s"',
-        ),
-        (
-            "traffic.off=100kB",
-            'traffic.off: "100kB" is not a distribution; write { distribution = "exponential", m',
-        ),
-        (
-            "traffic.size=2MB at random",
-            'traffic.size: "2MB at random" is not a distribution; write { distribution = '
-            '"exponential", mean = "12pk',
-        ),
-        ("traffic.size={distribution='empirical'}", "traffic.size.file: missing"),
-        ("traffic.size={distribution='empirical',values=[]}", "traffic.size.values: has 0 entries"),
-        (
-            "traffic.size={distribution='empirical',values=3}",
-            "traffic.size.values: 3 is not a list",
-        ),
-        (
-            "traffic.size={distribution='empirical',values=[1,2],weights=[1]}",
-            "traffic.size.weights: 1 weights",
-        ),
-        (
-            "traffic.size={distribution='empirical',values=[1],weights=[-1]}",
-            "traffic.size.weights.0: ",
-        ),
-        (
-            "traffic.size={distribution='empirical',values=['x']}",
-            'traffic.size.values.0: "x" is not a size',
-        ),
-        (
-            "traffic.size={distribution='empirical',file='a',values=[1]}",
-            "traffic.size.file: both file and",
-        ),
-        # Cross traffic.
-        ("cross={}", "cross: is a single table, but must be a list of tables"),
-        (
-            "cross=[{}]",
-            'cross.0.model: missing; write model = "poisson", "fgn", "pareto" or "trace"',
-        ),
-        (
-            "cross=[{model='fgm'}]",
-            'cross.0.model: "fgm" is not a model of cross traffic (did you mean',
-        ),
-        ("cross=[{model='poisson'}]", 'cross.0.mean: missing; write mean = "80%"'),
-        ("cross=[{model='poisson',mean=0.8}]", "cross.0.mean: 0.8 has no unit; write"),
-        (
-            "cross=[{model='poisson',mean='80'}]",
-            'cross.0.mean: "80" has no unit; write "80mbit", or',
-        ),
-        ("cross=[{model='poisson',mean='0%'}]", 'cross.0.mean: "0%" must be above 0'),
-        (
-            "cross=[{model='poisson',mean='unlimited'}]",
-            'cross.0.mean: "unlimited" is too large',
-        ),
-        ("cross=[{model='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too large'),
-        (
-            "cross=[{model='poisson',mean='3%',sd='4%'}]",
-            'cross.0.sd: belongs to model = "fgn", not',
-        ),
-        (
-            "cross=[{model='poisson',mean='3%',hop='bottle'}]",
-            'cross.0.hop: there is no hop "bottle"',
-        ),
-        ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write [[cross]]"),
-        (
-            "cross=[{model='fgn',mean='3%',sd='2%',hurst=1}]",
-            "cross.0.hurst: 1 is not a Hurst parameter; write a number above 0, at",
-        ),
-        (
-            "cross=[{model='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}]",
-            "cross.0.bin: 7200s is outside 1us to 1h",
-        ),
-        (
-            "cross=[{model='pareto',mean='3%',sources=2,on='1s',off='1s',alpha=1}]",
-            "cross.0.alpha: 1 gives times with an infinite mean",
-        ),
-        ("cross=[{model='trace'}]", 'cross.0.file: missing; write file = "cross.csv"'),
-        (
-            "cross=[{model='trace',file='none.csv'}]",
-            "cross.0.file: the file none.csv does not exist",
-        ),
-        ("cross=[{model='trace',file='a',times=[1]}]", "cross.0.file: both file and times"),
-        ("cross=[{model='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and cannot"),
-        ("cross=[{model='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all sizes are 0"),
-        ("cross=[{model='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
-        (
-            "cross=[{model='trace',times=[1,0],bytes=[9,9]}]",
-            "cross.0.times: the times are not in ascending order",
-        ),
-        (
-            "cross=[{model='trace',times=['x'],bytes=[9]}]",
-            'cross.0.times.0: "x" is not a time in seconds; write a',
-        ),
-        (
-            "cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}]",
-            "cross.0.period: does not end after the last time, 1s",
-        ),
-        (
-            "cross=[{model='poisson',mean='1%',bin='1ms'}]",
-            "cross.0.bin: is only for hops with shared = false",
-        ),
-        (
-            "cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}]",
-            'cross.1.name: "a" is the name of another stream',
-        ),
-        (
-            "tcp.timestamps=true",
-            "tcp.timestamps: rfc-newreno does not support this key; write stack",
-        ),
-        ("tcp.handshake=true", "tcp.handshake: "),
-        ("tcp.handshake=tcp", "tcp.handshake: rfc-newreno has no handshake"),
-        (
-            "traffic.kind=capture",
-            "traffic.kind: a scenario does not read captures; run tcpcast trace FILE --models to "
-            "compare a capture with formulas, or tcpcast trace FILE --scenario NAME.toml to "
-            "simulate it",
-        ),
-        ("tcp.idle_restart=10", "tcp.idle_restart: "),
-        ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
-        ("fixed_point.scheme=3", "fixed_point.scheme: 3"),
-        ("fixed_point.moments=3", "fixed_point.moments: "),
-        ("fixed_point.steps=1", "fixed_point.steps: "),
-        ("fixed_point.step=0s", "fixed_point.step: "),
-        (
-            "fixed_point.reference=1",
-            'fixed_point.reference: unknown key; did you mean "references"?',
-        ),
-        ("tcp.rules.max_plus={}", 'tcp.rules.max_plus: is only for stack = "max-plus-reno"'),
-        (
-            "tcp={stack='max-plus-reno',rules={max_plus={growth='none'}}}",
-            "tcp.rules.max_plus.growth: ",
-        ),
-        (
-            "tcp={stack='max-plus-reno',rules={timer_restart='send'}}",
-            "tcp.rules.timer_restart: max-plus-reno has instantaneous loss feedback",
-        ),
-        ("tcp={stack='max-plus-reno',delayed_acks=true}", "tcp.delayed_acks: max-plus-reno has i"),
-        ("tcp={stack='max-plus-reno',limited_transmit=true}", "tcp.limited_transmit: max-plus"),
-        ("traffic.connection=kept", 'traffic.connection: "kept" is not a kind of connection'),
-        ("traffic.start=full", 'traffic.start: "full" is not a start'),
-        ("traffic.size_rounding=up", 'traffic.size_rounding: "up" is not a rounding'),
-        (
-            "traffic.arrivals={distribution='poisson',rate='20/s'}",
-            'traffic.arrivals: is only for kind = "transfers"',
-        ),
-        # Active queue management.
-        (
-            "network.bottleneck.queue=coddel",
-            'network.bottleneck.queue: "coddel" is not a queue discipline (did you mean "codel"?)',
-        ),
-        (
-            "network.bottleneck.queue={kind='codel',taget='5ms'}",
-            'network.bottleneck.queue.taget: unknown key; did you mean "target"?',
-        ),
-        (
-            "network.bottleneck.queue={kind='pie',alpha='fast'}",
-            'network.bottleneck.queue.alpha: "fast" is not a gain; write a number from 0 to 1e+06',
-        ),
-        (
-            "network.bottleneck.queue={kind='fq_codel',quantum='0B'}",
-            "network.bottleneck.queue.quantum: must be above 0 and at most 1 GB; write",
-        ),
-        (
-            "network.bottleneck.queue={kind='codel',rules='bsd'}",
-            'network.bottleneck.queue.rules: "bsd" is not a set of rules; write "rfc" or "linux"',
-        ),
-        (
-            "network.bottleneck.queue={kind='fq_codel',target='0.1s'}",
-            'network.bottleneck.queue.target: must be below interval; write, for example, "5ms"',
-        ),
-        (
-            "network.bottleneck.queue={kind='codel',interval='4ms'}",
-            'network.bottleneck.queue.target: must be below interval; write, for example, "200us"',
-        ),
-        (
-            "network.bottleneck={queue='codel',buffer='20pkt'}",
-            "network.bottleneck.rate: CoDel needs a limited rate; write",
-        ),
-        (
-            "network.ingress.queue=fq_codel",
-            "network.ingress.queue: FQ-CoDel is only for the bottleneck or a shared hop; write",
-        ),
-        (
-            "tcp.ecn=true",
-            'tcp.ecn: rfc-newreno does not support this key; write stack = "linux-reno", or leave',
-        ),
-        # RED.
-        (
-            "network.bottleneck.queue={kind='red',min=5}",
-            'network.bottleneck.queue.min: unknown key; did you mean "min_threshold"?',
-        ),
-        (
-            "network.bottleneck.queue={kind='red',min_threshold=5}",
-            "network.bottleneck.queue.min_threshold: 5 is not a threshold; write a size",
-        ),
-        (
-            "network.bottleneck.queue={kind='red',min_threshold='0pkt'}",
-            'network.bottleneck.queue.min_threshold: "0pkt" is out of range',
-        ),
-        (
-            "network.bottleneck.queue={kind='red',min_threshold='9KB'}",
-            'network.bottleneck.queue.min_threshold: "9KB" is not a threshold',
-        ),
-        (
-            "network.bottleneck.queue={kind='red',max_threshold='5pkt'}",
-            "network.bottleneck.queue.max_threshold: 5pkt is not above min_threshold, 5pkt",
-        ),
-        (
-            "network.bottleneck.queue={kind='red',min_threshold='9pkt',max_threshold='4pkt'}",
-            "network.bottleneck.queue.max_threshold: 4pkt is not above min_threshold, 9pkt",
-        ),
-        (
-            "network.bottleneck.queue={kind='red',max_probability='0%'}",
-            "network.bottleneck.queue.max_probability: must be above 0",
-        ),
-        (
-            "network.bottleneck.queue={kind='red',max_probability='0.0 %'}",
-            "network.bottleneck.queue.max_probability: must be above 0",
-        ),
-        (
-            "network.bottleneck.queue={kind='red',max_probability='120%'}",
-            "network.bottleneck.queue.max_probability: ",
-        ),
-        ("network.bottleneck.queue={kind='red',weight=0}", "network.bottleneck.queue.weight: 0 is"),
-        ("network.bottleneck.queue={kind='red',weight=2}", "network.bottleneck.queue.weight: 2 is"),
-        (
-            "network.bottleneck.queue={kind='red',weight=true}",
-            "network.bottleneck.queue.weight: true is not a weight",
-        ),
-        (
-            "network.bottleneck.queue={kind='red',gentle='yes'}",
-            'network.bottleneck.queue.gentle: "yes" is not true or false',
-        ),
-        (
-            "network.bottleneck.queue={kind='red',target_delay='5pkt'}",
-            "network.bottleneck.queue.target_delay: ",
-        ),
-        (
-            "network.bottleneck={queue='red',buffer='20pkt'}",
-            "network.bottleneck.rate: RED needs a limited rate; write",
-        ),
-        (
-            "network.ingress.queue=red",
-            "network.ingress.queue: RED is only for the bottleneck or a shared hop",
-        ),
-        (
-            "network.egress.queue={kind='red'}",
-            "network.egress.queue: RED is only for the bottleneck",
-        ),
-        (
-            "tcp.stack=cubic",
-            'tcp.stack: "cubic" is not a stack; write "linux-cubic", or use the '
-            "formula: engine cubic-response",
-        ),
-        (
-            "tcp.stack=bbr2",
-            'tcp.stack: "bbr2": BBR version 2 is not simulated; write "linux-bbr" for version 1',
-        ),
-        ("tcp.stack=BBRv3", 'tcp.stack: "BBRv3" is not a stack; write "bbr3"'),
-        (
-            "tcp.stack=bbr",
-            'tcp.stack: "bbr" is not a stack; write "linux-bbr", or use the formula: '
-            "engine bbr-bound",
-        ),
-        ("tcp.sack=false", "tcp.sack: the stack determines SACK; write stack = "),
-        ("tcp.rack=false", "tcp.rack: the stack determines RACK; write stack = "),
-        ("tcp.pacing=true", "tcp.pacing: the stack determines pacing; write stack"),
-        (
-            "tcp.congestion_control=bbr",
-            "tcp.congestion_control: the stack determines the congestion control; write",
-        ),
-        (
-            "tcp={stack='bbr3', ecn=true}",
-            "tcp.ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)",
-        ),
-        ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
-        # Contradictions.
-        ("network.rtt=7ms", "network.rtt: 7ms is less than the transmission times of one packet"),
-        ("network.bottleneck.delay=10ms", "network.rtt: 50ms contradicts the links' delays"),
-        (
-            "network.return_delay=50ms",
-            "network.return_delay: 50ms is more than the total propagation delay",
-        ),
-        ("network.return_delay=-1ms", "network.return_delay: "),
-        (
-            "network.bottleneck.buffer=1000B",
-            'network.bottleneck.buffer: "1000B" is less than one pack',
-        ),
-        ("network.ingress.buffer=1bdp", ""),
-        (
-            "network.ingress={buffer='1bdp'}",
-            "network.ingress.buffer: a bandwidth-delay product needs",
-        ),
-        ("tcp.min_rto=100s", "tcp.min_rto: 100s is above max_rto, 64s"),
-        ("tcp.initial_rto=100s", "tcp.initial_rto: 100s is above max_rto, 64s"),
-        (
-            "tcp.rules.last_packets_threshold=4",
-            "tcp.rules.last_packets_threshold: 4 is above tcp.duplicate_threshold, 3",
-        ),
-        (
-            "tcp={stack='rfc-newreno',duplicate_threshold=1,rules={last_packets_threshold=2}}",
-            "tcp.rules.last_packets_threshold: 2 is above tcp.duplicate_threshold, 1",
-        ),
-        ("run.duration=10s", "run.warmup: 20s is not below the duration, 10s"),
-        (
-            "probes.flows=[134]",
-            "probes.flows.0: there is no flow 134; write a number from 0 to 133",
-        ),
-        # Extreme values.
-        (
-            "traffic.sources=20000000",
-            "traffic.sources: 20000000 is too large; write at most 10000000",
-        ),
-        ("traffic.sources=1e300", "traffic.sources: "),
-        ("traffic.sources=nan", "traffic.sources: nan is not a count"),
-        ("traffic.sources=inf", "traffic.sources: inf is not a count"),
-        ("traffic.sources=1.5", "traffic.sources: 1.5 is not a whole number"),
-        ("network.bottleneck.rate=1e30gbit", "network.bottleneck.rate: "),
-        ("network.rtt=1e99h", "network.rtt: "),
-        ("network.rtt=inf", "network.rtt: "),
-        ("network.rtt=nan", "network.rtt: "),
-        ("network.packet=40B", 'network.packet: "40B" is not the size of an IP packet'),
-        ("network.packet=65536B", "network.packet: "),
-        ("network.ack=0B", "network.ack: "),
-        ("network.bottleneck.buffer=1e11pkt", "network.bottleneck.buffer: "),
-        ("tcp.receiver_window=1e10", "tcp.receiver_window: "),
-        ("network.bottleneck.loss=100%", "network.bottleneck.loss: "),
-        (
-            "network.bottleneck.loss=1",
-            'network.bottleneck.loss: 1 loses every packet; write, for example, "1%"',
-        ),
-        ("network.bottleneck.loss=5", 'network.bottleneck.loss: 5 is above 1; write "5%"'),
-        ("network.bottleneck.loss={to_bad='1%'}", "network.bottleneck.loss.model: missing"),
-        ("network.bottleneck.loss={model='x'}", 'network.bottleneck.loss.model: "x" is not a loss'),
-        (
-            "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='0%'}",
-            "network.bottleneck.loss.to_good: must be above 0",
-        ),
-        (
-            "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_good=1}",
-            "network.bottleneck.loss.loss_bad: loses every packet",
-        ),
-        ("network.bottleneck.loss_at=after", "network.bottleneck.loss_at: "),
-        (
-            "network.bottleneck.loss_at=behind",
-            'network.bottleneck.loss_at: this link has no random loss; write loss = "1%", or leave '
-            "loss_at out",
-        ),
-        ("network.egress.loss_at=behind", "network.egress.loss_at: this link has no random loss"),
-        (
-            "network.bottleneck={loss={model='rest-of-round',rate='1%'},loss_at='behind'}",
-            "network.bottleneck.loss_at: correlated loss within a round always occurs before",
-        ),
-        (
-            "network.bottleneck.loss={model='rest-of-round',rate='100%'}",
-            "network.bottleneck.loss.rate: loses every packet",
-        ),
-        (
-            "network.bottleneck.loss={model='rest-of-round'}",
-            'network.bottleneck.loss.rate: missing; write rate = "1%"',
-        ),
-        (
-            "network.bottleneck.loss={model='rest-of-round',rate='1%',to_bad='1%'}",
-            "network.bottleneck.loss.to_bad: unknown key",
-        ),
-        (
-            "network.ingress.loss={model='rest-of-round',rate='1%'}",
-            "network.ingress.loss: correlated loss within a round is only for the bottleneck",
-        ),
-        (
-            "network.egress.loss={model='rest-of-round',rate='0%'}",
-            "network.egress.loss: correlated loss within a round is only for the bottleneck",
-        ),
-        ("run.precision=0%", "run.precision: "),
-        (
-            "run.precision=1e-300",
-            "run.precision: 1e-300 is below the precision of floating-point numbers (16 digits)",
-        ),
-        ("run.precision={}", "run.precision: "),
-        (
-            "run.precision={loss_rate='1%'}",
-            'run.precision.loss_rate: "loss_rate" is not a metric with a precision (did',
-        ),
-        ("run.precision={queue_max_pkts='1%'}", "run.precision.queue_max_pkts: "),
-        ("run.max_wall=0s", "run.max_wall: "),
-        ("run.warmup=30m", "run.warmup: "),
-        ("run.seed=9223372036854775808", "run.seed: "),
-        # The wrong kind of value.
-        ("network=3", "network: 3 is not a table; write { rtt = "),
-        ("network.ingress=3mbit", 'network.ingress: "3mbit" is not a table; write { rate ='),
-        ("traffic=3", "traffic: 3 is not a table"),
-        ("traffic.kind=3", "traffic.kind: 3 is not a kind of traffic"),
-        ("tcp.delayed_acks=yes", 'tcp.delayed_acks: "yes" is not true or false; write true'),
-        ("tcp.initial_ssthresh=many", "tcp.initial_ssthresh: "),
-        ("tcp.stack=3", "tcp.stack: 3 is not a stack"),
-        ("name=3", "name: 3 is not a text"),
-        ("network.rtt={}", "network.rtt: "),
-        ("network.rtt=[1]", "network.rtt: "),
-        ("network.rtt=true", "network.rtt: true is not a time"),
-        ("network.bottleneck.loss=2020-01-01", "network.bottleneck.loss: "),
-        ("class=3", "class: 3 is not a list"),
-        ("class=[3]", "class.0: 3 is not a table"),
-        ("probes.flows=3", "probes.flows: 3 is not a list; write [0, 1]"),
-        ("probes.pcap=[{link='egress',file='x'}]", 'probes.pcap.0.link: "egress" is not a place'),
-        ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
-        (
-            'probes.pcap=[{link="sender",file="a\\u0000b"}]',
-            'probes.pcap.0.file: "a\\u0000b" is not a file name; write "in.pcap"',
-        ),
-        (
-            "traffic.correlation=-1.5",
-            "traffic.correlation: -1.5 is not a correlation; write a number from -1 to 1",
-        ),
-        (
-            "traffic.correlation=true",
-            "traffic.correlation: true is not a correlation; write a number from -1 to 1",
-        ),
-        ("probes.goodput_shares=95", "probes.goodput_shares: 95 is not a list; write "),
-        ("probes.goodput_shares=[]", "probes.goodput_shares: "),
-        (
-            "probes.goodput_shares=['100%']",
-            'probes.goodput_shares.0: "100%" is not a share of the files; write, for example',
-        ),
-        (
-            "probes.goodput_shares=[-1]",
-            "probes.goodput_shares.0: -1 is not a share of the files; write",
-        ),
-        (
-            "probes.goodput_shares=[0.5,'50%']",
-            "probes.goodput_shares: 50% is listed twice; write each share once",
-        ),
-        ("probes.goodput_packets=0", "probes.goodput_packets: 0 is too small; write at least 1"),
-        ("probes.goodput_least='1s'", "probes.goodput_least: "),
-        (
-            "probes.goodput_least=1e10",
-            "probes.goodput_least: 10000000000pkt is above the largest size of a file; write, for "
-            'example, "10pkt"',
-        ),
-        # Changes of missing tables.
-        (
-            "network.rtt.x=3",
-            'network.rtt.x: network.rtt is "50ms", not a table; set network.rtt itself',
-        ),
-        ("class.far.rtt=3s", "class.far.rtt: the scenario has no classes"),
-    ],
-)
-def test_each_error_gives_one_line(change: str, line: str) -> None:
-    if not line:
-        assert load("web-10mbit", changes=parse_assignments([change]))
-        return
-    (only,) = refused(change)
-    assert only.startswith(line)
+EACH_ERROR = r"""
+[web-10mbit]
+# An unknown key.
+network.botleneck.rate=3mbit | network.botleneck: unknown key; did you mean "bottleneck"?
+netwrk.rtt=50ms | netwrk: unknown key; did you mean "network"?
+network.loss=1% | : unknown key; write "ingress.loss" or "bottleneck.loss"
+network.rate=10mbit | : unknown key; write "ingress.rate" or "bottleneck.rate"
+rtt=50ms | : unknown key; write "network.rtt" or
+tcp.rcv_wnd=3 | : unknown key; did you mean "receiver_window"?
+tcp.x=3 | : unknown key; the keys here are stack, initial_window
+traffic.size.man=3 | : unknown key; did you mean "mean"?
+network.bottleneck.loss={model='bernoulli',rat='1%',rate='1%'} | .rat
+# A wrong unit.
+network.bottleneck.rate=10mbps | : "10mbps" may mean bits or bytes
+network.rtt=50 | : 50 has no unit; write "50ms"
+tcp.host_noise=zero | : "zero" is not a time; write, for example, "0.1ms"
+run.duration=60 | : 60 has no unit; write "60s"
+run.max_wall=soon | : "soon" is not a time; write, for example, "60s"
+network.rtt=50MB | : "50MB" is not a time
+network.packet=1500 | : 1500 has no unit; write "1500B"
+network.bottleneck.buffer=150 | : 150 has no unit; write "150pkt"
+network.bottleneck.rate=10MB | :
+traffic.size.mean=12ms | :
+traffic.off.mean=3pkt | :
+# Negative, zero.
+network.rtt=-50ms | : "-50ms" is negative; write "50ms"
+traffic.off.mean=-1s | :
+traffic.sources=-134 | : -134 is too small; write at least 1
+network.bottleneck.loss=-1% | :
+run.seed=-1 | : -1 is too small; write at least 0
+traffic.sources=0 | : 0 is too small; write at least 1
+network.bottleneck.buffer=0pkt | : "0pkt" holds no packet
+network.bottleneck.buffer=0 | : 0 holds no packet
+network.bottleneck.buffer=0B | : "0B" holds no packet
+network.bottleneck.buffer=0bdp | : "0bdp" is not above 0 and at most 1,000,000
+network.bottleneck.buffer=-3bdp | : "-3bdp" is not above 0 and at most 1,000,000
+network.bottleneck.buffer=x bdp | : "x bdp" is not above 0 and at most 1,000,000
+network.bottleneck.buffer=1e13bdp | : "1e13bdp" is not above 0 and at most 1,000,000
+network.bottleneck.buffer=1e999bdp | : "1e999bdp" is not above 0 and at most 1,000,000
+network.bottleneck.buffer=bdp | : "bdp" is not above 0 and at most 1,000,000
+network.bottleneck.rate=0mbit | :
+network.rtt=0s | :
+traffic.off.mean=0s | : must be above 0
+traffic.off={distribution='constant',value='0s'} | : the mean OFF time is 0
+traffic.size.mean=0.5pkt | traffic.size.minimum: 3pkt is not below the mean, 0.5pkt
+traffic.size={distribution='constant',value=0.5} | : the mean size, 0.5pkt, is below
+tcp.receiver_window=0 | : 0 is less than one packet
+tcp.receiver_window=100B | : "100B" is less than one packet
+tcp.initial_window=0 | :
+tcp.min_rto=0s | :
+tcp.duplicate_threshold=0 | : 0 is too small; write at least 1
+tcp.duplicate_threshold=2.5 | : 2.5 is not a whole number
+tcp.rules.last_packets_threshold=0 | : 0 is too small; write at least 1, or "dupl
+tcp.limited_transmit=1 | : 1 is not true or false; write true
+tcp.limited_transmit=on | : "on" is not true or false; write true
+tcp.rules.limited_transmit_on=third | : "third" is not a duplicate; write "each" or "second"
+tcp.rules.limited_transmit_on=second | : needs tcp.limited_transmit = true; write this key also
+tcp.rules.recovery=sack | : "sack" is not a recovery rule; write "reno", "newreno", "
+tcp.rules=send | : "send" is not a table; write { recovery = "reno" }
+tcp.rules.timer=send | : unknown key; did you mean "timer_restart"?
+tcp.rules.backoff_until=never | : "never" is not a rule; write "sample" or "ack"
+tcp.rules.window_unit=bit | : "bit" is not a unit; write "packets"
+run.transfers=0 | :
+run.replications=0 | :
+# Distributions.
+traffic.size.minimum=30pkt | : 30pkt is not below the mean, 12pkt
+traffic.size.minimum=12pkt | : 12pkt is not below the mean, 12pkt
+traffic.off.minimum=2s | : 2s is not below the mean, 1s
+traffic.size={distribution='pareto',mean=12,alpha=1} |
+    .alpha: 1 gives a distribution without a mean; write an alpha above 1
+traffic.size={distribution='pareto',minimum=12,alpha=0.5} |
+    .alpha: 0.5 gives a distribution without a mean
+traffic.size={distribution='ep',mean=12,minimum=3,alpha=1.0} |
+    .alpha: 1 gives a distribution without a mean
+traffic.size={distribution='pareto',alpha=2} | .mean: missing; write alpha and either mean or
+traffic.size={distribution='pareto',alpha=2,mean=3,minimum=1} | .mean: both mean
+traffic.size={distribution='pareto',alpha='2',mean=3} | .alpha:
+traffic.size={distribution='pareto',alpha=2,mean=0} | .mean:
+traffic.size={distribution='ep',mean=3.5,minimum=3} |
+    .mean: 3.5pkt is too small for the exponential body
+traffic.size={distribution='ep',mean=12,minimum=3,tail='0%'} | .tail:
+traffic.size={distribution='ep',mean=12,minimum=3,tail=1} | .tail:
+traffic.size={distribution='ee',mean=12,minimum=3} | .c: missing; write c = 7
+traffic.size={distribution='ee',mean=12,minimum=3,c=0.3} |
+    .c: with c = 0.3, the mean of the tail is below
+traffic.size={distribution='lognormal',mean=12,sd=0} | .sd:
+traffic.size={distribution='uniform',low=9,high=3} | .high: 3pkt must be above low
+traffic.size={distribution='normal',mean=12} |
+    .distribution: "normal" is not a distribution (did you
+traffic.size={mean=12} | .distribution: missing; write distribution = "exponential"
+tcp.stack=reno | : "reno" is not a stack; write "linux-reno", or "rfc-reno", which has no SACK
+class={name='a'} | : is a single table, but must be a list of tables
+traffic.size=12pkt | : "12pkt" is not a distribution; write { distribution = "constant", value
+traffic.size=2MB pareto 1.3 |
+    : "2MB pareto 1.3" is not a distribution; write { distribution = "pareto", mean = "2MB", alpha =
+    1.3 }
+traffic.off=exponential 2s |
+    : "exponential 2s" is not a distribution; write { distribution = "exponential", mean = "2s"
+traffic.size=100kB | : "100kB" is not a distribution; write { distribution = "constant", value
+traffic.size=12 | : 12 is not a distribution; write { distribution = "constant", value = 12 }
+traffic.off=1s | : "1s" is not a distribution; write { distribution = "constant", value = "1s"
+traffic.off=100kB | : "100kB" is not a distribution; write { distribution = "exponential", m
+traffic.size=2MB at random |
+    : "2MB at random" is not a distribution; write { distribution = "exponential", mean = "12pk
+traffic.size={distribution='empirical'} | .file: missing
+traffic.size={distribution='empirical',values=[]} | .values: has 0 entries
+traffic.size={distribution='empirical',values=3} | .values: 3 is not a list
+traffic.size={distribution='empirical',values=[1,2],weights=[1]} | .weights: 1 weights
+traffic.size={distribution='empirical',values=[1],weights=[-1]} | .weights.0:
+traffic.size={distribution='empirical',values=['x']} | .values.0: "x" is not a size
+traffic.size={distribution='empirical',file='a',values=[1]} | .file: both file and
+# Cross traffic.
+cross={} | : is a single table, but must be a list of tables
+cross=[{}] | .0.model: missing; write model = "poisson", "fgn", "pareto" or "trace"
+cross=[{model='fgm'}] | .0.model: "fgm" is not a model of cross traffic (did you mean
+cross=[{model='poisson'}] | .0.mean: missing; write mean = "80%"
+cross=[{model='poisson',mean=0.8}] | .0.mean: 0.8 has no unit; write
+cross=[{model='poisson',mean='80'}] | .0.mean: "80" has no unit; write "80mbit", or
+cross=[{model='poisson',mean='0%'}] | .0.mean: "0%" must be above 0
+cross=[{model='poisson',mean='unlimited'}] | .0.mean: "unlimited" is too large
+cross=[{model='poisson',mean='20000%'}] | .0.mean: "20000%" is too large
+cross=[{model='poisson',mean='3%',sd='4%'}] | .0.sd: belongs to model = "fgn", not
+cross=[{model='poisson',mean='3%',hop='bottle'}] | .0.hop: there is no hop "bottle"
+cross.0.mean=3% | : the scenario has no cross traffic; write [[cross]]
+cross=[{model='fgn',mean='3%',sd='2%',hurst=1}] |
+    .0.hurst: 1 is not a Hurst parameter; write a number above 0, at
+cross=[{model='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}] | .0.bin: 7200s is outside 1us to 1h
+cross=[{model='pareto',mean='3%',sources=2,on='1s',off='1s',alpha=1}] |
+    .0.alpha: 1 gives times with an infinite mean
+cross=[{model='trace'}] | .0.file: missing; write file = "cross.csv"
+cross=[{model='trace',file='none.csv'}] | .0.file: the file none.csv does not exist
+cross=[{model='trace',file='a',times=[1]}] | .0.file: both file and times
+cross=[{model='trace',times=[0],bytes=[9]}] | .0.period: missing, and cannot
+cross=[{model='trace',times=[0,1],bytes=[0,0]}] | .0.bytes: all sizes are 0
+cross=[{model='trace',times=[0,1],bytes=[9]}] | .0.bytes: 1 sizes for 2 times
+cross=[{model='trace',times=[1,0],bytes=[9,9]}] | .0.times: the times are not in ascending order
+cross=[{model='trace',times=['x'],bytes=[9]}] | .0.times.0: "x" is not a time in seconds; write a
+cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}] |
+    .0.period: does not end after the last time, 1s
+cross=[{model='poisson',mean='1%',bin='1ms'}] | .0.bin: is only for hops with shared = false
+cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}] |
+    .1.name: "a" is the name of another stream
+tcp.timestamps=true | : rfc-newreno does not support this key; write stack
+tcp.handshake=true | :
+tcp.handshake=tcp | : rfc-newreno has no handshake
+traffic.kind=capture |
+    : a scenario does not read captures; run tcpcast trace FILE --models to compare a capture with
+    formulas, or tcpcast trace FILE --scenario NAME.toml to simulate it
+tcp.idle_restart=10 | :
+tcp.idle_restart=srtt | :
+fixed_point.scheme=3 | : 3
+fixed_point.moments=3 | :
+fixed_point.steps=1 | :
+fixed_point.step=0s | :
+fixed_point.reference=1 | : unknown key; did you mean "references"?
+tcp.rules.max_plus={} | : is only for stack = "max-plus-reno"
+tcp={stack='max-plus-reno',rules={max_plus={growth='none'}}} | .rules.max_plus.growth:
+tcp={stack='max-plus-reno',rules={timer_restart='send'}} |
+    .rules.timer_restart: max-plus-reno has instantaneous loss feedback
+tcp={stack='max-plus-reno',delayed_acks=true} | .delayed_acks: max-plus-reno has i
+tcp={stack='max-plus-reno',limited_transmit=true} | .limited_transmit: max-plus
+traffic.connection=kept | : "kept" is not a kind of connection
+traffic.start=full | : "full" is not a start
+traffic.size_rounding=up | : "up" is not a rounding
+traffic.arrivals={distribution='poisson',rate='20/s'} | : is only for kind = "transfers"
+# Active queue management.
+network.bottleneck.queue=coddel | : "coddel" is not a queue discipline (did you mean "codel"?)
+network.bottleneck.queue={kind='codel',taget='5ms'} | .taget: unknown key; did you mean "target"?
+network.bottleneck.queue={kind='pie',alpha='fast'} |
+    .alpha: "fast" is not a gain; write a number from 0 to 1e+06
+network.bottleneck.queue={kind='fq_codel',quantum='0B'} |
+    .quantum: must be above 0 and at most 1 GB; write
+network.bottleneck.queue={kind='codel',rules='bsd'} |
+    .rules: "bsd" is not a set of rules; write "rfc" or "linux"
+network.bottleneck.queue={kind='fq_codel',target='0.1s'} |
+    .target: must be below interval; write, for example, "5ms"
+network.bottleneck.queue={kind='codel',interval='4ms'} |
+    .target: must be below interval; write, for example, "200us"
+network.bottleneck={queue='codel',buffer='20pkt'} | .rate: CoDel needs a limited rate; write
+network.ingress.queue=fq_codel | : FQ-CoDel is only for the bottleneck or a shared hop; write
+tcp.ecn=true | : rfc-newreno does not support this key; write stack = "linux-reno", or leave
+# RED.
+network.bottleneck.queue={kind='red',min=5} | .min: unknown key; did you mean "min_threshold"?
+network.bottleneck.queue={kind='red',min_threshold=5} |
+    .min_threshold: 5 is not a threshold; write a size
+network.bottleneck.queue={kind='red',min_threshold='0pkt'} | .min_threshold: "0pkt" is out of range
+network.bottleneck.queue={kind='red',min_threshold='9KB'} | .min_threshold: "9KB" is not a threshold
+network.bottleneck.queue={kind='red',max_threshold='5pkt'} |
+    .max_threshold: 5pkt is not above min_threshold, 5pkt
+network.bottleneck.queue={kind='red',min_threshold='9pkt',max_threshold='4pkt'} |
+    .max_threshold: 4pkt is not above min_threshold, 9pkt
+network.bottleneck.queue={kind='red',max_probability='0%'} | .max_probability: must be above 0
+network.bottleneck.queue={kind='red',max_probability='0.0 %'} | .max_probability: must be above 0
+network.bottleneck.queue={kind='red',max_probability='120%'} | .max_probability:
+network.bottleneck.queue={kind='red',weight=0} | .weight: 0 is
+network.bottleneck.queue={kind='red',weight=2} | .weight: 2 is
+network.bottleneck.queue={kind='red',weight=true} | .weight: true is not a weight
+network.bottleneck.queue={kind='red',gentle='yes'} | .gentle: "yes" is not true or false
+network.bottleneck.queue={kind='red',target_delay='5pkt'} | .target_delay:
+network.bottleneck={queue='red',buffer='20pkt'} | .rate: RED needs a limited rate; write
+network.ingress.queue=red | : RED is only for the bottleneck or a shared hop
+network.egress.queue={kind='red'} | : RED is only for the bottleneck
+tcp.stack=cubic |
+    : "cubic" is not a stack; write "linux-cubic", or use the formula: engine cubic-response
+tcp.stack=bbr2 | : "bbr2": BBR version 2 is not simulated; write "linux-bbr" for version 1
+tcp.stack=BBRv3 | : "BBRv3" is not a stack; write "bbr3"
+tcp.stack=bbr | : "bbr" is not a stack; write "linux-bbr", or use the formula: engine bbr-bound
+tcp.sack=false | : the stack determines SACK; write stack =
+tcp.rack=false | : the stack determines RACK; write stack =
+tcp.pacing=true | : the stack determines pacing; write stack
+tcp.congestion_control=bbr | : the stack determines the congestion control; write
+tcp={stack='bbr3', ecn=true} |
+    .ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)
+tcp.stack=newreno | : "newreno" is not a stack (did you mean "rfc-newreno"?)
+# Contradictions.
+network.rtt=7ms | : 7ms is less than the transmission times of one packet
+network.bottleneck.delay=10ms | network.rtt: 50ms contradicts the links' delays
+network.return_delay=50ms | : 50ms is more than the total propagation delay
+network.return_delay=-1ms | :
+network.bottleneck.buffer=1000B | : "1000B" is less than one pack
+network.ingress={buffer='1bdp'} | .buffer: a bandwidth-delay product needs
+tcp.min_rto=100s | : 100s is above max_rto, 64s
+tcp.initial_rto=100s | : 100s is above max_rto, 64s
+tcp.rules.last_packets_threshold=4 | : 4 is above tcp.duplicate_threshold, 3
+tcp={stack='rfc-newreno',duplicate_threshold=1,rules={last_packets_threshold=2}} |
+    .rules.last_packets_threshold: 2 is above tcp.duplicate_threshold, 1
+run.duration=10s | run.warmup: 20s is not below the duration, 10s
+probes.flows=[134] | .0: there is no flow 134; write a number from 0 to 133
+# Extreme values.
+traffic.sources=20000000 | : 20000000 is too large; write at most 10000000
+traffic.sources=1e300 | :
+traffic.sources=nan | : nan is not a count
+traffic.sources=inf | : inf is not a count
+traffic.sources=1.5 | : 1.5 is not a whole number
+network.bottleneck.rate=1e30gbit | :
+network.rtt=1e99h | :
+network.rtt=inf | :
+network.rtt=nan | :
+network.packet=40B | : "40B" is not the size of an IP packet
+network.packet=65536B | :
+network.ack=0B | :
+network.bottleneck.buffer=1e11pkt | :
+tcp.receiver_window=1e10 | :
+network.bottleneck.loss=100% | :
+network.bottleneck.loss=1 | : 1 loses every packet; write, for example, "1%"
+network.bottleneck.loss=5 | : 5 is above 1; write "5%"
+network.bottleneck.loss={to_bad='1%'} | .model: missing
+network.bottleneck.loss={model='x'} | .model: "x" is not a loss
+network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='0%'} |
+    .to_good: must be above 0
+network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_good=1} |
+    .loss_bad: loses every packet
+network.bottleneck.loss_at=after | :
+network.bottleneck.loss_at=behind |
+    : this link has no random loss; write loss = "1%", or leave loss_at out
+network.egress.loss_at=behind | : this link has no random loss
+network.bottleneck={loss={model='rest-of-round',rate='1%'},loss_at='behind'} |
+    .loss_at: correlated loss within a round always occurs before
+network.bottleneck.loss={model='rest-of-round',rate='100%'} | .rate: loses every packet
+network.bottleneck.loss={model='rest-of-round'} | .rate: missing; write rate = "1%"
+network.bottleneck.loss={model='rest-of-round',rate='1%',to_bad='1%'} | .to_bad: unknown key
+network.ingress.loss={model='rest-of-round',rate='1%'} |
+    : correlated loss within a round is only for the bottleneck
+network.egress.loss={model='rest-of-round',rate='0%'} |
+    : correlated loss within a round is only for the bottleneck
+run.precision=0% | :
+run.precision=1e-300 | : 1e-300 is below the precision of floating-point numbers (16 digits)
+run.precision={} | :
+run.precision={loss_rate='1%'} | .loss_rate: "loss_rate" is not a metric with a precision (did
+run.precision={queue_max_pkts='1%'} | .queue_max_pkts:
+run.max_wall=0s | :
+run.warmup=30m | :
+run.seed=9223372036854775808 | :
+# The wrong kind of value.
+network=3 | : 3 is not a table; write { rtt =
+network.ingress=3mbit | : "3mbit" is not a table; write { rate =
+traffic=3 | : 3 is not a table
+traffic.kind=3 | : 3 is not a kind of traffic
+tcp.delayed_acks=yes | : "yes" is not true or false; write true
+tcp.initial_ssthresh=many | :
+tcp.stack=3 | : 3 is not a stack
+name=3 | : 3 is not a text
+network.rtt={} | :
+network.rtt=[1] | :
+network.rtt=true | : true is not a time
+network.bottleneck.loss=2020-01-01 | :
+class=3 | : 3 is not a list
+class=[3] | .0: 3 is not a table
+probes.flows=3 | : 3 is not a list; write [0, 1]
+probes.pcap=[{link='egress',file='x'}] | .0.link: "egress" is not a place
+probes.pcap=[{link='sender',file=''}] | .0.file:
+probes.pcap=[{link="sender",file="a\u0000b"}] |
+    .0.file: "a\u0000b" is not a file name; write "in.pcap"
+traffic.correlation=-1.5 | : -1.5 is not a correlation; write a number from -1 to 1
+traffic.correlation=true | : true is not a correlation; write a number from -1 to 1
+probes.goodput_shares=95 | : 95 is not a list; write
+probes.goodput_shares=[] | :
+probes.goodput_shares=['100%'] | .0: "100%" is not a share of the files; write, for example
+probes.goodput_shares=[-1] | .0: -1 is not a share of the files; write
+probes.goodput_shares=[0.5,'50%'] | : 50% is listed twice; write each share once
+probes.goodput_packets=0 | : 0 is too small; write at least 1
+probes.goodput_least='1s' | :
+probes.goodput_least=1e10 |
+    : 10000000000pkt is above the largest size of a file; write, for example, "10pkt"
+# Changes of missing tables.
+network.rtt.x=3 | : network.rtt is "50ms", not a table; set network.rtt itself
+class.far.rtt=3s | : the scenario has no classes
+# Fair queueing.
+network.bottleneck.queue={kind='fq',scheduler='wfq'} | .scheduler: "wfq" is not a scheduler
+network.bottleneck.queue={kind='fq',quantum='3000B'} | .quantum: is only for scheduler = "drr"
+network.bottleneck.queue={kind='fq',scheduler='drr',quantum='1499B'} |
+    .quantum: "1499B" is less than one packet
+network.bottleneck.queue={kind='fq',scheduler='drr',quantum='2GB'} | .quantum: is too large
+network.bottleneck.queue={kind='fq',buffers='individual',drop='longest'} |
+    .drop: is for a shared buffer
+network.bottleneck.queue={kind='fq',drop='longest',ties='arriving'} |
+    .ties: "arriving" is not a rule for ties
+network.bottleneck.queue={kind='fq',drop='arriving',ties='random'} |
+    .ties: selects one of several equally long queues
+network.bottleneck.queue={kind='fq',head_of_line='in service'} |
+    .head_of_line: requires tcp.stack = "max-plus-reno" and a constant rate
+network.bottleneck={queue='fq',rate='unlimited'} | .rate: FQ needs a limited rate
+[short-transfers]
+traffic={kind='transfers'} | .size: missing; write size = ["1pkt", "8pkt", "100KB"]
+traffic.size='2.5pkt' | : "2.5pkt" is not a whole number of packets; write "3pkt"
+traffic.size='0pkt' | : "0pkt" is not a transfer; write at least "1pkt"
+traffic.size='0B' | : "0B" is not a transfer; write at least "1pkt"
+traffic.size='2000000000pkt' |
+    : "2000000000pkt" is more than 1,000,000,000 packets; write a smaller size, or kind = "bulk"
+traffic.size=[] | : has 0 entries; write at least 1
+traffic.size=['1pkt','12ms'] | .1: "12ms" is not a size
+traffic.size=['1pkt','2B'] | : 1pkt is listed twice; write each size once
+traffic.size=true | : true is not a size
+traffic.size={distribution='exponential',mean='12pkt'} |
+    : a distribution needs arrivals; write sizes such as
+traffic.count=0 | : 0 is too small
+traffic.count=1000000000 | : 1000000000 is too large
+traffic={kind='transfers',size='1pkt',sources=3} |
+    .sources: transfers have no number of sources; write
+traffic={kind='transfers',size='1pkt',flows=3} |
+    .flows: transfers have no number of flows; write count
+traffic={kind='transfers',size='1pkt',off={}} | .off: is only for kind = "on-off"
+traffic={kind='transfers',size='2MB pareto 1.3',count=3} |
+    .size: "2MB pareto 1.3" is not a size; write { distribution = "pareto", mean = "2MB"
+traffic={kind='transfers',size='1pkt',arrivals={rate='20/s'}} && run.duration=9s |
+    .arrivals.distribution: missing; write
+traffic={kind='transfers',size='1pkt',arrivals='20/s'} && run.duration=9s |
+    .arrivals: "20/s" is not a table; write
+traffic={kind='transfers',size=1,arrivals={distribution='poisson',rate=20}} && run.duration=9s |
+    .arrivals.rate: 20 has no unit; write "20/s"
+traffic={kind='transfers',size=1,arrivals={distribution='poison',rate='2/s'}} && run.duration=9s |
+    .arrivals.distribution: "poison" is not a distribution of arrivals (did you mean "poisson"?)
+[lossy-path]
+# Modern stacks.
+tcp={stack='linux-cubic',rules={window_unit='bytes'}} |
+    .rules.window_unit: linux-cubic has a fixed rule
+tcp={stack='linux-cubic',initial_ssthresh=8} | .initial_ssthresh: cannot be set with linux-cubic
+tcp={stack='linux-cubic',rules={slow_start_at_ssthresh=true}} |
+    .rules.slow_start_at_ssthresh: linux-
+tcp={stack='linux-cubic',rules={timer_restart='send'}} |
+    .rules.timer_restart: linux-cubic has a fixed rule
+tcp={stack='linux-cubic',rules={backoff_until='ack'}} |
+    .rules.backoff_until: linux-cubic has a fixed rule
+tcp={stack='linux-cubic',rules={last_packets_threshold=1}} |
+    .rules.last_packets_threshold: linux-cubic
+tcp={stack='linux-cubic',rules={recovery='reno'}} | .rules.recovery: linux-cubic has a fixed rule
+tcp={stack='linux-cubic',ack_timeout='1s'} |
+    .ack_timeout: linux-cubic adapts the delay of acks to the times
+tcp={stack='linux-cubic',rules={limited_transmit_on='second'}} |
+    .rules.limited_transmit_on: linux-cubic has a fixed rule: limited transmit
+tcp={stack='linux-cubic',idle_restart='3s'} | .idle_restart: linux-cubic halves its window
+tcp={stack='linux-cubic',rules={max_plus={}}} | .rules.max_plus: is only for stack = "max-plus-reno"
+tcp={stack='linux-cubic',ecn=1} | .ecn:
+tcp={stack='rfc-newreno',ecn=true} | .ecn: rfc-newreno does not support this key; write stack
+tcp={stack='rfc-newreno',handshake='tcp'} | .handshake: rfc-newreno has no handshake
+tcp={stack='linux-cubic',handshake='quic'} | .handshake:
+tcp={stack='rfc-newreno',timestamps=true} |
+    .timestamps: rfc-newreno does not support this key; write stack
+network.packet=52B && tcp.stack=linux-cubic | : 52 B are too few for 52 B of headers
+# Cross traffic.
+cross=[{model='trace',times=[0,1e-300],bytes=[1,1]}] |
+    .0: offers 8e+291 times the rate of "bottleneck"; write a lower rate
+cross=[{model='trace',times=[1,2,4],bytes=[0,0,1e-09]}] | .0: sends less than one packet in 30 years
+cross=[{model='trace',times=[0],bytes=[0.01],period='1us'}] |
+    .0.bytes: the recording contains only one packet per 150,000 values
+cross=[{model='fgn',mean='1kbit',sd='1bit',hurst=0.7,name='noise',bin='0.1ms'}] |
+    .0.bin: is so short that there is only one packet per 120,000 bins on average; write 2.4ms
+cross=[{model='pareto',mean='3mbit',sources=20,on='1ns',off='1ns'}] |
+    .0.on: is so short that a source
+cross=[{model='pareto',mean='3mbit',sources=100000,on='10us',off='300ms'}] |
+    .0.on: is so short that a source
+cross=[{model='pareto',mean='3mbit',sources=20,on='1ns',off='10s'}] |
+    .0.on: is so short that most ON times round
+cross=[{model='pareto',mean='1e-300%',sources=20,on='100ms',off='300ms'}] |
+    .0: sends less than one packet in 30 years
+cross=[{model='poisson',mean='2000gbit'}] |
+    .0: offers 2,000 times the rate of "bottleneck"; write a lower rate
+cross=[{model='fgn',mean='-1%',sd='4mbit',hurst=0.7,name='noise'}] |
+    .0.mean: "-1%" is not a share of the hop's rate; write
+cross=[{model='trace',times=0,bytes=[3000,0,1500.5],file='/dev/zero'}] |
+    .0.file: both file and times
+cross=[{model='trace',file='/dev/zero'}] | .0.file: /dev/zero is not a file
+cross=[{model='trace',file='.'}] | .0.file: . is not a file
+cross=[{model='poisson',mean='9%',sd='20%'}] |
+    .0.sd: belongs to model = "fgn", not "poisson"; leave it out
+cross=[{model='poisson',mean='9%',hurst=0.7}] |
+    .0.hurst: belongs to model = "fgn", not "poisson"; leave it out
+cross=[{model='poisson',mean='9%',alpha=1.5}] |
+    .0.alpha: belongs to model = "pareto", not "poisson"; leave it out
+cross=[{model='fgn',mean='80%',sd='4mbit',hurst=0.7,name='noise',sources=5}] |
+    .0.sources: belongs to model = "pareto", not "fgn"; leave it out
+cross=[{model='pareto',mean='3mbit',sources=20,on='100ms',off='300ms',sd='20%'}] |
+    .0.sd: belongs to model = "fgn", not "pareto"; leave it out
+cross=[{model='pareto',mean='3mbit',sources=20,on='100ms',off='300ms',file='a.csv'}] |
+    .0.file: belongs to model = "trace", not "pareto"; leave it out
+cross=[{model='trace',times=[1,2,4],bytes=[3000,0,1500.5],hurst=0.7}] |
+    .0.hurst: belongs to model = "fgn", not "trace"; leave it out
+network={rtt='1s',hop=[{name='a',rate='9mbit',shared=false}]} |
+    .hop: the sources share no hop; remove shared = false from one hop
+network={rtt='1s',hop=[{name='a',rate='9mbit',measured=true},{name='b',measured=true}]} |
+    .hop.b.measured: another hop also has measured = true; write measured = true at only one hop
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared=false,measured=true}]} |
+    .hop.b.measured: the measured hop must be shared; write measured = true
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared=false,queue='red'}]} |
+    .hop.b.queue: a hop with shared = false serves one source; write "droptail"
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',queue='red'}]} |
+    .hop.b.rate: RED needs a limited rate; write
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',rate='9mbit',buffer='100B'}]} |
+    .hop.b.buffer: "100B" is less than
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',buffer='1bdp'}]} |
+    .hop.b.buffer: a bandwidth-delay product needs a rate
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{rate='1mbit'}]} | .hop.1.name: missing; write name =
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='1st'}]} | .hop.1st.name: "1st" is not a name
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared='no'}]} |
+    .hop.b.shared: "no" is not true or
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',rat='1mbit'}]} |
+    .hop.b.rat: unknown key; did you
+network={rtt='1s',hop=[{name='h0'},{name='h1'},{name='h2'}]} | .hop.h0.rate: nothing
+# Return paths, variable rates and jitter.
+network.return={} | .rate: missing
+network.return.rate='unlimited' | : with an unlimited rate, no ack waits in a queue
+network.return={rate='1mbit',buffer='30B'} |
+    .buffer: "30B" is less than one ack; write at least "40B"
+network.return={rate='1mbit',queue='red'} | .queue: red is not available for acks
+network.return={rate='1mbit',queue='fq'} | .queue: fq is not available for acks
+network.ack_loss={model='rest-of-round',rate='1%'} |
+    : correlated loss within a round is only for data packets
+network.ack_loss='100%' | : "100%" loses every packet
+network.ack_loss='1%' && tcp.stack='max-plus-reno' | : max-plus-reno needs every ack
+network.return.rate='1mbit' && tcp.stack='max-plus-reno' |
+    network.return: max-plus-reno needs every ack
+cross=[{hop='return',model='poisson',mean='1mbit'}] | .0.hop: there is no hop
+network.bottleneck={rate={bucket='10mbit',burst='30KB',policer=true},buffer='9pkt'} |
+    .buffer: a policer has no queue
+network.bottleneck={rate={bucket='10mbit',burst='30KB',policer=true},queue='codel'} |
+    .queue: a policer has no queue
+network.bottleneck={rate={bucket='1mbit'}} | .rate.burst: missing; write burst = "15KB"
+network.bottleneck={rate={burst='9KB'}} | .rate.bucket: missing; write bucket = "10mbit"
+network.bottleneck={rate={bucket='10mbit',burst='1KB'}} |
+    .rate.burst: is less than one packet; write at least "1500B"
+network.bottleneck={rate={bucket='unlimited',burst='30KB'}} | .rate.bucket: a bucket needs a rate
+network.bottleneck={rate={bukket='1mbit'}} |
+    .rate.bukket: "bukket" is not a kind of rate (did you mean "bucket"
+network.ingress={rate={bucket='10mbit',burst='30KB'}} |
+    .rate: a token bucket is only for the bottleneck or a shared
+network.jitter='5ms' | : "5ms" is not a table; write { distribution = "exponential", mean = "5ms" }
+network.jitter={mean='5ms'} | .distribution: missing; write distribution = "exponential"
+network.jitter={distribution='constant',value='1ms',reorder='no'} |
+    .reorder: "no" is not true or false
+class=[{name='a',flows=1,stop='0s'}] | .a.stop:
+class=[{name='a',flows=1,start='9s',stop='8s'}] | .a.stop: must be after the start, 9s
+class=[{name='a',flows=1,start='1s'}] && traffic.start=['3s'] |
+    .a.start: traffic.start also sets the start times
+# Times, stacks and correlation.
+run.report_at=['2s','1s'] | : the times are not in ascending order
+run.report_at=['1s'] && tcp={stack='max-plus-reno'} |
+    : counts bytes delivered in order, but the receiver of max-plus-reno does not sort packets
+tcp={stack='linux-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
+tcp={stack='rfc-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
+tcp={stack='multcp',virtual_flows=0} | .virtual_flows: 0 is too small; write at least 1
+tcp={stack='multcp',virtual_flows=1001} | .virtual_flows: 1001 is too large; write at most 1000
+tcp={stack='multcp',rules={recovery='tahoe'}} |
+    .rules.recovery: multcp has a fixed rule: losses are found by SACK or RACK; omit this key, or
+    write stack = "rfc-newreno
+tcp={stack='tfrc',ecn=true} |
+    .ecn: tfrc counts only lost packets as loss events; leave it out, or write stack = "linux-cubic"
+    or "dctcp"
+network={rtt='1s',hop=[{name='a',rate={opportunities='4'},shared=false},{name='b'}]} |
+    .hop.a.rate: a trace of packet opportunities is possible only at a shared hop
+run.report_at=['400s'] | .0: 400s is after the end of the run; write duration =
+[short-transfers]
+run.report_at=['1s'] | : is only for flows that never end
+[web-10mbit]
+traffic.correlation=0.5 && traffic.size={distribution='constant',value='3pkt'} |
+    : size is constant, so sizes and OFF times cannot be correlated; leave
+traffic.correlation=0.5 && traffic.size={distribution='empirical',values=['3pkt','3pkt']} |
+    : size is constant, so sizes and OFF times cannot be correlated; leave
+# Classes.
+class=[{sources=3}] | .0.name: missing; write name = "far"
+class=[{name='a b'}] | ."a b".name: "a b" is not a name
+class=[{name='a',flows=3}] | .a.flows: flows do not apply to on-off traffic; write sources
+class=[{name='a',traffic={kind='bulk'}}] | .a.flows: missing; write flows = 100
+class=[{name='a',sources=3,traffic={sources=4}}] |
+    .a.sources: is also given in the traffic table of the class; write this key once
+class=[{name='a',sources=0}] | .a.sources: 0 is too small; write at least 1
+class=[{name='a',rate='1mbit'}] | .a.rate: unknown key; write "ingress.rate" or
+class=[{name='a',ingress={buffer='100B'}}] |
+    .a.ingress.buffer: "100B" is less than one packet; write at least "1500B"
+class=[{name='a',egress={rate='10kbit'}}] | .a.rtt: 50ms is less than the transmission times
+class=[{name='a',egress={delay='10ms'}}] | .a.rtt: 50ms contradicts the links' delays, which give
+class=[{name='a'},{name='a'}] | .1.name: "a" is the name of another class; write another
+class=[{name='a',sources=9000000},{name='b',sources=9000000}] |
+    : 18000000 senders in all classes; write at most 10000000 in total
+class=[{name='a',flows=2,traffic={kind='bulk',start=['0s']}}] && run={duration='9s'} |
+    .a.traffic.start: 1 start times for 2 flows; write one time per flow
+"""
+"""Assignments to packaged scenarios, and beginnings of messages, which may begin after the key."""
+
+
+def rows(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the scenario, the assignments and the message of each row, which may take lines."""
+    name = ""
+    for row in re.sub(r"\n +", " ", re.sub("#.*\n", "", text)).strip().splitlines():
+        change, _, message = row.partition(" | ")
+        if message or change.endswith("|"):
+            yield name, change, message
+        else:
+            name = row.strip("[]")
+
+
+@pytest.mark.parametrize(("name", "change", "message"), [*rows(EACH_ERROR)])
+def test_each_error_gives_one_line(name: str, change: str, message: str) -> None:
+    (only,) = refused(*change.split(" && "), name=name)
+    assert only.startswith(change.partition("=")[0] * (message[0] in ":.") + message)
 
 
 def test_all_errors_are_reported() -> None:

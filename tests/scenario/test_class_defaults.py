@@ -1,19 +1,13 @@
 """Defaults of classes: the top level needs a key only if a class lacks it."""
 
-from __future__ import annotations
-
 import tomllib
-from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Scenario
+from tcpcast.scenario import Population, Scenario
 from tcpcast.scenario.traffic import OnOff, Transfers
 from test_schema import SCHEMA
-
-if TYPE_CHECKING:
-    from tcpcast.scenario import Population
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 

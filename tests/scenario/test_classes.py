@@ -189,56 +189,6 @@ def test_changes_of_missing_classes_are_rejected(change: str, message: str) -> N
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("sources = 3", 'class.0.name: missing; write name = "far"'),
-        ('name = "a b"', 'class."a b".name: "a b" is not a name'),
-        (
-            'name = "a"\nflows = 3',
-            "class.a.flows: flows do not apply to on-off traffic; write sources",
-        ),
-        (
-            'name = "a"\ntraffic = { kind = "bulk" }',
-            "class.a.flows: missing; write flows = 100",
-        ),
-        (
-            'name = "a"\nsources = 3\ntraffic = { sources = 4 }',
-            "class.a.sources: is also given in the traffic table of the class; write this key once",
-        ),
-        ('name = "a"\nsources = 0', "class.a.sources: 0 is too small; write at least 1"),
-        ('name = "a"\nrate = "1mbit"', 'class.a.rate: unknown key; write "ingress.rate" or'),
-        (
-            'name = "a"\ningress = { buffer = "100B" }',
-            'class.a.ingress.buffer: "100B" is less than one packet; write at least "1500B"',
-        ),
-        (
-            'name = "a"\negress = { rate = "10kbit" }',
-            "class.a.rtt: 50ms is less than the transmission times",
-        ),
-        (
-            'name = "a"\negress = { delay = "10ms" }',
-            "class.a.rtt: 50ms contradicts the links' delays, which give",
-        ),
-        (
-            'name = "a"\ntraffic = { kind = "bulk", start = ["0s"] }\nflows = 2',
-            "class.a.traffic.start: 1 start times for 2 flows; write one time per flow",
-        ),
-        (
-            'name = "a"\n[[class]]\nname = "a"',
-            'class.1.name: "a" is the name of another class; write another',
-        ),
-        (
-            'name = "a"\nsources = 9000000\n[[class]]\nname = "b"\nsources = 9000000',
-            "class: 18000000 senders in all classes; write at most 10000000 in total",
-        ),
-    ],
-)
-def test_invalid_classes_are_rejected(text: str, line: str) -> None:
-    (only,) = refused(f"[[class]]\n{text}")
-    assert only.startswith(line)
-
-
 def test_class_start_after_end_of_run_is_rejected() -> None:
     late = {"class.cubic.start": "60s"}
     assert load("cubic-and-bbr", changes={**late, "run.duration": "61s"}).classes

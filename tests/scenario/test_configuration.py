@@ -1,23 +1,18 @@
 """Configuration of the native module: names and types are the same in Python and Rust."""
 
-from __future__ import annotations
-
 import copy
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.engines.fixed_point import native_configuration
 from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 from tcpcast.scenario.queue import QUEUE_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tcpcast.scenario import Scenario
 
 Place = tuple[str | int, ...]
 

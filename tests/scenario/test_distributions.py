@@ -87,11 +87,7 @@ def test_ee_with_a_mean_of_five_packets_has_positive_theta2() -> None:
     assert distribution.parameters()["theta2"] > 0
 
 
-@given(
-    mean=st.floats(4, 1e4),
-    alpha=st.floats(1.3, 3),
-    tail=st.floats(0.01, 0.5),
-)
+@given(mean=st.floats(4, 1e4), alpha=st.floats(1.3, 3), tail=st.floats(0.01, 0.5))
 def test_ep_mean_matches_parameter(mean: float, alpha: float, tail: float) -> None:
     least = 2 * (1 + tail / (alpha - 1))
     if mean <= 1.01 * least:

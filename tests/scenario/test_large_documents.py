@@ -1,7 +1,5 @@
 """Documents that would take minutes and gigabytes to parse are rejected immediately."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

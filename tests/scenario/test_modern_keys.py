@@ -1,7 +1,5 @@
 """Keys of modern TCP: defaults of presets, keys that a stack rejects, classes of both kinds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -15,8 +13,6 @@ BASE: dict[str, Any] = {
     "tcp": {"stack": "linux-cubic"},
     "run": {"duration": "60s"},
 }
-
-CLASSIC = {"stack": "rfc-newreno"}
 
 
 def changed(changes: dict[str, Any]) -> Scenario:
@@ -97,56 +93,6 @@ def test_payload_excludes_the_timestamp_option() -> None:
     assert changed(without).tcp.receiver_window == 10
     classic = {"tcp": {"stack": "rfc-newreno", "receiver_window": "14600B"}}
     assert changed(classic).tcp.receiver_window == 10
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"tcp.rules.window_unit": "bytes"}, "tcp.rules.window_unit: linux-cubic has a fixed rule"),
-        ({"tcp.initial_ssthresh": 8}, "tcp.initial_ssthresh: cannot be set with linux-cubic"),
-        ({"tcp.rules.slow_start_at_ssthresh": True}, "tcp.rules.slow_start_at_ssthresh: linux-"),
-        (
-            {"tcp.rules.timer_restart": "send"},
-            "tcp.rules.timer_restart: linux-cubic has a fixed rule",
-        ),
-        (
-            {"tcp.rules.backoff_until": "ack"},
-            "tcp.rules.backoff_until: linux-cubic has a fixed rule",
-        ),
-        ({"tcp.rules.last_packets_threshold": 1}, "tcp.rules.last_packets_threshold: linux-cubic"),
-        ({"tcp.rules.recovery": "reno"}, "tcp.rules.recovery: linux-cubic has a fixed rule"),
-        (
-            {"tcp.ack_timeout": "1s"},
-            "tcp.ack_timeout: linux-cubic adapts the delay of acks to the times",
-        ),
-        (
-            {"tcp.rules.limited_transmit_on": "second"},
-            "tcp.rules.limited_transmit_on: linux-cubic has a fixed rule: limited transmit",
-        ),
-        ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
-        ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: is only for stack = "max-plus-reno"'),
-        ({"tcp.ecn": 1}, "tcp.ecn: "),
-        (
-            {"tcp": CLASSIC | {"ecn": True}},
-            "tcp.ecn: rfc-newreno does not support this key; write stack",
-        ),
-        (
-            {"tcp": CLASSIC | {"handshake": "tcp"}},
-            "tcp.handshake: rfc-newreno has no handshake",
-        ),
-        ({"tcp.handshake": "quic"}, "tcp.handshake"),
-        (
-            {"tcp": CLASSIC | {"timestamps": True}},
-            "tcp.timestamps: rfc-newreno does not support this key; write stack",
-        ),
-        ({"network.packet": "52B"}, "network.packet: 52 B are too few for 52 B of headers"),
-    ],
-)
-def test_unsupported_keys_of_stack_are_rejected(changes: dict[str, Any], line: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        changed(changes)
-    (only,) = str(caught.value).splitlines()
-    assert only.startswith(line)
 
 
 def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:

@@ -1,7 +1,5 @@
 """Classes with packets of another size than ``network.packet``: accepted and rejected values."""
 
-from __future__ import annotations
-
 import tomllib
 from typing import Any
 

@@ -1,16 +1,12 @@
 """Wrong arguments of the Python API raise a TcpcastError that names them."""
 
-from __future__ import annotations
-
 import pickle
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import tcpcast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ONE = tcpcast.load("one-path")
 ANSWER = tcpcast.run(ONE, ["pftk"])[0]
@@ -20,11 +16,7 @@ WRONG: list[tuple[Callable[[], Any], type[tcpcast.TcpcastError], str]] = [
     (lambda: tcpcast.run(5), tcpcast.ScenarioError, "5: neither a file nor"),  # type: ignore[arg-type]
     (lambda: tcpcast.run(ONE, "no-such"), tcpcast.UnknownEngine, "no engine 'no-such'"),
     (lambda: tcpcast.run(ONE, [5]), tcpcast.UnknownEngine, "no engine '5'"),  # type: ignore[list-item]
-    (
-        lambda: ANSWER["goodput"],
-        tcpcast.UnknownMetric,
-        "pftk has no 'goodput'; use 'goodput_bps'",
-    ),
+    (lambda: ANSWER["goodput"], tcpcast.UnknownMetric, "pftk has no 'goodput'; use 'goodput_bps'"),
     (lambda: ANSWER[5], tcpcast.UnknownMetric, "pftk has no '5'"),  # type: ignore[index]
     (lambda: tcpcast.run(ONE, ["packet"], threads=-1), tcpcast.DomainError, "1 or more"),
     (lambda: tcpcast.run(ONE, ["packet"], threads=0), tcpcast.DomainError, "1 or more"),

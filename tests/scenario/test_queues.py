@@ -1,7 +1,5 @@
 """Queue disciplines in scenarios, their parameters and effects."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -218,50 +216,6 @@ def test_first_packets_in_service_occupy_no_buffer() -> None:
     assert longest == [30, 40]
 
 
-@pytest.mark.parametrize(
-    ("bottleneck", "message"),
-    [
-        (
-            {"queue": {"kind": "fq", "scheduler": "wfq"}},
-            'queue.scheduler: "wfq" is not a scheduler',
-        ),
-        (
-            {"queue": {"kind": "fq", "quantum": "3000B"}},
-            'queue.quantum: is only for scheduler = "drr"',
-        ),
-        (
-            {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "1499B"}},
-            'queue.quantum: "1499B" is less than one packet',
-        ),
-        (
-            {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "2GB"}},
-            "queue.quantum: is too large",
-        ),
-        (
-            {"queue": {"kind": "fq", "buffers": "individual", "drop": "longest"}},
-            "queue.drop: is for a shared buffer",
-        ),
-        (
-            {"queue": {"kind": "fq", "drop": "longest", "ties": "arriving"}},
-            'queue.ties: "arriving" is not a rule for ties',
-        ),
-        (
-            {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
-            "queue.ties: selects one of several equally long queues",
-        ),
-        (
-            {"queue": {"kind": "fq", "head_of_line": "in service"}},
-            'queue.head_of_line: requires tcp.stack = "max-plus-reno" and a constant rate',
-        ),
-        ({"queue": "fq", "rate": "unlimited"}, "rate: FQ needs a limited rate"),
-    ],
-)
-def test_invalid_fair_queueing_is_rejected(bottleneck: dict[str, Any], message: str) -> None:
-    with pytest.raises(tcpcast.ScenarioError) as refused:
-        scenario(bottleneck)
-    assert f"network.bottleneck.{message}" in str(refused.value)
-
-
 def test_fair_queueing_on_egress_is_rejected() -> None:
     with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: FQ is only for"):
         scenario({}, egress={"queue": "fq"})
@@ -275,10 +229,7 @@ def near_and_far(bottleneck: dict[str, Any]) -> list[float]:
             "network": network,
             "traffic": {"kind": "bulk"},
             "tcp": {"stack": "rfc-newreno", "receiver_window": 200},
-            "class": [
-                {"name": "near", "flows": 4},
-                {"name": "far", "flows": 4, "rtt": "200ms"},
-            ],
+            "class": [{"name": "near", "flows": 4}, {"name": "far", "flows": 4, "rtt": "200ms"}],
             "run": {"duration": "220s", "warmup": "20s"},
         }
     )

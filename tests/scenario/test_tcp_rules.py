@@ -1,7 +1,5 @@
 """``[tcp.rules]``: presets of papers, and changes by classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
